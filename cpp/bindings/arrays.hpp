@@ -1,0 +1,95 @@
+// Shapes, dtypes and ownership at the border to Python. No formula is written in cpp/bindings/.
+//
+// Inputs are read-only and never converted: a wrong dtype or layout is a TypeError here, and
+// sublearn.validation has made it right before.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sublearn/core/types.hpp"
+#include "sublearn/core/views.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sublearn::bindings {
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+template <class T>
+using NumpyMatrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+
+template <class T>
+std::span<const T> as_span(const Vector<T>& v) {
+  return {v.data(), v.size()};
+}
+
+/// Gives a vector's memory to NumPy without a copy.
+template <class T>
+NumpyVector<T> to_numpy(std::vector<T>&& values) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  const std::size_t size = owned->size();
+  nb::capsule owner(owned.release(),
+                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return NumpyVector<T>(data, {size}, owner);
+}
+
+template <class T>
+NumpyMatrix<T> to_numpy(std::vector<T>&& values, std::size_t n_rows, std::size_t n_cols) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  nb::capsule owner(owned.release(),
+                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return NumpyMatrix<T>(data, {n_rows, n_cols}, owner);
+}
+
+/// The three arrays of a SciPy CSR or CSC matrix, checked so that no kernel can read outside them.
+template <template <class, class> class View, class T, class I>
+View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
+                           const Vector<T>& values, offset_t n_minor) {
+  if (indptr.size() == 0) throw std::invalid_argument("indptr must have at least one entry");
+  if (indices.size() != values.size()) {
+    throw std::invalid_argument("indices and values must have the same length");
+  }
+  const auto n_major = static_cast<offset_t>(indptr.size()) - 1;
+  if (indptr.data()[0] != 0) throw std::invalid_argument("indptr must start at 0");
+  for (offset_t m = 0; m < n_major; ++m) {
+    if (indptr.data()[m + 1] < indptr.data()[m]) {
+      throw std::invalid_argument("indptr must not decrease");
+    }
+  }
+  if (static_cast<std::size_t>(indptr.data()[n_major]) > indices.size()) {
+    throw std::invalid_argument("indptr points behind the end of indices");
+  }
+  for (std::size_t p = 0; p < indices.size(); ++p) {
+    if (indices.data()[p] < 0 || static_cast<offset_t>(indices.data()[p]) >= n_minor) {
+      throw std::invalid_argument("index " + std::to_string(indices.data()[p]) +
+                                  " is outside 0.." + std::to_string(n_minor - 1));
+    }
+  }
+  View<T, I> view;
+  view.indptr = indptr.data();
+  view.indices = indices.data();
+  view.values = values.data();
+  view.n_major = n_major;
+  view.n_minor = n_minor;
+  return view;
+}
+
+}  // namespace sublearn::bindings

@@ -1,0 +1,68 @@
+// Python face of core/: the monitor, and what tests need to see of the generator and the threads.
+#include "sublearn/core/monitor.hpp"
+
+#include "arrays.hpp"
+#include "sublearn/core/dense.hpp"
+#include "sublearn/core/parallel_for.hpp"
+#include "sublearn/core/rng.hpp"
+
+namespace sublearn::bindings {
+
+template <class T>
+void bind_append_above(nb::module_& m) {
+  m.def(
+      "append_above",
+      [](Vector<T> scores, T threshold) {
+        std::vector<index_t> out;
+        append_above(as_span<T>(scores), threshold, out);
+        return to_numpy(std::move(out));
+      },
+      "scores"_a.noconvert(), "threshold"_a, "Positions whose score is above the threshold.");
+}
+
+void bind_core(nb::module_& m) {
+  nb::class_<Monitor>(m, "Monitor", "Counters of a running solver, and the way to stop it.")
+      .def(nb::init<>())
+      .def("request_stop", &Monitor::request_stop)
+      .def_prop_ro("stop_requested", &Monitor::stop_requested)
+      .def_prop_ro("n_done", [](const Monitor& s) { return s.n_done.load(); })
+      .def_prop_ro("objective", [](const Monitor& s) { return s.objective.load(); })
+      .def_prop_ro("gap", [](const Monitor& s) { return s.gap.load(); })
+      .def_prop_ro("nnz_primal", [](const Monitor& s) { return s.nnz_primal.load(); })
+      .def_prop_ro("nnz_dual", [](const Monitor& s) { return s.nnz_dual.load(); })
+      .def_prop_ro("work", [](const Monitor& s) { return s.work.load(); });
+
+  m.def(
+      "random_uniform",
+      [](std::uint64_t seed, std::uint64_t stream, std::size_t n) {
+        Rng rng = Rng(seed).split(stream);
+        std::vector<double> out(n);
+        for (auto& value : out) value = rng.uniform();
+        return to_numpy(std::move(out));
+      },
+      "seed"_a, "stream"_a, "n"_a, "The first `n` uniform numbers of stream (seed, stream).");
+
+  m.def(
+      "random_permutation",
+      [](std::uint64_t seed, std::uint64_t stream, std::size_t n) {
+        Rng rng = Rng(seed).split(stream);
+        std::vector<index_t> out(n);
+        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<index_t>(i);
+        rng.shuffle(std::span<index_t>(out));
+        return to_numpy(std::move(out));
+      },
+      "seed"_a, "stream"_a, "n"_a, "A permutation of 0..n-1 drawn from stream (seed, stream).");
+
+  m.def("max_threads", [] {
+#ifdef _OPENMP
+    return omp_get_num_procs();
+#else
+    return 1;
+#endif
+  }, "Processors that threads can use; 1 if the core was built without OpenMP.");
+
+  bind_append_above<float>(m);
+  bind_append_above<double>(m);
+}
+
+}  // namespace sublearn::bindings

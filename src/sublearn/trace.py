@@ -1,0 +1,289 @@
+"""What every solver returns, and how a running solver is watched and stopped.
+
+A solver runs in the compiled core without Python's lock and keeps counters in a `Monitor`.
+:func:`watch` runs it on a thread of its own, turns the counters into :class:`Event` objects about
+ten times a second, feeds them to the progress bar and to the user's callback, and makes Ctrl-C
+stop the solver before the exception goes on.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["Callback", "Event", "Solution", "Status", "Trace", "watch"]
+
+_POLL_SECONDS = 0.1
+_Result = TypeVar("_Result")
+
+
+class Status(enum.Enum):
+    """Why a solver stopped; the value is the sentence shown to the user."""
+
+    CONVERGED = "the certificate reached the tolerance"
+    MAX_ITER = "the iteration limit was reached before the certificate reached the tolerance"
+    STOPPED = "the callback asked to stop"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a callback and the progress bar see while a solver runs.
+
+    `certificate` and `objective` speak of the finished blocks only, `None` before the first one.
+    """
+
+    n_done: int
+    n_total: int
+    seconds: float
+    seconds_left: float | None
+    objective: float | None
+    certificate: float | None
+    nnz_primal: int
+    nnz_dual: int
+    work: int
+
+
+#: Called with an event about ten times a second; a true return value stops the fit.
+Callback = Callable[[Event], Any]
+
+
+class Trace:
+    """One row per iteration, stored by column.
+
+    >>> trace = Trace({"seconds": [0.1, 0.2], "objective": [3.0, 2.0]})
+    >>> len(trace), trace.columns
+    (2, ('seconds', 'objective'))
+    >>> trace["objective"]
+    array([3., 2.])
+    """
+
+    def __init__(self, columns: Mapping[str, Iterable[float]]):
+        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+        lengths = {len(values) for values in self._columns.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"Trace.columns must have one length, got {sorted(lengths)}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            raise KeyError(f"no column {name!r}; the trace has {', '.join(self.columns)}")
+        return self._columns[name]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return self.columns == other.columns and all(
+            np.array_equal(self[name], other[name]) for name in self.columns
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows: {', '.join(self.columns)})"
+
+    def rows(self) -> list[dict[str, float]]:
+        """The rows as dictionaries, for printing or for a data frame."""
+        return [
+            {name: values[i].item() for name, values in self._columns.items()}
+            for i in range(len(self))
+        ]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solver's answer apart from the model itself.
+
+    Parameters
+    ----------
+    status : Status
+        Why the solver stopped.
+    objective : float
+        Value of the objective that was minimised.
+    certificate : float
+        Upper bound on how far `objective` is above the optimum, in the unit of `tol`.
+    n_iter : int
+        Iterations (each solver says of what).
+    trace : Trace
+        One row per iteration.
+    """
+
+    status: Status
+    objective: float
+    certificate: float
+    n_iter: int
+    trace: Trace = field(repr=False)
+
+    def warn_unless_converged(self, estimator: object, tol: float) -> None:
+        """Issue a `ConvergenceWarning` that says what was reached."""
+        if self.status is not Status.CONVERGED:
+            warnings.warn(
+                f"{type(estimator).__name__}: {self.status}; reached certificate "
+                f"{self.certificate:.3g}, asked for tol={tol:g} (n_iter={self.n_iter})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+class _Monitor(Protocol):
+    n_done: int
+    objective: float
+    gap: float
+    nnz_primal: int
+    nnz_dual: int
+    work: int
+
+    def request_stop(self) -> None: ...
+
+
+def watch(
+    job: Callable[[], _Result],
+    monitor: _Monitor,
+    *,
+    n_total: int,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    title: str = "",
+) -> _Result:
+    """Run `job` while keeping the user informed; return its result.
+
+    `job` must release Python's lock and stop soon after ``monitor.request_stop()``. An exception
+    of the job, of the callback, or Ctrl-C is raised here after the job has ended.
+    """
+    if callback is None and not verbose and threading.current_thread() is not _main_thread():
+        return job()  # nobody to inform, and signals only ever reach the main thread
+    runner = _Runner(job)
+    clock = _Clock(monitor, n_total)
+    bar = _ProgressBar(title, n_total) if verbose else None
+    try:
+        while not runner.wait(_POLL_SECONDS):
+            _publish(clock.event(), bar, callback, monitor)
+        _publish(clock.event(), bar, callback, monitor)
+    except BaseException:
+        monitor.request_stop()
+        raise
+    finally:
+        runner.join()
+        if bar is not None:
+            bar.close()
+    return runner.result()
+
+
+def _main_thread() -> threading.Thread:
+    return threading.main_thread()
+
+
+def _publish(
+    event: Event, bar: _ProgressBar | None, callback: Callback | None, monitor: _Monitor
+) -> None:
+    if bar is not None:
+        bar.show(event)
+    if callback is not None and callback(event):
+        monitor.request_stop()
+
+
+class _Runner(Generic[_Result]):
+    """A job on a thread of its own, its result or exception kept for the waiting thread."""
+
+    def __init__(self, job: Callable[[], _Result]):
+        self._job = job
+        self._value: _Result | None = None
+        self._error: BaseException | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sublearn-solver")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._value = self._job()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def wait(self, seconds: float) -> bool:
+        return self._ended.wait(seconds)
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def result(self) -> _Result:
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+
+class _Clock:
+    """Turns a monitor's counters into events with times."""
+
+    def __init__(self, monitor: _Monitor, n_total: int):
+        self._monitor = monitor
+        self._n_total = n_total
+        self._start = time.perf_counter()
+
+    def event(self) -> Event:
+        monitor, seconds = self._monitor, time.perf_counter() - self._start
+        n_done, objective = monitor.n_done, monitor.objective
+        return Event(
+            n_done=n_done,
+            n_total=self._n_total,
+            seconds=seconds,
+            seconds_left=seconds * (self._n_total - n_done) / n_done if n_done else None,
+            objective=objective if n_done else None,
+            certificate=monitor.gap / objective if n_done and objective else None,
+            nnz_primal=monitor.nnz_primal,
+            nnz_dual=monitor.nnz_dual,
+            work=monitor.work,
+        )
+
+
+class _ProgressBar:
+    """A rich progress bar on standard error."""
+
+    def __init__(self, title: str, n_total: int):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeElapsedColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task(title, total=n_total, figures="")
+        self._progress.start()
+
+    def show(self, event: Event) -> None:
+        figures = ""
+        if event.objective is not None:
+            gap = 0.0 if event.certificate is None else event.certificate
+            figures = (
+                f"objective {event.objective:.4g}  gap {gap:.1e}  "
+                f"weights {event.nnz_primal:,}  duals {event.nnz_dual:,}"
+            )
+        self._progress.update(self._task, completed=event.n_done, figures=figures)
+
+    def close(self) -> None:
+        self._progress.stop()
