@@ -1,0 +1,45 @@
+// Several labels side by side: one cache line holds the same quantity of kLanes labels.
+//
+// Solvers whose labels share the data matrix work on a block of labels at once: each entry of the matrix
+// that is read serves all of them, and the arithmetic of a block is one vector instruction on machines
+// with 64-byte registers (two with 32-byte ones). Lanes never mix, so a lane computes what it would
+// compute alone, on every instruction set.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace sublearn {
+
+template <class T>
+inline constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
+
+using LaneMask = std::uint32_t;  ///< bit l speaks of lane l
+
+template <class T>
+struct alignas(64) Pack {
+  typedef T Vector __attribute__((vector_size(64)));
+  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef Integer Bits __attribute__((vector_size(64)));
+
+  Vector v;
+
+  T operator[](int lane) const { return v[lane]; }
+  void set(int lane, T value) { v[lane] = value; }
+
+  static Pack all(T value) {
+    Pack pack;
+    for (int l = 0; l < kLanes<T>; ++l) pack.v[l] = value;
+    return pack;
+  }
+};
+
+/// Calls f(lane) for each set bit, lowest first.
+template <class F>
+inline void for_each_lane(LaneMask mask, F&& f) {
+  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+}  // namespace sublearn
