@@ -91,7 +91,8 @@ def encode_labels(y: Any, n_samples: int, *, estimator_name: str = "") -> Encode
           (n_samples, 1) is taken as 1-D with a warning. At least two different labels.
         - 2-D array or frame, or sparse matrix: 0/1 indicators, one column per label.
         - list, tuple, series or object array of lists, tuples, sets or arrays: the labels of each
-          sample. A list of lists is always read so, even if it looks like an indicator matrix.
+          sample. Rows of one length, two or more, with nothing but 0 and 1 in them, are an
+          indicator matrix written as lists, as scikit-learn reads them.
     n_samples : int
         Rows of X.
     estimator_name : str
@@ -173,9 +174,28 @@ def _as_array_or_list(y: Any) -> np.ndarray | list[Any]:
     items = y if isinstance(y, (list, tuple)) else np.asarray(y)
     if isinstance(items, np.ndarray) and (items.dtype.kind != "O" or items.ndim != 1):
         return items
-    if any(map(_is_collection, set(map(type, items)))):
-        return list(items)
-    return _as_array_of_one_family(items)
+    if not any(map(_is_collection, set(map(type, items)))):
+        return _as_array_of_one_family(items)
+    lists = list(items)
+    return np.asarray(lists) if _is_indicator(lists) else lists
+
+
+def _is_indicator(lists: list[Any]) -> bool:
+    """Whether an indicator matrix came as nested lists.
+
+    Read as labels, such rows would name 0 or 1 twice, or all carry the labels {0, 1}.
+    """
+    if not all(_is_flat(row) and not isinstance(row, Set) for row in lists):
+        return False
+    lengths = set(map(len, lists))
+    if len(lengths) != 1 or min(lengths) < 2:
+        return False
+    families = {_family(t) for t in set(map(type, itertools.chain.from_iterable(lists)))}
+    return families <= {"number", "bool"} and set(itertools.chain.from_iterable(lists)) <= {0, 1}
+
+
+def _is_flat(labels: Any) -> bool:
+    return _is_collection(type(labels)) and getattr(labels, "ndim", 1) == 1
 
 
 def _is_collection(type_: type) -> bool:
@@ -193,8 +213,8 @@ def _encode_array(array: np.ndarray, n_samples: int, refuse: _Refusal) -> Encode
         return _encode_dense_indicator(array, refuse)
     classes, codes = _find_classes(column_or_1d(array, warn=True), refuse)
     if len(classes) < 2:
-        got = f"got {len(classes)}" + (f" ({show(classes[0])})" if len(classes) else "")
-        raise refuse(f"needs at least 2 classes, {got}")
+        got = f"1 class ({show(classes[0])})" if len(classes) else "0"
+        raise refuse(f"needs at least 2 classes, got {got}")
     kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
     return _from_entries(np.arange(n_samples), codes, classes, kind, n_samples)
 
@@ -242,7 +262,7 @@ def _from_indicator(csc: sp.csc_matrix, kind: LabelKind, refuse: _Refusal) -> En
 def _encode_lists(lists: list[Any], n_samples: int, refuse: _Refusal) -> EncodedLabels:
     _refuse_wrong_length(len(lists), n_samples, refuse)
     for row, labels in enumerate(lists):
-        if not _is_collection(type(labels)) or getattr(labels, "ndim", 1) != 1:
+        if not _is_flat(labels):
             raise refuse(
                 f"must hold a list of labels for each sample, got {show(labels)} in row {row}"
             )
