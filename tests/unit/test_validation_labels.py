@@ -237,7 +237,7 @@ def refuses(y, match, n_samples=3):
     "y", [[1, 2], np.eye(2), sp.identity(2), [["a"], ["b"]], pd.Series(["a", "b"])]
 )
 def test_refuses_a_wrong_length(y):
-    refuses(y, r"^y must have one row per sample of X \(3\), got 2$")
+    refuses(y, r"^y must have one row per sample \(3\), got 2$")
 
 
 def test_names_the_estimator():
@@ -368,6 +368,20 @@ def test_refuses_a_sparse_vector():
 @pytest.mark.parametrize("y", [[{}, {}, {}], [[["a"]], [["b"]], []]])
 def test_refuses_labels_that_cannot_be_hashed(y):
     refuses(y, r"^y must hold hashable labels, got (dict|list)$")
+
+
+@pytest.mark.parametrize(
+    "y", [["a", "a", "a"], [[], [], []], np.zeros((3, 2)), sp.csr_matrix((3, 2))]
+)
+def test_what_cannot_be_learnt_from_may_still_be_compared_with(y):
+    encoded = encode_labels(y, 3, for_fit=False)
+    assert encoded.to_csr().shape == (3, encoded.n_classes)
+    assert encoded.to_csr().sum() in (0, 3)
+
+
+def test_names_the_argument():
+    with pytest.raises(ValueError, match=r"^y_true must have one row per sample \(3\), got 2$"):
+        encode_labels([1, 2], 3, argument="y_true")
 
 
 # --- predictions -----------------------------------------------------------------------------

@@ -81,7 +81,14 @@ class EncodedLabels:
         return sp.csc_matrix((ones, self.rows, self.indptr), shape=shape).tocsr()
 
 
-def encode_labels(y: Any, n_samples: int, *, estimator_name: str = "") -> EncodedLabels:
+def encode_labels(
+    y: Any,
+    n_samples: int,
+    *,
+    estimator_name: str = "",
+    argument: str = "y",
+    for_fit: bool = True,
+) -> EncodedLabels:
     """Labels in any of the known forms, as the rows that carry each label.
 
     Parameters
@@ -97,18 +104,29 @@ def encode_labels(y: Any, n_samples: int, *, estimator_name: str = "") -> Encode
         Rows of X.
     estimator_name : str
         Who asks; stands at the head of error messages.
+    argument : str
+        What the user calls `y`.
+    for_fit : bool
+        Refuse labels from which nothing can be learnt: one class only, or no label at all.
 
     Returns
     -------
     EncodedLabels
         Names are sorted. Names of one type that has no order stand as they first appear.
     """
-    refuse = _refusal(estimator_name)
+    refuse = _refusal(estimator_name, argument)
     if y is None:
         raise ValueError(
-            f"This {estimator_name or 'classifier'} estimator requires y to be passed, "
-            "but the target y is None."
+            f"This {estimator_name or 'classifier'} estimator requires {argument} to be passed, "
+            f"but the target {argument} is None."
         )
+    encoded = _encode(y, n_samples, refuse)
+    if for_fit:
+        _refuse_nothing_to_learn(encoded, refuse)
+    return encoded
+
+
+def _encode(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
     if sp.issparse(y):
         return _encode_sparse_indicator(y, n_samples, refuse)
     if isinstance(y, (str, bytes)) or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
@@ -159,14 +177,25 @@ def decode_predictions(kind: LabelKind, classes: np.ndarray, predicted: sp.spmat
 _Refusal = Callable[[str], ValueError]
 
 
-def _refusal(estimator_name: str) -> _Refusal:
-    head = f"{estimator_name}: y" if estimator_name else "y"
+def _refusal(estimator_name: str, argument: str) -> _Refusal:
+    head = f"{estimator_name}: {argument}" if estimator_name else argument
     return lambda sentence: ValueError(f"{head} {sentence}")
+
+
+def _refuse_nothing_to_learn(encoded: EncodedLabels, refuse: _Refusal) -> None:
+    classes = encoded.classes
+    if not encoded.kind.is_multilabel and len(classes) < 2:
+        got = f"1 class ({show(classes[0])})" if len(classes) else "0"
+        raise refuse(f"needs at least 2 classes, got {got}")
+    if len(encoded.rows) == 0:
+        is_lists = encoded.kind is LabelKind.LABEL_LISTS
+        got = "only empty lists" if is_lists else "an indicator matrix of zeros"
+        raise refuse(f"must assign at least one label, got {got}")
 
 
 def _refuse_wrong_length(length: int, n_samples: int, refuse: _Refusal) -> None:
     if length != n_samples:
-        raise refuse(f"must have one row per sample of X ({n_samples}), got {length}")
+        raise refuse(f"must have one row per sample ({n_samples}), got {length}")
 
 
 def _as_array_or_list(y: Any) -> np.ndarray | list[Any]:
@@ -212,10 +241,7 @@ def _encode_array(array: np.ndarray, n_samples: int, refuse: _Refusal) -> Encode
     if array.ndim == 2 and array.shape[1] != 1:
         return _encode_dense_indicator(array, refuse)
     classes, codes = _find_classes(column_or_1d(array, warn=True), refuse)
-    if len(classes) < 2:
-        got = f"1 class ({show(classes[0])})" if len(classes) else "0"
-        raise refuse(f"needs at least 2 classes, got {got}")
-    kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
+    kind = LabelKind.BINARY if len(classes) <= 2 else LabelKind.MULTICLASS
     return _from_entries(np.arange(n_samples), codes, classes, kind, n_samples)
 
 
@@ -228,7 +254,9 @@ def _encode_dense_indicator(array: np.ndarray, refuse: _Refusal) -> EncodedLabel
     if array.dtype.kind not in "biuf":
         raise refuse("must hold only 0 and 1 in an indicator matrix, got other types")
     _refuse_other_than_0_and_1(array, refuse)
-    return _from_indicator(sp.csc_matrix(array != 0), LabelKind.DENSE_INDICATOR, refuse)
+    return _from_csc(
+        sp.csc_matrix(array != 0), np.arange(array.shape[1]), LabelKind.DENSE_INDICATOR
+    )
 
 
 def _encode_sparse_indicator(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
@@ -240,7 +268,7 @@ def _encode_sparse_indicator(y: Any, n_samples: int, refuse: _Refusal) -> Encode
     csc.sum_duplicates()
     _refuse_other_than_0_and_1(csc.data, refuse)
     csc.eliminate_zeros()
-    return _from_indicator(csc, LabelKind.SPARSE_INDICATOR, refuse)
+    return _from_csc(csc, np.arange(csc.shape[1]), LabelKind.SPARSE_INDICATOR)
 
 
 def _refuse_other_than_0_and_1(values: np.ndarray, refuse: _Refusal) -> None:
@@ -248,12 +276,6 @@ def _refuse_other_than_0_and_1(values: np.ndarray, refuse: _Refusal) -> None:
     if wrong.any():
         value = values[wrong][0]
         raise refuse(f"must hold only 0 and 1 in an indicator matrix, got {show(value)}")
-
-
-def _from_indicator(csc: sp.csc_matrix, kind: LabelKind, refuse: _Refusal) -> EncodedLabels:
-    if csc.nnz == 0:
-        raise refuse("must assign at least one label, got an indicator matrix of zeros")
-    return _from_csc(csc, np.arange(csc.shape[1]), kind)
 
 
 # --- lists of labels -------------------------------------------------------------------------
@@ -267,8 +289,6 @@ def _encode_lists(lists: list[Any], n_samples: int, refuse: _Refusal) -> Encoded
                 f"must hold a list of labels for each sample, got {show(labels)} in row {row}"
             )
     flat = list(itertools.chain.from_iterable(lists))
-    if not flat:
-        raise refuse("must assign at least one label, got only empty lists")
     classes, codes = _find_classes(_as_array_of_one_family(flat), refuse)
     rows = np.repeat(np.arange(n_samples), [len(labels) for labels in lists])
     return _from_entries(rows, codes, classes, LabelKind.LABEL_LISTS, n_samples)
