@@ -74,11 +74,21 @@ class EncodedLabels:
         """Number of rows that carry each label."""
         return np.diff(self.indptr)
 
-    def to_csr(self) -> sp.csr_matrix:
-        """The indicator matrix, boolean, shape (n_samples, n_classes)."""
+    def to_csr(
+        self, columns: np.ndarray | None = None, n_columns: int | None = None
+    ) -> sp.csr_matrix:
+        """The indicator matrix, boolean, with sorted indices.
+
+        Its shape is (n_samples, n_classes), or (n_samples, n_columns) with label `k` in column
+        ``columns[k]``.
+        """
+        if columns is None:
+            columns, n_columns = np.arange(self.n_classes), self.n_classes
         ones = np.ones(len(self.rows), dtype=bool)
-        shape = (self.n_samples, self.n_classes)
-        return sp.csc_matrix((ones, self.rows, self.indptr), shape=shape).tocsr()
+        entries = (ones, (self.rows, np.repeat(columns, self.counts())))
+        csr = sp.csr_matrix(entries, shape=(self.n_samples, n_columns))
+        csr.sort_indices()
+        return csr
 
 
 def encode_labels(
