@@ -1,0 +1,59 @@
+"""Whatever a user passes, made canonical or refused with one sentence.
+
+Parameters are checked against rules kept as data, features become one CSR matrix, labels become
+the rows that carry each label, `n_jobs` becomes a number of threads, `random_state` a seed.
+"""
+
+from sublearn.validation.features import check_features
+from sublearn.validation.jobs import as_n_threads
+from sublearn.validation.labels import (
+    EncodedLabels,
+    LabelKind,
+    decode_predictions,
+    encode_labels,
+)
+from sublearn.validation.params import (
+    Boolean,
+    CallableOrNone,
+    Either,
+    InstanceOf,
+    Interval,
+    JobCount,
+    NonNegative,
+    OneOf,
+    OneOfOrNone,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    assert_rules_complete,
+    check_params,
+)
+from sublearn.validation.seeds import as_seed
+
+__all__ = [
+    "Boolean",
+    "CallableOrNone",
+    "Either",
+    "EncodedLabels",
+    "InstanceOf",
+    "Interval",
+    "JobCount",
+    "LabelKind",
+    "NonNegative",
+    "OneOf",
+    "OneOfOrNone",
+    "OrNone",
+    "Positive",
+    "RandomState",
+    "Rule",
+    "Verbosity",
+    "as_n_threads",
+    "as_seed",
+    "assert_rules_complete",
+    "check_features",
+    "check_params",
+    "decode_predictions",
+    "encode_labels",
+]

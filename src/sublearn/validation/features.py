@@ -1,0 +1,107 @@
+"""Features of any kind, made one canonical CSR matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+__all__ = ["check_features"]
+
+_INDEX_MAX = 2**31 - 1  # the core numbers rows and columns with 32 bits
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
+    """`X` as a CSR matrix that the core can read as it stands.
+
+    Accepts NumPy arrays, nested lists, pandas and polars frames of numbers and SciPy sparse
+    matrices or arrays of any format. Dense input becomes CSR; sparse input is never made dense.
+    float32 and float64 stay, other numbers become float64. In each row the column ids are sorted
+    and unique (duplicates are summed); explicit zeros stay. Both index arrays have one type: the
+    caller's if it is one already, else int32 where that is enough and int64 where not.
+
+    The caller's matrix is never modified, and the result shares its memory where nothing had to
+    change.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets `n_features_in_` and `feature_names_in_` if `reset`, is compared with them if not.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        What the user passed.
+    reset : bool
+        True in `fit`, False in `predict`.
+
+    Returns
+    -------
+    csr_matrix of shape (n_samples, n_features)
+    """
+    if sp.issparse(X) and X.ndim == 2:
+        _refuse_large_shape(X.shape)  # before the conversion to CSR, which takes a word per row
+    X = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
+    )
+    _refuse_large_shape(X.shape)
+    return _canonical(X) if sp.issparse(X) else sp.csr_matrix(X)
+
+
+def _refuse_large_shape(shape: tuple[int, ...]) -> None:
+    for count, name in zip(shape, ("rows", "columns"), strict=True):
+        if count > _INDEX_MAX:
+            raise ValueError(f"X must have at most {_INDEX_MAX} {name}, got {count}")
+
+
+def _canonical(X: Any) -> sp.csr_matrix:
+    _refuse_broken_structure(X)
+    n_entries = int(X.indptr[-1])
+    index_type = _common_index_type(X)
+    csr = _assemble(
+        np.ascontiguousarray(X.data[:n_entries]),
+        np.ascontiguousarray(X.indices[:n_entries], dtype=index_type),
+        np.ascontiguousarray(X.indptr, dtype=index_type),
+        X.shape,
+    )
+    if csr.has_canonical_format:
+        return csr
+    csr = _assemble(csr.data.copy(), csr.indices.copy(), csr.indptr.copy(), csr.shape)
+    with np.errstate(over="ignore"):
+        csr.sum_duplicates()
+    if not np.isfinite(csr.data).all():
+        raise ValueError("X must be finite, got duplicate entries whose sum is not")
+    return csr
+
+
+def _refuse_broken_structure(X: Any) -> None:
+    """SciPy does not look again after a matrix was built; the core must not read outside it."""
+    n_rows, n_features = X.shape
+    if len(X.indptr) != n_rows + 1 or X.indptr[0] != 0 or (np.diff(X.indptr) < 0).any():
+        raise ValueError("X.indptr must start at 0, not decrease and have one entry more than rows")
+    n_entries = X.indptr[-1]
+    if n_entries > min(len(X.indices), len(X.data)):
+        raise ValueError(
+            f"X.indices and X.data must have {n_entries} entries as X.indptr says, "
+            f"got {len(X.indices)} and {len(X.data)}"
+        )
+    indices = X.indices[:n_entries]
+    if n_entries and (indices.min() < 0 or indices.max() >= n_features):
+        raise ValueError(
+            f"X.indices must be from 0 to {n_features - 1}, got {indices.min()} to {indices.max()}"
+        )
+
+
+def _common_index_type(X: Any) -> Any:
+    types = {X.indices.dtype, X.indptr.dtype}
+    for wanted in (np.int32, np.int64):
+        if types == {np.dtype(wanted)}:
+            return wanted
+    # Column ids fit 32 bits by the limit on the shape; the offsets decide.
+    return np.int32 if X.indptr[-1] <= _INDEX_MAX else np.int64
+
+
+def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
+    # The constructor would copy int64 indices to int32 where they fit.
+    csr = sp.csr_matrix(shape, dtype=data.dtype)
+    csr.data, csr.indices, csr.indptr = data, indices, indptr
+    return csr

@@ -1,0 +1,31 @@
+"""From `n_jobs` to a number of threads."""
+
+from __future__ import annotations
+
+import os
+
+from sublearn.errors import ParameterError
+from sublearn.validation.params import JobCount
+from sublearn.validation.values import show
+
+__all__ = ["as_n_threads"]
+
+
+def as_n_threads(n_jobs: int | None) -> int:
+    """Number of threads that `n_jobs` asks for, with joblib's meaning of negative numbers.
+
+    None is 1, -1 all cores this process may use, -2 all but one, and so on, never below 1.
+    """
+    if not JobCount().accepts(n_jobs):
+        raise ParameterError(f"n_jobs must be {JobCount()}, got {show(n_jobs)}")
+    if n_jobs is None:
+        return 1
+    return int(n_jobs) if n_jobs > 0 else max(1, _n_usable_cores() + 1 + int(n_jobs))
+
+
+def _n_usable_cores() -> int:
+    # Containers and batch systems restrict a process to fewer cores than the machine has;
+    # macOS does not offer the question.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,286 @@
+"""Parameter rules as data: an estimator lists them in `_rules`, `check_params` applies them.
+
+>>> class Model:
+...     _rules = {"tol": Positive(float)}
+...     tol = -1
+>>> check_params(Model())
+Traceback (most recent call last):
+sublearn.errors.ParameterError: Model.tol must be a positive number, got -1
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from sublearn.errors import ParameterError
+from sublearn.validation.values import is_finite_number, is_int64, show
+
+__all__ = [
+    "Boolean",
+    "CallableOrNone",
+    "Either",
+    "InstanceOf",
+    "Interval",
+    "JobCount",
+    "NonNegative",
+    "OneOf",
+    "OneOfOrNone",
+    "OrNone",
+    "Positive",
+    "RandomState",
+    "Rule",
+    "Verbosity",
+    "assert_rules_complete",
+    "check_params",
+]
+
+_Kind = type[int] | type[float]
+
+
+class _HasRules(Protocol):
+    _rules: Mapping[str, Rule]
+
+
+def check_params(estimator: _HasRules) -> None:
+    """Refuse the first parameter of `estimator` that breaks its rule."""
+    for name, rule in estimator._rules.items():
+        value = getattr(estimator, name)
+        if not rule.accepts(value):
+            raise ParameterError(
+                f"{type(estimator).__name__}.{name} must be {rule}, got {show(value)}"
+            )
+
+
+def assert_rules_complete(estimator: Any) -> None:
+    """For tests: every parameter has a rule, and every rule a parameter."""
+    params, rules = set(estimator.get_params(deep=False)), set(estimator._rules)
+    if params != rules:
+        raise AssertionError(
+            f"{type(estimator).__name__}: parameters without a rule {sorted(params - rules)}, "
+            f"rules without a parameter {sorted(rules - params)}"
+        )
+
+
+class Rule(abc.ABC):
+    """What a parameter may be; `str(rule)` completes the sentence "must be ..."."""
+
+    @abc.abstractmethod
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+
+    @abc.abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Positive(Rule):
+    """A number or integer above zero."""
+
+    kind: _Kind
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        return _is_kind(value, self.kind) and value > 0
+
+    def __str__(self) -> str:
+        return f"a positive {_KIND_NAMES[self.kind]}"
+
+
+@dataclass(frozen=True)
+class NonNegative(Rule):
+    """A number or integer that is zero or more."""
+
+    kind: _Kind
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        return _is_kind(value, self.kind) and value >= 0
+
+    def __str__(self) -> str:
+        return f"a non-negative {_KIND_NAMES[self.kind]}"
+
+
+@dataclass(frozen=True)
+class Interval(Rule):
+    """A number or integer between two ends; `closed` says which ends belong to it.
+
+    An end may be infinite; infinity itself is refused all the same.
+    """
+
+    kind: _Kind
+    low: float
+    high: float
+    closed: Literal["both", "left", "right", "neither"] = "both"
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        if not _is_kind(value, self.kind):
+            return False
+        above = value >= self.low if self._has_low else value > self.low
+        below = value <= self.high if self._has_high else value < self.high
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        left, right = "[" if self._has_low else "(", "]" if self._has_high else ")"
+        article = "an" if self.kind is int else "a"
+        return f"{article} {_KIND_NAMES[self.kind]} in {left}{self.low}, {self.high}{right}"
+
+    @property
+    def _has_low(self) -> bool:
+        return self.closed in ("both", "left")
+
+    @property
+    def _has_high(self) -> bool:
+        return self.closed in ("both", "right")
+
+
+@dataclass(frozen=True, init=False)
+class OneOf(Rule):
+    """One of a few strings."""
+
+    options: tuple[str, ...]
+
+    def __init__(self, *options: str):
+        object.__setattr__(self, "options", options)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, str) and value in self.options
+
+    def __str__(self) -> str:
+        return _join_with_or(repr(option) for option in self.options)
+
+
+@dataclass(frozen=True, init=False)
+class Either(Rule):
+    """Whatever one of several rules accepts."""
+
+    rules: tuple[Rule, ...]
+
+    def __init__(self, *rules: Rule):
+        object.__setattr__(self, "rules", rules)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return any(rule.accepts(value) for rule in self.rules)
+
+    def __str__(self) -> str:
+        return _join_with_or(str(rule) for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class OrNone(Rule):
+    """Whatever another rule accepts, or None."""
+
+    rule: Rule
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or self.rule.accepts(value)
+
+    def __str__(self) -> str:
+        return f"{self.rule} or None"
+
+
+@dataclass(frozen=True, init=False)
+class OneOfOrNone(OrNone):
+    """One of a few strings, or None."""
+
+    def __init__(self, *options: str):
+        super().__init__(OneOf(*options))
+
+
+@dataclass(frozen=True)
+class Boolean(Rule):
+    """True or False, also NumPy's; not 0 or 1."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, (bool, np.bool_))
+
+    def __str__(self) -> str:
+        return "True or False"
+
+
+@dataclass(frozen=True)
+class CallableOrNone(Rule):
+    """Something to call, or None."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or callable(value)
+
+    def __str__(self) -> str:
+        return "a callable or None"
+
+
+@dataclass(frozen=True, init=False)
+class InstanceOf(Rule):
+    """An object of one of the given types."""
+
+    types: tuple[type, ...]
+
+    def __init__(self, *types: type):
+        object.__setattr__(self, "types", types)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, self.types)
+
+    def __str__(self) -> str:
+        return f"an instance of {_join_with_or(t.__name__ for t in self.types)}"
+
+
+@dataclass(frozen=True)
+class JobCount(Rule):
+    """`n_jobs` as in joblib; :func:`sublearn.validation.as_n_threads` makes it a number."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or (is_int64(value) and value != 0)
+
+    def __str__(self) -> str:
+        return "an integer other than 0 (-1 uses all cores) or None"
+
+
+@dataclass(frozen=True)
+class RandomState(Rule):
+    """`random_state`; :func:`sublearn.validation.as_seed` makes it a seed."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        if value is None or isinstance(value, (np.random.RandomState, np.random.Generator)):
+            return True
+        return is_int64(value) and value >= 0
+
+    def __str__(self) -> str:
+        return "a non-negative integer, a NumPy RandomState or Generator, or None"
+
+
+@dataclass(frozen=True)
+class Verbosity(Rule):
+    """`verbose`: False or 0 is silent, True or 1 draws a progress bar."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, (bool, np.bool_)) or (is_int64(value) and value >= 0)
+
+    def __str__(self) -> str:
+        return "a non-negative integer, True or False"
+
+
+_KIND_NAMES = {int: "integer", float: "number"}
+
+
+def _is_kind(value: object, kind: _Kind) -> bool:
+    return is_int64(value) if kind is int else is_finite_number(value)
+
+
+def _join_with_or(words: Any) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

@@ -1,0 +1,45 @@
+"""What counts as an integer or a number here, and how a refused value is shown."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+__all__ = ["is_finite_number", "is_int64", "show"]
+
+_MAX_SHOWN = 80
+INT64_MAX = 2**63 - 1
+
+
+def is_int64(value: object) -> bool:
+    """Whether `value` is an integer, not a bool, that the core can hold."""
+    return _is_integer(value) and -INT64_MAX <= int(value) <= INT64_MAX  # type: ignore[call-overload]
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether `value` is a real number, not a bool, whose float is finite."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def show(value: Any) -> str:
+    """A refused value as it stands in an error message: short, and without NumPy's wrapping."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if _is_integer(value) and not is_int64(value):
+        return "an integer of more than 64 bits"
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
