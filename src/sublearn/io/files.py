@@ -40,7 +40,9 @@ def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
         try:
             yield stream
         except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{os.fspath(path)}: the compressed file is damaged: {error}") from None
+            raise ValueError(
+                f"{os.fspath(path)}: the compressed file is damaged: {error}"
+            ) from None
         except OSError as error:
             if error.errno is None:  # what bz2 raises for bad data carries no system error
                 raise ValueError(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sublearn import _core
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.io.dataset import (
     Dataset,
     as_float_dtype,
