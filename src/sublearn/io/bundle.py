@@ -104,7 +104,10 @@ def save_bundle(
     ------
     TypeError
         For a value that cannot be stored, naming it.
+    OSError
+        If the disk refuses.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     metadata = {
@@ -117,7 +120,10 @@ def save_bundle(
     }
     tensors = {name: _as_tensor(name, array) for name, array in arrays.items()}
     with replace_file(path) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
 
 
 def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
@@ -212,6 +218,8 @@ def _from_json(name: str, metadata: dict[str, str], key: str) -> dict[str, Any]:
 
 
 def _as_tensor(name: str, array: Any) -> np.ndarray:
+    if not isinstance(name, str) or name == "__metadata__":
+        raise ValueError(f"names of arrays must be strings other than __metadata__, got {name!r}")
     out = np.asarray(array, order="C")
     if out.dtype.newbyteorder("<") not in _DTYPES.values():
         raise TypeError(

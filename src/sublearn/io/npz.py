@@ -21,6 +21,8 @@ from sublearn.io.files import PathLike, open_binary, write_atomically
 
 __all__ = ["load_npz", "save_npz"]
 
+_COMPRESSED = {"csr": sparse.csr_matrix, "csc": sparse.csc_matrix, "bsr": sparse.bsr_matrix}
+
 
 def save_npz(
     path: PathLike, X: Any, Y: Any, *, feature_names: Any = None, label_names: Any = None
@@ -133,21 +135,20 @@ def _from_scipy(content: dict[str, np.ndarray], path: PathLike) -> sparse.csr_ma
     """SciPy stores the kind of matrix as `format` and its parts by their attribute names."""
     kind = content["format"].item() if "format" in content else None
     kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else kind
-    makers = {"csr": sparse.csr_matrix, "csc": sparse.csc_matrix, "bsr": sparse.bsr_matrix}
+    if kind not in (*_COMPRESSED, "coo"):
+        found = f"a matrix of format {kind}" if kind else ", ".join(sorted(content)) or "nothing"
+        raise ValueError(
+            f"{os.fspath(path)}: a pair of save_npz or a csr, csc, bsr or coo matrix of SciPy is "
+            f"needed, got {found}"
+        )
     try:
         shape = tuple(content["shape"].tolist())
-        if kind in makers:
-            parts = (content["data"], content["indices"], content["indptr"])
-            matrix = makers[kind](parts, shape=shape)
-            matrix.check_format()
-            return matrix.tocsr()
         if kind == "coo":
             entries = (content["data"], (content["row"], content["col"]))
             return sparse.coo_matrix(entries, shape=shape).tocsr()
+        parts = (content["data"], content["indices"], content["indptr"])
+        matrix = _COMPRESSED[kind](parts, shape=shape)
+        matrix.check_format()
+        return matrix.tocsr()
     except (KeyError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)}: the matrix is damaged: {error}") from None
-    found = ", ".join(sorted(content)) or "nothing"
-    raise ValueError(
-        f"{os.fspath(path)}: a pair of save_npz or a csr, csc, bsr or coo matrix of SciPy is "
-        f"needed, got {found}"
-    )

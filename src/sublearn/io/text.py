@@ -30,6 +30,7 @@ __all__ = ["load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
+_MAX_IDS = int(np.iinfo(np.int32).max)  # the core keeps ids in 32 bits
 _PARSERS = {
     np.dtype(np.float32): _core.TextParserFloat32,
     np.dtype(np.float64): _core.TextParserFloat64,
@@ -138,6 +139,7 @@ def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
     X = canonical_features(X, "save_xmc.X")
     Y = canonical_indicator(Y, "save_xmc.Y")
     check_same_rows(X, Y, "save_xmc")
+    _check_ids_fit("save_xmc", X=X, Y=Y)
     with write_atomically(path) as stream:
         stream.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for rows in _blocks(X.shape[0]):
@@ -156,6 +158,7 @@ def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -
     is_vector = not sparse.issparse(Y) and np.ndim(Y) == 1
     Y = _as_targets(Y) if is_vector else canonical_indicator(Y, "save_svmlight.Y")
     check_same_rows(X, Y, "save_svmlight")
+    _check_ids_fit("save_svmlight", X=X, Y=Y)
     with write_atomically(path) as stream:
         for rows in _blocks(X.shape[0]):
             block, first = X[rows], 0 if zero_based else 1
@@ -198,12 +201,19 @@ def _label_rule(multilabel: bool | None, n_labels: int | None) -> _core.LabelRul
 def _count(value: int | None, name: str) -> int:
     if value is None:
         return -1
-    limit = np.iinfo(np.int32).max
-    if not isinstance(value, (int, np.integer)) or not 0 <= value <= limit:
+    if not isinstance(value, (int, np.integer)) or not 0 <= value <= _MAX_IDS:
         raise ValueError(
-            f"load_svmlight.{name} must be an integer in 0..{limit} or None, got {value!r}"
+            f"load_svmlight.{name} must be an integer in 0..{_MAX_IDS} or None, got {value!r}"
         )
     return int(value)
+
+
+def _check_ids_fit(caller: str, **matrices: Any) -> None:
+    for name, matrix in matrices.items():
+        if matrix.ndim == 2 and matrix.shape[1] > _MAX_IDS:
+            raise ValueError(
+                f"{caller}.{name} must have at most {_MAX_IDS} columns, got {matrix.shape[1]}"
+            )
 
 
 def _features(parts: dict[str, Any]) -> sparse.csr_matrix:
