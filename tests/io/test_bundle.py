@@ -203,6 +203,16 @@ def test_saving_over_an_open_model_does_not_change_it(path):
     assert load_bundle(path).arrays["w"].sum() == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="rights and links work differently there")
+def test_a_saved_file_has_the_usual_rights_and_keeps_links(tmp_path):
+    (tmp_path / "usual").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    save_bundle(tmp_path / "link", **PARTS)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert load_bundle(tmp_path / "real").class_name == "Thing"
+
+
 def test_refuses_to_save_into_a_folder_or_nowhere(tmp_path):
     with pytest.raises(ValueError, match="a file name is needed, got a directory"):
         save_bundle(tmp_path, **PARTS)
@@ -306,6 +316,15 @@ def test_refuses_an_array_with(path, entry):
     header["w"] = entry
     join(path, header, data)
     refuses(path, "(damaged|does not fill|truncated)")
+
+
+def test_refuses_arrays_that_are_not_aligned(path):
+    header, data = split(path)
+    text = json.dumps(header).encode()
+    join(path, text + b" " * (-len(text) % 8), data)
+    assert load_bundle(path).arrays["w"].flags.aligned
+    join(path, text + b" " * (-len(text) % 8 + 1), data)
+    refuses(path, "the file is damaged: its arrays are not aligned")
 
 
 @given(st.integers(0, 10**6), st.integers(0, 255))

@@ -135,10 +135,28 @@ def test_refuses_to_load_a_file_whose_parts_do_not_fit_the_class(tmp_path):
     save_bundle(tmp_path / "m", **parts, params={"gamma": 1})
     with pytest.raises(ValueError, match=r"do not make a NearestMean of this version: .*gamma"):
         sublearn.load(tmp_path / "m")
-    stored = {"__stored__": {"classes_": {"kind": "strings", "dtype": "U3", "shape": [3]}}}
-    save_bundle(tmp_path / "m", **(parts | {"attributes": stored}), params={})
-    with pytest.raises(ValueError, match=r"do not make a NearestMean of this version"):
+    for stored in ({"classes_": {"kind": "strings", "dtype": "U3", "shape": [3]}}, [], None):
+        save_bundle(tmp_path / "m", **(parts | {"attributes": {"__stored__": stored}}), params={})
+        with pytest.raises(ValueError, match=r"do not make a NearestMean of this version"):
+            sublearn.load(tmp_path / "m")
+
+
+def test_refuses_sparse_weights_whose_indices_are_out_of_range(tmp_path):
+    state = pack_state({"sparse_means_": sparse.csc_matrix(np.eye(3))})
+    state[0]["sparse_means_.indices"] = np.array([0, 1, 70_000], dtype=np.int32)
+    parts = dict(zip(("arrays", "attributes"), state, strict=True))
+    save_bundle(tmp_path / "m", class_name="NearestMean", params={}, **parts)
+    with pytest.raises(ValueError, match="do not make a NearestMean of this version"):
         sublearn.load(tmp_path / "m")
+
+
+def test_sparse_weights_stay_in_the_mapped_file(tmp_path):
+    NearestMean().fit(X, np.arange(30) % 3).save(tmp_path / "m")
+    weights = sublearn.load(tmp_path / "m").sparse_means_
+    for owner in (weights.data, weights.indices):
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        assert isinstance(owner, np.memmap)
 
 
 def test_refuses_a_bundle_of_another_class(tmp_path):

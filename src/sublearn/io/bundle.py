@@ -286,13 +286,21 @@ def _map_arrays(
 ) -> dict[str, np.ndarray]:
     entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
     _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
-    if size == data_start:
-        return {key: np.empty(shape, dtype) for key, (dtype, shape, _) in entries.items()}
-    content = np.asarray(np.memmap(name, dtype=np.uint8, mode="r"))[data_start:]
     return {
-        key: content[begin:end].view(dtype).reshape(shape)
-        for key, (dtype, shape, (begin, end)) in entries.items()
+        key: _map_array(name, dtype, shape, data_start + begin)
+        for key, (dtype, shape, (begin, _)) in entries.items()
     }
+
+
+def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+    """One map per array: SciPy copies an array that is a small view of a much larger one."""
+    if math.prod(shape) == 0:  # nothing to map, which the system refuses
+        empty = np.empty(shape, dtype)
+        empty.flags.writeable = False
+        return empty
+    if offset % dtype.itemsize:
+        raise ValueError(f"{name}: the file is damaged: its arrays are not aligned")
+    return np.asarray(np.memmap(name, dtype=dtype, mode="r", offset=offset, shape=shape))
 
 
 def _check_entry(

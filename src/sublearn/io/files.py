@@ -7,7 +7,8 @@ import contextlib
 import gzip
 import lzma
 import os
-import tempfile
+import stat
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,21 +57,21 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     """Name of a temporary file beside `path` that takes its place if the body succeeds.
 
     Readers see the old file or the whole new one, also after a crash; a failure leaves nothing
-    behind.
+    behind. A symbolic link stays one, and the file it points to is replaced.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ValueError(f"{os.fspath(path)}: a file name is needed, got a directory")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
+    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
+    temporary.touch(exist_ok=False)
+    rights = stat.S_IMODE(temporary.stat().st_mode)  # the usual ones, which writers may narrow
     try:
-        _grant_usual_rights(name)
-        yield Path(name)
-        _flush_to_disk(name)
-        os.replace(name, target)
+        yield temporary
+        temporary.chmod(rights)
+        _flush_to_disk(temporary)
+        os.replace(temporary, target)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        temporary.unlink(missing_ok=True)
         raise
     _flush_to_disk(target.parent)
 
@@ -83,13 +84,6 @@ def write_atomically(path: PathLike) -> Iterator[IO[bytes]]:
         cast("IO[bytes]", _opener(path)(temporary, "wb")) as stream,
     ):
         yield stream
-
-
-def _grant_usual_rights(name: str) -> None:
-    """`mkstemp` makes private files; give this one the rights that `open` would."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(name, 0o666 & ~mask)
 
 
 def _flush_to_disk(path: PathLike) -> None:

@@ -115,7 +115,7 @@ class SavedModel:
         try:
             model = cls(**bundle.params)
             model._restore(unpack_state(bundle.arrays, bundle.attributes))
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{bundle.path}: written by sublearn {bundle.sublearn_version}, its parts do not "
                 f"make a {cls.__name__} of this version: {error}"

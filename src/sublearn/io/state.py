@@ -102,7 +102,7 @@ def _string_dtype(code: str) -> Any:
 
 
 def _pack_sparse(name: str, matrix: Any) -> tuple[dict[str, np.ndarray], dict]:
-    is_array = isinstance(matrix, sparse.sparray)
+    is_array = isinstance(matrix, (sparse.csr_array, sparse.csc_array))
     if (matrix.format, is_array) not in _SPARSE:
         raise TypeError(f"{name} must be a CSR or CSC matrix to be saved, got {matrix.format}")
     how = {
@@ -119,5 +119,5 @@ def _unpack_sparse(name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray
     maker = _SPARSE[how["format"], how["is_array"]]
     parts = tuple(rest.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
     matrix = maker(parts, shape=tuple(how["shape"]), copy=False)
-    matrix.check_format()
+    matrix.check_format()  # reads all indices once: a damaged file must not crash SciPy's loops
     return matrix

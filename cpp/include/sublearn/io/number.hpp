@@ -6,6 +6,7 @@
 // once and is the nearest double (Clinger 1990). Everything else goes through std::from_chars.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -46,7 +47,9 @@ inline double parse_exactly(const char* begin, const char* end, std::int64_t pow
   std::istringstream stream(std::string(begin, end));
   stream.imbue(std::locale::classic());
   double value = 0.0;
-  return stream >> value ? value : out_of_range(begin, end, power);
+  if (stream >> value) return value;
+  // Some libraries also fail for subnormal numbers, which they do read.
+  return std::max(out_of_range(begin, end, power), value);
 #endif
 }
 
