@@ -1,3 +1,33 @@
 """Learning and inference in time sublinear in the size of the model."""
 
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["__version__", "load"]
+
 __version__ = "0.1.0"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Open a fitted estimator that was written with its `save` method.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved. Its arrays are read-only views of the memory-mapped file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, foreign, of a newer format, or names a class unknown here.
+    """
+    from sublearn.io.models import load as load_model  # late: `import sublearn` stays cheap
+
+    return load_model(path)

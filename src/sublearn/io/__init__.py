@@ -1,0 +1,23 @@
+"""Files to arrays, arrays to files, and saved models."""
+
+from sublearn.io.arff import load_arff
+from sublearn.io.bundle import Bundle, load_bundle, save_bundle
+from sublearn.io.dataset import Dataset
+from sublearn.io.datasets import load_dataset
+from sublearn.io.npz import load_npz, save_npz
+from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
+
+__all__ = [
+    "Bundle",
+    "Dataset",
+    "load_arff",
+    "load_bundle",
+    "load_dataset",
+    "load_npz",
+    "load_svmlight",
+    "load_xmc",
+    "save_bundle",
+    "save_npz",
+    "save_svmlight",
+    "save_xmc",
+]

@@ -1,0 +1,332 @@
+"""The container of saved models: one safetensors file of arrays and a JSON description.
+
+The description is safetensors' `__metadata__` (strings only)::
+
+    format            "sublearn"
+    format_version    "1"
+    sublearn_version  the version that wrote the file
+    class             public name of the model's class
+    params            JSON: its constructor parameters
+    attributes        JSON: fitted values that are no arrays
+
+Arrays are memory-mapped on load, so opening a model of many gigabytes takes no time and processes
+share the pages. Nothing is ever pickled. A file is checked for its structure (every array lies
+where the header says and nothing is missing or left over), not for flipped bits inside an array,
+which would mean reading all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import sublearn
+from sublearn.io.files import PathLike, replace_file
+
+__all__ = ["FORMAT_VERSION", "Bundle", "load_bundle", "save_bundle"]
+
+FORMAT_VERSION = 1
+
+_MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
+_DTYPES = {
+    "BOOL": np.dtype(np.bool_),
+    "U8": np.dtype("u1"),
+    "I8": np.dtype("i1"),
+    "U16": np.dtype("<u2"),
+    "I16": np.dtype("<i2"),
+    "F16": np.dtype("<f2"),
+    "U32": np.dtype("<u4"),
+    "I32": np.dtype("<i4"),
+    "F32": np.dtype("<f4"),
+    "U64": np.dtype("<u8"),
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+}
+_TUPLE, _FLOAT = "__tuple__", "__float__"
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """What a saved model's file holds.
+
+    Parameters
+    ----------
+    path : str
+        Where it was read from, for messages.
+    class_name : str
+        Public name of the class.
+    params, attributes : dict
+        JSON values; tuples and non-finite floats survive.
+    arrays : dict of str to ndarray
+        Read-only views of the memory-mapped file.
+    sublearn_version : str
+        Version that wrote the file.
+    """
+
+    path: str
+    class_name: str
+    params: dict[str, Any]
+    attributes: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(repr=False)
+    sublearn_version: str
+
+
+def save_bundle(
+    path: PathLike,
+    *,
+    class_name: str,
+    params: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    attributes: Mapping[str, Any],
+) -> None:
+    """Write a model's parts into one file, atomically.
+
+    Parameters
+    ----------
+    path : path
+        Replaced at once when the new file is complete; a failure leaves nothing behind.
+    class_name : str
+        Public name of the class.
+    params, attributes : mapping of str to JSON values
+        None, booleans, numbers (also NumPy scalars), strings, and lists, tuples and dicts of them.
+    arrays : mapping of str to ndarray
+        Booleans, integers, and floats of up to 64 bits, of any shape.
+
+    Raises
+    ------
+    TypeError
+        For a value that cannot be stored, naming it.
+    OSError
+        If the disk refuses.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    metadata = {
+        "format": "sublearn",
+        "format_version": str(FORMAT_VERSION),
+        "sublearn_version": sublearn.__version__,
+        "class": class_name,
+        "params": _to_json(params, f"{class_name}.params"),
+        "attributes": _to_json(attributes, f"{class_name}.attributes"),
+    }
+    tensors = {name: _as_tensor(name, array) for name, array in arrays.items()}
+    with replace_file(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
+
+
+def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
+    """Open a file of `save_bundle`.
+
+    Parameters
+    ----------
+    path : path
+        The file. Do not overwrite it in place while its arrays are in use; saving to it again is
+        safe, since that puts a new file in its place.
+    class_name : str, optional
+        Refuse a file of another class.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    ValueError
+        For a damaged, truncated or foreign file, one of a newer format, or another class.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(path):
+        raise ValueError(f"{name}: a saved model is one file, got a directory")
+    size = os.path.getsize(path)
+    header, data_start = _read_header(path, size)
+    metadata = _check_metadata(name, header.pop("__metadata__", None))
+    if class_name is not None and metadata["class"] != class_name:
+        raise ValueError(f"{name}: a saved {class_name} is needed, got a {metadata['class']}")
+    return Bundle(
+        path=name,
+        class_name=metadata["class"],
+        params=_from_json(name, metadata, "params"),
+        attributes=_from_json(name, metadata, "attributes"),
+        arrays=_map_arrays(name, header, data_start, size),
+        sublearn_version=metadata["sublearn_version"],
+    )
+
+
+# Description: JSON values in and out.
+
+
+def _to_json(values: Mapping[str, Any], where: str) -> str:
+    return json.dumps(_encode(dict(values), where), allow_nan=False)
+
+
+def _encode(value: Any, where: str) -> Any:
+    """`value` in plain JSON types; tuples and non-finite floats become one-entry objects."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {_FLOAT: repr(value)}
+    if isinstance(value, tuple):
+        return {_TUPLE: _encode(list(value), where)}
+    if isinstance(value, list):
+        return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {_key(key, where): _encode(item, f"{where}.{key}") for key, item in value.items()}
+    raise TypeError(
+        f"{where} must be None, a boolean, number or string, or a list, tuple or dict of them, "
+        f"to be saved; got {type(value).__name__}"
+    )
+
+
+def _key(key: Any, where: str) -> str:
+    if not isinstance(key, str) or key in (_TUPLE, _FLOAT):
+        raise TypeError(f"{where} must have strings as keys to be saved, got {key!r}")
+    return key
+
+
+def _decode(value: dict[str, Any]) -> Any:
+    if _TUPLE in value:
+        return tuple(value[_TUPLE])
+    return float(value[_FLOAT]) if _FLOAT in value else value
+
+
+def _from_json(name: str, metadata: dict[str, str], key: str) -> dict[str, Any]:
+    try:
+        values = json.loads(metadata[key], object_hook=_decode)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: the model's {key} are damaged: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{name}: the model's {key} are damaged: got {type(values).__name__}")
+    return values
+
+
+# Arrays: safetensors' layout is 8 bytes with the header's length (little endian), the header in
+# JSON ({name: {dtype, shape, data_offsets}}), then the arrays without gaps.
+
+
+def _as_tensor(name: str, array: Any) -> np.ndarray:
+    if not isinstance(name, str) or name == "__metadata__":
+        raise ValueError(f"names of arrays must be strings other than __metadata__, got {name!r}")
+    out = np.asarray(array, order="C")
+    if out.dtype.newbyteorder("<") not in _DTYPES.values():
+        raise TypeError(
+            f"array {name!r} must hold booleans, integers or floats of up to 64 bits to be saved, "
+            f"got dtype {out.dtype}"
+        )
+    return out.astype(out.dtype.newbyteorder("="), copy=False)
+
+
+def _read_header(path: PathLike, size: int) -> tuple[dict[str, Any], int]:
+    name = os.fspath(path)
+    foreign = f"{name}: not a saved model (safetensors)"
+    with open(path, "rb") as stream:
+        if size < 8:
+            raise ValueError(f"{foreign}, got {size} bytes")
+        (n_header,) = struct.unpack("<Q", stream.read(8))
+        if n_header > _MAX_HEADER_BYTES:
+            raise ValueError(f"{foreign}, got a header of {n_header} bytes")
+        if n_header > size - 8:
+            raise ValueError(
+                f"{name}: the file is truncated or no saved model: "
+                f"a header of {n_header} bytes is announced, got {size - 8}"
+            )
+        raw = stream.read(n_header)
+    try:
+        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_repeats)
+    except ValueError as error:
+        raise ValueError(f"{foreign} or damaged: {error}") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{foreign}, got a header of type {type(header).__name__}")
+    return header, 8 + n_header
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a name appears twice in the header")
+    return out
+
+
+def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
+    if not isinstance(metadata, dict) or metadata.get("format") != "sublearn":
+        found = sorted(metadata) if isinstance(metadata, dict) else "none"
+        raise ValueError(f"{name}: a safetensors file, but not of sublearn; got metadata {found}")
+    try:
+        version = int(metadata.get("format_version", ""))
+    except (TypeError, ValueError):
+        version = 0
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{name}: saved in format {version} by sublearn {metadata.get('sublearn_version')}; "
+            f"sublearn {sublearn.__version__} reads formats up to {FORMAT_VERSION}"
+        )
+    needed = ("class", "params", "attributes", "sublearn_version")
+    missing = [key for key in needed if not isinstance(metadata.get(key), str)]
+    if version < 1 or missing:
+        what = f"without {', '.join(missing)}" if missing else "without a format version"
+        raise ValueError(f"{name}: the model's description is damaged, got one {what}")
+    return metadata
+
+
+def _map_arrays(
+    name: str, header: dict[str, Any], data_start: int, size: int
+) -> dict[str, np.ndarray]:
+    entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
+    _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
+    return {
+        key: _map_array(name, dtype, shape, data_start + begin)
+        for key, (dtype, shape, (begin, _)) in entries.items()
+    }
+
+
+def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+    """One map per array: SciPy copies an array that is a small view of a much larger one."""
+    if math.prod(shape) == 0:  # nothing to map, which the system refuses
+        empty = np.empty(shape, dtype)
+        empty.flags.writeable = False
+        return empty
+    if offset % dtype.itemsize:
+        raise ValueError(f"{name}: the file is damaged: its arrays are not aligned")
+    return np.asarray(np.memmap(name, dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _check_entry(
+    name: str, key: str, entry: Any
+) -> tuple[np.dtype, tuple[int, ...], tuple[int, int]]:
+    try:
+        dtype = _DTYPES[entry["dtype"]]
+        shape = tuple(int(n) for n in entry["shape"])
+        begin, end = (int(n) for n in entry["data_offsets"])
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{name}: the entry of array {key!r} is damaged, got {entry!r}") from None
+    if min(shape, default=0) < 0 or begin < 0 or end - begin != math.prod(shape) * dtype.itemsize:
+        raise ValueError(
+            f"{name}: array {key!r} of shape {shape} and dtype {dtype} does not fill "
+            f"bytes {begin} to {end}"
+        )
+    return dtype, shape, (begin, end)
+
+
+def _check_layout(name: str, spans: list[tuple[int, int]], n_bytes: int) -> None:
+    ordered = [(0, 0), *sorted(spans)]
+    if any(left[1] != right[0] for left, right in pairwise(ordered)):
+        raise ValueError(f"{name}: the file is damaged: its arrays overlap or leave gaps")
+    announced = ordered[-1][1]
+    if announced != n_bytes:
+        kind = "truncated" if n_bytes < announced else "damaged"
+        raise ValueError(
+            f"{name}: the file is {kind}: arrays of {announced} bytes are announced, got {n_bytes}"
+        )

@@ -1,0 +1,133 @@
+"""Saving and loading estimators: the classes a file may name, and what gives them `save`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.io.bundle import Bundle, load_bundle, save_bundle
+from sublearn.io.files import PathLike
+from sublearn.io.state import pack_state, unpack_state
+
+__all__ = ["MODELS", "SavedModel", "load"]
+
+#: Public class name to the room it is imported from. A file cannot make us import anything else.
+MODELS = {
+    "PDSparseClassifier": "sublearn.extreme",
+    "PPDSparseClassifier": "sublearn.extreme",
+}
+
+_NOT_STORED = {"callback"}
+_Model = TypeVar("_Model", bound="SavedModel")
+
+
+def load(path: PathLike) -> Any:
+    """Open a model saved with its `save` method.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Fitted, of the class that was saved. Its arrays are read-only views of the memory-mapped
+        file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, foreign, of a newer format, or names a class unknown here.
+    """
+    bundle = load_bundle(path)
+    if bundle.class_name not in MODELS:
+        import sublearn
+
+        raise ValueError(
+            f"{bundle.path}: holds a {bundle.class_name} saved by sublearn "
+            f"{bundle.sublearn_version}, a class that sublearn {sublearn.__version__} does not know"
+        )
+    module = importlib.import_module(MODELS[bundle.class_name])
+    return getattr(module, bundle.class_name)._from_bundle(bundle)
+
+
+class SavedModel:
+    """Gives an estimator `save`; its class must be listed in `MODELS`.
+
+    A subclass says in `_to_bundle` which fitted values prediction needs. The default `_restore`
+    sets them as attributes again; override it if they are parts of another object.
+    """
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file for `sublearn.load`.
+
+        Parameters
+        ----------
+        path : path
+            Replaced atomically; a failure leaves an old file as it was.
+
+        Notes
+        -----
+        Parameters are stored too, with two exceptions: `callback` is a function and is left out,
+        and a `random_state` that is a generator object is stored as None, since its state after
+        fitting would not make another fit repeat this one. Integers are kept.
+        """
+        check_is_fitted(self)
+        self._check_is_listed()
+        arrays, attributes = pack_state(self._to_bundle())
+        save_bundle(
+            path,
+            class_name=type(self).__name__,
+            params=_storable_params(self),
+            arrays=arrays,
+            attributes=attributes,
+        )
+
+    def _check_is_listed(self) -> None:
+        """A file that nobody could load is refused while the model is still at hand."""
+        cls = type(self)
+        home = MODELS.get(cls.__name__)
+        if home is None or not f"{cls.__module__}.".startswith(f"{home}."):
+            raise TypeError(
+                f"{cls.__name__}.save needs a class that sublearn.load knows, "
+                f"got {cls.__module__}.{cls.__qualname__}"
+            )
+
+    def _to_bundle(self) -> dict[str, Any]:
+        """Fitted values by attribute name: arrays, string arrays, CSR/CSC matrices, JSON values."""
+        raise NotImplementedError(f"{type(self).__name__}._to_bundle is missing")
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Inverse of `_to_bundle` on an estimator that has its parameters only."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    @classmethod
+    def _from_bundle(cls: type[_Model], bundle: Bundle) -> _Model:
+        if bundle.class_name != cls.__name__:
+            raise ValueError(
+                f"{bundle.path}: a saved {cls.__name__} is needed, got a {bundle.class_name}"
+            )
+        try:
+            model = cls(**bundle.params)
+            model._restore(unpack_state(bundle.arrays, bundle.attributes))
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{bundle.path}: written by sublearn {bundle.sublearn_version}, its parts do not "
+                f"make a {cls.__name__} of this version: {error}"
+            ) from error
+        return model
+
+
+def _storable_params(model: Any) -> dict[str, Any]:
+    params = model.get_params(deep=False)
+    generators = (np.random.RandomState, np.random.Generator)
+    return {
+        name: None if name == "random_state" and isinstance(value, generators) else value
+        for name, value in params.items()
+        if name not in _NOT_STORED
+    }
