@@ -3,11 +3,13 @@
 
 namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
+void bind_losses(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
+  sublearn::bindings::bind_losses(m);
   sublearn::bindings::bind_prox(m);
 }
