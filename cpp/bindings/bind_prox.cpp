@@ -78,9 +78,16 @@ void bind_project_bisimplex(nb::module_& m) {
         if (!(cap > 0)) refuse("project_bisimplex_.cap", "be positive", as_text(cap));
         const std::span<T> x = finite_entries(b, "project_bisimplex_.b");
         const std::span<T> y = finite_entries(c, "project_bisimplex_.c");
-        nb::gil_scoped_release unlocked;
-        std::vector<T> scratch;
-        return project_bisimplex(x, y, cap, scratch);
+        double size = 0.0;
+        {
+          nb::gil_scoped_release unlocked;
+          std::vector<T> scratch;
+          size = project_bisimplex(x, y, cap, scratch);
+        }
+        if (!(size <= std::numeric_limits<T>::max())) {
+          refuse("project_bisimplex_.cap", "keep the common size finite", as_text(cap));
+        }
+        return size;
       },
       "b"_a.noconvert(), "c"_a.noconvert(), "cap"_a,
       "Replace `b`, `c` by the nearest non-negative pair with sum b = sum c = t <= cap (may be\n"

@@ -130,6 +130,13 @@ def test_refuses_entries_that_are_not_finite(bad, half, dtype):
         project_bisimplex_(**halves, cap=1.0)
 
 
+@each_dtype
+def test_refuses_a_size_that_overflows(dtype):
+    largest = np.full(3, np.finfo(dtype).max, dtype)
+    with pytest.raises(ValueError, match=r"cap must keep the common size finite, got inf"):
+        project_bisimplex_(largest, np.append(largest, -largest), np.inf)
+
+
 def test_refuses_halves_of_two_dtypes():
     with pytest.raises(TypeError):
         project_bisimplex_(np.ones(2), np.ones(2, np.float32), 1.0)

@@ -79,6 +79,10 @@ def test_keeps_the_radius_at_any_scale_of_the_entries(dtype):
     np.testing.assert_array_equal(projected(project_simplex_, v, 1.0), np.full(4, 0.25))
     v = np.array([np.finfo(dtype).max, np.finfo(dtype).min], dtype=dtype)
     np.testing.assert_array_equal(projected(project_simplex_, v, 1.0), [1.0, 0.0])
+    largest = float(np.finfo(dtype).max)
+    v = np.array([0.0, -largest / 2], dtype=dtype)
+    expected = np.array([largest / 4 * 3, largest / 4], dtype=dtype)
+    np.testing.assert_allclose(projected(project_simplex_, v, largest), expected, rtol=1e-6)
 
 
 @each_kernel

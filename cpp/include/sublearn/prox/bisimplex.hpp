@@ -44,15 +44,17 @@ double walk_to_common_size(ThresholdWalk<T>& b, ThresholdWalk<T>& c, double s, d
     const double m = static_cast<double>(c.n);
     const double root = (b.sum / n + c.sum / m + s) / (1.0 / n + 1.0 / m);
     const double t = std::min(root, cap);
-    if (t <= std::min(b.next_radius(), c.next_radius())) return t;
+    // Written so that a t of NaN, after an overflow, ends the walk too.
+    if (!(t > std::min(b.next_radius(), c.next_radius()))) return t;
     (b.next_radius() <= c.next_radius() ? b : c).enter();
   }
 }
 
 }  // namespace detail
 
-/// Replaces b by x and c by y, and returns t. b, c: finite, and max(b) + max(c) too; an empty half
-/// forces t = 0. cap: not negative, may be infinite. `scratch` only saves the allocation.
+/// Replaces b by x and c by y, and returns t. b, c: finite; an empty half forces t = 0. cap: not
+/// negative, may be infinite. `scratch` only saves the allocation. If the size overflows, t is not
+/// finite and x, y are of no use.
 template <class T>
 double project_bisimplex(std::span<std::type_identity_t<T>> b, std::span<std::type_identity_t<T>> c,
                          double cap, std::vector<T>& scratch) {

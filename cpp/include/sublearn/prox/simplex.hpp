@@ -41,7 +41,10 @@ struct ThresholdWalk {
     return sum - static_cast<double>(n) * static_cast<double>(u[n]);
   }
   void enter() { sum += static_cast<double>(u[n++]); }
-  double threshold(double t) const { return (sum - t) / static_cast<double>(n); }
+  /// Two quotients, because sum - t may overflow where the threshold does not.
+  double threshold(double t) const {
+    return sum / static_cast<double>(n) - t / static_cast<double>(n);
+  }
 };
 
 /// Appends v[i] - top in decreasing order for all i within `reach` of `top` = max(v).
