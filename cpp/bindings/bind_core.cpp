@@ -2,9 +2,11 @@
 #include "sublearn/core/monitor.hpp"
 
 #include "arrays.hpp"
+#include "refuse.hpp"
 #include "sublearn/core/dense.hpp"
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/rng.hpp"
+#include "sublearn/core/top_k.hpp"
 
 namespace sublearn::bindings {
 
@@ -18,6 +20,52 @@ void bind_append_above(nb::module_& m) {
         return to_numpy(std::move(out));
       },
       "scores"_a.noconvert(), "threshold"_a, "Positions whose score is above the threshold.");
+}
+
+/// Results of top_k as two arrays (ids, scores).
+template <class T>
+nb::tuple ids_and_scores(std::span<const Scored<T>> best) {
+  std::vector<index_t> ids(best.size());
+  std::vector<T> scores(best.size());
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    ids[i] = best[i].id;
+    scores[i] = best[i].score;
+  }
+  return nb::make_tuple(to_numpy(std::move(ids)), to_numpy(std::move(scores)));
+}
+
+inline std::size_t checked_k(std::int64_t k) {
+  if (k < 0) refuse("top_k.k", "be non-negative", std::to_string(k));
+  return static_cast<std::size_t>(k);
+}
+
+inline void check_candidates(std::span<const index_t> candidates, std::size_t n) {
+  for (const index_t id : candidates) {
+    if (id >= 0 && static_cast<std::size_t>(id) < n) continue;
+    refuse("top_k.candidates", "be positions below " + std::to_string(n), std::to_string(id));
+  }
+}
+
+template <class T>
+void bind_top_k(nb::module_& m) {
+  m.def(
+      "top_k",
+      [](Vector<T> scores, std::int64_t k) {
+        TopK<T> scratch;
+        return ids_and_scores(top_k(as_span<T>(scores), checked_k(k), scratch));
+      },
+      "scores"_a.noconvert(), "k"_a,
+      "Positions and scores of the `k` best, best first; ties by position, NaN last.");
+  m.def(
+      "top_k",
+      [](Vector<T> scores, std::int64_t k, Vector<index_t> candidates) {
+        const std::span<const index_t> ids = as_span<index_t>(candidates);
+        check_candidates(ids, scores.size());
+        TopK<T> scratch;
+        return ids_and_scores(top_k(ids, as_span<T>(scores), checked_k(k), scratch));
+      },
+      "scores"_a.noconvert(), "k"_a, "candidates"_a.noconvert(),
+      "The same among the candidate positions only.");
 }
 
 void bind_core(nb::module_& m) {
@@ -63,6 +111,8 @@ void bind_core(nb::module_& m) {
 
   bind_append_above<float>(m);
   bind_append_above<double>(m);
+  bind_top_k<float>(m);
+  bind_top_k<double>(m);
 }
 
 }  // namespace sublearn::bindings
