@@ -35,6 +35,7 @@ STAMP = VENV / "sublearn-tasks.json"  # says that this file made .venv, and what
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = str(BIN / ("python.exe" if os.name == "nt" else "python"))
 SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp/include", "cpp/src", "cpp/bindings")
+PIP_DETAILS = ("Requirement already satisfied", "Downloading ", "Using cached ", "Stored in ")
 ALL_EXTRAS = ("test", "check", "docs")
 
 #: What to install, by need and system; "other" is said where the system is not known.
@@ -130,7 +131,7 @@ def compiler_problem() -> str | None:
 
 def has_visual_studio() -> bool:
     """Whether Visual Studio's own finder knows an installation with a C++ compiler."""
-    programs = os.environ.get("ProgramFiles(x86)", "")
+    programs = os.environ.get("PROGRAMFILES(X86)", "")
     finder = Path(programs) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
     tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
     question = ["-products", "*", "-requires", tools, "-property", "installationPath"]
@@ -324,7 +325,7 @@ def missing_build_tools() -> list[str]:
 
 
 def pip_install(arguments: list[str]) -> None:
-    """Run pip install, leave out the lines about what is already there, explain a missing network."""
+    """Run pip install without its lines about files; explain a missing network."""
     command = [PYTHON, "-m", "pip", "install", "--progress-bar", "off", *arguments]
     say("$ " + " ".join(shown(word) for word in command))
     process = subprocess.Popen(
@@ -340,7 +341,7 @@ def pip_install(arguments: list[str]) -> None:
     try:
         for line in process.stdout:
             lines.append(line)
-            if not line.startswith("Requirement already satisfied"):
+            if not line.lstrip().startswith(PIP_DETAILS):
                 say(line.rstrip())
     except KeyboardInterrupt:
         process.wait()
