@@ -41,25 +41,25 @@ ALL_EXTRAS = ("test", "check", "docs")
 #: What to install, by need and system; "other" is said where the system is not known.
 INSTALL = {
     "compiler": {
-        "debian": "`sudo apt install g++`",
-        "fedora": "`sudo dnf install gcc-c++`",
-        "arch": "`sudo pacman -S gcc`",
-        "suse": "`sudo zypper install gcc-c++`",
-        "alpine": "`apk add g++`",
-        "macos": "`xcode-select --install`",
-        "windows": "the Visual Studio Build Tools with 'Desktop development with C++'",
-        "other": "g++ 11 or newer, or clang 14 or newer",
+        "debian": "run `sudo apt install g++`",
+        "fedora": "run `sudo dnf install gcc-c++`",
+        "arch": "run `sudo pacman -S gcc`",
+        "suse": "run `sudo zypper install gcc-c++`",
+        "alpine": "run `apk add g++`",
+        "macos": "run `xcode-select --install`",
+        "windows": "install the Visual Studio Build Tools with 'Desktop development with C++'",
+        "other": "install g++ 12 or newer, or a clang of that age",
     },
     "headers": {
-        "debian": "`sudo apt install python{version}-dev`",
-        "fedora": "`sudo dnf install python3-devel`",
-        "suse": "`sudo zypper install python3-devel`",
-        "alpine": "`apk add python3-dev`",
-        "other": "the development files of Python {version}",
+        "debian": "run `sudo apt install python{version}-dev`",
+        "fedora": "run `sudo dnf install python3-devel`",
+        "suse": "run `sudo zypper install python3-devel`",
+        "alpine": "run `apk add python3-dev`",
+        "other": "install the development files of Python {version}",
     },
     "venv": {
-        "debian": "`sudo apt install python{version}-venv`",
-        "other": "a Python {version} that includes venv and ensurepip",
+        "debian": "run `sudo apt install python{version}-venv`",
+        "other": "install a Python {version} that includes venv and ensurepip",
     },
 }
 
@@ -96,7 +96,7 @@ def linux_family(os_release: str) -> str:
 
 
 def how_to_install(need: str, system: str) -> str:
-    """What to install on this system to meet `need`."""
+    """What the user has to do on this system to meet `need`."""
     table = INSTALL[need]
     version = "{}.{}".format(*sys.version_info[:2])
     return table.get(system, table["other"]).format(version=version)
@@ -106,7 +106,7 @@ def require_compiler() -> None:
     """Stop unless there is a compiler for C++20."""
     problem = compiler_problem()
     if problem:
-        raise TaskError(f"{problem}: please install {how_to_install('compiler', system_name())}.")
+        raise TaskError(f"{problem}: please {how_to_install('compiler', system_name())}.")
 
 
 def compiler_problem() -> str | None:
@@ -143,7 +143,7 @@ def require_python_headers() -> None:
     code = "import os, sysconfig; print(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
     if not os.path.exists(output_of([PYTHON, "-c", code]).strip()):
         what = how_to_install("headers", system_name())
-        raise TaskError(f"Python's header files are missing: please install {what}.")
+        raise TaskError(f"Python's header files are missing: please {what}.")
 
 
 def require_venv_module() -> None:
@@ -153,7 +153,7 @@ def require_venv_module() -> None:
         import venv
     except ImportError:
         what = how_to_install("venv", system_name())
-        raise TaskError(f"this Python cannot make environments: please install {what}.") from None
+        raise TaskError(f"this Python cannot make environments: please {what}.") from None
     del ensurepip, venv
 
 
@@ -448,10 +448,11 @@ def cpp_tests(arguments: list[str]) -> int:
 
 
 def docs(arguments: list[str]) -> int:
+    serve = arguments == ["--serve"]
+    refuse([] if serve else arguments, "docs")
     prepare("docs")
-    if arguments == ["--serve"]:
+    if serve:
         return run([PYTHON, "-m", "mkdocs", "serve"])
-    refuse(arguments, "docs")
     return run([PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet"])
 
 
@@ -490,7 +491,7 @@ def minutes(seconds: float) -> str:
 
 def refuse(arguments: list[str], task: str) -> None:
     if arguments:
-        raise TaskError(f"`{task}` takes no arguments, got {' '.join(arguments)}.")
+        raise TaskError(f"`{task}` does not take {' '.join(arguments)}.")
 
 
 TASKS = {
