@@ -7,6 +7,7 @@ import html
 import re
 
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 
 _FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
@@ -21,4 +22,11 @@ def on_page_content(content: str, **_: object) -> str:
 def _mathml(match: re.Match[str]) -> str:
     tex = html.unescape(match["tex"]).strip()
     display = "block" if match["tag"] == "div" else "inline"
-    return f'<{match["tag"]} class="formula">{convert(tex, display=display)}</{match["tag"]}>'
+    try:
+        drawn = convert(tex, display=display)
+    except Exception as error:
+        raise PluginError(f"MathML cannot draw the formula {tex} ({error!r})") from error
+    unknown = re.search(r">(\\[a-zA-Z]+)<", drawn)  # the converter lets such words through
+    if unknown:
+        raise PluginError(f"MathML cannot draw {unknown[1]} in the formula {tex}")
+    return f'<{match["tag"]} class="formula">{drawn}</{match["tag"]}>'
