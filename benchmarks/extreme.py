@@ -18,10 +18,9 @@ from harness.problem import Problem, Split
 from harness.room import Axis, Room, main
 from harness.synthetic import Documents, make_documents
 
-#: sublearn's settings by problem; "" holds where a problem is not named. Chosen on training data.
-SUBLEARN = {
-    "": {"C": 1.0, "l1": 0.1},
-}
+#: sublearn's settings, and what differs on single problems. To be chosen on training rows alone.
+SUBLEARN = {"C": 1.0, "l1": 0.1}
+SUBLEARN_BY_PROBLEM: dict[str, dict[str, object]] = {}
 
 SCRIPTS = Path(__file__).resolve().parent / "entrants" / "extreme"
 
@@ -30,8 +29,8 @@ ENTRANTS = [
         "sublearn",
         "main",
         SCRIPTS / "sublearn_ppd.py",
-        SUBLEARN[""],
         SUBLEARN,
+        SUBLEARN_BY_PROBLEM,
         "PPDSparseClassifier",
     ),
     Entrant("linearsvc", "main", SCRIPTS / "linearsvc.py", note="one-vs-rest, defaults"),

@@ -1,7 +1,7 @@
 """The measured process: loads one entrant, times its fit and predict, writes what it returned.
 
 Run as ``python child.py job.json`` by :mod:`harness.runner`, possibly by an interpreter of
-another environment, so it needs NumPy and SciPy alone. Everything but the two timed calls stays
+another environment, so it needs NumPy and SciPy alone. Everything but the timed calls stays
 outside the clock: imports, reading the data, saving the model, writing the predictions.
 """
 
@@ -11,6 +11,7 @@ import importlib.util
 import json
 import platform
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from harness.arrays import load_arrays, save_arrays  # noqa: E402
 del sys.path[0]
 
 MEGABYTE = 2**20
+#: Single rows are asked one by one, until there are enough of them or the time is up.
+SINGLE_ROWS, SINGLE_SECONDS = 200, 2.0
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,16 @@ def main() -> None:
     if hasattr(script, "ready"):
         model = script.ready(model, task)
     predictions, predicting = timed(lambda: script.predict(model, test, task))
+    predict_peak_mb = peak_mb()
     figures = {
         "fit_cpu_seconds": fitting.cpu,
         "fit_wall_seconds": fitting.wall,
         "predict_cpu_seconds": predicting.cpu,
         "predict_wall_seconds": predicting.wall,
+        "single_row_ms": single_row_ms(lambda row: script.predict(model, row, task), test),
         "start_mb": start_mb,
         "fit_peak_mb": fit_peak_mb,
-        "peak_mb": peak_mb(),
+        "peak_mb": predict_peak_mb,
         "model_mb": model_mb(script, model, task, directory / "model"),
         "work": work,
     }
@@ -98,6 +103,20 @@ def timed(call: Callable[[], Any]) -> tuple[Any, Lap]:
     cpu, wall = cpu_seconds(), time.perf_counter()
     value = call()
     return value, Lap(cpu_seconds() - cpu, time.perf_counter() - wall)
+
+
+def single_row_ms(predict: Callable[[dict[str, Any]], Any], test: dict[str, Any]) -> float | None:
+    """Median wall milliseconds of asking for one row; None unless all arrays share their rows."""
+    lengths = {value.shape[0] if value.ndim else 0 for value in test.values()}
+    n_rows = min(lengths) if len(lengths) == 1 else 0
+    laps: list[float] = []
+    start = time.perf_counter()
+    for i in range(min(n_rows, SINGLE_ROWS)):
+        row = {name: value[i : i + 1] for name, value in test.items()}
+        laps.append(timed(lambda row=row: predict(row))[1].wall)
+        if time.perf_counter() - start > SINGLE_SECONDS:
+            break
+    return 1000 * statistics.median(laps) if laps else None
 
 
 def cpu_seconds() -> float:

@@ -26,13 +26,16 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
 
 
 class EnvironmentFailure(RuntimeError):
-    """An environment could not be made; the message is pip's last line."""
+    """An environment could not be made; the message is the last line of what failed."""
 
 
 def python_of(name: str) -> str:
     """Interpreter of the named environment, which is built if absent or out of date."""
     if name == "main":
         return sys.executable
+    if name not in ENVIRONMENTS:
+        known = ", ".join(ENVIRONMENTS)
+        raise EnvironmentFailure(f"entrant.environment must be one of {known}, got {name}")
     directory = DIRECTORY / name
     python = directory / "bin" / "python"
     stamp = directory / "requirements.json"

@@ -32,7 +32,15 @@ def show(
     n_test = next(iter(split.test.values())).shape[0]
     table = Table(title=_title(problem, split, conditions), title_justify="left")
     table.add_column("entrant")
-    for heading in ("fit CPU s", "ratio", "fit wall s", "ratio", "predict CPU ms/row", *qualities):
+    for heading in (
+        "fit CPU s",
+        "ratio",
+        "fit wall s",
+        "ratio",
+        "CPU ms/row",
+        "1 row ms",
+        *qualities,
+    ):
         table.add_column(heading, justify="right")
     for heading in ("model MB", "peak MB"):
         table.add_column(heading, justify="right")
@@ -61,6 +69,7 @@ def _cells(outcome: Outcome, first: Outcome, qualities: Sequence[str], n_test: i
         cells += [_number(outcome.figure(name), ".2f"), _number(outcome.ratio(name, first), ".2f")]
     predict = outcome.figure("predict_cpu_seconds")
     cells.append(_number(None if predict is None else 1000 * predict / n_test, ".3f"))
+    cells.append(_number(outcome.figure("single_row_ms"), ".3f"))
     cells += [_number(outcome.figure(name), ".4f") for name in qualities]
     return [*cells, *(_number(outcome.figure(name), ".1f") for name in ("model_mb", "peak_mb"))]
 

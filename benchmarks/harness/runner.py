@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -138,13 +139,15 @@ def _run(outcome: Outcome, split: Split, judge: Judge, conditions: Conditions, s
 
 def _start(python: str, directory: Path, conditions: Conditions) -> str | None:
     """Run the measured process to its end; the error's last line, or None."""
-    limits = {name: str(conditions.threads) for name in _THREAD_VARIABLES}
+    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(conditions.threads))}
+    if python != sys.executable:
+        surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
     with (directory / "log").open("w+") as log:
         process = subprocess.Popen(
             [python, str(_CHILD), str(directory / "job.json")],
             stdout=subprocess.DEVNULL,
             stderr=log,
-            env={**os.environ, **limits},
+            env=surroundings,
             start_new_session=True,
         )
         try:
