@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +17,7 @@ Arrays = Mapping[str, np.ndarray | sp.csr_matrix]
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
     """Write `arrays` to `path`; sparse matrices are stored as CSR."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in arrays.items():
         if sp.issparse(value):
             matrix = sp.csr_matrix(value)

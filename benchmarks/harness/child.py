@@ -7,6 +7,7 @@ outside the clock: imports, reading the data, saving the model, writing the pred
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import platform
@@ -113,7 +114,7 @@ def single_row_ms(predict: Callable[[dict[str, Any]], Any], test: dict[str, Any]
     start = time.perf_counter()
     for i in range(min(n_rows, SINGLE_ROWS)):
         row = {name: value[i : i + 1] for name, value in test.items()}
-        laps.append(timed(lambda row=row: predict(row))[1].wall)
+        laps.append(timed(functools.partial(predict, row))[1].wall)
         if time.perf_counter() - start > SINGLE_SECONDS:
             break
     return 1000 * statistics.median(laps) if laps else None

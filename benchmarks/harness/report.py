@@ -31,7 +31,7 @@ def show(
     )
     n_test = next(iter(split.test.values())).shape[0]
     table = Table(title=_title(problem, split, conditions), title_justify="left")
-    table.add_column("entrant")
+    table.add_column("entrant", no_wrap=True)
     for heading in (
         "fit CPU s",
         "ratio",

@@ -1,7 +1,8 @@
 """omikuji's Parabel: a forest of three label trees.
 
 It trains from a text file only: writing that file is not timed, reading it belongs to its call.
-It predicts one row per call, so the loop over rows is timed.
+Its reader refuses rows without features or labels, so these are left out of training. It predicts
+one row per call, so the loop over rows is timed.
 """
 
 import numpy as np
@@ -12,8 +13,9 @@ def prepare(train, task):
     path = task.scratch / "train.txt"
     X, Y = train["X"], train["Y"]
     with path.open("w") as file:
-        file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
-        for row in range(X.shape[0]):
+        usable = np.flatnonzero((X.getnnz(axis=1) > 0) & (Y.getnnz(axis=1) > 0))
+        file.write(f"{len(usable)} {X.shape[1]} {Y.shape[1]}\n")
+        for row in usable:
             labels = ",".join(map(str, Y.indices[Y.indptr[row] : Y.indptr[row + 1]]))
             pairs = " ".join(f"{j}:{value:.8g}" for j, value in pairs_of(X, row))
             file.write(f"{labels} {pairs}\n")
