@@ -23,7 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 TINY = Documents(
-    n_train=150, n_test=60, n_features=300, n_labels=12, n_groups=3, words_per_document=30
+    n_train=100, n_test=25, n_features=300, n_labels=8, n_groups=3, words_per_document=30
 )
 LINEARSVC = Path(__file__).resolve().parents[2] / "benchmarks/entrants/extreme/linearsvc.py"
 SEED = 5
@@ -77,7 +77,7 @@ def test_record_names_machine_commit_seed_date_and_versions(record):
     assert record["machine"]["cores"] >= 1
     assert record["machine"]["processor"]
     assert {"numpy", "scipy", "scikit-learn"} <= record["environments"]["main"]["packages"].keys()
-    assert record["problems"]["tiny"]["train"] == {"X": [150, 300], "Y": [150, 12]}
+    assert record["problems"]["tiny"]["train"] == {"X": [100, 300], "Y": [100, 8]}
 
 
 def test_record_keeps_every_run_with_time_memory_and_size(record):
@@ -173,9 +173,9 @@ def test_a_failed_entrant_is_kept_with_its_last_line_and_not_run_again(tmp_path)
 
 def test_a_run_over_time_is_stopped_and_says_so(tmp_path):
     sleeper = scripted(tmp_path, "slow", "import time\ndef fit(train, task): time.sleep(60)")
-    conditions = Conditions(timeout_seconds=1.5)
+    conditions = Conditions(timeout_seconds=0.5)
     (outcome,) = run_all("small", small_split(), [sleeper], precision_judge((1,)), conditions)
-    assert outcome.error == "stopped after 1.5 s"
+    assert outcome.error == "stopped after 0.5 s"
 
 
 def test_a_failed_entrant_is_shown_and_fails_the_command(tmp_path, capsys):
@@ -212,10 +212,10 @@ def test_entrants_take_turns_under_one_thread_limit(tmp_path):
 
 def test_growth_fits_the_exponent_of_counted_work(tmp_path):
     (growth,) = measure_growth(
-        "N", (4, 8, 16), small_split, [scripted(tmp_path, "square", ECHO)],
+        "N", (4, 16), small_split, [scripted(tmp_path, "square", ECHO)],
         precision_judge((1,)), Conditions(),
     )  # fmt: skip
-    assert growth.costs("work") == [32.0, 128.0, 512.0]
+    assert growth.costs("work") == [32.0, 512.0]
     assert growth.exponent("work") == pytest.approx(2.0)
     assert growth.as_record()["exponents"].keys() == {"fit_cpu_seconds", "work"}
 
