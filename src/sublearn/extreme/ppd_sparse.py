@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,7 @@ from sublearn.validation import (
     OneOf,
     Positive,
     RandomState,
+    Rule,
     Verbosity,
     as_n_threads,
     as_seed,
@@ -62,7 +63,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the loss.
     l1 : float, default=0.1
-        Weight of the l1 penalty; larger gives fewer non-zero weights. In the paper: :math:`\lambda`.
+        Weight of the l1 penalty; larger gives fewer non-zero weights. In the paper:
+        :math:`\lambda`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The loss :math:`\ell`.
     bias : {"learned", "fixed"}, default="learned"
@@ -107,8 +109,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Largest number of searches that a label took.
     trace_ : Trace
-        Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual, work, each summed over
-        the labels finished so far; `work` counts matrix entries visited.
+        Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual, work, each summed
+        over the labels finished so far; `work` counts matrix entries visited.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
@@ -129,8 +131,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] I. E.-H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models", thesis,
-       Carnegie Mellon University, 2018, section 2.2.
+    .. [1] I. E.-H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models",
+       thesis, Carnegie Mellon University, 2018, section 2.2.
 
     Examples
     --------
@@ -145,7 +147,7 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     [['b', 'c']]
     """
 
-    _rules = {
+    _rules: ClassVar[dict[str, Rule]] = {
         "C": Positive(float),
         "l1": NonNegative(float),
         "loss": OneOf("squared_hinge", "hinge"),
