@@ -153,7 +153,7 @@ def model_mb(script: ModuleType, model: Any, task: Task, directory: Path) -> flo
 def work_of(model: Any) -> float | None:
     """Operations the estimator counted itself, None when it keeps no such trace."""
     try:
-        return float(model.trace_["work"].sum())
+        return float(model.trace_["work"][-1])
     except (AttributeError, KeyError, TypeError):
         return None
 
