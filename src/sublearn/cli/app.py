@@ -57,7 +57,9 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say_error("interrupted; nothing was written")
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as stop:
+        if not _is_broken_pipe(stop):
+            raise
         _forget_stdout()
         return OK  # the reader has seen enough, as `head` does
     except Exception as error:
@@ -91,6 +93,11 @@ def _take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [argument for argument in arguments[:end] if argument != "--debug"]
     return len(options) < end, [*options, *arguments[end:]]
+
+
+def _is_broken_pipe(stop: BaseException) -> bool:
+    """Typer turns a broken pipe into an exit on its own."""
+    return isinstance(stop, BrokenPipeError) or isinstance(stop.__context__, BrokenPipeError)
 
 
 def _is_usage_error(error: Exception) -> bool:
