@@ -20,6 +20,11 @@ __all__ = ["command"]
 
 _CUTS = [1, 3, 5]
 _N_WORDS = 4  # words that explain a label
+_NEXT = """
+[bold]On your data[/]
+ sublearn fit train.txt --model my.model     [dim]learn; .svm, .arff and .npz files work too[/]
+ sublearn evaluate my.model test.txt         [dim]precision, nDCG, recall[/]
+ sublearn predict my.model new.txt           [dim]the best labels of each row[/]"""
 
 
 def command(
@@ -196,6 +201,7 @@ def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -
     out.print(facts("What came out", rows))
     for example in tagged:
         _show_example(out, example)
+    out.print(_NEXT)
 
 
 def _show_example(out: Console, example: dict[str, Any]) -> None:

@@ -1,0 +1,17 @@
+"""sublearn's PPD-Sparse."""
+
+from sublearn.extreme import PPDSparseClassifier
+
+
+def fit(train, task):
+    classifier = PPDSparseClassifier(n_jobs=task.threads, random_state=task.seed, **task.settings)
+    return classifier.fit(train["X"], train["Y"])
+
+
+def predict(model, test, task):
+    labels, _ = model.predict_top_k(test["X"], k=task.request["k"])
+    return {"labels": labels}
+
+
+def save(model, task, directory):
+    model.save(directory / "model.safetensors")

@@ -1,0 +1,126 @@
+"""Real data: where it lies, and how each set becomes a train/test split.
+
+The directory is the command line's ``--data``, else the variable SUBLEARN_DATA, else a folder
+``shared/data`` beside the repository; below it, one folder per set. All rows are kept, also test
+rows without features or labels. Features are float32, rows of unit length unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from harness.problem import Problem, Split
+from harness.synthetic import unit_rows
+
+__all__ = ["data_directory", "mulan", "svmlight_files", "svmlight_random_half", "xmc"]
+
+_DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def data_directory(given: str | None = None) -> Path:
+    """The directory of real data; it need not exist as long as no real problem is asked for."""
+    return Path(given or os.environ.get("SUBLEARN_DATA") or _DEFAULT)
+
+
+def mulan(name: str, stem: str | None = None, suffix: str = "") -> Problem:
+    """A Mulan set with its official split: ``stem-train.arff.xz``, ``stem-test.arff.xz``."""
+    stem = stem or name
+
+    def load(directory: Path, seed: int) -> Split:
+        from sublearn.io import load_arff
+
+        folder = _existing(directory / name)
+        parts = [
+            load_arff(folder / f"{stem}-{part}{suffix}.arff.xz", labels=folder / f"{stem}.xml")
+            for part in ("train", "test")
+        ]
+        (X, Y), (X_test, Y_test) = parts
+        return _split(X, Y, X_test, Y_test)
+
+    return Problem(name, load, "official split, unit rows")
+
+
+def xmc(name: str) -> Problem:
+    """A set in the Extreme Classification repository's format, with its split; rows as stored."""
+
+    def load(directory: Path, seed: int) -> Split:
+        from sublearn.io import load_xmc
+
+        folder = _existing(directory / name)
+        parts = [load_xmc(folder / f"{name}_{part}.xmc.txt.xz") for part in ("train", "test")]
+        (X, Y), (X_test, Y_test) = parts
+        return _split(X, Y, X_test, Y_test)
+
+    return Problem(name, load, "official split, unit tf-idf rows")
+
+
+def svmlight_files(name: str, train: str, test: str) -> Problem:
+    """A multiclass LIBSVM set in two files; classes are the values found in either."""
+
+    def load(directory: Path, seed: int) -> Split:
+        from sklearn.datasets import load_svmlight_files
+
+        folder = _existing(directory / name)
+        with lzma.open(folder / train) as first, lzma.open(folder / test) as second:
+            X, y, X_test, y_test = load_svmlight_files([first, second])
+        classes = np.unique(np.concatenate([y, y_test]))
+        indicators = [
+            _one_hot(np.searchsorted(classes, part), len(classes)) for part in (y, y_test)
+        ]
+        return _split(X, indicators[0], X_test, indicators[1])
+
+    return Problem(name, load, f"train {train}, test {test}, unit rows")
+
+
+def svmlight_random_half(name: str) -> Problem:
+    """A multilabel LIBSVM set without a split of its own: a random half each, drawn by the seed."""
+
+    def load(directory: Path, seed: int) -> Split:
+        from sklearn.datasets import load_svmlight_file
+
+        folder = _existing(directory / name)
+        with lzma.open(folder / f"{name}.svm.xz") as file:
+            X, labels = load_svmlight_file(file, multilabel=True)
+        Y = _indicator(labels)
+        order = np.random.default_rng(seed).permutation(X.shape[0])
+        train, test = np.array_split(order, 2)
+        return _split(X[train], Y[train], X[test], Y[test])
+
+    return Problem(name, load, "random halves drawn by the seed, unit rows")
+
+
+def _existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no data at {folder}; name its parent by --data or SUBLEARN_DATA")
+    return folder
+
+
+def _split(X: object, Y: object, X_test: object, Y_test: object) -> Split:
+    return Split(
+        train={"X": unit_rows(X), "Y": _binary(Y)},
+        test={"X": unit_rows(X_test)},
+        truth={"Y": _binary(Y_test)},
+    )
+
+
+def _binary(Y: object) -> sp.csr_matrix:
+    matrix = sp.csr_matrix(Y, dtype=np.float32)
+    matrix.eliminate_zeros()
+    matrix.data[:] = 1
+    return matrix
+
+
+def _one_hot(y: np.ndarray, n_classes: int) -> sp.csr_matrix:
+    return sp.csr_matrix((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), n_classes))
+
+
+def _indicator(labels: list[tuple[float, ...]]) -> sp.csr_matrix:
+    columns = np.array([label for row in labels for label in row], dtype=np.int64)
+    rows = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
+    shape = (len(labels), int(columns.max()) + 1)
+    return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)

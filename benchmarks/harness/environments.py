@@ -1,0 +1,60 @@
+"""Virtual environments for entrants whose requirements clash, made the first time they are used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["ENVIRONMENTS", "EnvironmentFailure", "python_of"]
+
+DIRECTORY = Path(__file__).resolve().parents[1] / "environments"
+
+#: pip's arguments, one call per row of an environment. `main` is the running interpreter.
+ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
+    "main": [],
+    "sklearn": [["scikit-learn"]],
+    # torch first: libpecos only asks for "torch", which would fetch the build with CUDA.
+    "pecos": [["torch==2.13.0", "numpy<2"], ["libpecos", "numpy<2"]],
+    "napkinxc": [["napkinxc", "scipy"]],
+    "omikuji": [["omikuji", "numpy", "scipy"]],
+    "libmultilabel": [["libmultilabel", "scipy"]],
+}
+
+
+class EnvironmentFailure(RuntimeError):
+    """An environment could not be made; the message is the last line of what failed."""
+
+
+def python_of(name: str) -> str:
+    """Interpreter of the named environment, which is built if absent or out of date."""
+    if name == "main":
+        return sys.executable
+    if name not in ENVIRONMENTS:
+        known = ", ".join(ENVIRONMENTS)
+        raise EnvironmentFailure(f"entrant.environment must be one of {known}, got {name}")
+    directory = DIRECTORY / name
+    python = directory / "bin" / "python"
+    stamp = directory / "requirements.json"
+    wanted = json.dumps({"python": sys.version, "requirements": ENVIRONMENTS[name]})
+    if not (stamp.exists() and stamp.read_text() == wanted):
+        _build(directory, python, ENVIRONMENTS[name])
+        stamp.write_text(wanted)
+    return str(python)
+
+
+def _build(directory: Path, python: Path, requirements: Sequence[Sequence[str]]) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    _call([sys.executable, "-m", "venv", str(directory)])
+    for arguments in requirements:
+        _call([str(python), "-m", "pip", "install", "--quiet", *arguments])
+
+
+def _call(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise EnvironmentFailure(lines[-1] if lines else f"{command[0]} ended with an error")

@@ -1,0 +1,189 @@
+"""Runs every entrant on one problem, in turns, each run in a process of its own.
+
+The turns are interleaved (A B A B, not A A B B), so that a machine that slows down for a while
+slows down everybody, and ratios are taken within a round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from harness.arrays import load_arrays, save_arrays
+from harness.entrant import Entrant
+from harness.environments import EnvironmentFailure, python_of
+from harness.judge import Judge
+from harness.problem import Split
+
+__all__ = ["Conditions", "Outcome", "Run", "run_all"]
+
+_CHILD = Path(__file__).with_name("child.py")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is the same for all entrants; `request` is the room's question, such as {"k": 5}."""
+
+    threads: int = 1
+    seed: int = 0
+    repeat: int = 1
+    timeout_seconds: float = 3600.0
+    request: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one entrant: figures and judged quality, or the error that ended it."""
+
+    figures: dict[str, float | None] = field(default_factory=dict)
+    quality: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+    python: str = ""
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    """All runs of one entrant on one problem."""
+
+    problem: str
+    entrant: Entrant
+    settings: dict[str, Any]
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def error(self) -> str | None:
+        """Why the entrant failed, None if every run succeeded."""
+        return next((run.error for run in self.runs if run.error is not None), None)
+
+    def figure(self, name: str) -> float | None:
+        """Median over the runs, None when the entrant failed or did not report it."""
+        values = [{**run.figures, **run.quality}.get(name) for run in self.runs]
+        known = [value for value in values if value is not None]
+        return None if self.error or not known else median(known)
+
+    def ratio(self, name: str, first: Outcome) -> float | None:
+        """Median over the rounds of this figure divided by `first`'s in the same round."""
+        if self.error or first.error:
+            return None
+        rounds = zip(self.runs, first.runs, strict=True)
+        pairs = [(own.figures[name], other.figures[name]) for own, other in rounds]
+        known = [a / b for a, b in pairs if a is not None and b]
+        return median(known) if known else None
+
+
+def run_all(
+    problem: str,
+    split: Split,
+    entrants: Sequence[Entrant],
+    judge: Judge,
+    conditions: Conditions,
+    announce: Callable[[str], None] = lambda text: None,
+) -> list[Outcome]:
+    """Run `entrants` in turns; one that fails is kept as failed and not run again."""
+    outcomes = [Outcome(problem, e, e.settings_for(problem)) for e in entrants]
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+        directory = Path(name)
+        save_arrays(directory / "train.npz", split.train)
+        save_arrays(directory / "test.npz", split.test)
+        for number in range(conditions.repeat):
+            for outcome in (o for o in outcomes if o.error is None):
+                title = f"{problem}: {outcome.entrant.name}"
+                announce(f"{title}, run {number + 1} of {conditions.repeat}")
+                outcome.runs.append(_run(outcome, split, judge, conditions, directory))
+    return outcomes
+
+
+def _run(outcome: Outcome, split: Split, judge: Judge, conditions: Conditions, shared: Path) -> Run:
+    """One run; whatever goes wrong in the entrant's process becomes the run's error."""
+    with tempfile.TemporaryDirectory(prefix="run-", dir=shared) as name:
+        directory = Path(name)
+        job = {
+            "script": str(outcome.entrant.script),
+            "train": str(shared / "train.npz"),
+            "test": str(shared / "test.npz"),
+            "directory": str(directory),
+            "settings": outcome.settings,
+            "request": conditions.request,
+            "threads": conditions.threads,
+            "seed": conditions.seed,
+        }
+        (directory / "job.json").write_text(json.dumps(job))
+        try:
+            python = python_of(outcome.entrant.environment)
+        except EnvironmentFailure as failure:
+            return Run(error=f"environment {outcome.entrant.environment}: {failure}")
+        error = _start(python, directory, conditions)
+        if error is not None:
+            return Run(error=error)
+        return _judged(directory, split, judge)
+
+
+def _start(python: str, directory: Path, conditions: Conditions) -> str | None:
+    """Run the measured process to its end; the error's last line, or None."""
+    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(conditions.threads))}
+    if python != sys.executable:
+        surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
+    with (directory / "log").open("w+") as log:
+        process = subprocess.Popen(
+            [python, str(_CHILD), str(directory / "job.json")],
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env=surroundings,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(conditions.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return f"stopped after {conditions.timeout_seconds:g} s"
+        finally:
+            _end(process)
+        log.seek(0)
+        return None if code == 0 else _last_line(log, code)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process with all workers it started, if it still runs."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _last_line(log: Iterable[str], code: int) -> str:
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    lines = [line.strip() for line in log if line.strip()]
+    return lines[-1] if lines else f"ended with code {code}"
+
+
+def _judged(directory: Path, split: Split, judge: Judge) -> Run:
+    result = json.loads((directory / "result.json").read_text())
+    predictions = load_arrays(directory / "predictions.npz")
+    try:
+        quality = judge(split.truth, predictions)
+    except (KeyError, ValueError) as error:
+        return Run(error=f"{type(error).__name__}: {error}")
+    return Run(
+        figures=result["figures"],
+        quality={name: float(value) for name, value in quality.items()},
+        python=result["python"],
+        packages=result["packages"],
+    )

@@ -1,0 +1,532 @@
+#!/usr/bin/env python3
+"""Everyday tasks of the project; needs a Python and nothing else.
+
+    python3 tasks.py quickstart      install into .venv and run a first example
+    python3 tasks.py test [...]      install and run the tests; extra words go to pytest
+    python3 tasks.py check           format, lint, types, import directions, documentation
+    python3 tasks.py cpp-tests       build and run the C++ tests under sanitizers
+    python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
+    python3 tasks.py ci              test + check + cpp-tests, with the minutes each one took
+
+Everything goes into .venv next to this file, which is reused until the sources change.
+"""
+
+# The grammar of this file stays at Python 3.7, so that an older Python can still say what it lacks.
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+OLDEST_PYTHON = (3, 10)
+OLDEST_CMAKE = (3, 18)
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "sublearn-tasks.json"  # says that this file made .venv, and what it holds
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = str(BIN / ("python.exe" if os.name == "nt" else "python"))
+SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp/include", "cpp/src", "cpp/bindings")
+PIP_DETAILS = ("Requirement already satisfied", "Downloading ", "Using cached ", "Stored in ")
+ALL_EXTRAS = ("test", "check", "docs")
+
+#: What to install, by need and system; "other" is said where the system is not known.
+INSTALL = {
+    "compiler": {
+        "debian": "run `sudo apt install g++`",
+        "fedora": "run `sudo dnf install gcc-c++`",
+        "arch": "run `sudo pacman -S gcc`",
+        "suse": "run `sudo zypper install gcc-c++`",
+        "alpine": "run `apk add g++`",
+        "macos": "run `xcode-select --install`",
+        "windows": "install the Visual Studio Build Tools with 'Desktop development with C++'",
+        "other": "install g++ 12 or newer, or a clang of that age",
+    },
+    "headers": {
+        "debian": "run `sudo apt install python{version}-dev`",
+        "fedora": "run `sudo dnf install python3-devel`",
+        "suse": "run `sudo zypper install python3-devel`",
+        "alpine": "run `apk add python3-dev`",
+        "other": "install the development files of Python {version}",
+    },
+    "venv": {
+        "debian": "run `sudo apt install python{version}-venv`",
+        "other": "install a Python {version} that includes venv and ensurepip",
+    },
+}
+
+
+class TaskError(Exception):
+    """A reason to stop, as one sentence for the user."""
+
+
+# --- what this machine has ----------------------------------------------------------------------
+
+
+def system_name() -> str:
+    """A key of the INSTALL tables."""
+    if os.name == "nt":
+        return "windows"
+    if platform.system() == "Darwin":
+        return "macos"
+    try:
+        return linux_family(Path("/etc/os-release").read_text(encoding="utf-8"))
+    except OSError:
+        return "other"
+
+
+def linux_family(os_release: str) -> str:
+    """The family of a Linux system from the text of its os-release file."""
+    fields = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
+    names = (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
+    families = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "opensuse": "suse"}
+    for name in names:
+        family = families.get(name, name)
+        if family in INSTALL["compiler"]:
+            return family
+    return "other"
+
+
+def how_to_install(need: str, system: str) -> str:
+    """What the user has to do on this system to meet `need`."""
+    table = INSTALL[need]
+    version = "{}.{}".format(*sys.version_info[:2])
+    return table.get(system, table["other"]).format(version=version)
+
+
+def require_compiler() -> None:
+    """Stop unless there is a compiler for C++20."""
+    problem = compiler_problem()
+    if problem:
+        raise TaskError(f"{problem}: please {how_to_install('compiler', system_name())}.")
+
+
+def compiler_problem() -> str | None:
+    """Half a sentence on what is wrong with the C++ compiler, None if nothing is."""
+    missing = "sublearn needs a C++20 compiler and this system has none"
+    if os.name == "nt":
+        return None if shutil.which("cl") or has_visual_studio() else missing
+    if platform.system() == "Darwin" and not succeeds(["xcode-select", "-p"]):
+        return missing  # asking the stub /usr/bin/c++ instead would open a window
+    named = shlex.split(os.environ.get("CXX", ""))
+    found = [name for name in ("c++", "g++", "clang++") if shutil.which(name)]
+    command = named or found[:1]
+    if not command or not shutil.which(command[0]):
+        return missing
+    if not succeeds(
+        [*command, "-std=c++20", "-fsyntax-only", "-x", "c++", "-"],
+        stdin="#include <concepts>\n#include <span>\nint main() {}\n",
+    ):
+        return f"sublearn needs a C++20 compiler and `{' '.join(command)}` does not compile C++20"
+    return None
+
+
+def has_visual_studio() -> bool:
+    """Whether Visual Studio's own finder knows an installation with a C++ compiler."""
+    programs = os.environ.get("PROGRAMFILES(X86)", "")
+    finder = Path(programs) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
+    tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
+    question = ["-products", "*", "-requires", tools, "-property", "installationPath"]
+    return finder.exists() and bool(output_of([str(finder), *question]).strip())
+
+
+def require_python_headers() -> None:
+    """Stop unless an extension module can be compiled for the Python of .venv."""
+    code = "import os, sysconfig; print(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
+    if not os.path.exists(output_of([PYTHON, "-c", code]).strip()):
+        what = how_to_install("headers", system_name())
+        raise TaskError(f"Python's header files are missing: please {what}.")
+
+
+def require_venv_module() -> None:
+    """Stop unless this Python can make environments (Debian keeps that in another package)."""
+    try:
+        import ensurepip
+        import venv
+    except ImportError:
+        what = how_to_install("venv", system_name())
+        raise TaskError(f"this Python cannot make environments: please {what}.") from None
+    del ensurepip, venv
+
+
+# --- running commands ---------------------------------------------------------------------------
+
+
+def environment() -> dict[str, str]:
+    """The variables of an activated .venv."""
+    variables = dict(os.environ)
+    variables.pop("PYTHONHOME", None)
+    variables["VIRTUAL_ENV"] = str(VENV)
+    variables["PATH"] = str(BIN) + os.pathsep + variables.get("PATH", "")
+    variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    # One line per finding instead of a notice of the theme about another program.
+    variables.setdefault("NO_MKDOCS_2_WARNING", "1")
+    return variables
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run(command: list[str], **options: str) -> int:
+    """Run a command in front of the user; its exit code, as a shell would give it."""
+    say("$ " + " ".join(shown(word) for word in command))
+    process = subprocess.Popen(command, cwd=ROOT, env={**environment(), **options})
+    return wait(process)
+
+
+def shown(word: str) -> str:
+    """A word of a command as a user would type it here."""
+    short = word.replace(str(ROOT) + os.sep, "")
+    return shlex.quote(short) if os.name != "nt" else short
+
+
+def wait(process: subprocess.Popen) -> int:
+    """Wait for a command; Ctrl-C reaches it too, so give it time to end by itself."""
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        raise
+    return code if code >= 0 else 128 - code
+
+
+def succeeds(command: list[str], stdin: str = "") -> bool:
+    """Whether a command exists and ends well; nothing is shown."""
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin.encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def output_of(command: list[str]) -> str:
+    """What a command prints, empty if it fails."""
+    try:
+        return subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            universal_newlines=True,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+# --- the environment ----------------------------------------------------------------------------
+
+
+def prepare(*extras: str) -> None:
+    """Make .venv hold this source tree and `extras`; do nothing if it already does."""
+    make_environment()
+    stamp = read_stamp()
+    wanted = sorted(set(extras) | set(stamp.get("extras", ())))
+    sources = fingerprint()
+    if stamp.get("sources") == sources and stamp.get("extras") == wanted:
+        return
+    require_compiler()
+    require_python_headers()
+    write_stamp(sources=None)  # a half-done installation must not pass for a finished one
+    say("installing sublearn into .venv (the first time compiles for a minute or two)")
+    pip_install(build_requirements())
+    what = ".[" + ",".join(wanted) + "]" if wanted else "."
+    pip_install(["--no-build-isolation", what])
+    write_stamp(sources=sources, extras=wanted)
+
+
+def make_environment() -> None:
+    """Make .venv, or make it anew if its Python is gone, half made or of another version."""
+    stamp = read_stamp()
+    version = environment_version()
+    if version == sys.version_info[:2] and stamp.get("ready", True):
+        return
+    if VENV.exists() and not stamp:
+        if version is not None and version >= OLDEST_PYTHON:
+            return  # somebody else's, and good enough
+        raise TaskError(f"{VENV.name} exists but its Python does not work: please remove it.")
+    require_venv_module()
+    if VENV.exists():
+        say(f"making {VENV.name} anew for Python {platform.python_version()}")
+        shutil.rmtree(VENV)
+    VENV.mkdir()
+    write_stamp(ready=False)
+    if run([sys.executable, "-m", "venv", str(VENV)]) != 0:
+        raise TaskError(f"making {VENV.name} failed; the lines above say why.")
+    write_stamp(ready=True)
+
+
+def environment_version() -> tuple[int, int] | None:
+    """Version of the Python in .venv; None if there is none that works."""
+    answer = output_of([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"]).split()
+    return (int(answer[0]), int(answer[1])) if len(answer) == 2 else None
+
+
+def read_stamp() -> dict:
+    try:
+        return json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_stamp(**changes: object) -> None:
+    STAMP.write_text(json.dumps({**read_stamp(), **changes}), encoding="utf-8")
+
+
+def fingerprint() -> str:
+    """A digest of everything that decides what is installed."""
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        path = ROOT / source
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and file.suffix not in {".pyc", ".so"}:
+                digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0")
+                digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def build_requirements() -> list[str]:
+    """What pyproject.toml needs to build, and the build tools this machine lacks.
+
+    They live in .venv instead of a throw-away environment, so that a second build compiles only
+    what changed.
+    """
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    match = re.search(r"^\[build-system\]\s*^requires\s*=\s*(\[[^\]]*\])", text, re.MULTILINE)
+    if match is None:
+        raise TaskError("pyproject.toml has no [build-system] requires.")
+    return [*ast.literal_eval(match.group(1)), *missing_build_tools()]
+
+
+def missing_build_tools() -> list[str]:
+    """CMake and Ninja as PyPI names, without those that already work here."""
+    found = re.search(r"(\d+)\.(\d+)", output_of(["cmake", "--version"]))
+    has_cmake = found is not None and (int(found[1]), int(found[2])) >= OLDEST_CMAKE
+    has_ninja = bool(output_of(["ninja", "--version"]))
+    return ([] if has_cmake else ["cmake"]) + ([] if has_ninja else ["ninja"])
+
+
+def pip_install(arguments: list[str]) -> None:
+    """Run pip install without its lines about files; explain a missing network."""
+    command = [PYTHON, "-m", "pip", "install", "--progress-bar", "off", *arguments]
+    say("$ " + " ".join(shown(word) for word in command))
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        errors="replace",
+    )
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            if not line.lstrip().startswith(PIP_DETAILS):
+                say(line.rstrip())
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    if wait(process) != 0:
+        raise TaskError(pip_problem("".join(lines)))
+
+
+def pip_problem(output: str) -> str:
+    """One sentence on why pip failed."""
+    no_network = (
+        r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|NameResolutionError|ProxyError"
+        r"|Temporary failure in name resolution|getaddrinfo failed|Network is unreachable"
+        r"|Failed to establish a new connection|Connection refused"
+    )
+    if re.search(no_network, output):
+        return (
+            "pip cannot reach the Python package index: please connect to the network, "
+            "or set PIP_INDEX_URL to an index you can reach, and run this again."
+        )
+    return "the installation failed; the lines above say why."
+
+
+# --- the tasks ----------------------------------------------------------------------------------
+
+
+def quickstart(arguments: list[str]) -> int:
+    prepare()
+    return run([str(BIN / "sublearn"), "quickstart", *arguments])
+
+
+def test(arguments: list[str]) -> int:
+    prepare("test")
+    return run([PYTHON, "-m", "pytest", *arguments])
+
+
+def check(arguments: list[str]) -> int:
+    refuse(arguments, "check")
+    prepare("check", "docs")
+    cpp_files = sorted(str(p) for p in (ROOT / "cpp").rglob("*") if p.suffix in {".hpp", ".cpp"})
+    steps = {
+        "format": lambda: run([PYTHON, "-m", "ruff", "format", "--check", "."]),
+        "lint": lambda: run([PYTHON, "-m", "ruff", "check", "."]),
+        "types": check_types,
+        "C++ format": lambda: clang_format(cpp_files),
+        "imports": lambda: run([PYTHON, "-m", "pytest", "-q", "tests/architecture"]),
+        "docs": lambda: docs([]),
+    }
+    return run_all(steps)
+
+
+def check_types() -> int:
+    """Run mypy on the installed package, which has the stub of the compiled core beside it."""
+    say("$ mypy")
+    done = subprocess.run(
+        [PYTHON, "-m", "mypy"],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    say(re.sub(r"\S*site-packages[/\\]", "src/", done.stdout).rstrip())
+    return done.returncode
+
+
+def clang_format(files: list[str]) -> int:
+    say(f"$ clang-format --dry-run -Werror  ({len(files)} files of cpp/)")
+    command = [str(BIN / "clang-format"), "--dry-run", "-Werror", *files]
+    return wait(subprocess.Popen(command, cwd=ROOT, env=environment()))
+
+
+def cpp_tests(arguments: list[str]) -> int:
+    refuse(arguments, "cpp-tests")
+    make_environment()
+    require_compiler()
+    tools = missing_build_tools()
+    if tools:
+        pip_install(tools)
+    build = "build/cpp-tests"
+    configure = [
+        "cmake",
+        "-S",
+        ".",
+        "-B",
+        build,
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    ]
+    options = ["-DSUBLEARN_TESTS=ON", "-DSUBLEARN_PYTHON=OFF"]
+    if os.name != "nt":  # the sanitizer flags are those of g++ and clang
+        options.append("-DSUBLEARN_SANITIZE=ON")
+    commands = [
+        [*configure, *options],
+        ["cmake", "--build", build],
+        ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"],
+    ]
+    for command in commands:
+        program = shutil.which(command[0], path=environment()["PATH"]) or command[0]
+        code = run([program, *command[1:]], UBSAN_OPTIONS="print_stacktrace=1")
+        if code != 0:
+            return code
+    return 0
+
+
+def docs(arguments: list[str]) -> int:
+    serve = arguments == ["--serve"]
+    refuse([] if serve else arguments, "docs")
+    prepare("docs")
+    if serve:
+        return run([PYTHON, "-m", "mkdocs", "serve"])
+    return run([PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet"])
+
+
+def ci(arguments: list[str]) -> int:
+    refuse(arguments, "ci")
+    start = time.monotonic()
+    prepare(*ALL_EXTRAS)
+    installing = minutes(time.monotonic() - start)
+    steps = {
+        "test": lambda: test([]),
+        "check": lambda: check([]),
+        "cpp-tests": lambda: cpp_tests([]),
+    }
+    return run_all(steps, [f"install {installing} min"], start)
+
+
+def run_all(steps: dict, done: list[str] | None = None, start: float | None = None) -> int:
+    """Run every step even after a failure; a last line says how each one went."""
+    start = time.monotonic() if start is None else start
+    summary, failed = list(done or []), False
+    for name, step in steps.items():
+        say(f"\n--- {name}")
+        began = time.monotonic()
+        code = step()
+        failed = failed or code != 0
+        verdict = "" if code == 0 else " FAILED"
+        summary.append(f"{name} {minutes(time.monotonic() - began)} min{verdict}")
+    summary.append(f"all {minutes(time.monotonic() - start)} min")
+    say("\n" + ", ".join(summary))
+    return 1 if failed else 0
+
+
+def minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}"
+
+
+def refuse(arguments: list[str], task: str) -> None:
+    if arguments:
+        raise TaskError(f"`{task}` does not take {' '.join(arguments)}.")
+
+
+TASKS = {
+    "quickstart": quickstart,
+    "test": test,
+    "check": check,
+    "cpp-tests": cpp_tests,
+    "docs": docs,
+    "ci": ci,
+}
+
+
+def main(arguments: list[str]) -> int:
+    if sys.version_info < OLDEST_PYTHON:
+        print(
+            "sublearn needs Python {}.{} or newer and this is Python {}: please run "
+            "tasks.py with a newer one.".format(*OLDEST_PYTHON, platform.python_version()),
+            file=sys.stderr,
+        )
+        return 1
+    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+        say(__doc__.strip())
+        return 0 if arguments else 2
+    task = TASKS.get(arguments[0])
+    try:
+        if task is None:
+            raise TaskError(f"no task {arguments[0]!r}; the tasks are {', '.join(TASKS)}.")
+        return task(arguments[1:])
+    except TaskError as error:
+        print(f"tasks.py: {error}", file=sys.stderr, flush=True)
+        return 1 if task else 2
+    except KeyboardInterrupt:
+        print("\ntasks.py: stopped.", file=sys.stderr, flush=True)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
