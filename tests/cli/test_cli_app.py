@@ -105,6 +105,13 @@ def test_debug_shows_the_traceback(sublearn, tmp_path, place):
     assert "Traceback" in done.err
 
 
+def test_infinity_is_null_in_json(capsys):
+    from sublearn.cli.console import print_json
+
+    print_json({"certificate": float("inf"), "spread": [float("nan"), 1.5]})
+    assert capsys.readouterr().out == '{"certificate": null, "spread": [null, 1.5]}\n'
+
+
 def test_an_unexpected_error_is_said_to_be_one(monkeypatch, capsys):
     from sublearn.cli import app
 

@@ -77,6 +77,12 @@ def test_people_get_a_table(sublearn):
     assert all(word in done.out for word in ("P@1", "certificate", "dual variables", "because of"))
 
 
+def test_refuses_a_folder_that_is_not_there(sublearn, tmp_path):
+    done = sublearn("quickstart", "--output", tmp_path / "nowhere" / "m")
+    assert done.code == 2
+    assert "folder" in done.err
+
+
 def test_refuses_a_penalty_below_zero(sublearn):
     assert sublearn("quickstart", "--rows", 300, "--l1", -1).code == 2
 

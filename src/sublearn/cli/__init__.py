@@ -16,6 +16,8 @@ def main() -> None:
 
     0: done. 1: the run failed. 2: the command was called wrongly. 130: stopped by Ctrl-C.
     """
+    for stream in (sys.stdout, sys.stderr):  # a name the terminal cannot show is no failure
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         from sublearn.cli.app import run
 

@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else OK
     except (KeyboardInterrupt, typer.Abort):
-        say_error("interrupted; nothing was written")
+        say_error("interrupted")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as stop:
         if not _is_broken_pipe(stop):

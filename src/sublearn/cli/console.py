@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["err", "facts", "in_bytes", "out", "print_json", "say_error", "say_warning", "table"]
+__all__ = [
+    "err",
+    "facts",
+    "in_bytes",
+    "out",
+    "print_json",
+    "say_error",
+    "say_warning",
+    "table",
+    "working",
+]
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -26,9 +38,22 @@ def say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: 
     err.print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
 
+def working(sentence: str) -> contextlib.AbstractContextManager[Any]:
+    """A spinner on standard error for work without a progress bar; nothing if that is a file."""
+    return err.status(escape(sentence))
+
+
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """One JSON object on one line of standard output; JSON has no infinity, so null stands for it."""
+    print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(title: str, columns: Iterable[str]) -> Table:

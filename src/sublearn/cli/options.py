@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Data", "Jobs", "Json", "Labels", "Model", "Quiet", "ZeroBased", "parse_labels"]
+__all__ = [
+    "Data",
+    "Jobs",
+    "Json",
+    "Labels",
+    "Model",
+    "Quiet",
+    "ZeroBased",
+    "check_folder",
+    "parse_labels",
+]
 
 _FORMATS = (
     "`.txt`, `.xmc` (extreme classification repository), `.svm`, `.svmlight`, `.libsvm` (LIBSVM), "
@@ -63,3 +74,12 @@ def parse_labels(text: str | None) -> Any:
     if text.endswith((".xml", ".npz")):
         raise typer.BadParameter(f"no such file: {text}", param_hint="--labels")
     return text.split(",")
+
+
+def check_folder(path: Path | None, option: str) -> None:
+    """Refuse a file that could not be written: better now than after an hour of work."""
+    folder = path.resolve().parent if path else None
+    if folder and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise typer.BadParameter(
+            f"must be in a folder that can be written, got {folder}", param_hint=option
+        )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli.options import Data, Labels, ZeroBased
+from sublearn.cli.options import Data, Labels, ZeroBased, check_folder
 
 __all__ = ["command"]
 
@@ -37,6 +37,7 @@ def command(
     from sublearn.io import load_npz, load_svmlight, load_xmc, save_dataset
     from sublearn.io.datasets import find_reader
 
+    check_folder(output, "OUT")
     target = find_reader(output)
     dataset = read_data(
         data,

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Measure a model on the labelled rows of DATA.
 
-    Prints precision, nDCG and recall of the k best labels, in percent of what is possible; with
+    Prints precision, nDCG and recall of the k best labels in percent; with
     `--train` also the propensity-scored versions, which count rare labels more. Labels of DATA
     that the model never saw count as missed.
 

@@ -2,78 +2,92 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, Jobs, Json, Labels, Quiet, ZeroBased
+from sublearn.cli.options import Data, Jobs, Json, Labels, Quiet, ZeroBased, check_folder
 
 __all__ = ["command"]
 
-_OBJECTIVE, _SOLVER, _FILES = "What is minimised", "How", "Data"
+_Output = Annotated[
+    Path,
+    typer.Option(
+        "--model", "-m", metavar="OUT", dir_okay=False, show_default=False,
+        help="Where to save the model.",
+    ),
+]  # fmt: skip
 
+# Options of the estimators. Not given, they keep the estimator's own default; the one shown is
+# ppd-sparse's, which a test checks.
 
-def _option(panel: str, help: str, default: str | None, metavar: str | None = None) -> typer.Option:  # type: ignore[valid-type]
-    """An option whose default belongs to the estimator; a test compares what is shown with it."""
-    return typer.Option(
-        help=help, rich_help_panel=panel, metavar=metavar, show_default=default or False
-    )
+_OBJECTIVE: Any = {"rich_help_panel": "What is minimised"}
+_SOLVER: Any = {"rich_help_panel": "How"}
+
+_LossWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--C", metavar="X", show_default="1.0", **_OBJECTIVE,
+        help="Weight of the loss; larger fits the training rows closer.",
+    ),
+]  # fmt: skip
+_L1 = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", show_default="0.1", **_OBJECTIVE,
+        help="Weight of the l1 penalty; larger gives fewer weights and a smaller file.",
+    ),
+]  # fmt: skip
+_Loss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default="squared_hinge", **_OBJECTIVE, help="squared_hinge or hinge."
+    ),
+]
+_Bias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default="learned", **_OBJECTIVE,
+        help="Intercept of each label: learned, or fixed.",
+    ),
+]  # fmt: skip
+_Tol = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", show_default="0.01", **_SOLVER,
+        help="Stop a label when its certificate (relative duality gap) is below.",
+    ),
+]  # fmt: skip
+_MaxIter = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", show_default="100", **_SOLVER,
+        help="Most rounds of search, correct and shrink for a label.",
+    ),
+]  # fmt: skip
+_Prune = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", show_default="0.0", **_SOLVER,
+        help="Leave weights of this size or smaller out of the model.",
+    ),
+]  # fmt: skip
 
 
 def command(
     data: Data,
-    model: Annotated[
-        Path,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="OUT",
-            dir_okay=False,
-            help="Where to save the model.",
-            show_default=False,
-        ),
-    ],
+    model: _Output,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="Learning method: ppd-sparse.")
     ] = "ppd-sparse",
-    C: Annotated[
-        float | None,
-        _option(
-            _OBJECTIVE, "Weight of the loss; larger fits the training rows closer.", "1.0", "X"
-        ),
-    ] = None,
-    l1: Annotated[
-        float | None,
-        _option(
-            _OBJECTIVE,
-            "Weight of the l1 penalty; larger gives fewer non-zero weights and a smaller file.",
-            "0.1",
-            "X",
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        _option(_OBJECTIVE, "squared_hinge or hinge.", "squared_hinge", "NAME"),
-    ] = None,
-    bias: Annotated[
-        str | None,
-        _option(
-            _OBJECTIVE, "How each label's intercept is found: learned or fixed.", "learned", "NAME"
-        ),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        _option(_SOLVER, "Stop when the certificate (relative duality gap) is below.", "0.01", "X"),
-    ] = None,
-    max_iter: Annotated[
-        int | None, _option(_SOLVER, "Most passes over the active rows of a label.", None, "N")
-    ] = None,
-    prune: Annotated[
-        float | None,
-        _option(_SOLVER, "Drop weights of this size or smaller from the model.", "0.0", "X"),
-    ] = None,
+    C: _LossWeight = None,
+    l1: _L1 = None,
+    loss: _Loss = None,
+    bias: _Bias = None,
+    tol: _Tol = None,
+    max_iter: _MaxIter = None,
+    prune: _Prune = None,
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
     labels: Labels = None,
@@ -98,15 +112,17 @@ def command(
 
     Example: `sublearn fit train.txt.xz --model wiki.model --l1 0.05 --jobs 8`
     """
+    from sublearn.cli.console import working
     from sublearn.cli.data import as_targets, notes_for, read_data, unit_rows
     from sublearn.cli.fitting import fit_with_figures, show_figures
     from sublearn.cli.methods import make_estimator
 
-    _refuse_place_nobody_can_write(model)
+    check_folder(model, "--model")
     params = {"C": C, "l1": l1, "loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
-    dataset = read_data(data, labels, zero_based=zero_based)
+    with working(f"reading {data.name}"):
+        dataset = read_data(data, labels, zero_based=zero_based)
     if normalize:
         unit_rows(dataset.X)
     figures = fit_with_figures(estimator, dataset.X, as_targets(dataset))
@@ -114,12 +130,3 @@ def command(
     estimator.save(model, notes=notes_for(dataset, normalize=normalize, zero_based=zero_based))
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
     show_figures(figures, title=f"{method} on {data.name}", json=json, quiet=quiet)
-
-
-def _refuse_place_nobody_can_write(path: Path) -> None:
-    """Better now than after an hour of fitting."""
-    folder = path.resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise typer.BadParameter(
-            f"must be in a folder that can be written, got {folder}", param_hint="--model"
-        )

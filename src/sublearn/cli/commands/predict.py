@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, Labels, Model
+from sublearn.cli.options import Data, Labels, Model, check_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +61,7 @@ def command(
     from sublearn.cli.data import read_for_model
 
     format = _choose_format(format, output)
+    check_folder(output, "--output")
     fitted = sublearn.load(model)
     X = read_for_model(data, labels, fitted).X
     blocks = _predict(fitted, X, min(k, len(fitted.classes_)))

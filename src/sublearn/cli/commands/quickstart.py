@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Jobs, Json
+from sublearn.cli.options import Jobs, Json, check_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +69,7 @@ def command(
     """
     from sublearn.cli.console import err, out, print_json
 
+    check_folder(output, "--output")
     talk = err if json else out
     data, vectorizer, X_train, X_test = _vectors(talk, rows)
     model, figures = _fit(talk, X_train, data.train_labels, l1, jobs)
