@@ -112,9 +112,41 @@ def test_infinity_is_null_in_json(capsys):
     assert capsys.readouterr().out == '{"certificate": null, "spread": [null, 1.5]}\n'
 
 
-def test_an_unexpected_error_is_said_to_be_one(monkeypatch, capsys):
-    from sublearn.cli import app
+@pytest.fixture
+def add_command(monkeypatch, tmp_path):
+    """Adds a command as a developer does: by putting a file among the others."""
+    from sublearn.cli import commands
 
-    monkeypatch.setattr(app, "build", lambda: 1 / 0)
-    assert app.run(["fit"]) == 1
-    assert "unexpected ZeroDivisionError" in capsys.readouterr().err
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+
+    def add(name, body):
+        (tmp_path / f"{name}.py").write_text(f'def command():\n    """Be there."""\n    {body}\n')
+        monkeypatch.delitem(sys.modules, f"{commands.__name__}.{name}", raising=False)
+
+    return add
+
+
+def test_a_new_file_is_a_new_command(sublearn, add_command):
+    add_command("say_hello", "print('hello')")
+    assert sublearn("say-hello").out == "hello\n"
+    assert "Be there." in sublearn("--help").out
+
+
+def test_an_unexpected_error_is_said_to_be_one(sublearn, add_command):
+    add_command("break_down", "1 / 0")
+    done = sublearn("break-down")
+    assert done.code == 1
+    assert "unexpected ZeroDivisionError: division by zero" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_interrupted_command_exits_130(sublearn, add_command):
+    add_command("stop_here", "raise KeyboardInterrupt")
+    done = sublearn("stop-here")
+    assert (done.code, done.err.strip()) == (130, "error: interrupted")
+
+
+def test_a_disk_that_refuses_is_named(sublearn, add_command):
+    add_command("open_nothing", "open('/nowhere/file')")
+    done = sublearn("open-nothing")
+    assert (done.code, done.err) == (1, "error: /nowhere/file: No such file or directory\n")

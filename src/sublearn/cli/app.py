@@ -53,6 +53,8 @@ def run(arguments: Sequence[str]) -> int:
             arguments or ["--help"], prog_name="sublearn", standalone_mode=False
         )
         sys.stdout.flush()
+        if code == INTERRUPTED:  # what newer releases of Typer make of Ctrl-C
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except (KeyboardInterrupt, typer.Abort):
         say_error("interrupted")

@@ -44,7 +44,7 @@ def working(sentence: str) -> contextlib.AbstractContextManager[Any]:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output; JSON has no infinity, so null stands for it."""
+    """One JSON object on one line of standard output; null stands for infinity and NaN."""
     print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
 
 
