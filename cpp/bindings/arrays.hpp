@@ -79,8 +79,8 @@ View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
   }
   for (std::size_t p = 0; p < indices.size(); ++p) {
     if (indices.data()[p] < 0 || static_cast<offset_t>(indices.data()[p]) >= n_minor) {
-      throw std::invalid_argument("index " + std::to_string(indices.data()[p]) +
-                                  " is outside 0.." + std::to_string(n_minor - 1));
+      throw std::invalid_argument("index " + std::to_string(indices.data()[p]) + " is outside 0.." +
+                                  std::to_string(n_minor - 1));
     }
   }
   View<T, I> view;

@@ -101,13 +101,16 @@ void bind_core(nb::module_& m) {
       },
       "seed"_a, "stream"_a, "n"_a, "A permutation of 0..n-1 drawn from stream (seed, stream).");
 
-  m.def("max_threads", [] {
+  m.def(
+      "max_threads",
+      [] {
 #ifdef _OPENMP
-    return omp_get_num_procs();
+        return omp_get_num_procs();
 #else
-    return 1;
+        return 1;
 #endif
-  }, "Processors that threads can use; 1 if the core was built without OpenMP.");
+      },
+      "Processors that threads can use; 1 if the core was built without OpenMP.");
 
   bind_append_above<float>(m);
   bind_append_above<double>(m);

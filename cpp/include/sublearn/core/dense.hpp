@@ -1,5 +1,5 @@
-// Dense loops that gain from wide registers. Compiled once per instruction set in cpp/src/dense.cpp and
-// chosen when the module is loaded, so one portable binary is fast on every machine.
+// Dense loops that gain from wide registers. Compiled once per instruction set in cpp/src/dense.cpp
+// and chosen when the module is loaded, so one portable binary is fast on every machine.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// SUBLEARN_MULTIVERSION before a function compiles it once per instruction set; the loader picks one.
-// Needs ELF ifuncs, which sanitizers and other object formats do not have: there it means nothing.
+// SUBLEARN_MULTIVERSION before a function compiles it once per instruction set; the loader picks
+// one. Needs ELF ifuncs, which sanitizers and other object formats do not have: there it means
+// nothing.
 #pragma once
 
 #if defined(__has_attribute)

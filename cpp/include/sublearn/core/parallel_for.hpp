@@ -32,7 +32,8 @@ inline int effective_threads(offset_t n_blocks, int n_threads) {
 }
 
 /// Calls body(block, thread) for each block in 0 .. n_blocks-1, handed out in order.
-/// `thread` is below effective_threads(n_blocks, n_threads), so scratch space can be kept per thread.
+/// `thread` is below effective_threads(n_blocks, n_threads), so scratch space can be kept per
+/// thread.
 template <class Body>
 void parallel_for(offset_t n_blocks, int n_threads, const Monitor* monitor, Body&& body) {
   std::atomic<offset_t> next{0};

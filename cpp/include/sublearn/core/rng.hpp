@@ -1,5 +1,5 @@
-// A seeded random generator that splits: stream (seed, k) is the same whoever draws it and when, so a
-// block that owns stream k gives the same result on any number of threads.
+// A seeded random generator that splits: stream (seed, k) is the same whoever draws it and when, so
+// a block that owns stream k gives the same result on any number of threads.
 #pragma once
 
 #include <bit>

@@ -74,8 +74,14 @@ class TopK {
   /// The k best of what was offered (all of it if there was less), best first. Valid until the next
   /// call of a member that is not const.
   std::span<const Scored<T>> finish() {
-    if (items_.size() > k_) cut();
+    select();
     std::sort(items_.begin(), items_.end(), ranks_before<T>);
+    return items_;
+  }
+
+  /// The same pairs in no particular order, for those who take them all.
+  std::span<const Scored<T>> select() {
+    if (items_.size() > k_) cut();
     return items_;
   }
 

@@ -12,6 +12,7 @@ struct Hinge {
 
   // The margin stands first in max, so that NaN comes through.
   double value(double margin) const { return C * std::max(1.0 - margin, 0.0); }
+  double total(double violation, double /*squares*/) const { return C * violation; }
   double conjugate_term(double alpha) const { return alpha; }
   double upper_bound() const { return C; }
   double dual_diagonal() const { return 0.0; }

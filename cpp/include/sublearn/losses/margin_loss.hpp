@@ -17,7 +17,10 @@ namespace sublearn {
 
 template <class L>
 concept MarginLoss = requires(const L& loss, double a) {
-  { loss.value(a) } -> std::convertible_to<double>;           // loss at margin a
+  { loss.value(a) } -> std::convertible_to<double>;  // loss at margin a
+  {
+    loss.total(a, a)
+  } -> std::convertible_to<double>;  // of many margins, from sum (1 - z)_+ and squares
   { loss.conjugate_term(a) } -> std::convertible_to<double>;  // its part of the maximised dual
   { loss.upper_bound() } -> std::convertible_to<double>;      // alpha lies in [0, upper_bound()]
   { loss.dual_diagonal() } -> std::convertible_to<double>;    // -(d/d alpha)^2 conjugate_term

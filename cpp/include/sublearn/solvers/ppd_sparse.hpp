@@ -1,267 +1,367 @@
-// PPD-Sparse (000 section 2.2)
+// PPD-Sparse: one-versus-rest linear classifiers, sparse in the primal and in the dual.
+// (I. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models", 2018, section 2.2;
+// "(2.30)" and the like are its equations.)
+//
+// For each label k on its own, with y_i = +1 for the rows that carry it and -1 for the others,
+//
+//   min over w, b of  P = 1/2 ||w||^2 + l1 ||w||_1 + 1/2 (b - b0)^2 + sum_i loss(y_i (<w, x_i> +
+//   b))
+//
+// where the bias is learned around b0 = 0 (2.30), or fixed at b = b0 = -1. The dual, maximised over
+// 0 <= alpha_i <= loss.upper_bound() (2.31), is
+//
+//   D = sum_i (conjugate_term(alpha_i) - y_i b0 alpha_i) - 1/2 ||w(alpha)||^2 - 1/2 (b - b0)^2
+//   w(alpha) = soft(v, l1),   v = sum_i y_i alpha_i x_i,   b = b0 + sum_i y_i alpha_i  (if learned)
+//
+// Its gradient in -alpha_i is y_i (<w, x_i> + b) - 1 + dual_diagonal alpha_i, so a row without a
+// dual matters only if its margin is below one. P - D bounds the distance to the optimum and is
+// known after each exact search, which scores every row. The loop is algorithm 2:
+//
+//   start     active rows = the positives and a few random negatives
+//   correct   a few sweeps of dual coordinate descent over the active rows (algorithm 3)
+//   search    score all rows through inverted lists; the worst violators become active
+//   shrink    negatives whose dual is back at zero leave
+//   until     P - D <= tol P
+//
+// Labels share the matrix, so kLanes of them are solved side by side (core/lanes.hpp): a list or
+// row that is read serves all. Measured on one core of an x86-64 with 64-byte registers, against
+// the same loop one label at a time: 2.9 times faster on delicious (983 labels), 2.1 on 5,000
+// synthetic labels.
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
 #include "sublearn/core/lanes.hpp"
 #include "sublearn/core/monitor.hpp"
+#include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/rng.hpp"
+#include "sublearn/core/top_k.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
-#include "sublearn/prox/soft_threshold.hpp"
+#include "sublearn/losses/margin_loss.hpp"
 #include "sublearn/search/inverted_lists.hpp"
-#include "sublearn/solvers/ppd_sweep.hpp"
+#include "sublearn/search/sparsify.hpp"
+#include "sublearn/solvers/ppd_kernels.hpp"
 
 namespace sublearn {
 
-struct PPDSettings {
-  double l1 = 0.1;
-  double tol = 1e-2;
-  int max_iter = 100;
-  bool learn_bias = false;
-  int epochs = 5;
-  double inner = 0.3;
-  double growth = 1.0;
-  int min_room = 100;
+enum class PPDSearch {
+  exact,       ///< every search scores with all weights
+  sparsified,  ///< every other search scores with randomly sparsified weights (theorem 5)
 };
 
+struct PPDSettings {
+  double l1 = 0.1;
+  double tol = 1e-2;   ///< on the duality gap of a label, relative to its objective
+  int max_iter = 100;  ///< searches per label
+  bool learn_bias = true;
+  PPDSearch search = PPDSearch::exact;
+  std::uint64_t seed = 0;
+  int n_threads = 1;
+};
+
+/// The rows that carry each label.
+struct LabelRows {
+  std::span<const offset_t> indptr;
+  std::span<const index_t> rows;
+
+  offset_t n_labels() const { return static_cast<offset_t>(indptr.size()) - 1; }
+  std::span<const index_t> of(offset_t label) const {
+    const auto begin = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label)]);
+    const auto end = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label) + 1]);
+    return rows.subspan(begin, end - begin);
+  }
+};
+
+/// How a label went.
 struct LabelReport {
   double primal = 0.0;
   double dual = 0.0;
-  std::int64_t work = 0;
-  std::int64_t work_search = 0;
+  double seconds = 0.0;   ///< from the start of the fit to the end of this label
+  std::int64_t work = 0;  ///< matrix entries visited, its share of the block's
   index_t nnz_primal = 0;
   index_t nnz_dual = 0;
-  index_t peak = 0;
   int n_iter = 0;
-  int n_epochs = 0;
   bool converged = false;
 };
 
-template <class Loss, class T, class I>
+/// Non-zero weights by label, features increasing.
+template <class T>
+struct LabelWeights {
+  std::vector<index_t> features;
+  std::vector<T> values;
+  T bias = 0;
+};
+
+/// The data as the solver wants it: rows, inverted lists, squared row lengths.
+template <class T, class I>
+struct PPDData {
+  explicit PPDData(const CsrView<T, I>& X) : rows(X), lists(X) {
+    row_squares.reserve(static_cast<std::size_t>(X.n_rows()));
+    for (offset_t i = 0; i < X.n_rows(); ++i) {
+      const auto values = X.row(i).values;
+      row_squares.push_back(
+          static_cast<T>(std::inner_product(values.begin(), values.end(), values.begin(), 0.0)));
+    }
+  }
+
+  CsrView<T, I> rows;
+  InvertedLists<T> lists;
+  std::vector<T> row_squares;
+};
+
+/// Solves blocks of up to kLanes labels, one after another; keeps its memory from block to block.
+template <MarginLoss Loss, class T, class I>
 class PPDBlockSolver {
  public:
-  static constexpr int L = kLanes<T>;
-  using Reports = std::array<LabelReport, L>;
-
-  PPDBlockSolver(const CsrView<T, I>& X, const InvertedLists<T>& lists,
-                 std::span<const T> row_norms, Loss loss, PPDSettings settings)
-      : X_(X),
-        lists_(lists),
-        row_norms_(row_norms),
+  PPDBlockSolver(const PPDData<T, I>& data, Loss loss, const PPDSettings& settings)
+      : data_(data),
         loss_(loss),
         settings_(settings),
-        v_(static_cast<std::size_t>(X.n_cols()), Pack<T>::all(0)),
-        scores_(static_cast<std::size_t>(X.n_rows()), Pack<T>::all(0)),
-        is_touched_(static_cast<std::size_t>(X.n_cols())),
-        slot_of_(static_cast<std::size_t>(X.n_rows()), -1) {}
+        v_(static_cast<std::size_t>(data.rows.n_cols()), Pack<T>::all(0)),
+        scores_(static_cast<std::size_t>(data.rows.n_rows())),
+        is_touched_(static_cast<std::size_t>(data.rows.n_cols()), 0),
+        slot_of_(static_cast<std::size_t>(data.rows.n_rows()), -1),
+        best_(static_cast<std::size_t>(kLanes<T>)) {}
 
-  Reports solve(std::span<const std::span<const index_t>> positives, Rng rng,
-                const Monitor& monitor) {
-    start(positives, rng);
-    int iter = 0;
-    while (live_ != 0 && iter < settings_.max_iter && !monitor.stop_requested()) {
-      ++iter;
+  /// `labels` names up to kLanes labels; reports and weights are indexed by label.
+  void solve(const LabelRows& labels, std::span<const index_t> block, Rng rng,
+             const Monitor& monitor, std::span<LabelReport> reports,
+             std::span<LabelWeights<T>> weights) {
+    start(labels, block, rng);
+    for (int iter = 1; live_ != 0 && iter <= settings_.max_iter; ++iter) {
+      if (monitor.stop_requested()) break;
       correct();
-      search();
-      certify(iter);
-      shrink();
+      const bool is_exact = search();
+      for_each_lane(live_, [&](int l) { report_[l].n_iter = iter; });
+      if (is_exact) {
+        certify();
+        shrink();
+      }
       enter_violators();
     }
-    return reports_;
-  }
-
-  template <class F>
-  void for_each_weight(int lane, F f) const {
-    for (index_t j : touched_) {
-      const T w = soft_threshold(v_[j][lane], static_cast<T>(settings_.l1));
-      if (w != 0) f(j, w);
-    }
-  }
-  double bias(int lane) const { return state_.bias[lane]; }
-
-  [[gnu::noinline]] void reset() {
-    for (index_t j : touched_) {
-      v_[j] = Pack<T>::all(0);
-      is_touched_[j] = 0;
-    }
-    touched_.clear();
-    for (const auto& a : active_) slot_of_[a.row] = -1;
-    active_.clear();
-    alpha_.clear();
-    curvature_.clear();
+    finish(block, reports, weights);
   }
 
  private:
-  [[gnu::noinline]] void start(std::span<const std::span<const index_t>> positives, Rng rng) {
+  // Random negatives to start with: so many per positive, and at most this share of all rows.
+  // On delicious (983 labels) they save a quarter of the searches and a quarter of the time.
+  static constexpr std::size_t kStartPerPositive = 10;
+  static constexpr std::size_t kStartShare = 10;
+  // Sweeps per correction. More keeps the active set smaller, fewer finds it sooner; on bibtex,
+  // delicious and 5,000 synthetic labels the total work is flat from 3 to 5.
+  static constexpr int kSweeps = 4;
+  // Sweeps end early once they move less than this share of the worst violation outside.
+  static constexpr double kSettled = 0.3;
+  // A search may double the active set of a label, and add this many rows even to a tiny one.
+  static constexpr std::size_t kMinEntering = 100;
+  // Once a block has this share of all rows active, most updates are vector updates, which cost the
+  // same for any number of lanes: every violator then enters without competition.
+  static constexpr std::size_t kDenseShare = 4;
+  // A sparsified search keeps this share of a label's weights.
+  static constexpr double kSparsifiedShare = 0.125;
+
+  bool is_dense() const { return active_.size() * kDenseShare > scores_.size(); }
+
+  void start(const LabelRows& labels, std::span<const index_t> block, Rng rng) {
     rng_ = rng;
-    reports_ = {};
     live_ = 0;
+    last_was_sparsified_ = false;
+    bias_centre_ = settings_.learn_bias ? 0.0 : -1.0;
     state_ = SweepState<T>();
-    state_.bias = Pack<T>::all(settings_.learn_bias ? T{0} : T{-1});
+    state_.bias = Pack<T>::all(static_cast<T>(bias_centre_));
     state_.l1 = static_cast<T>(settings_.l1);
     state_.dual_diagonal = static_cast<T>(loss_.dual_diagonal());
     state_.upper_bound = static_cast<T>(loss_.upper_bound());
     state_.learn_bias = settings_.learn_bias;
-    worst_violation_ = Pack<T>::all(1);
-    size_.fill(0);
-    for (int l = 0; l < (int)positives.size(); ++l) {
-      if (positives[l].empty()) continue;
-      live_ |= LaneMask{1} << l;
-      for (index_t i : positives[l]) enter(i, l, true);
+    violation_ = Pack<T>::all(1);
+    std::fill(std::begin(size_), std::end(size_), std::size_t{0});
+    for (std::size_t l = 0; l < block.size(); ++l) {
+      report_[l] = LabelReport();
+      const auto positives = labels.of(block[l]);
+      if (positives.empty()) continue;  // stays at w = 0, b = -1: see finish()
+      live_ |= lane_bit(static_cast<int>(l));
+      for (const index_t i : positives) enter(i, static_cast<int>(l), true);
+    }
+    enter_random_negatives();
+  }
+
+  /// Against positives alone the bias shoots up and every row looks like a violator. The sample is
+  /// the same for all lanes, so that its updates are vector updates.
+  void enter_random_negatives() {
+    const std::size_t n_rows = scores_.size();
+    const std::size_t n_positives = *std::max_element(std::begin(size_), std::end(size_));
+    const std::size_t n_draws = std::min(n_rows / kStartShare, kStartPerPositive * n_positives);
+    for (std::size_t draw = 0; draw < n_draws; ++draw) {
+      const auto i = static_cast<index_t>(rng_.below(static_cast<std::uint32_t>(n_rows)));
+      const LaneMask member = slot_of_[i] < 0 ? 0 : active_[slot_of_[i]].member;
+      for_each_lane(live_ & ~member, [&](int l) { enter(i, l, false); });
     }
   }
 
-  [[gnu::noinline]] void enter(index_t i, int lane, bool positive) {
-    const LaneMask bit = LaneMask{1} << lane;
-    index_t slot = slot_of_[i];
-    if (slot < 0) {
-      slot = slot_of_[i] = static_cast<index_t>(active_.size());
-      active_.push_back({i, 0, 0, 0});
+  /// Makes a row active in a lane; its features may get weights from now on.
+  void enter(index_t i, int lane, bool positive) {
+    if (slot_of_[i] < 0) {
+      slot_of_[i] = static_cast<index_t>(active_.size());
+      active_.push_back({.row = i});
       alpha_.push_back(Pack<T>::all(0));
-      curvature_.push_back(row_norms_[i] + (settings_.learn_bias ? T{1} : T{0}) + state_.dual_diagonal);
-      const auto row = X_.row(i);
-      for (std::size_t p = 0; p < row.size(); ++p) {
-        const auto j = static_cast<index_t>(row.ids[p]);
-        if (!is_touched_[j]) {
-          is_touched_[j] = 1;
-          touched_.push_back(j);
-        }
+      curvature_.push_back(data_.row_squares[i] + (settings_.learn_bias ? T{1} : T{0}) +
+                           state_.dual_diagonal);
+      for (const auto id : data_.rows.row(i).ids) {
+        const auto j = static_cast<index_t>(id);
+        if (is_touched_[j]) continue;
+        is_touched_[j] = 1;
+        touched_.push_back(j);
       }
     }
-    active_[slot].member |= bit;
-    if (positive) active_[slot].positive |= bit;
+    ActiveRow& a = active_[slot_of_[i]];
+    a.member |= lane_bit(lane);
+    if (positive) a.positive |= lane_bit(lane);
     ++size_[lane];
   }
 
-  [[gnu::noinline]] void correct() {
+  void correct() {
     order_.clear();
     for (std::size_t s = 0; s < active_.size(); ++s) {
       active_[s].awake = active_[s].member & live_;
-      if (active_[s].awake) order_.push_back((index_t)s);
+      // A row without features and without bias has no say in the weights, and a zero curvature
+      // under the hinge loss.
+      if (active_[s].awake != 0 && curvature_[s] > 0) order_.push_back(static_cast<index_t>(s));
     }
     state_.v = v_.data();
     state_.alpha = alpha_.data();
     state_.curvature = curvature_.data();
-    state_.shrink_above = Pack<T>::all(std::numeric_limits<T>::infinity());
+    state_.sleep_above = Pack<T>::all(std::numeric_limits<T>::infinity());
     state_.work = 0;
-    for (int epoch = 0; epoch < settings_.epochs; ++epoch) {
+    for (int s = 0; s < kSweeps; ++s) {
       rng_.shuffle(std::span<index_t>(order_));
       state_.worst = Pack<T>::all(0);
-      sweep(X_, active_, order_, state_);
-      bool done = true;
-      for_each_lane(live_, [&](int l) {
-        ++reports_[l].n_epochs;
-        done = done && state_.worst[l] <= settings_.inner * worst_violation_[l];
-      });
-      state_.shrink_above = state_.worst;
-      if (done) break;
+      sweep<T, I>(data_.rows, active_, order_, state_);
+      if (has_settled()) break;
+      state_.sleep_above = state_.worst;
     }
-    for_each_lane(live_, [&](int l) { reports_[l].work += state_.work / std::popcount(live_); });
+    share_work(state_.work);
   }
 
-  [[gnu::noinline]] void search() {
+  bool has_settled() const {
+    bool settled = true;
+    for_each_lane(live_,
+                  [&](int l) { settled = settled && state_.worst[l] <= kSettled * violation_[l]; });
+    return settled;
+  }
+
+  void share_work(std::int64_t work) {
+    for_each_lane(live_, [&](int l) { report_[l].work += work / std::popcount(live_); });
+  }
+
+  /// Scores all rows and finds violators; returns whether the scores are exact.
+  bool search() {
+    weights_.clear();
+    sums_ = collect_weights<T>(v_.data(), touched_, state_.l1, live_, weights_);
+    const bool sparsifies = settings_.search == PPDSearch::sparsified && !last_was_sparsified_;
+    last_was_sparsified_ = sparsifies;
+    if (sparsifies) sparsify_weights();
     std::fill(scores_.begin(), scores_.end(), Pack<T>::all(0));
-    norm1_.fill(0);
-    norm2_.fill(0);
-    nnz_.fill(0);
-    std::int64_t visited = 0;
-    for (index_t j : touched_) {
-      Pack<T> w = Pack<T>::all(0);
-      bool some = false;
-      for_each_lane(live_, [&](int l) {
-        const T x = soft_threshold(v_[j][l], state_.l1);
-        if (x == 0) return;
-        w.set(l, x);
-        some = true;
-        norm1_[l] += std::abs(x);
-        norm2_[l] += double(x) * x;
-        ++nnz_[l];
-      });
-      if (!some) continue;
-      add_list(lists_.list(j), w, scores_.data());
-      visited += lists_.length(j);
-    }
+    share_work(add_scores<T>(weights_, data_.lists, scores_));
+    scan_scores();
+    return !sparsifies;
+  }
+
+  void sparsify_weights() {
+    Pack<T> level = Pack<T>::all(0);
     for_each_lane(live_, [&](int l) {
-      reports_[l].work += visited / std::popcount(live_);
-      reports_[l].work_search += visited / std::popcount(live_);
+      const double kept = std::max(1.0, kSparsifiedShare * sums_.count[l]);
+      level.set(l, static_cast<T>(sums_.absolute[l] / kept));
+    });
+    for (auto& coefficient : weights_) {
+      const T uniform = static_cast<T>(rng_.uniform());
+      for_each_lane(live_, [&](int l) {
+        coefficient.weight.set(l, sparsify(coefficient.weight[l], level[l], uniform));
+      });
+    }
+    std::erase_if(weights_, [&](const Coefficient<T>& coefficient) {
+      LaneMask kept = 0;
+      for_each_lane(live_, [&](int l) {
+        if (coefficient.weight[l] != 0) kept |= lane_bit(l);
+      });
+      return kept == 0;
     });
   }
 
-  void certify(int iter) {
-    const LaneMask live = live_;
-    std::array<double, L> primal{}, dual{};
-    Pack<T> threshold = Pack<T>::all(std::numeric_limits<T>::infinity());
-    for_each_lane(live, [&](int l) {
-      const double bias = state_.bias[l];
-      const double bias2 = settings_.learn_bias ? bias * bias : 0.0;
-      primal[l] = 0.5 * (norm2_[l] + bias2) + settings_.l1 * norm1_[l];
-      dual[l] = -0.5 * (norm2_[l] + bias2);
-      threshold.set(l, -1 - state_.bias[l]);
-      reports_[l].nnz_dual = 0;
-      violators_[l].clear();
+  void scan_scores() {
+    scan_ = Scan<T>();
+    scan_.scores = scores_;
+    scan_.slot_of = slot_of_;
+    scan_.active = active_;
+    scan_.best = best_;
+    scan_.join_free = is_dense();
+    scan_.threshold = Pack<T>::all(std::numeric_limits<T>::infinity());
+    for_each_lane(live_, [&](int l) {
+      scan_.threshold.set(l, T{-1} - state_.bias[l]);
+      const std::size_t room = std::max<std::size_t>(kMinEntering, size_[l]);
+      best_[l].start(is_dense() ? scores_.size() : room);
     });
-    for (std::size_t s = 0; s < active_.size(); ++s) {
-      const ActiveRow& a = active_[s];
-      for_each_lane(a.member & live, [&](int l) {
-        const double alpha = alpha_[s][l];
-        const double y = (a.positive >> l & 1) ? 1.0 : -1.0;
-        if (alpha > 0) {
-          ++reports_[l].nnz_dual;
-          dual[l] += loss_.conjugate_term(alpha);
-          if (!settings_.learn_bias) dual[l] -= alpha * y * state_.bias[l];
-        }
-        if (y > 0) primal[l] += loss_.value(scores_[a.row][l] + state_.bias[l]);
-      });
-    }
-    hits_.clear();
-    append_hits(std::span<const Pack<T>>(scores_), threshold, hits_);
-    worst_violation_ = Pack<T>::all(0);
-    for (const Hit& hit : hits_) {
-      const index_t slot = slot_of_[hit.row];
-      const LaneMask positive = slot < 0 ? 0 : active_[slot].positive;
-      const LaneMask member = slot < 0 ? 0 : active_[slot].member;
-      for_each_lane(hit.lanes & ~positive, [&](int l) {
-        const T score = scores_[hit.row][l];
-        primal[l] += loss_.value(-(score + state_.bias[l]));
-        if (member >> l & 1) return;
-        violators_[l].push_back({score, hit.row});
-        worst_violation_.set(l, std::max(worst_violation_[l], score - threshold[l]));
-      });
-    }
-    for_each_lane(live, [&](int l) {
-      reports_[l].n_iter = iter;
-      reports_[l].primal = primal[l];
-      reports_[l].dual = dual[l];
-      reports_[l].nnz_primal = nnz_[l];
-      reports_[l].peak = std::max<index_t>(reports_[l].peak, size_[l]);
-      if (primal[l] - dual[l] <= settings_.tol * primal[l]) {
-        reports_[l].converged = true;
-        live_ &= ~(LaneMask{1} << l);
-      }
+    find_violators(scan_);
+  }
+
+  void certify() {
+    DualSums<T> duals = sum_duals<T>(active_, alpha_.data());
+    LaneSums<T> positive_loss = split_off_positives();
+    for_each_lane(live_, [&](int l) {
+      const double shift = state_.bias[l] - bias_centre_;
+      const double squares = 0.5 * (sums_.squares[l] + shift * shift);
+      LabelReport& report = report_[l];
+      report.primal = squares + settings_.l1 * sums_.absolute[l] + positive_loss[l] +
+                      loss_.total(scan_.violation[l], scan_.squares[l]);
+      report.dual = duals.total[l] - 0.5 * loss_.dual_diagonal() * duals.squares[l] -
+                    bias_centre_ * duals.signed_total[l] - squares;
+      report.nnz_primal = static_cast<index_t>(sums_.count[l]);
+      report.nnz_dual = static_cast<index_t>(duals.count[l]);
+      report.converged = report.primal - report.dual <= settings_.tol * report.primal;
+      if (report.converged) live_ &= ~lane_bit(l);
     });
   }
 
-  [[gnu::noinline]] void shrink() {
+  /// The scan takes every row for a negative: takes the positives out of its sums and returns the
+  /// loss they really have.
+  LaneSums<T> split_off_positives() {
+    LaneSums<T> loss{};
+    for (const ActiveRow& a : active_) {
+      for_each_lane(a.positive & live_, [&](int l) {
+        const T score = scores_[a.row][l];
+        const double excess = std::max<double>(score - scan_.threshold[l], 0.0);
+        scan_.violation[l] -= excess;
+        scan_.squares[l] -= excess * excess;
+        loss[l] += loss_.value(static_cast<double>(score) + state_.bias[l]);
+      });
+    }
+    // What rounding leaves of a sum that is zero must not become a negative loss.
+    for_each_lane(live_, [&](int l) {
+      scan_.violation[l] = std::max(scan_.violation[l], 0.0);
+      scan_.squares[l] = std::max(scan_.squares[l], 0.0);
+    });
+    return loss;
+  }
+
+  void shrink() {
+    drop_idle<T>(active_, alpha_.data(), scores_, scan_.threshold, live_);
     std::size_t kept = 0;
+    for_each_lane(live_, [&](int l) { size_[l] = 0; });
     for (std::size_t s = 0; s < active_.size(); ++s) {
-      ActiveRow a = active_[s];
-      for_each_lane(a.member & ~a.positive, [&](int l) {
-        if (alpha_[s][l] == 0 && scores_[a.row][l] <= -1 - state_.bias[l]) {
-          a.member &= ~(LaneMask{1} << l);
-          --size_[l];
-        }
-      });
+      const ActiveRow a = active_[s];
       if (a.member == 0) {
         slot_of_[a.row] = -1;
         continue;
       }
+      for_each_lane(a.member, [&](int l) { ++size_[l]; });
       active_[kept] = a;
       alpha_[kept] = alpha_[s];
       curvature_[kept] = curvature_[s];
@@ -272,43 +372,138 @@ class PPDBlockSolver {
     curvature_.resize(kept);
   }
 
-  [[gnu::noinline]] void enter_violators() {
+  void enter_violators() {
+    violation_ = Pack<T>::all(0);
     for_each_lane(live_, [&](int l) {
-      auto& rows = violators_[l];
-      const auto room = std::max<std::size_t>(settings_.min_room, (std::size_t)(settings_.growth * size_[l]));
-      if (rows.size() > room) {
-        std::nth_element(rows.begin(), rows.begin() + room, rows.end(), [](const Violator& a, const Violator& b) {
-          return a.score > b.score || (a.score == b.score && a.row < b.row);
-        });
-        rows.resize(room);
+      T worst = 0;
+      for (const auto& found : best_[l].select()) {
+        worst = std::max(worst, found.score - scan_.threshold[l]);
+        enter(found.id, l, false);
       }
-      for (const Violator& violator : rows) enter(violator.row, l, false);
+      violation_.set(l, worst);
     });
   }
 
-  CsrView<T, I> X_;
-  const InvertedLists<T>& lists_;
-  std::span<const T> row_norms_;
-  Loss loss_;
-  PPDSettings settings_;
+  void finish(std::span<const index_t> block, std::span<LabelReport> reports,
+              std::span<LabelWeights<T>> weights) {
+    std::sort(touched_.begin(), touched_.end());
+    weights_.clear();
+    const LaneMask all = static_cast<LaneMask>((std::uint64_t{1} << block.size()) - 1);
+    collect_weights<T>(v_.data(), touched_, state_.l1, all, weights_);
+    for (std::size_t l = 0; l < block.size(); ++l) {
+      const int lane = static_cast<int>(l);
+      LabelWeights<T>& out = weights[block[l]];
+      for (const auto& coefficient : weights_) {
+        if (coefficient.weight[lane] == 0) continue;
+        out.features.push_back(coefficient.feature);
+        out.values.push_back(coefficient.weight[lane]);
+      }
+      const bool untrained = report_[l].n_iter == 0;
+      out.bias = untrained ? T{-1} : state_.bias[lane];
+      reports[block[l]] = report_[l];
+    }
+    reset();
+  }
+
+  void reset() {
+    for (const index_t j : touched_) {
+      v_[j] = Pack<T>::all(0);
+      is_touched_[j] = 0;
+    }
+    touched_.clear();
+    for (const ActiveRow& a : active_) slot_of_[a.row] = -1;
+    active_.clear();
+    alpha_.clear();
+    curvature_.clear();
+  }
+
+  const PPDData<T, I>& data_;
+  const Loss loss_;
+  const PPDSettings settings_;
+  double bias_centre_ = 0;
+
   Rng rng_{0};
-  Reports reports_;
-  LaneMask live_ = 0;
-  SweepState<T> state_;
-  Pack<T> worst_violation_;
-  std::array<double, L> norm1_, norm2_;
-  std::array<index_t, L> nnz_, size_;
-  struct Violator {
-    T score;
-    index_t row;
-  };
-  std::array<std::vector<Violator>, L> violators_;
-  std::vector<Pack<T>> v_, scores_, alpha_;
-  std::vector<T> curvature_;
-  std::vector<char> is_touched_;
-  std::vector<index_t> slot_of_, touched_, order_;
-  std::vector<Hit> hits_;
+  LaneMask live_ = 0;  ///< labels not yet converged
+  LabelReport report_[kLanes<T>];
+  std::size_t size_[kLanes<T>] = {};  ///< active rows of each label
+  bool last_was_sparsified_ = false;
+
+  std::vector<Pack<T>> v_;       ///< by feature, zero outside touched_
+  std::vector<Pack<T>> scores_;  ///< by row, of the last search
+  std::vector<std::uint8_t> is_touched_;
+  std::vector<index_t> touched_;  ///< features of rows that have been active
+  std::vector<index_t> slot_of_;  ///< by row: its place in active_, or -1
   std::vector<ActiveRow> active_;
+  std::vector<Pack<T>> alpha_;  ///< beside active_
+  std::vector<T> curvature_;    ///< beside active_
+  std::vector<index_t> order_;
+  std::vector<Coefficient<T>> weights_;
+  std::vector<TopK<T>> best_;
+  WeightSums<T> sums_;
+  Scan<T> scan_;
+  SweepState<T> state_;
+  Pack<T> violation_;  ///< worst violation outside the active set at the last search
 };
+
+/// Everything a fit returns; vectors are indexed by label.
+template <class T>
+struct PPDSolution {
+  std::vector<LabelWeights<T>> weights;
+  std::vector<LabelReport> reports;
+};
+
+/// Labels by decreasing number of positives: labels of one block then need similar numbers of
+/// iterations, and the longest blocks start first.
+inline std::vector<index_t> order_by_size(const LabelRows& labels) {
+  std::vector<index_t> order(static_cast<std::size_t>(labels.n_labels()));
+  std::iota(order.begin(), order.end(), index_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](index_t a, index_t b) { return labels.of(a).size() > labels.of(b).size(); });
+  return order;
+}
+
+/// Solves all labels. Blocks and their random streams depend on the data and the seed only, so the
+/// result is the same for any number of threads. After a stop request the labels not yet reached
+/// have no weights, a bias of -1 and a report with n_iter = 0.
+template <MarginLoss Loss, class T, class I>
+PPDSolution<T> solve_ppd_sparse(const CsrView<T, I>& X, const LabelRows& labels, Loss loss,
+                                const PPDSettings& settings, Monitor& monitor) {
+  const auto started = std::chrono::steady_clock::now();
+  const PPDData<T, I> data(X);
+  const std::vector<index_t> order = order_by_size(labels);
+  const auto n_labels = static_cast<std::size_t>(labels.n_labels());
+  PPDSolution<T> solution;
+  solution.weights.resize(n_labels);
+  solution.reports.resize(n_labels);
+  for (auto& weights : solution.weights) weights.bias = T{-1};
+
+  constexpr auto kBlock = static_cast<std::size_t>(kLanes<T>);
+  const auto n_blocks = static_cast<offset_t>((n_labels + kBlock - 1) / kBlock);
+  using Solver = PPDBlockSolver<Loss, T, I>;
+  std::vector<std::unique_ptr<Solver>> solvers(
+      static_cast<std::size_t>(effective_threads(n_blocks, settings.n_threads)));
+  const Rng root(settings.seed);
+  parallel_for(n_blocks, settings.n_threads, &monitor, [&](offset_t b, int thread) {
+    auto& solver = solvers[static_cast<std::size_t>(thread)];
+    if (!solver) solver = std::make_unique<Solver>(data, loss, settings);
+    const std::size_t begin = static_cast<std::size_t>(b) * kBlock;
+    const auto block =
+        std::span<const index_t>(order).subspan(begin, std::min(kBlock, n_labels - begin));
+    solver->solve(labels, block, root.split(static_cast<std::uint64_t>(b)), monitor,
+                  solution.reports, solution.weights);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
+    for (const index_t label : block) {
+      LabelReport& report = solution.reports[static_cast<std::size_t>(label)];
+      report.seconds = elapsed.count();
+      monitor.objective += report.primal;
+      monitor.gap += report.primal - report.dual;
+      monitor.nnz_primal += report.nnz_primal;
+      monitor.nnz_dual += report.nnz_dual;
+      monitor.work += report.work;
+    }
+    monitor.n_done += static_cast<std::int64_t>(block.size());
+  });
+  return solution;
+}
 
 }  // namespace sublearn
