@@ -79,11 +79,13 @@ def test_rows_are_scaled_unless_told_otherwise(sublearn, files, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["svm", "npz", "arff"])
-def test_every_format_gives_the_same_weights(sublearn, files, model, tmp_path, ending):
+def test_every_format_gives_the_same_weights(sublearn, files, tmp_path, ending):
     labels = ["--labels", N_LABELS] if ending == "arff" else []
-    done = sublearn("fit", files[ending], "--model", tmp_path / "m", "-q", *labels)
+    options = ("-q", "--tol", 1e-6, "--max-iter", 1000)
+    done = sublearn("fit", files[ending], "--model", tmp_path / "m", *options, *labels)
     assert done.code == 0, done
-    expected, found = package.load(model), package.load(tmp_path / "m")
+    sublearn("fit", files["txt"], "--model", tmp_path / "expected", *options)
+    expected, found = package.load(tmp_path / "expected"), package.load(tmp_path / "m")
     names = found.classes_.tolist()
     order = range(N_LABELS)
     if ending != "svm":
@@ -91,7 +93,7 @@ def test_every_format_gives_the_same_weights(sublearn, files, model, tmp_path, e
             names.index(("topic {}" if ending == "npz" else "topic{}").format(k)) for k in order
         ]
     np.testing.assert_allclose(
-        found.coef_.toarray()[list(order)], expected.coef_.toarray(), atol=1e-5
+        found.coef_.toarray()[list(order)], expected.coef_.toarray(), atol=5e-3
     )
 
 

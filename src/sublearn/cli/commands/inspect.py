@@ -113,7 +113,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
         found["notes"] = {key: note for key, note in notes.items() if not hasattr(note, "shape")}
     coef = model.coef_.tocsr()
     found |= {
-        "labels": coef.shape[0],
+        "labels": len(model.classes_),
         "features": coef.shape[1],
         "weights_not_zero": int(coef.nnz),
         "share_of_weights_not_zero": coef.nnz / max(1, coef.shape[0] * coef.shape[1]),
@@ -122,7 +122,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     }
     if labels:
         found["top_weights"] = {
-            label: _top_weights(model, coef[_find_label(model, label)], top) for label in labels
+            label: _top_weights(model, _weights_of(model, coef, label), top) for label in labels
         }
     return found
 
@@ -136,6 +136,15 @@ def _find_label(model: Any, label: str) -> int:
             param_hint="--label",
         )
     return names.index(label)
+
+
+def _weights_of(model: Any, coef: Any, label: str) -> Any:
+    row = _find_label(model, label)
+    if coef.shape[0] < len(
+        model.classes_
+    ):  # two classes share one row, which speaks for the second
+        return coef if row else -coef
+    return coef[row]
 
 
 def _top_weights(model: Any, row: Any, top: int) -> list[tuple[str, float]]:

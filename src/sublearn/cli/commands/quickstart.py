@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _CUTS = [1, 3, 5]
-_N_WORDS = 4  # words that explain a label
+_N_WORDS = 4  # words that explain a label, if they add at least
+_MIN_SHARE = 0.2  # of what the first one adds
 _NEXT = """
 [bold]On your data[/]
  sublearn fit train.txt --model my.model     [dim]learn; .svm, .arff and .npz files work too[/]
@@ -41,14 +42,14 @@ def command(
     ] = None,
     examples: Annotated[
         int, typer.Option(min=0, metavar="N", help="Test records to tag and explain.")
-    ] = 1,
+    ] = 2,
     text: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Tag this text of yours too.", show_default=False),
     ] = None,
     l1: Annotated[
         float, typer.Option(metavar="X", help="Weight of the l1 penalty: larger is sparser.")
-    ] = 0.1,
+    ] = 0.3,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -65,7 +66,7 @@ def command(
     2,000 other records, saving and reloading the model, and tags for a new record with the words
     that led to them. The records are Finna metadata (CC0) and come with the package.
 
-    Example: `sublearn quickstart --text "Handbook of forest ecology in northern Europe"`
+    Example: `sublearn quickstart --text "Solar energy and wind power in the electricity market"`
     """
     from sublearn.cli.console import err, out, print_json
 
@@ -161,6 +162,7 @@ def _tag(
     X = vectorizer.transform(texts)
     words = vectorizer.get_feature_names_out()
     ranked, scores = model.predict_top_k(X, max(_CUTS))
+    coef = model.coef_.tocsr()
     position = {name: row for row, name in enumerate(model.classes_.tolist())}
     return [
         {
@@ -170,7 +172,7 @@ def _tag(
                 {
                     "label": str(label),
                     "score": round(float(score), 4),
-                    "words": _explain(model.coef_[position[label]], X[i], words),
+                    "words": _explain(coef[position[label]], X[i], words),
                 }
                 for label, score in zip(ranked[i].tolist(), scores[i].tolist(), strict=True)
             ],
@@ -180,12 +182,13 @@ def _tag(
 
 
 def _explain(weights: Any, x: Any, words: np.ndarray) -> list[str]:
-    """Words with the largest contributions w_j x_j > 0 to a label's score, largest first."""
+    """Words with the largest contributions w_j x_j to a label's score, largest first."""
     import numpy as np
 
     product = weights.multiply(x).tocsr()
     order = np.argsort(-product.data, kind="stable")[:_N_WORDS]
-    return [str(words[product.indices[j]]) for j in order if product.data[j] > 0]
+    least = _MIN_SHARE * product.data.max(initial=0)
+    return [str(words[product.indices[j]]) for j in order if product.data[j] > least]
 
 
 def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -> None:
