@@ -8,7 +8,6 @@ each heading's classifier really looked at.
 """
 
 import argparse
-import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -24,9 +23,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.io import load_quickstart
 from sublearn.metrics import precision_at_k
+from sublearn.validation import encode_labels
 
 CUTS = [1, 3, 5]
-L1 = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]
+L1 = [0.01, 0.03, 0.1, 0.3, 1.0, 2.0]
 BLUES = ["#08306b", "#2171b5", "#6baed6"]
 ORANGE = "#d95f02"
 
@@ -58,7 +58,7 @@ def main():
     for l1 in L1[2:4] if options.small else L1:
         runs.append(fit_and_measure(l1, X, data.train_labels, X_test, data.test_labels))
         report(runs[-1])
-    draw(runs, data.train_labels, options.picture)
+    draw(runs, X, data.train_labels, options.picture)
     print(f"wrote {options.picture}")
 
 
@@ -75,7 +75,7 @@ def size_on_disk(model):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         model.save(path)
-        return os.path.getsize(path) / 1e6
+        return path.stat().st_size / 1e6
 
 
 def report(run):
@@ -83,53 +83,70 @@ def report(run):
     print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {precision}")
 
 
-def draw(runs, labels, path):
+def draw(runs, X, labels, path):
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.15)
     draw_precision(left, runs)
-    best = max(runs, key=lambda run: run.precision[0])
-    draw_active_rows(right, best, labels)
+    draw_support(right, max(runs, key=lambda run: run.precision[0]), X, labels)
     figure.savefig(path, dpi=150)
 
 
 def draw_precision(axes, runs):
+    """Precision (left scale) and the size of the file (right scale) against l1."""
     l1 = [run.l1 for run in runs]
     for i, (k, colour) in enumerate(zip(CUTS, BLUES, strict=True)):
         values = [100 * run.precision[i] for run in runs]
-        axes.plot(l1, values, "o-", color=colour, label=f"P@{k}")
-        axes.annotate(f"P@{k}", (l1[0], values[0]), xytext=(-8, 0), textcoords="offset points",
-                      ha="right", va="center", color=colour)  # fmt: skip
+        axes.plot(l1, values, "o-", color=colour)
+        write_at(axes, f"P@{k}", (l1[-1], values[-1]), (0, 11), color=colour, ha="center")
     axes.set(xscale="log", ylim=(0, None), xlabel="weight of the l1 penalty", ylabel="precision, %")
-    axes.set_title("A smaller model costs little precision", loc="left", fontsize=11)
-    axes.margins(x=0.14)
+    axes.set_title("Most weights can go before precision does", loc="left", fontsize=11)
+    axes.margins(x=0.08)
+    axes.set_ylim(0, 1.2 * axes.dataLim.y1)
+    axes.set_xticks(l1, [f"{value:g}" for value in l1], minor=False)
+    axes.minorticks_off()
     size = axes.twinx()
-    size.spines["right"].set_visible(True)
-    size.spines["right"].set_color(ORANGE)
-    size.plot(l1, [run.megabytes for run in runs], "s--", color=ORANGE)
+    megabytes = [run.megabytes for run in runs]
+    size.plot(l1, megabytes, "s--", color=ORANGE, ms=5)
+    write_at(size, "size of the model", (l1[0], megabytes[0]), (10, 6), color=ORANGE, ha="left")
+    size.set(ylim=(0, 1.7 * max(megabytes)))
     size.set_ylabel("model on disk, MB", color=ORANGE)
-    size.set(yscale="log")
+    size.spines["right"].set(visible=True, color=ORANGE)
     size.tick_params(axis="y", colors=ORANGE)
 
 
-def draw_active_rows(axes, run, labels):
-    n_positive = count_rows(labels, run.model.classes_)
-    n_active = run.model.trace_["nnz_dual"]
-    n_rows = len(labels)
-    edges = np.geomspace(1, max(n_active.max(), n_positive.max()) + 1, 30)
-    axes.hist(n_positive, edges, color="0.75", label="records that carry the heading")
-    axes.hist(n_active, edges, color=BLUES[1], alpha=0.75, label="records its classifier rests on")
-    axes.axvline(n_rows, color="k", lw=1, ls=":")
-    axes.annotate(f"all {n_rows:,}", (n_rows, 1), xycoords=("data", "axes fraction"), ha="right",
-                  va="top", xytext=(-4, 0), textcoords="offset points")  # fmt: skip
+def draw_support(axes, run, X, labels):
+    """How many records carry a heading, and how many its classifier rests on."""
+    has_label = encode_labels(labels, X.shape[0]).to_csr()
+    n_positive = np.asarray(has_label.sum(axis=0)).ravel()
+    n_active = count_active(run.model, X, has_label)
+    edges = np.geomspace(n_positive.min(), 1.1 * X.shape[0], 30)
+    axes.hist(n_positive, edges, color="0.72")
+    axes.hist(n_active, edges, color=BLUES[1])
     axes.set(xscale="log", xlabel="records", ylabel="headings")
-    axes.set_title(f"Each heading needs few records (l1 = {run.l1:g})", loc="left", fontsize=11)
-    axes.legend(frameon=False)
+    axes.set_title(f"Each heading rests on few records (l1 = {run.l1:g})", loc="left", fontsize=11)
+    axes.set_ylim(0, 1.2 * axes.dataLim.y1)
+    axes.axvline(X.shape[0], color="k", lw=1, ls=":")
+    top = axes.get_ylim()[1]
+    write_at(axes, f"all {X.shape[0]:,}", (X.shape[0], 0.97 * top), (-5, 0), ha="right")
+    place = (np.median(n_positive), 0.92 * top)
+    write_at(axes, "carry the\nheading", place, (0, 0), color="0.45", ha="center")
+    place = (np.median(n_active), 0.92 * top)
+    write_at(axes, "active:\nmargin below 1", place, (0, 0), color=BLUES[1], ha="center")
 
 
-def count_rows(labels, classes):
-    position = {name: k for k, name in enumerate(classes.tolist())}
-    ids = [position[name] for names in labels for name in names]
-    return np.bincount(ids, minlength=len(classes))
+def count_active(model, X, has_label, block=1000):
+    """Records of each label with y * score < 1, which are those whose dual variable is not zero."""
+    counts = np.zeros(has_label.shape[1], dtype=int)
+    for start in range(0, X.shape[0], block):
+        scores = model.decision_function(X[start : start + block])
+        is_positive = has_label[start : start + block].toarray()
+        counts += np.where(is_positive, scores < 1, scores > -1).sum(axis=0)
+    return counts
+
+
+def write_at(axes, text, place, offset, **style):
+    axes.annotate(text, place, xytext=offset, textcoords="offset points", va="center", **style)
 
 
 if __name__ == "__main__":
