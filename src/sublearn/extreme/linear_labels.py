@@ -31,6 +31,9 @@ class LinearLabels:
         self.bias = bias
         self._native = _core.linear_model(weights.indptr, weights.indices, weights.data, bias)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinearLabels, (self.weights, self.bias)
+
     @property
     def n_labels(self) -> int:
         """Number of labels."""

@@ -224,16 +224,19 @@ class PPDBlockSolver {
     }
     ActiveRow& a = active_[slot_of_[i]];
     a.member |= lane_bit(lane);
-    if (positive) a.positive |= lane_bit(lane);
     ++size_[lane];
+    if (!positive) return;
+    a.positive |= lane_bit(lane);
+    // Under the hinge loss and a fixed bias, a row without features only adds alpha times a
+    // constant to the dual: its coordinate is at its bound from the start and never visited.
+    const index_t slot = slot_of_[i];
+    if (curvature_[slot] == 0) alpha_[slot].set(lane, state_.upper_bound);
   }
 
   void correct() {
     order_.clear();
     for (std::size_t s = 0; s < active_.size(); ++s) {
       active_[s].awake = active_[s].member & live_;
-      // A row without features and without bias has no say in the weights, and a zero curvature
-      // under the hinge loss.
       if (active_[s].awake != 0 && curvature_[s] > 0) order_.push_back(static_cast<index_t>(s));
     }
     state_.v = v_.data();
