@@ -97,6 +97,27 @@ def test_every_format_gives_the_same_weights(sublearn, files, tmp_path, ending):
     )
 
 
+def test_a_name_without_ending_needs_the_format(sublearn, files, model, tmp_path):
+    plain = tmp_path / "train"
+    plain.write_bytes(files["svm"].read_bytes())
+    done = sublearn("fit", plain, "--model", tmp_path / "m")
+    assert done.code == 2
+    assert "--data-format" in done.err
+    options = ("--data-format", "libsvm")
+    assert sublearn("fit", plain, "--model", tmp_path / "m", "-q", *options).code == 0
+    assert sublearn("predict", model, plain, *options).code == 0
+    assert sublearn("evaluate", model, plain, *options).code == 0
+    found = json.loads(sublearn("inspect", plain, *options, "--json").out)
+    assert found["rows"] == N_ROWS
+    assert sublearn("convert", plain, tmp_path / "new.npz", *options).code == 0
+
+
+def test_an_unknown_format_exits_2(sublearn, files, tmp_path):
+    done = sublearn("fit", files["txt"], "--model", tmp_path / "m", "--data-format", "xls")
+    assert done.code == 2
+    assert "xls" in done.err
+
+
 def test_an_arff_file_without_labels_exits_2(sublearn, files, tmp_path):
     done = sublearn("fit", files["arff"], "--model", tmp_path / "m")
     assert done.code == 2

@@ -18,6 +18,7 @@ __all__ = [
     "in_bytes",
     "out",
     "print_json",
+    "print_titled",
     "say_error",
     "say_warning",
     "table",
@@ -56,22 +57,28 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def table(title: str, columns: Iterable[str]) -> Table:
+def table(columns: Iterable[str]) -> Table:
     """An empty table in the look of all commands; columns after the first are right-aligned."""
-    grid = Table(title=title or None, title_justify="left", title_style="bold", box=None)
+    grid = Table(box=None, header_style="dim")
     for i, name in enumerate(columns):
-        grid.add_column(name, justify="right" if i else "left", header_style="dim", overflow="fold")
+        grid.add_column(name, justify="right" if i else "left", overflow="fold")
     return grid
 
 
-def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
     """Two columns: what, and its value."""
-    grid = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False)
+    grid = Table(box=None, show_header=False)
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for what, value in rows:
         grid.add_row(what, escape(value))
     return grid
+
+
+def print_titled(title: str, grid: Table) -> None:
+    """A table under its title on standard output."""
+    out.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    out.print(grid)
 
 
 def in_bytes(n: int) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from sublearn.cli.options import parse_labels
 
@@ -20,27 +23,26 @@ __all__ = ["as_targets", "notes_for", "read_data", "read_for_model", "unit_rows"
 def read_data(
     path: Path,
     labels: str | None = None,
+    format: str | None = None,
     *,
     zero_based: bool = False,
     multilabel: bool | None = None,
 ) -> Dataset:
     """Read a data file, giving its reader the options that it knows."""
     options = {"labels": parse_labels(labels), "zero_based": zero_based, "multilabel": multilabel}
-    return _read(path, options)
+    return _read(path, format, options)
 
 
-def read_for_model(path: Path, labels: str | None, model: Any) -> Dataset:
+def read_for_model(path: Path, labels: str | None, format: str | None, model: Any) -> Dataset:
     """Read a data file as the training file was read, rows scaled as they were for `fit`."""
     notes = getattr(model, "notes_", {})
-    dataset = _read(
-        path,
-        {
-            "labels": parse_labels(labels),
-            "zero_based": bool(notes.get("zero_based", False)),
-            "n_features": model.n_features_in_,
-            "multilabel": notes.get("multilabel"),
-        },
-    )
+    options = {
+        "labels": parse_labels(labels),
+        "zero_based": bool(notes.get("zero_based", False)),
+        "n_features": model.n_features_in_,
+        "multilabel": notes.get("multilabel"),
+    }
+    dataset = _read(path, format, options)
     if notes.get("normalize"):
         unit_rows(dataset.X)
     return dataset
@@ -74,19 +76,26 @@ def as_targets(dataset: Dataset) -> Any:
     return [names[a:b].tolist() for a, b in itertools.pairwise(ends)]
 
 
-def _read(path: Path, options: dict[str, Any]) -> Dataset:
-    import typer
-
-    from sublearn.io import load_arff, load_dataset, load_npz, load_svmlight
+def _read(path: Path, format: str | None, options: dict[str, Any]) -> Dataset:
+    from sublearn.io import load_arff, load_npz, load_svmlight, load_xmc
     from sublearn.io.datasets import find_reader
 
-    known = {
+    readers: dict[str, Callable[..., Dataset]] = {
+        "xmc": load_xmc, "libsvm": load_svmlight, "arff": load_arff, "npz": load_npz
+    }  # fmt: skip
+    knows = {
         load_arff: ("labels",),
         load_npz: ("labels",),
         load_svmlight: ("zero_based", "n_features", "multilabel"),
     }
-    reader = find_reader(path)
+    reader = readers.get(format) if format else find_reader(path)
+    if reader is None:
+        got = format or f"none, and {path.name} has no ending that tells"
+        raise typer.BadParameter(
+            f"must be one of {', '.join(readers)}, got {got}", param_hint="--data-format"
+        )
     if reader is load_arff and options["labels"] is None:
         raise typer.BadParameter("an ARFF file needs it", param_hint="--labels")
-    names = known.get(reader, ()) if reader else ()
-    return load_dataset(path, **{name: options[name] for name in names if name in options})
+    return reader(
+        path, **{name: options[name] for name in knows.get(reader, ()) if name in options}
+    )

@@ -53,12 +53,12 @@ def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 
 def show_figures(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
     """The figures on standard output: JSON, or a table unless `quiet`."""
-    from sublearn.cli.console import facts, out, print_json
+    from sublearn.cli.console import facts, print_json, print_titled
 
     if json:
         print_json(figures)
     elif not quiet:
-        out.print(facts(title, figure_rows(figures)))
+        print_titled(title, facts(figure_rows(figures)))
 
 
 def _share(part: int, whole: int, verb: str) -> str:

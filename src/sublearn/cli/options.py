@@ -10,6 +10,7 @@ import typer
 
 __all__ = [
     "Data",
+    "DataFormat",
     "Jobs",
     "Json",
     "Labels",
@@ -49,6 +50,14 @@ Labels = Annotated[
         "the end, or their names with commas between. For an .npz file that holds one matrix of "
         "SciPy: the .npz file with the labels.",
         show_default=False,
+    ),
+]
+DataFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Format of a data file whose name does not tell: xmc, libsvm, arff or npz.",
+        show_default="by the ending",
     ),
 ]
 ZeroBased = Annotated[

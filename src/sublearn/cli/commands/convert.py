@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli.options import Data, Labels, ZeroBased, check_folder
+from sublearn.cli.options import Data, DataFormat, Labels, ZeroBased, check_folder
 
 __all__ = ["command"]
 
@@ -24,6 +24,7 @@ def command(
         ),
     ],
     labels: Labels = None,
+    data_format: DataFormat = None,
     zero_based: ZeroBased = False,
 ) -> None:
     """Write DATA in the format that the ending of OUT says.
@@ -42,6 +43,7 @@ def command(
     dataset = read_data(
         data,
         labels,
+        data_format,
         zero_based=zero_based,
         multilabel=True if target is load_xmc else None,  # that format knows nothing else
     )

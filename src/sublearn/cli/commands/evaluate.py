@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, Json, Labels, Model
+from sublearn.cli.options import Data, DataFormat, Json, Labels, Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,7 @@ def command(
         ),
     ] = "0.55,1.5",
     labels: Labels = None,
+    data_format: DataFormat = None,
     json: Json = False,
 ) -> None:
     """Measure a model on the labelled rows of DATA.
@@ -67,9 +68,9 @@ def command(
             f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
             param_hint="--k",
         )
-    dataset = read_for_model(data, labels, fitted)
+    dataset = read_for_model(data, labels, data_format, fitted)
     ranked, _ = fitted.predict_top_k(dataset.X, max(cuts))
-    seen = None if train is None else as_targets(read_for_model(train, labels, fitted))
+    seen = None if train is None else as_targets(read_for_model(train, labels, data_format, fitted))
     metrics = _measure(fitted.classes_, as_targets(dataset), ranked, cuts, seen, constants)
     _show(metrics, cuts, dataset.X.shape[0], title=f"{model.name} on {data.name}", json=json)
 
@@ -134,7 +135,7 @@ def _refuse_numbers_for_names(classes: np.ndarray, found: np.ndarray) -> None:
 def _show(
     metrics: dict[str, np.ndarray], cuts: list[int], n_rows: int, *, title: str, json: bool
 ) -> None:
-    from sublearn.cli.console import out, print_json, table
+    from sublearn.cli.console import print_json, print_titled, table
 
     if json:
         values = {
@@ -142,7 +143,7 @@ def _show(
         }
         print_json({"rows": n_rows, **values})
         return
-    grid = table(f"{title}, {n_rows:,} rows, percent", ["k", *(f"{name}@k" for name in metrics)])
+    grid = table(["k", *(f"{name}@k" for name in metrics)])
     for i, cut in enumerate(cuts):
         grid.add_row(str(cut), *(f"{100 * values[i]:.2f}" for values in metrics.values()))
-    out.print(grid)
+    print_titled(f"{title}, {n_rows:,} rows, percent", grid)

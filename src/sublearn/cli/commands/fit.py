@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, Jobs, Json, Labels, Quiet, ZeroBased, check_folder
+from sublearn.cli.options import (
+    Data,
+    DataFormat,
+    Jobs,
+    Json,
+    Labels,
+    Quiet,
+    ZeroBased,
+    check_folder,
+)
 
 __all__ = ["command"]
 
@@ -91,6 +100,7 @@ def command(
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
     labels: Labels = None,
+    data_format: DataFormat = None,
     zero_based: ZeroBased = False,
     normalize: Annotated[
         bool,
@@ -122,7 +132,7 @@ def command(
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
     with working(f"reading {data.name}"):
-        dataset = read_data(data, labels, zero_based=zero_based)
+        dataset = read_data(data, labels, data_format, zero_based=zero_based)
     if normalize:
         unit_rows(dataset.X)
     figures = fit_with_figures(estimator, dataset.X, as_targets(dataset))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Json, Labels, ZeroBased
+from sublearn.cli.options import DataFormat, Json, Labels, ZeroBased
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,7 @@ def command(
         int, typer.Option(min=1, metavar="N", help="How many weights of a label to show.")
     ] = 10,
     labels: Labels = None,
+    data_format: DataFormat = None,
     zero_based: ZeroBased = False,
     json: Json = False,
 ) -> None:
@@ -52,13 +53,13 @@ def command(
 
     Example: `sublearn inspect wiki.model --label 17`
     """
-    from sublearn.cli.console import facts, out, print_json
+    from sublearn.cli.console import facts, print_json, print_titled
     from sublearn.cli.data import read_data
     from sublearn.io import load_bundle
     from sublearn.io.datasets import find_reader
 
-    if find_reader(file) is not None:
-        found = _describe_data(read_data(file, labels, zero_based=zero_based))
+    if data_format or find_reader(file):
+        found = _describe_data(read_data(file, labels, data_format, zero_based=zero_based))
     else:
         found = _describe_model(load_bundle(file), label or [], top)
     found = {"file": str(file), "bytes": file.stat().st_size, **found}
@@ -66,7 +67,8 @@ def command(
         print_json(found)
         return
     weights = found.pop("top_weights", {})
-    out.print(facts("", [(key.replace("_", " "), _in_words(v)) for key, v in found.items()]))
+    rows = [(key.replace("_", " "), _in_words(value)) for key, value in found.items()]
+    print_titled(file.name, facts(rows))
     for name, pairs in weights.items():
         _print_weights(name, pairs)
 
@@ -183,9 +185,9 @@ def _in_words(value: Any) -> str:
 
 
 def _print_weights(label: str, pairs: list[tuple[str, float]]) -> None:
-    from sublearn.cli.console import out, table
+    from sublearn.cli.console import print_titled, table
 
-    grid = table(f"\nlargest weights of {label}", ["feature", "weight"])
+    grid = table(["feature", "weight"])
     for name, value in pairs:
         grid.add_row(name, f"{value:+.4f}")
-    out.print(grid)
+    print_titled(f"\nlargest weights of {label}", grid)

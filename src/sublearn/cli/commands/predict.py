@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, Labels, Model, check_folder
+from sublearn.cli.options import Data, DataFormat, Labels, Model, check_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,7 @@ def command(
         ),
     ] = None,
     labels: Labels = None,
+    data_format: DataFormat = None,
 ) -> None:
     """Write the k best labels of each row of DATA, best first.
 
@@ -63,7 +64,7 @@ def command(
     format = _choose_format(format, output)
     check_folder(output, "--output")
     fitted = sublearn.load(model)
-    X = read_for_model(data, labels, fitted).X
+    X = read_for_model(data, labels, data_format, fitted).X
     blocks = _predict(fitted, X, min(k, len(fitted.classes_)))
     if format == "npz":
         _write_npz(output, blocks)

@@ -192,7 +192,7 @@ def _explain(weights: Any, x: Any, words: np.ndarray) -> list[str]:
 
 
 def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -> None:
-    from sublearn.cli.console import facts
+    from sublearn.cli.console import facts, print_titled
     from sublearn.cli.fitting import figure_rows
 
     precision = "  ".join(f"P@{k} {100 * figures[f'P@{k}']:.1f} %" for k in _CUTS)
@@ -201,8 +201,7 @@ def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -
         *figure_rows(figures),
         ("reloaded", "predicts the same"),
     ]
-    out.print()
-    out.print(facts("What came out", rows))
+    print_titled("\nWhat came out", facts(rows))
     for example in tagged:
         _show_example(out, example)
     out.print(_NEXT)
@@ -216,7 +215,7 @@ def _show_example(out: Console, example: dict[str, Any]) -> None:
     out.print(f"\n[bold]{escape(example['text'])}[/]")
     if example["headings"]:
         out.print(f"[dim]headings given by librarians:[/] {escape(', '.join(example['headings']))}")
-    grid = table("", ["predicted heading", "score", "because of"])
+    grid = table(["predicted heading", "score", "because of"])
     grid.columns[2].justify = "left"
     for found in example["predicted"]:
         is_right = found["label"] in example["headings"]
