@@ -13,7 +13,7 @@ import pytest
 from sublearn.cli import app
 from sublearn.io import save_npz, save_svmlight, save_xmc
 
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves helpers unreachable
+sys.path.insert(0, str(Path(__file__).parent))  # importlib mode hides the modules beside tests
 
 from tiny_data import N_FEATURES, N_LABELS, as_arff, command_line, environment, make_data
 

@@ -262,6 +262,6 @@ def test_a_model_without_notes_has_none(tmp_path):
 
 def test_refuses_notes_that_cannot_be_stored(tmp_path):
     model = NearestMean().fit(X, np.arange(30) % 3)
-    with pytest.raises(TypeError, match="notes.vectorizer must be"):
+    with pytest.raises(TypeError, match=r"notes\.vectorizer must be"):
         model.save(tmp_path / "m", notes={"vectorizer": object()})
     assert list(tmp_path.iterdir()) == []
