@@ -255,7 +255,9 @@ class _Clock:
 
 
 class _ProgressBar:
-    """A rich progress bar on standard error."""
+    """A rich progress bar on standard error, on one line of 80 columns or of 120 and more."""
+
+    _WIDE = 120
 
     def __init__(self, title: str, n_total: int):
         from rich.console import Console
@@ -264,32 +266,49 @@ class _ProgressBar:
             MofNCompleteColumn,
             Progress,
             TextColumn,
-            TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
+        console = Console(stderr=True)
+        self._is_wide = console.width >= self._WIDE
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20 if self._is_wide else 8),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=console,
         )
         self._task = self._progress.add_task(title, total=n_total, figures="")
         self._progress.start()
 
     def show(self, event: Event) -> None:
-        figures = ""
-        if event.objective is not None:
-            gap = 0.0 if event.certificate is None else event.certificate
-            figures = (
+        self._progress.update(self._task, completed=event.n_done, figures=self._figures(event))
+
+    def _figures(self, event: Event) -> str:
+        if event.objective is None:
+            return ""
+        gap = 0.0 if event.certificate is None else event.certificate
+        if self._is_wide:
+            return (
                 f"objective {event.objective:.4g}  gap {gap:.1e}  "
                 f"weights {event.nnz_primal:,}  duals {event.nnz_dual:,}"
             )
-        self._progress.update(self._task, completed=event.n_done, figures=figures)
+        weights, duals = _in_short(event.nnz_primal), _in_short(event.nnz_dual)
+        return f"{event.objective:.3g} gap {gap:.0e} w {weights} duals {duals}"
 
     def close(self) -> None:
         self._progress.stop()
+
+
+def _in_short(count: int) -> str:
+    """A count in at most four characters.
+
+    >>> [_in_short(n) for n in (7, 1_234, 999_999, 1_234_567, 56_000_000)]
+    ['7', '1.2k', '1.0M', '1.2M', '56M']
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= 0.9995 * size:
+            scaled = count / size
+            return f"{scaled:.0f}{letter}" if scaled >= 9.95 else f"{scaled:.1f}{letter}"
+    return str(count)

@@ -245,7 +245,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             n_total=n_labels,
             callback=self.callback,
             verbose=self.verbose,
-            title="PPD-Sparse, labels",
+            title="PPD-Sparse",
         )
         reports["was_stopped"] = np.array(monitor.stop_requested)
         return _as_csr(by_feature, (X.shape[1], n_labels)), bias, reports
