@@ -59,9 +59,10 @@ def _unloaded(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) -> str:
-    """The first `n_names` columns hold names, the others numbers."""
+    """The first `n_names` columns hold names, the others numbers; a row begins with a name."""
     rule = ["---"] * n_names + ["---:"] * (len(headings) - n_names)
-    return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *rows])
+    named = [[f"`{row[0]}`", *row[1:]] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *named])
 
 
 def _origin(record: dict[str, Any]) -> str:

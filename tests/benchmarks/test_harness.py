@@ -230,7 +230,7 @@ def cells_of(markdown, first):
 def test_markdown_shows_the_figures_of_the_record_with_machine_date_and_commit(record):
     text = render([record])
     result = record["results"][1]
-    row = dict(zip(cells_of(text, "entrant"), cells_of(text, "weak"), strict=True))
+    row = dict(zip(cells_of(text, "entrant"), cells_of(text, "`weak`"), strict=True))
     assert row["P@3"] == f"{result['median']['P@3']:.4f}"
     assert row["fit CPU s"] == f"{result['median']['fit_cpu_seconds']:.2f}"
     per_row = 1000 * result["median"]["predict_cpu_seconds"] / TINY.n_test
@@ -254,7 +254,7 @@ def test_markdown_names_what_failed_and_no_place_on_this_machine(tmp_path):
     found["arguments"] = ["--seed", "3", "--data", "secret", "--json=secret", "--quick"]
     text = render([found])
     assert "`unlucky` failed: `RuntimeError: no luck`" in text
-    assert cells_of(text, "unlucky")[1] == "failed"
+    assert cells_of(text, "`unlucky`")[1] == "failed"
     assert "`absent` could not be loaded" in text
     assert "options: `--seed 3 --quick`" in text
     assert "secret" not in text
@@ -275,7 +275,7 @@ def test_markdown_of_a_run_and_of_its_record_are_the_same(tmp_path, capsys):
     assert main(room, ["--records", str(path)]) == 0
     assert capsys.readouterr().out == page.read_text()
     operations = [row for row in page.read_text().splitlines() if "| operations |" in row]
-    assert operations == ["| square | operations | 16 | 256 | 2.00 |"]
+    assert operations == ["| `square` | operations | 16 | 256 | 2.00 |"]
 
 
 @given(st.floats(-2, 3), st.floats(1e-6, 1e6))

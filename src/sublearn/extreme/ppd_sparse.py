@@ -42,7 +42,7 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     r"""Linear one-versus-rest classifier, sparse in its weights and in its support vectors.
 
     For each label on its own, with :math:`y_i = 1` for the samples that carry it and -1 for the
-    others, minimises (equation 2.30 of [1]_)
+    others, minimises (after equation 2.30 of [1]_)
 
     .. math::
         \tfrac12 \|w\|^2 + \tfrac12 b^2 + l_1 \|w\|_1
@@ -70,8 +70,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     bias : {"learned", "fixed"}, default="learned"
         "learned" adds a bias per label that is free of l1, as in the paper. "fixed" sets it to -1
         for all labels: a sample that shares no feature with a label's weights is then never part of
-        its problem, and converges in fewer passes, but ranks labels of different frequency less
-        well (on delicious 3 points of precision at 1).
+        its problem, and the fit needs fewer passes, but labels of different frequency are ranked
+        less well (on delicious 3 points of precision at 1).
     search : {"exact", "sparsified"}, default="exact"
         How violating samples are found. "sparsified" makes every other search with an eighth of the
         weights, drawn at random without bias (theorem 5); it pays where single labels keep tens of
@@ -86,7 +86,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The model does not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
-        Order in which samples are visited.
+        Order in which samples are visited, the negatives to start with, and the draws of a
+        sparsified search. The same seed gives the same model.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -105,13 +106,14 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         Sum of the objectives of all labels.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
-        far from optimal.
+        far from optimal. Infinite if the callback stopped the fit.
     n_iter_ : int
         Largest number of searches that a label took.
     trace_ : Trace
-        Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual, work, each summed
-        over the labels finished so far; `work` counts matrix entries visited.
+        At most 100 rows. Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual,
+        work, each of all labels finished so far; `work` counts matrix entries visited.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
 
