@@ -1,15 +1,6 @@
 #include "sublearn/core/dense.hpp"
 
-// Function multiversioning needs ELF ifuncs, which sanitizers and other object formats do not have.
-#if defined(__has_attribute)
-#if __has_attribute(target_clones) && defined(__x86_64__) && defined(__ELF__) && \
-    !defined(SUBLEARN_SANITIZE) && !defined(SUBLEARN_NATIVE)
-#define SUBLEARN_MULTIVERSION __attribute__((target_clones("default", "avx2", "avx512f")))
-#endif
-#endif
-#ifndef SUBLEARN_MULTIVERSION
-#define SUBLEARN_MULTIVERSION
-#endif
+#include "sublearn/core/multiversion.hpp"
 
 namespace sublearn {
 namespace {
