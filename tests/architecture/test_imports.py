@@ -28,6 +28,7 @@ PACKAGE = {"sublearn"}  # sublearn/__init__.py itself: the version and `load`
 #: unit that imports, unit that is imported: exceptions to the table below, each with its reason.
 ALLOWANCES = {
     ("structured", "graph"): "learning a structured predictor runs MAP inference",
+    ("__main__", "cli"): "python -m sublearn is the command line",
 }
 
 #: Who (first) may import whom (second), and the sentence shown to whoever breaks the rule.

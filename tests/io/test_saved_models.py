@@ -241,3 +241,27 @@ def test_refuses_objects_that_are_no_strings(value):
 def test_refuses_other_sparse_formats():
     with pytest.raises(TypeError, match="a must be a CSR or CSC matrix to be saved, got coo"):
         pack_state({"a": sparse.coo_matrix(np.eye(2))})
+
+
+def test_notes_come_back_and_survive_another_save(tmp_path):
+    notes = {"normalize": True, "names": np.array(["a", "b"]), "nested": {"k": [1, None]}}
+    NearestMean().fit(X, np.arange(30) % 3).save(tmp_path / "m", notes=notes)
+    sublearn.load(tmp_path / "m").save(tmp_path / "again")
+    found = sublearn.load(tmp_path / "again").notes_
+    assert found["names"].tolist() == ["a", "b"]
+    assert {key: found[key] for key in ("normalize", "nested")} == {
+        "normalize": True,
+        "nested": {"k": [1, None]},
+    }
+
+
+def test_a_model_without_notes_has_none(tmp_path):
+    NearestMean().fit(X, np.arange(30) % 3).save(tmp_path / "m")
+    assert not hasattr(sublearn.load(tmp_path / "m"), "notes_")
+
+
+def test_refuses_notes_that_cannot_be_stored(tmp_path):
+    model = NearestMean().fit(X, np.arange(30) % 3)
+    with pytest.raises(TypeError, match=r"notes\.vectorizer must be"):
+        model.save(tmp_path / "m", notes={"vectorizer": object()})
+    assert list(tmp_path.iterdir()) == []

@@ -3,20 +3,24 @@
 from sublearn.io.arff import load_arff
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.dataset import Dataset
-from sublearn.io.datasets import load_dataset
+from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.npz import load_npz, save_npz
+from sublearn.io.quickstart import Quickstart, load_quickstart
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
 
 __all__ = [
     "Bundle",
     "Dataset",
+    "Quickstart",
     "load_arff",
     "load_bundle",
     "load_dataset",
     "load_npz",
+    "load_quickstart",
     "load_svmlight",
     "load_xmc",
     "save_bundle",
+    "save_dataset",
     "save_npz",
     "save_svmlight",
     "save_xmc",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ MODELS = {
 }
 
 _NOT_STORED = {"callback"}
+_NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
 _Model = TypeVar("_Model", bound="SavedModel")
 
 
@@ -61,13 +63,19 @@ class SavedModel:
     sets them as attributes again; override it if they are parts of another object.
     """
 
-    def save(self, path: PathLike) -> None:
+    notes_: dict[str, Any]
+
+    def save(self, path: PathLike, *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to one file for `sublearn.load`.
 
         Parameters
         ----------
         path : path
             Replaced atomically; a failure leaves an old file as it was.
+        notes : mapping of str to arrays, sparse matrices or JSON values, optional
+            What a user of the file must know beside the model, for instance how the features were
+            prepared. A loaded model has them as `notes_`, and keeps them when saved again without
+            `notes`.
 
         Notes
         -----
@@ -77,7 +85,9 @@ class SavedModel:
         """
         check_is_fitted(self)
         self._check_is_listed()
-        arrays, attributes = pack_state(self._to_bundle())
+        notes = getattr(self, "notes_", {}) if notes is None else notes
+        noted = {f"{_NOTE}{name}": value for name, value in notes.items()}
+        arrays, attributes = pack_state(self._to_bundle() | noted)
         save_bundle(
             path,
             class_name=type(self).__name__,
@@ -113,7 +123,11 @@ class SavedModel:
             )
         try:
             model = cls(**bundle.params)
-            model._restore(unpack_state(bundle.arrays, bundle.attributes))
+            state = unpack_state(bundle.arrays, bundle.attributes)
+            noted = {name: state.pop(name) for name in list(state) if name.startswith(_NOTE)}
+            model._restore(state)
+            if noted:
+                model.notes_ = {name.removeprefix(_NOTE): note for name, note in noted.items()}
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{bundle.path}: written by sublearn {bundle.sublearn_version}, its parts do not "

@@ -1,0 +1,132 @@
+"""`sublearn predict`: the best labels of each row of a data file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sublearn.cli.options import Data, DataFormat, Labels, Model, check_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["command"]
+
+_BLOCK_ROWS = 4096  # rows scored at a time: the first lines come soon, memory stays small
+_FORMATS = ("text", "jsonl", "npz")
+_Block = tuple["np.ndarray", "np.ndarray"]  # labels and scores, best first
+
+
+def command(
+    model: Model,
+    data: Data,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="N", help="Labels per row.")] = 5,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            dir_okay=False,
+            show_default="standard output",
+            help="Where to write.",
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="text: `label:score` pairs with tabs between. jsonl: one object a row. npz: "
+            "arrays `labels` and `scores`.",
+            show_default="by the ending of FILE, else text",
+        ),
+    ] = None,
+    labels: Labels = None,
+    data_format: DataFormat = None,
+) -> None:
+    """Write the k best labels of each row of DATA, best first.
+
+    Rows are scaled as they were when the model was fitted. Labels that DATA carries are ignored.
+    In text a label ends at the last colon of its pair, and a row with nothing to predict is an
+    empty line.
+
+    Example: `sublearn predict wiki.model test.txt -k 3 | head`
+    """
+    import sublearn
+    from sublearn.cli.data import read_for_model
+
+    format = _choose_format(format, output)
+    check_folder(output, "--output")
+    fitted = sublearn.load(model)
+    X = read_for_model(data, labels, data_format, fitted).X
+    blocks = _predict(fitted, X, min(k, len(fitted.classes_)))
+    if format == "npz":
+        _write_npz(output, blocks)
+    else:
+        write = _write_text if format == "text" else _write_jsonl
+        with _open_text(output) as stream:
+            for block in blocks:
+                write(stream, *block)
+
+
+def _choose_format(name: str | None, output: Path | None) -> str:
+    if name is None:
+        ending = output.suffix.removeprefix(".") if output else ""
+        name = ending if ending in _FORMATS else "text"
+    if name not in _FORMATS:
+        raise typer.BadParameter(
+            f"must be one of {', '.join(_FORMATS)}, got {name}", param_hint="--format"
+        )
+    if name == "npz" and output is None:
+        raise typer.BadParameter("npz needs a file, got none", param_hint="--output")
+    return name
+
+
+def _predict(model: Any, X: Any, k: int) -> Iterator[_Block]:
+    for start in range(0, X.shape[0], _BLOCK_ROWS):
+        yield model.predict_top_k(X[start : start + _BLOCK_ROWS], k)
+
+
+@contextlib.contextmanager
+def _open_text(output: Path | None) -> Iterator[IO[str]]:
+    if output is None:
+        yield sys.stdout
+        return
+    import io
+
+    from sublearn.io.files import write_atomically
+
+    with (
+        write_atomically(output) as stream,
+        io.TextIOWrapper(stream, encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
+def _write_text(stream: IO[str], labels: np.ndarray, scores: np.ndarray) -> None:
+    for names, values in zip(labels.tolist(), scores.tolist(), strict=True):
+        pairs = (f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))
+        stream.write("\t".join(pairs) + "\n")
+
+
+def _write_jsonl(stream: IO[str], labels: np.ndarray, scores: np.ndarray) -> None:
+    for names, values in zip(labels.tolist(), scores.tolist(), strict=True):
+        stream.write(json.dumps({"labels": names, "scores": values}, ensure_ascii=False) + "\n")
+
+
+def _write_npz(output: Path | None, blocks: Iterator[_Block]) -> None:
+    import numpy as np
+
+    from sublearn.io.files import write_atomically
+
+    labels, scores = zip(*blocks, strict=True)
+    ranked = np.concatenate(labels)
+    ranked = ranked.astype(str) if ranked.dtype == object else ranked  # never pickled
+    with write_atomically(output or "") as stream:
+        np.savez_compressed(stream, labels=ranked, scores=np.concatenate(scores))

@@ -1,0 +1,73 @@
+"""Fits an estimator and tells what it cost: shared by `fit` and `quickstart`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+__all__ = ["figure_rows", "fit_with_figures", "show_figures"]
+
+
+def fit_with_figures(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
+    """Fit in place; sizes, seconds, certificate, and how little was touched.
+
+    `work` counts matrix entries visited. One pass of one-vs-rest over all rows visits nnz(X) for
+    each label, which is what `work_of_one_pass` gives to compare with.
+    """
+    start = time.perf_counter()
+    estimator.fit(X, Y)
+    seconds = time.perf_counter() - start
+    trace, n_models = estimator.trace_, estimator.coef_.shape[0]  # one for two classes
+    return {
+        "rows": X.shape[0],
+        "features": X.shape[1],
+        "labels": len(estimator.classes_),
+        "seconds": round(seconds, 3),
+        "certificate": float(estimator.certificate_),
+        "n_iter": int(estimator.n_iter_),
+        "weights": int(estimator.coef_.nnz),
+        "weights_possible": n_models * X.shape[1],
+        "duals": int(trace["nnz_dual"][-1]),
+        "duals_possible": X.shape[0] * n_models,
+        "work": int(trace["work"][-1]),
+        "work_of_one_pass": n_models * int(X.nnz),
+    }
+
+
+def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """The figures in words, in reading order."""
+    from sublearn.cli.console import in_bytes
+
+    rows = [
+        ("data", ", ".join(f"{figures[what]:,} {what}" for what in ("rows", "features", "labels"))),
+        ("fit", f"{figures['seconds']:.2f} s"),
+        ("certificate", f"{figures['certificate']:.2g} (relative duality gap)"),
+        ("weights", _share(figures["weights"], figures["weights_possible"], "are not zero")),
+        ("dual variables", _share(figures["duals"], figures["duals_possible"], "are active")),
+        ("work", _work(figures["work"], figures["work_of_one_pass"])),
+    ]
+    if "model_bytes" in figures:
+        rows.append(("model", f"{figures['model']}, {in_bytes(figures['model_bytes'])}"))
+    return rows
+
+
+def show_figures(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+    """The figures on standard output: JSON, or a table unless `quiet`."""
+    from sublearn.cli.console import facts, print_json, print_titled
+
+    if json:
+        print_json(figures)
+    elif not quiet:
+        print_titled(title, facts(figure_rows(figures)))
+
+
+def _share(part: int, whole: int, verb: str) -> str:
+    percent = 100 * part / whole
+    return f"{part:,} of {whole:,} {verb} ({percent:.2g} %)"
+
+
+def _work(work: int, one_pass: int) -> str:
+    return (
+        f"{work:,} matrix entries visited; a single pass of one-vs-rest over all rows "
+        f"would visit {one_pass:,}"
+    )

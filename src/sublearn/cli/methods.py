@@ -1,0 +1,29 @@
+"""Names of the learning methods on the command line, and the estimators behind them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import typer
+
+__all__ = ["METHODS", "make_estimator"]
+
+#: A method's published name to the room and the class that implement it.
+METHODS = {"ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier")}
+
+
+def make_estimator(method: str, params: dict[str, Any]) -> Any:
+    """An unfitted estimator; a parameter that is None keeps the estimator's own default."""
+    if method not in METHODS:
+        raise typer.BadParameter(
+            f"must be one of {', '.join(METHODS)}, got {method}", param_hint="--method"
+        )
+    room, name = METHODS[method]
+    cls = getattr(importlib.import_module(room), name)
+    given = {key: value for key, value in params.items() if value is not None}
+    unknown = sorted(given.keys() - inspect.signature(cls).parameters.keys())
+    if unknown:
+        raise typer.BadParameter(f"{method} has no parameter {unknown[0]}")
+    return cls(**given)

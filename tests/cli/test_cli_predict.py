@@ -1,0 +1,176 @@
+"""`sublearn predict`, `evaluate` and `convert`."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import normalize
+from tiny_data import N_LABELS, N_ROWS, command_line, environment, make_data
+
+import sublearn as package
+from sublearn.io import load_dataset, save_svmlight, save_xmc
+from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    """The three best labels of each row, from Python."""
+    X, _ = make_data()
+    return package.load(model).predict_top_k(normalize(X), 3)
+
+
+def read_pairs(text):
+    rows = [[pair.rsplit(":", 1) for pair in line.split("\t")] for line in text.splitlines()]
+    labels = np.array([[name for name, _ in row] for row in rows])
+    return labels, np.array([[float(score) for _, score in row] for row in rows])
+
+
+def test_text_has_one_line_of_pairs_per_row(sublearn, model, files, expected):
+    done = sublearn("predict", model, files["txt"], "-k", 3)
+    assert done.code == 0, done
+    labels, scores = read_pairs(done.out)
+    np.testing.assert_array_equal(labels.astype(int), expected[0])
+    np.testing.assert_allclose(scores, expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_json_lines_hold_labels_and_scores(sublearn, model, files, expected, tmp_path):
+    sublearn("predict", model, files["txt"], "-k", 3, "-o", tmp_path / "p.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [row["labels"] for row in rows] == expected[0].tolist()
+    np.testing.assert_allclose([row["scores"] for row in rows], expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_npz_holds_both_arrays(sublearn, model, files, expected, tmp_path):
+    sublearn("predict", model, files["txt"], "-k", 3, "-o", tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as found:
+        np.testing.assert_array_equal(found["labels"], expected[0])
+        np.testing.assert_allclose(found["scores"], expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_the_ending_xz_compresses_text(sublearn, model, files, tmp_path):
+    import lzma
+
+    sublearn("predict", model, files["txt"], "-o", tmp_path / "p.txt.xz")
+    with lzma.open(tmp_path / "p.txt.xz", "rt") as lines:
+        assert len(lines.readlines()) == N_ROWS
+
+
+def test_a_libsvm_file_narrower_than_the_model_is_read_at_its_width(sublearn, model, tmp_path):
+    X, Y = make_data()
+    save_svmlight(tmp_path / "few.svm", X[:5, :10], Y[:5])
+    assert sublearn("predict", model, tmp_path / "few.svm").code == 0
+
+
+def test_more_labels_than_the_model_has_gives_all(sublearn, model, files):
+    labels, _ = read_pairs(sublearn("predict", model, files["txt"], "-k", 500).out)
+    assert labels.shape == (N_ROWS, N_LABELS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [(["--format", "xls"], "xls"), (["--format", "npz"], "--output"), (["-k", "0"], "k")],
+)
+def test_predict_refuses_with_exit_code_2(sublearn, model, files, arguments, word):
+    done = sublearn("predict", model, files["txt"], *arguments)
+    assert done.code == 2
+    assert word in done.err
+
+
+def test_data_of_another_width_exit_1(sublearn, model, tmp_path):
+    X, Y = make_data()
+    save_xmc(tmp_path / "narrow.txt", X[:, :10], Y)
+    done = sublearn("predict", model, tmp_path / "narrow.txt")
+    assert done.code == 1
+    assert "10 features" in done.err
+
+
+def test_a_data_file_is_no_model(sublearn, files):
+    done = sublearn("predict", files["txt"], files["txt"])
+    assert done.code == 1
+    assert done.err.startswith("error: ")
+
+
+def test_a_reader_that_stops_early_causes_no_traceback(model, tmp_path):
+    X, Y = make_data()
+    rows = np.tile(np.arange(N_ROWS), 400)  # far more text than a pipe holds
+    save_xmc(tmp_path / "long.txt", X[rows], Y[rows])
+    line = command_line("predict", model, tmp_path / "long.txt")
+    process = subprocess.Popen(
+        line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert err == b""
+
+
+def test_evaluate_agrees_with_the_metrics(sublearn, model, files, expected):
+    done = sublearn("evaluate", model, files["txt"], "-k", "1,3", "--train", files["txt"], "--json")
+    found = json.loads(done.out)
+    _, Y = make_data()
+    assert found["rows"] == N_ROWS
+    for i, k in enumerate([1, 3]):
+        assert found[f"P@{k}"] == pytest.approx(precision_at_k(Y, expected[0], [1, 3])[i])
+        assert found[f"nDCG@{k}"] == pytest.approx(ndcg_at_k(Y, expected[0], [1, 3])[i])
+        weighted = psp_at_k(Y, expected[0], propensities(Y), [1, 3])[i]
+        assert found[f"PSP@{k}"] == pytest.approx(weighted)
+    assert found["P@1"] > 0.9
+
+
+def test_evaluate_prints_a_table_in_percent(sublearn, model, files):
+    done = sublearn("evaluate", model, files["txt"])
+    assert done.code == 0, done
+    assert "P@k" in done.out
+    assert "nDCG@k" in done.out
+    assert "PSP@k" not in done.out
+
+
+def test_labels_are_matched_by_name(sublearn, files, tmp_path):
+    sublearn("fit", files["npz"], "--model", tmp_path / "m", "-q")
+    by_name = json.loads(sublearn("evaluate", tmp_path / "m", files["npz"], "--json").out)
+    assert by_name["P@1"] > 0.9
+    done = sublearn("evaluate", tmp_path / "m", files["txt"], "--json")
+    assert done.code == 1
+    assert "must be names" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-k", "0"], ["-k", "one"], ["-k", "99"], ["--propensity", "1"]]
+)
+def test_evaluate_refuses_with_exit_code_2(sublearn, model, files, arguments):
+    done = sublearn("evaluate", model, files["txt"], *arguments)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+
+
+def test_one_label_per_row_works_from_fit_to_evaluate(sublearn, tmp_path):
+    X, _ = make_data()
+    y = np.arange(N_ROWS) % N_LABELS + 5
+    save_svmlight(tmp_path / "one.svm", X, y)
+    sublearn("fit", tmp_path / "one.svm", "--model", tmp_path / "m", "-q")
+    assert package.load(tmp_path / "m").classes_.tolist() == sorted(set(y.tolist()))
+    found = json.loads(sublearn("evaluate", tmp_path / "m", tmp_path / "one.svm", "--json").out)
+    assert found["R@5"] > 0.9
+
+
+@pytest.mark.parametrize("source", ["txt", "svm", "npz", "arff"])
+@pytest.mark.parametrize("target", ["xmc", "svm", "npz", "txt.xz"])
+def test_convert_keeps_every_value(sublearn, files, tmp_path, source, target):
+    labels = ["--labels", N_LABELS] if source == "arff" else []
+    done = sublearn("convert", files[source], tmp_path / f"new.{target}", *labels)
+    assert done.code == 0, done
+    X, Y = make_data()
+    again = load_dataset(tmp_path / f"new.{target}")
+    np.testing.assert_array_equal(again.X.toarray(), X.toarray())
+    np.testing.assert_array_equal(again.Y.toarray(), Y.toarray())
+    has_lost_names = source in ("npz", "arff") and target != "npz"
+    assert ("names" in done.err) == has_lost_names
+
+
+def test_convert_to_an_unknown_ending_exits_1(sublearn, files, tmp_path):
+    done = sublearn("convert", files["txt"], tmp_path / "new.xls")
+    assert done.code == 1
+    assert ".npz" in done.err
