@@ -1,16 +1,20 @@
-"""The Python blocks of README.md and of the site run as they stand.
+"""The Python blocks of README.md and of the site run as they stand, and so do their commands.
 
 The blocks of one page share a namespace, in order. A block after a line `<!-- fragment: why -->` is
-not run. Pages find two small data files, `train.txt` and `test.txt`, in the folder they run in.
+not run. Pages find small data files (`train.txt`, `test.txt`, `new.txt`) in the folder they run in.
+After its Python, the lines of a page's bash blocks that call `sublearn` are run.
 """
 
 import re
+import shlex
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sublearn.cli import app
 from sublearn.io import save_xmc
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +22,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"(?P<fragment>^<!-- fragment: .+ -->\n)?^```python\n(?P<code>.*?)^```$", re.M | re.S
 )
+
+
+BASH_BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,18 @@ def run_page(path):
     return namespace
 
 
+def commands(text):
+    """The calls of `sublearn` in bash blocks, without what comes after a pipe or a comment sign."""
+    lines = [line for block in BASH_BLOCK.findall(text) for line in block.splitlines()]
+    calls = [re.split(r" [|#]", line)[0] for line in lines if line.startswith("sublearn ")]
+    return [shlex.split(call)[1:] for call in calls]
+
+
 @pytest.fixture
 def folder_with_data(tmp_path, monkeypatch):
     """A folder of its own with data in which label k speaks through feature k."""
     rng = np.random.default_rng(0)
-    for name, n_rows in (("train.txt", 80), ("test.txt", 20)):
+    for name, n_rows in (("train.txt", 80), ("test.txt", 20), ("new.txt", 5)):
         labels = rng.random((n_rows, 8)) < 0.2
         words = rng.random((n_rows, 22)) * (rng.random((n_rows, 22)) < 0.2)
         save_xmc(tmp_path / name, np.hstack([labels, words]), labels)
@@ -57,17 +71,39 @@ def folder_with_data(tmp_path, monkeypatch):
     return tmp_path
 
 
-RUNNABLE = [page for page in PAGES if snippets(page.read_text(encoding="utf-8"))]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+RUNNABLE = [page for page, text in TEXTS.items() if snippets(text) or commands(text)]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_page_runs(page, folder_with_data):
+def test_page_runs(page, folder_with_data, capsys):
     run_page(page)
+    for arguments in commands(TEXTS[page]):
+        with warnings.catch_warnings():  # the command line shows warnings its own way
+            code = app.run(arguments)
+        assert code == 0, f"sublearn {shlex.join(arguments)}: {capsys.readouterr().err}"
+
+
+def test_the_page_of_the_command_line_names_every_command():
+    text = TEXTS[ROOT / "docs" / "command_line.md"]
+    named = re.findall(r"^\| `sublearn ([\w-]+)`", text, re.M)
+    assert sorted(named) == sorted(command.name for command in app.build().registered_commands)
+
+
+@pytest.mark.parametrize("module", ["extreme", "io", "metrics", "validation", "trace", "errors"])
+def test_every_module_that_users_import_has_a_page(module):
+    assert f"::: sublearn.{module}\n" in TEXTS[ROOT / "docs" / "api" / f"{module}.md"]
+    assert f"api/{module}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
 def test_the_pages_that_newcomers_read_are_among_them():
     names = {page.relative_to(ROOT).as_posix() for page in RUNNABLE}
-    assert {"README.md", "docs/index.md", "docs/getting_started.md"} <= names
+    assert {
+        "README.md",
+        "docs/index.md",
+        "docs/getting_started.md",
+        "docs/command_line.md",
+    } <= names
 
 
 def test_the_first_example_learns_and_certifies(folder_with_data):
