@@ -151,10 +151,13 @@ def model_mb(script: ModuleType, model: Any, task: Task, directory: Path) -> flo
 
 
 def work_of(model: Any) -> float | None:
-    """Operations the estimator counted itself, None when it keeps no such trace."""
+    """Operations the estimator counted itself, None when it keeps no such trace.
+
+    Columns of a trace are running totals, so the last row is the whole fit.
+    """
     try:
         return float(model.trace_["work"][-1])
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, IndexError, KeyError, TypeError):
         return None
 
 

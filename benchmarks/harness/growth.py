@@ -1,6 +1,6 @@
 """How cost grows with size: double a size several times, fit cost = a * size^b, report b.
 
-Two costs are fitted. CPU seconds are what a user pays; counted operations (the sum of
+Two costs are fitted. CPU seconds are what a user pays; counted operations (the last entry of
 ``trace_["work"]``, for estimators that keep it) do not depend on caches or a busy machine.
 """
 
@@ -19,7 +19,7 @@ from harness.judge import Judge
 from harness.problem import Split
 from harness.runner import Conditions, Outcome, run_all
 
-__all__ = ["Growth", "fit_exponent", "measure_growth", "show_growth"]
+__all__ = ["Growth", "fit_exponent", "growth_rows", "measure_growth", "show_growth"]
 
 COSTS = {"fit_cpu_seconds": "fit CPU s", "work": "operations"}
 
@@ -80,17 +80,26 @@ def measure_growth(
     return [Growth(axis, sizes, outcomes) for outcomes in zip(*rows, strict=True)]
 
 
+def growth_rows(records: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table of one axis, from the growths that a record keeps."""
+    rows = []
+    for growth in records:
+        for name, heading in COSTS.items():
+            exponent = growth["exponents"][name]
+            cells = ["-" if cost is None else f"{cost:.4g}" for cost in growth["costs"][name]]
+            end = "-" if exponent is None else f"{exponent:.2f}"
+            rows.append([growth["entrant"], heading, *cells, end])
+    return ["entrant", "cost", *map(str, records[0]["sizes"]), "b"], rows
+
+
 def show_growth(growths: Sequence[Growth], console: Console) -> None:
     """Print costs by size and the exponents of both."""
+    headings, rows = growth_rows([growth.as_record() for growth in growths])
     table = Table(title=f"growth in {growths[0].axis}: cost = a * size^b", title_justify="left")
-    for heading in ("entrant", "cost", *map(str, growths[0].sizes), "b"):
+    for heading in headings:
         table.add_column(heading, justify="left" if heading in ("entrant", "cost") else "right")
-    for growth in growths:
-        for name, heading in COSTS.items():
-            exponent = growth.exponent(name)
-            cells = ["-" if cost is None else f"{cost:.4g}" for cost in growth.costs(name)]
-            end = "-" if exponent is None else f"{exponent:.2f}"
-            table.add_row(growth.outcomes[0].entrant.name, heading, *cells, end)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
     for outcome in (o for growth in growths for o in growth.outcomes if o.error):
         text = f"{outcome.entrant.name} failed at {outcome.problem}: {outcome.error}"

@@ -15,7 +15,19 @@ from harness.machine import commit, machine, now
 from harness.problem import Split
 from harness.runner import Conditions, Outcome
 
-__all__ = ["record", "show", "write_record"]
+__all__ = ["comparison", "record", "shapes_in_words", "show", "write_record"]
+
+
+#: Heading, figure of the record, and how it is printed; the judge's figures stand in between.
+_BEFORE = (
+    ("fit CPU s", "median", "fit_cpu_seconds", ".2f"),
+    ("ratio", "ratio", "fit_cpu_seconds", ".2f"),
+    ("fit wall s", "median", "fit_wall_seconds", ".2f"),
+    ("ratio", "ratio", "fit_wall_seconds", ".2f"),
+    ("CPU ms/row", "per_row", "predict_cpu_seconds", ".3f"),
+    ("1 row ms", "median", "single_row_ms", ".3f"),
+)
+_AFTER = (("model MB", "median", "model_mb", ".1f"), ("peak MB", "median", "peak_mb", ".1f"))
 
 
 def show(
@@ -26,52 +38,52 @@ def show(
     console: Console,
 ) -> None:
     """Print one problem's table; ratios are to the first entrant, failures stand below it."""
-    qualities = list(
-        dict.fromkeys(name for o in outcomes for run in o.runs for name in run.quality)
-    )
-    n_test = next(iter(split.test.values())).shape[0]
-    table = Table(title=_title(problem, split, conditions), title_justify="left")
-    table.add_column("entrant", no_wrap=True)
-    for heading in (
-        "fit CPU s",
-        "ratio",
-        "fit wall s",
-        "ratio",
-        "CPU ms/row",
-        "1 row ms",
-        *qualities,
-    ):
+    shapes = split.shapes()
+    title = f"{problem}: {shapes_in_words(shapes)}"
+    title += f"; threads {conditions.threads}, median of {conditions.repeat}"
+    headings, rows = comparison([_result(o, outcomes[0]) for o in outcomes], shapes)
+    table = Table(title=title, title_justify="left")
+    table.add_column(headings[0], no_wrap=True)
+    for heading in headings[1:]:
         table.add_column(heading, justify="right")
-    for heading in ("model MB", "peak MB"):
-        table.add_column(heading, justify="right")
-    for outcome in outcomes:
-        table.add_row(outcome.entrant.name, *_cells(outcome, outcomes[0], qualities, n_test))
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
     for outcome in (o for o in outcomes if o.error):
         console.print(f"{outcome.entrant.name} failed: {outcome.error}", markup=False, style="red")
 
 
-def _title(problem: str, split: Split, conditions: Conditions) -> str:
-    shapes = ", ".join(
+def shapes_in_words(shapes: dict[str, Any]) -> str:
+    """Sizes of what entrants get to see."""
+    return ", ".join(
         f"{part} {name} {'x'.join(map(str, shape))}"
-        for part, arrays in split.shapes().items()
+        for part, arrays in shapes.items()
         for name, shape in arrays.items()
         if part != "truth"
     )
-    return f"{problem}: {shapes}; threads {conditions.threads}, median of {conditions.repeat}"
 
 
-def _cells(outcome: Outcome, first: Outcome, qualities: Sequence[str], n_test: int) -> list[str]:
-    if outcome.error:
-        return ["failed"]
-    cells = []
-    for name in ("fit_cpu_seconds", "fit_wall_seconds"):
-        cells += [_number(outcome.figure(name), ".2f"), _number(outcome.ratio(name, first), ".2f")]
-    predict = outcome.figure("predict_cpu_seconds")
-    cells.append(_number(None if predict is None else 1000 * predict / n_test, ".3f"))
-    cells.append(_number(outcome.figure("single_row_ms"), ".3f"))
-    cells += [_number(outcome.figure(name), ".4f") for name in qualities]
-    return [*cells, *(_number(outcome.figure(name), ".1f") for name in ("model_mb", "peak_mb"))]
+def comparison(
+    results: Sequence[dict[str, Any]], shapes: dict[str, Any]
+) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of one problem's table, from the results that a record keeps."""
+    qualities = dict.fromkeys(q for r in results for run in r["runs"] for q in run["quality"])
+    judged = tuple((name, "median", name, ".4f") for name in qualities)
+    columns = (*_BEFORE, *judged, *_AFTER)
+    n_test = next(iter(shapes["test"].values()))[0]
+    rows = []
+    for result in results:
+        cells = ["failed"] + [""] * (len(columns) - 1)
+        if result["status"] == "ok":
+            figures = {**result, "per_row": _per_row(result["median"], n_test)}
+            cells = [_number(figures[kind].get(name), form) for _, kind, name, form in columns]
+        rows.append([result["entrant"], *cells])
+    return ["entrant", *(column[0] for column in columns)], rows
+
+
+def _per_row(medians: dict[str, float | None], n_rows: int) -> dict[str, float]:
+    """Milliseconds for each row, of the figures that are known."""
+    return {name: 1000 * value / n_rows for name, value in medians.items() if value is not None}
 
 
 def _number(value: float | None, form: str) -> str:

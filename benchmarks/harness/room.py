@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from harness.data import data_directory
 from harness.entrant import Entrant
 from harness.growth import measure_growth, show_growth
 from harness.judge import Judge
+from harness.markdown import render
 from harness.problem import Problem, Split
 from harness.report import record, show, write_record
 from harness.runner import Conditions, Outcome, run_all
@@ -57,6 +59,8 @@ def main(room: Room, arguments: Sequence[str] | None = None) -> int:
     if options.list:
         _list(room, console)
         return 0
+    if options.records:
+        return _render(options)
     conditions = Conditions(
         threads=options.threads,
         seed=options.seed,
@@ -81,6 +85,8 @@ def _parser(room: Room) -> argparse.ArgumentParser:
     add("--timeout", type=float, default=3600.0, help="seconds after which a run has failed")
     add("--data", help="directory of real data (else SUBLEARN_DATA, else ../shared/data)")
     add("--json", type=Path, help="write all figures to this file")
+    add("--markdown", type=Path, help="write the tables, with machine and commit, to this file")
+    add("--records", type=Path, nargs="+", metavar="JSON", help="run nothing: what --json wrote")
     add("--growth", choices=sorted(room.axes), help="double this size and fit exponents")
     add("--quick", action="store_true", help="small problems, to see that everything works")
     add("--list", action="store_true", help="list problems and entrants")
@@ -103,6 +109,16 @@ def _list(room: Room, console: Console) -> None:
     console.print(problems, entrants)
     if room.axes:
         console.print("growth:", ", ".join(room.axes))
+
+
+def _render(options: argparse.Namespace) -> int:
+    """Markdown from records of earlier runs, on the screen if no file is named."""
+    text = render([json.loads(path.read_text()) for path in options.records])
+    if options.markdown:
+        options.markdown.write_text(text)
+    else:
+        print(text, end="")
+    return 0
 
 
 class _Bench:
@@ -158,8 +174,11 @@ class _Bench:
         return int(any(outcome.error for outcome in outcomes))
 
     def _keep(self, splits: dict[str, Split], outcomes: list[Outcome], **more: Any) -> None:
+        found = record(splits, outcomes, self.conditions, **more)
         if self.options.json:
-            write_record(self.options.json, record(splits, outcomes, self.conditions, **more))
+            write_record(self.options.json, found)
+        if self.options.markdown:
+            self.options.markdown.write_text(render([found]))
 
     def _announce(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)

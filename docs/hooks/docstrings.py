@@ -12,6 +12,8 @@ import griffe
 
 _MATH_ROLE = re.compile(r":math:`([^`]+)`")
 _OTHER_ROLE = re.compile(r":(?:py:)?[a-z]+:`~?([^`]+)`")
+_CITATION = re.compile(r"\[(\d+)\]_(?!\w)")
+_REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", re.MULTILINE)
 _MATH_BLOCK = re.compile(r"^( *)\.\. math::\n((?:\n|\1 +.*(?:\n|$))+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)
 
@@ -20,6 +22,7 @@ def to_markdown(docstring: str) -> str:
     """The docstring with formulas, references and examples as Markdown."""
     docstring = _MATH_BLOCK.sub(_formula, docstring)
     docstring = _MATH_ROLE.sub(r"\\(\1\\)", docstring)
+    docstring = _REFERENCE.sub(r"\1[\2] ", _CITATION.sub(r"[\1]", docstring))
     docstring = _OTHER_ROLE.sub(r"`\1`", docstring)
     return _DOCTEST.sub(r"\1```pycon\n\g<0>\n\1```", docstring)
 

@@ -59,7 +59,7 @@ Callback = Callable[[Event], Any]
 
 
 class Trace:
-    """One row per iteration, stored by column.
+    """How a fit went, stored by column; each solver says what a row is.
 
     >>> trace = Trace({"seconds": [0.1, 0.2], "objective": [3.0, 2.0]})
     >>> len(trace), trace.columns
@@ -122,7 +122,7 @@ class Solution:
     n_iter : int
         Iterations (each solver says of what).
     trace : Trace
-        One row per iteration.
+        How it went.
     """
 
     status: Status

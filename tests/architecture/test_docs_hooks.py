@@ -41,6 +41,11 @@ def test_a_bare_doctest_becomes_a_code_block(to_markdown):
     assert to_markdown(text) == "One row.\n\n```pycon\n>>> 1 + 1\n2\n>>> 3\n3\n```\n\nEnd."
 
 
+def test_a_citation_and_its_reference_lose_their_marks(to_markdown):
+    text = "As in [1]_, and x[0]_y.\n\n.. [1] A thesis,\n   2018."
+    assert to_markdown(text) == "As in [1], and x[0]_y.\n\n[1] A thesis,\n   2018."
+
+
 def test_formulas_become_mathml_and_other_text_stays(mathml):
     inline = '<p>a <span class="arithmatex">\\(x &lt; 1\\)</span> b</p>'
     drawn = mathml.on_page_content(inline)

@@ -13,8 +13,9 @@ from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.growth import fit_exponent, measure_growth
 from harness.judge import InvalidPrediction, precision_at, precision_judge
+from harness.markdown import render
 from harness.problem import Problem, Split
-from harness.room import Room, main
+from harness.room import Axis, Room, main
 from harness.runner import Conditions, run_all
 from harness.synthetic import Documents, make_documents
 from hypothesis import given, settings
@@ -218,6 +219,63 @@ def test_growth_fits_the_exponent_of_counted_work(tmp_path):
     assert growth.costs("work") == [16.0, 256.0]
     assert growth.exponent("work") == pytest.approx(2.0)
     assert growth.as_record()["exponents"].keys() == {"fit_cpu_seconds", "work"}
+
+
+def cells_of(markdown, first):
+    """The cells of the table row that begins with `first`."""
+    (line,) = (line for line in markdown.splitlines() if line.startswith(f"| {first} "))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_markdown_shows_the_figures_of_the_record_with_machine_date_and_commit(record):
+    text = render([record])
+    result = record["results"][1]
+    row = dict(zip(cells_of(text, "entrant"), cells_of(text, "`weak`"), strict=True))
+    assert row["P@3"] == f"{result['median']['P@3']:.4f}"
+    assert row["fit CPU s"] == f"{result['median']['fit_cpu_seconds']:.2f}"
+    per_row = 1000 * result["median"]["predict_cpu_seconds"] / TINY.n_test
+    assert row["CPU ms/row"] == f"{per_row:.3f}"
+    for fact in (record["date"], record["machine"]["processor"], f"seed: {SEED}"):
+        assert fact in text
+    assert record["commit"] is None or record["commit"][:12] in text
+
+
+def test_markdown_names_what_failed_and_no_place_on_this_machine(tmp_path):
+    room = Room(
+        title="failing",
+        problems=[Problem("small", lambda directory, seed: small_split(), ""), mulan("absent")],
+        entrants=[scripted(tmp_path, "unlucky", FAILURES["raises"][0])],
+        judge=precision_judge((1,)),
+        default=(("small", "absent"), ("unlucky",)),
+    )
+    path = tmp_path / "record.json"
+    main(room, ["--json", str(path), "--data", "nowhere"])
+    found = json.loads(path.read_text())
+    found["arguments"] = ["--seed", "3", "--data", "secret", "--json=secret", "--quick"]
+    text = render([found])
+    assert "`unlucky` failed: `RuntimeError: no luck`" in text
+    assert cells_of(text, "`unlucky`")[1] == "failed"
+    assert "`absent` could not be loaded" in text
+    assert "options: `--seed 3 --quick`" in text
+    assert "secret" not in text
+
+
+def test_markdown_of_a_run_and_of_its_record_are_the_same(tmp_path, capsys):
+    room = Room(
+        title="growing",
+        problems=[],
+        entrants=[scripted(tmp_path, "square", ECHO)],
+        judge=precision_judge((1,)),
+        axes={"N": Axis((4, 16), (4,), lambda size, seed: small_split(size))},
+        default=((), ("square",)),
+    )
+    path, page = tmp_path / "record.json", tmp_path / "page.md"
+    assert main(room, ["--growth", "N", "--json", str(path), "--markdown", str(page)]) == 0
+    capsys.readouterr()
+    assert main(room, ["--records", str(path)]) == 0
+    assert capsys.readouterr().out == page.read_text()
+    operations = [row for row in page.read_text().splitlines() if "| operations |" in row]
+    assert operations == ["| `square` | operations | 16 | 256 | 2.00 |"]
 
 
 @given(st.floats(-2, 3), st.floats(1e-6, 1e6))

@@ -38,7 +38,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
     r"""Linear one-versus-rest classifier, sparse in its weights and in its support vectors.
 
     For each label on its own, with :math:`y_i = 1` for the samples that carry it and -1 for the
-    others, minimises (equation 2.30 of [1]_)
+    others, minimises (after equation 2.30 of [1]_)
 
     .. math::
         \tfrac12 \|w\|^2 + \tfrac12 b^2 + l_1 \|w\|_1
@@ -82,7 +82,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The model does not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
-        Order in which samples are visited.
+        Order in which samples are visited, the negatives to start with, and the draws of a
+        sparsified search. The same seed gives the same model.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -101,13 +102,14 @@ class PPDSparseClassifier(LinearLabelClassifier):
         Sum of the objectives of all labels.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
-        far from optimal.
+        far from optimal. Infinite if the callback stopped the fit.
     n_iter_ : int
         Largest number of searches that a label took.
     trace_ : Trace
-        Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual, work, each summed
-        over the labels finished so far; `work` counts matrix entries visited.
+        At most 100 rows. Columns seconds, labels, objective, certificate, nnz_primal, nnz_dual,
+        work, each of all labels finished so far; `work` counts matrix entries visited.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
 

@@ -1,0 +1,104 @@
+"""Records as Markdown, for a page that shows figures nobody typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from harness.growth import growth_rows
+from harness.report import comparison, shapes_in_words
+
+__all__ = ["render"]
+
+#: Options whose values are places on one machine.
+_PLACES = {"--data", "--json", "--markdown"}
+
+
+def render(records: Sequence[dict[str, Any]]) -> str:
+    """A section per record: its tables, failures, and where and how the figures were taken."""
+    head = "<!-- Written by a benchmark script with --markdown; do not edit. -->\n\n## Results\n"
+    return "\n".join([head, *(_section(record) for record in records)])
+
+
+def _section(record: dict[str, Any]) -> str:
+    growths = record.get("growth", [])
+    parts = [_origin(record)]
+    if growths:
+        parts += [f"### Growth in {growths[0]['axis']}: cost = a * size^b", *_grown(growths)]
+    else:
+        by_problem = groupby(record["results"], key=lambda result: result["problem"])
+        for problem, results in by_problem:
+            parts += _compared(problem, list(results), record)
+    parts += [f"`{name}` could not be loaded: {why}" for name, why in _unloaded(record)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _compared(problem: str, results: list[dict[str, Any]], record: dict[str, Any]) -> list[str]:
+    shapes = record["problems"][problem]
+    headings, rows = comparison(results, shapes)
+    threads, repeat = record["threads"], record["repeat"]
+    conditions = f"{shapes_in_words(shapes)}; threads {threads}, median of {repeat}."
+    failures = [f"`{r['entrant']}` failed: `{r['error']}`" for r in results if r["error"]]
+    return [f"### {problem}", conditions, _table(headings, rows, n_names=1), *failures]
+
+
+def _grown(growths: list[dict[str, Any]]) -> list[str]:
+    headings, rows = growth_rows(growths)
+    failures = [
+        f"`{growth['entrant']}` failed at {size}: `{error}`"
+        for growth in growths
+        for size, error in zip(growth["sizes"], growth["errors"], strict=True)
+        if error
+    ]
+    return [_table(headings, rows, n_names=2), *failures]
+
+
+def _unloaded(record: dict[str, Any]) -> list[tuple[str, str]]:
+    return list(record.get("unloaded", {}).items())
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) -> str:
+    """The first `n_names` columns hold names, the others numbers; a row begins with a name."""
+    rule = ["---"] * n_names + ["---:"] * (len(headings) - n_names)
+    named = [[f"`{row[0]}`", *row[1:]] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *named])
+
+
+def _origin(record: dict[str, Any]) -> str:
+    machine = record["machine"]
+    commit = (record["commit"] or "unknown")[:12] + (" with changes" if record["modified"] else "")
+    load = machine["load_average"][0]
+    facts = [
+        ("date", record["date"]),
+        ("commit", commit),
+        ("machine", f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB"),
+        ("system", f"{machine['system']}, load average {load:.1f} at the end"),
+        ("software", ", ".join([f"Python {machine['python']}", *_versions(record)])),
+        ("options", f"`{' '.join(_portable(record['arguments'])) or 'none'}`"),
+        ("seed", record["seed"]),
+    ]
+    return "\n".join(f"- {name}: {value}" for name, value in facts)
+
+
+def _versions(record: dict[str, Any]) -> list[str]:
+    """Our foundations, and the package that a rival's environment is named for."""
+    found = []
+    for environment, content in record["environments"].items():
+        ours = ("numpy", "scipy", "scikit-learn", "sublearn")
+        for name, version in content["packages"].items():
+            is_named = name in ours if environment == "main" else environment in name.lower()
+            found += [f"{name} {version}"] if is_named else []
+    return found
+
+
+def _portable(arguments: Sequence[str]) -> list[str]:
+    """The arguments without places on this machine, which say nothing to a reader."""
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        is_place = argument.partition("=")[0] in _PLACES
+        if not (skip or is_place):
+            kept.append(argument)
+        skip = is_place and "=" not in argument
+    return kept
