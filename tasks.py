@@ -35,7 +35,15 @@ STAMP = VENV / "sublearn-tasks.json"  # says that this file made .venv, and what
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = str(BIN / ("python.exe" if os.name == "nt" else "python"))
 SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp/include", "cpp/src", "cpp/bindings")
-PIP_DETAILS = ("Requirement already satisfied", "Downloading ", "Using cached ", "Stored in ")
+PIP_DETAILS = (
+    "Requirement already satisfied",
+    "Collecting ",
+    "Processing ",
+    "Downloading ",
+    "Using cached ",
+    "Stored in ",
+    "WARNING: Location ",
+)
 ALL_EXTRAS = ("test", "check", "docs")
 
 #: What to install, by need and system; "other" is said where the system is not known.
@@ -47,7 +55,7 @@ INSTALL = {
         "suse": "run `sudo zypper install gcc-c++`",
         "alpine": "run `apk add g++`",
         "macos": "run `xcode-select --install`",
-        "windows": "install the Visual Studio Build Tools with 'Desktop development with C++'",
+        "windows": "install WSL (`wsl --install`) and run this again inside it",
         "other": "install g++ 12 or newer, or a clang of that age",
     },
     "headers": {
@@ -112,8 +120,8 @@ def require_compiler() -> None:
 def compiler_problem() -> str | None:
     """Half a sentence on what is wrong with the C++ compiler, None if nothing is."""
     missing = "sublearn needs a C++20 compiler and this system has none"
-    if os.name == "nt":
-        return None if shutil.which("cl") or has_visual_studio() else missing
+    if os.name == "nt":  # the core uses the vector types of g++ and clang
+        return "sublearn is built by g++ or clang, not by Visual C++"
     if platform.system() == "Darwin" and not succeeds(["xcode-select", "-p"]):
         return missing  # asking the stub /usr/bin/c++ instead would open a window
     named = shlex.split(os.environ.get("CXX", ""))
@@ -127,15 +135,6 @@ def compiler_problem() -> str | None:
     ):
         return f"sublearn needs a C++20 compiler and `{' '.join(command)}` does not compile C++20"
     return None
-
-
-def has_visual_studio() -> bool:
-    """Whether Visual Studio's own finder knows an installation with a C++ compiler."""
-    programs = os.environ.get("PROGRAMFILES(X86)", "")
-    finder = Path(programs) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
-    tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
-    question = ["-products", "*", "-requires", tools, "-property", "installationPath"]
-    return finder.exists() and bool(output_of([str(finder), *question]).strip())
 
 
 def require_python_headers() -> None:

@@ -1,6 +1,6 @@
 // Inverted lists: for each feature the rows that have it. One weighted sum of lists scores all rows
 // at once, at a cost that depends on the lists touched and not on the size of the matrix
-// (000, 2.35).
+// (Yen 2018, 2.35).
 //
 // Used by: ppd_sparse (which rows violate?) and linear_top_k (which labels score highest?).
 #pragma once

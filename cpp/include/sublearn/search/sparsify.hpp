@@ -1,5 +1,5 @@
-// Random sparsification (000, algorithm 4 and theorem 5): a vector with few non-zeros whose inner
-// product with anything is right on average.
+// Random sparsification (Yen 2018, algorithm 4 and theorem 5): a vector with few non-zeros whose
+// inner product with anything is right on average.
 //
 // Algorithm 4 draws R coordinates with replacement. Here each coordinate is kept or dropped once:
 //

@@ -38,7 +38,7 @@ struct SweepState {
   std::int64_t work = 0;  ///< out: matrix entries visited
 };
 
-/// One pass of dual coordinate descent (000, algorithm 3) over `order`, positions in `active`.
+/// One pass of dual coordinate descent (Yen 2018, algorithm 3) over `order`, positions in `active`.
 template <class T, class I>
 void sweep(const CsrView<T, I>& X, std::span<ActiveRow> active, std::span<const index_t> order,
            SweepState<T>& state);
@@ -63,7 +63,7 @@ template <class T>
 WeightSums<T> collect_weights(const Pack<T>* v, std::span<const index_t> features, T l1,
                               LaneMask live, std::vector<Coefficient<T>>& out);
 
-/// scores += X w through the inverted lists (000, 2.35). Returns the entries visited.
+/// scores += X w through the inverted lists (Yen 2018, 2.35). Returns the entries visited.
 template <class T>
 std::int64_t add_scores(std::span<const Coefficient<T>> weights, const InvertedLists<T>& lists,
                         std::span<Pack<T>> scores);
