@@ -140,7 +140,7 @@ class PPDBlockSolver {
     for (int iter = 1; live_ != 0 && iter <= settings_.max_iter; ++iter) {
       if (monitor.stop_requested()) break;
       correct();
-      const bool is_exact = search();
+      const bool is_exact = search(iter == settings_.max_iter);
       for_each_lane(live_, [&](int l) { report_[l].n_iter = iter; });
       if (is_exact) {
         certify();
@@ -265,11 +265,13 @@ class PPDBlockSolver {
     for_each_lane(live_, [&](int l) { report_[l].work += work / std::popcount(live_); });
   }
 
-  /// Scores all rows and finds violators; returns whether the scores are exact.
-  bool search() {
+  /// Scores all rows and finds violators; returns whether the scores are exact. The last search
+  /// always is, so that the weights returned are those that the report speaks of.
+  bool search(bool is_last) {
     weights_.clear();
     sums_ = collect_weights<T>(v_.data(), touched_, state_.l1, live_, weights_);
-    const bool sparsifies = settings_.search == PPDSearch::sparsified && !last_was_sparsified_;
+    const bool sparsifies =
+        settings_.search == PPDSearch::sparsified && !last_was_sparsified_ && !is_last;
     last_was_sparsified_ = sparsifies;
     if (sparsifies) sparsify_weights();
     std::fill(scores_.begin(), scores_.end(), Pack<T>::all(0));
