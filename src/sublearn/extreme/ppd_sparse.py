@@ -210,7 +210,7 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             Itself, fitted.
         """
         check_params(self)
-        vars(self).pop("model_", None)  # must not outlive the features that the next line sets
+        self.__dict__.pop("model_", None)  # must not outlive the features that the next line sets
         X = check_features(self, X, reset=True)
         self._refuse_vanishing_C(X.dtype)
         labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
