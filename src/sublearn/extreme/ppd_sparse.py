@@ -104,7 +104,8 @@ class PPDSparseClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_classes,)
         Biases.
     objective_ : float
-        Sum of the objectives of all labels.
+        Sum of the objectives of all labels that some sample carries. The others are not trained:
+        they have no weights and a bias of -1.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
         far from optimal.
