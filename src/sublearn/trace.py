@@ -169,9 +169,9 @@ def watch(
     """
     if callback is None and not verbose and threading.current_thread() is not _main_thread():
         return job()  # nobody to inform, and signals only ever reach the main thread
-    runner = _Runner(job)
     clock = _Clock(monitor, n_total)
     bar = _ProgressBar(title, n_total) if verbose else None
+    runner = _Runner(job)  # last: whatever is raised before it leaves no job running
     try:
         while not runner.wait(_POLL_SECONDS):
             _publish(clock.event(), bar, callback, monitor)

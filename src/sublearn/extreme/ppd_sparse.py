@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.trace import Callback, Solution, Status, Trace, watch
@@ -32,6 +33,7 @@ from sublearn.validation import (
 __all__ = ["PPDSparseClassifier"]
 
 _TRACE_ROWS = 100
+_MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
 
 
 class PPDSparseClassifier(LinearLabelClassifier):
@@ -99,7 +101,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
     intercept_ : ndarray of shape (n_classes,)
         Biases.
     objective_ : float
-        Sum of the objectives of all labels.
+        Sum of the objectives of all labels that some sample carries. The others are not trained:
+        they have no weights and a bias of -1.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
         far from optimal. Infinite if the callback stopped the fit.
@@ -206,7 +209,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
             Itself, fitted.
         """
         check_params(self)
+        self.__dict__.pop("model_", None)  # must not outlive the features that the next line sets
         X = check_features(self, X, reset=True)
+        self._refuse_vanishing_C(X.dtype)
         labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
         weights, bias, reports = self._solve(X, _drop_complement(labels))
         solution = self._summarise(reports, _drop_complement(labels).counts())
@@ -221,13 +226,22 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self.trace_ = solution.trace
         return self
 
+    def _refuse_vanishing_C(self, dtype: np.dtype) -> None:
+        """The dual needs 1 / (2 C), which must not be infinite."""
+        smallest = float(np.finfo(dtype).tiny)
+        if smallest > self.C:
+            raise ParameterError(
+                f"{type(self).__name__}.C must be at least {smallest:.3g} for {dtype} data, "
+                f"got {self.C}"
+            )
+
     def _solve(
         self, X: sp.csr_matrix, labels: EncodedLabels
     ) -> tuple[sp.csr_matrix, np.ndarray, dict[str, np.ndarray]]:
         settings = _core.PPDSettings()
         settings.l1 = float(self.l1)
         settings.tol = float(self.tol)
-        settings.max_iter = int(self.max_iter)
+        settings.max_iter = min(int(self.max_iter), _MOST_SEARCHES)
         settings.learn_bias = self.bias == "learned"
         settings.search = getattr(_core.PPDSearch, self.search)
         settings.seed = as_seed(self.random_state)
@@ -256,13 +270,14 @@ class PPDSparseClassifier(LinearLabelClassifier):
         is_done = (reports["converged"] != 0) | (counts == 0)
         status = Status.CONVERGED
         if not is_done.all():
-            status = Status.STOPPED if reports["was_stopped"] else Status.MAX_ITER
+            was_cut = reports["was_stopped"] & (reports["n_iter"] < self.max_iter) & ~is_done
+            status = Status.STOPPED if was_cut.any() else Status.MAX_ITER
         objective = float(reports["primal"].sum())
         gap = float((reports["primal"] - reports["dual"]).sum())
         if status is Status.STOPPED:
             certificate = float("inf")  # nothing is known of the labels that were not reached
         else:
-            certificate = gap / objective if objective > 0 else 0.0
+            certificate = gap / objective if objective != 0 else 0.0
         return Solution(
             status=status,
             objective=objective,

@@ -10,6 +10,8 @@ from sublearn.validation.values import show
 
 __all__ = ["as_n_threads"]
 
+_MOST_THREADS = 2**31 - 1  # the core counts threads with 32 bits
+
 
 def as_n_threads(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` asks for, with joblib's meaning of negative numbers.
@@ -20,7 +22,9 @@ def as_n_threads(n_jobs: int | None) -> int:
         raise ParameterError(f"n_jobs must be {JobCount()}, got {show(n_jobs)}")
     if n_jobs is None:
         return 1
-    return int(n_jobs) if n_jobs > 0 else max(1, _n_usable_cores() + 1 + int(n_jobs))
+    if n_jobs > 0:
+        return min(int(n_jobs), _MOST_THREADS)
+    return max(1, _n_usable_cores() + 1 + int(n_jobs))
 
 
 def _n_usable_cores() -> int:

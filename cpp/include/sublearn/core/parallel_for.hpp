@@ -2,7 +2,7 @@
 //
 // Takes the thread count as an argument and touches no global setting; runs serially inside another
 // parallel region; re-raises the first exception after the loop; stops handing out blocks once the
-// monitor asks for it or a block has thrown.
+// monitor asks for it or a block has thrown; works in a process that was forked.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,44 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+
+#include <thread>
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#define SUBLEARN_CAN_FORK
+#endif
 #endif
 
 namespace sublearn {
+
+#ifdef _OPENMP
+namespace detail {
+
+#ifdef SUBLEARN_CAN_FORK
+inline const pid_t loading_process = getpid();
+inline bool is_forked() { return getpid() != loading_process; }
+#else
+inline bool is_forked() { return false; }
+#endif
+
+/// Calls work(thread) on several threads. OpenMP keeps the threads of a region for the next region
+/// of the same calling thread; fork does not copy them, and the child would wait for them forever.
+/// So a child calls from a new thread, for which OpenMP makes new ones.
+template <class Work>
+void on_threads(int n_threads, Work& work) {
+  const auto region = [&] {
+#pragma omp parallel num_threads(n_threads)
+    work(omp_get_thread_num());
+  };
+  if (is_forked()) {
+    std::thread(region).join();
+  } else {
+    region();
+  }
+}
+
+}  // namespace detail
+#endif
 
 /// Threads that parallel_for will use for `n_blocks` blocks when asked for `n_threads`.
 inline int effective_threads(offset_t n_blocks, int n_threads) {
@@ -58,8 +93,7 @@ void parallel_for(offset_t n_blocks, int n_threads, const Monitor* monitor, Body
     worker(0);
   } else {
 #ifdef _OPENMP
-#pragma omp parallel num_threads(threads)
-    worker(omp_get_thread_num());
+    detail::on_threads(threads, worker);
 #endif
   }
   if (error) std::rethrow_exception(error);

@@ -75,7 +75,8 @@ struct Scan {
   std::span<const index_t> slot_of;  ///< position of a row in `active`, or -1
   std::span<ActiveRow> active;
   Pack<T> threshold;        ///< negatives scoring above it violate; infinite in finished lanes
-  bool join_free = false;   ///< let every violating lane of an active row in, without competition
+  bool join_free = false;   ///< let every violating lane of an active row in, without competition;
+                            ///< `best` must then have room for all rows
   std::span<TopK<T>> best;  ///< per lane: rows not active there, worst violators first
   LaneSums<T> violation{};  ///< out: sum of (score - threshold)_+ over all rows
   LaneSums<T> squares{};    ///< out: sum of (score - threshold)_+^2

@@ -140,7 +140,7 @@ class PPDBlockSolver {
     for (int iter = 1; live_ != 0 && iter <= settings_.max_iter; ++iter) {
       if (monitor.stop_requested()) break;
       correct();
-      const bool is_exact = search();
+      const bool is_exact = search(iter == settings_.max_iter);
       for_each_lane(live_, [&](int l) { report_[l].n_iter = iter; });
       if (is_exact) {
         certify();
@@ -265,11 +265,13 @@ class PPDBlockSolver {
     for_each_lane(live_, [&](int l) { report_[l].work += work / std::popcount(live_); });
   }
 
-  /// Scores all rows and finds violators; returns whether the scores are exact.
-  bool search() {
+  /// Scores all rows and finds violators; returns whether the scores are exact. The last search
+  /// always is, so that the weights returned are those that the report speaks of.
+  bool search(bool is_last) {
     weights_.clear();
     sums_ = collect_weights<T>(v_.data(), touched_, state_.l1, live_, weights_);
-    const bool sparsifies = settings_.search == PPDSearch::sparsified && !last_was_sparsified_;
+    const bool sparsifies =
+        settings_.search == PPDSearch::sparsified && !last_was_sparsified_ && !is_last;
     last_was_sparsified_ = sparsifies;
     if (sparsifies) sparsify_weights();
     std::fill(scores_.begin(), scores_.end(), Pack<T>::all(0));
@@ -312,17 +314,17 @@ class PPDBlockSolver {
       const std::size_t room = std::max<std::size_t>(kMinEntering, size_[l]);
       best_[l].start(is_dense() ? scores_.size() : room);
     });
+    positive_loss_ = split_off_positives();
     find_violators(scan_);
   }
 
   void certify() {
     DualSums<T> duals = sum_duals<T>(active_, alpha_.data());
-    LaneSums<T> positive_loss = split_off_positives();
     for_each_lane(live_, [&](int l) {
       const double shift = state_.bias[l] - bias_centre_;
       const double squares = 0.5 * (sums_.squares[l] + shift * shift);
       LabelReport& report = report_[l];
-      report.primal = squares + settings_.l1 * sums_.absolute[l] + positive_loss[l] +
+      report.primal = squares + settings_.l1 * sums_.absolute[l] + positive_loss_[l] +
                       loss_.total(scan_.violation[l], scan_.squares[l]);
       report.dual = duals.total[l] - 0.5 * loss_.dual_diagonal() * duals.squares[l] -
                     bias_centre_ * duals.signed_total[l] - squares;
@@ -333,24 +335,17 @@ class PPDBlockSolver {
     });
   }
 
-  /// The scan takes every row for a negative: takes the positives out of its sums and returns the
-  /// loss they really have.
+  /// The scan takes every row for a negative: takes the scores of the positives out of its sight
+  /// and returns their loss. Subtracting them from its sums afterwards would not do: one positive
+  /// far beyond the margin blurs what a sum in T holds.
   LaneSums<T> split_off_positives() {
     LaneSums<T> loss{};
     for (const ActiveRow& a : active_) {
       for_each_lane(a.positive & live_, [&](int l) {
-        const T score = scores_[a.row][l];
-        const double excess = std::max<double>(score - scan_.threshold[l], 0.0);
-        scan_.violation[l] -= excess;
-        scan_.squares[l] -= excess * excess;
-        loss[l] += loss_.value(static_cast<double>(score) + state_.bias[l]);
+        loss[l] += loss_.value(static_cast<double>(scores_[a.row][l]) + state_.bias[l]);
+        scores_[a.row].set(l, -std::numeric_limits<T>::infinity());
       });
     }
-    // What rounding leaves of a sum that is zero must not become a negative loss.
-    for_each_lane(live_, [&](int l) {
-      scan_.violation[l] = std::max(scan_.violation[l], 0.0);
-      scan_.squares[l] = std::max(scan_.squares[l], 0.0);
-    });
     return loss;
   }
 
@@ -432,7 +427,7 @@ class PPDBlockSolver {
   bool last_was_sparsified_ = false;
 
   std::vector<Pack<T>> v_;       ///< by feature, zero outside touched_
-  std::vector<Pack<T>> scores_;  ///< by row, of the last search
+  std::vector<Pack<T>> scores_;  ///< by row, of the last search; see split_off_positives()
   std::vector<std::uint8_t> is_touched_;
   std::vector<index_t> touched_;  ///< features of rows that have been active
   std::vector<index_t> slot_of_;  ///< by row: its place in active_, or -1
@@ -444,6 +439,7 @@ class PPDBlockSolver {
   std::vector<TopK<T>> best_;
   WeightSums<T> sums_;
   Scan<T> scan_;
+  LaneSums<T> positive_loss_{};
   SweepState<T> state_;
   Pack<T> violation_;  ///< worst violation outside the active set at the last search
 };

@@ -1,0 +1,184 @@
+// PPD-Sparse end to end on small random problems: certificates, threads, index types, stopping.
+#include "sublearn/solvers/ppd_sparse.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "check.hpp"
+#include "random_problems.hpp"
+#include "sublearn/losses/hinge.hpp"
+#include "sublearn/losses/squared_hinge.hpp"
+
+using namespace sublearn;
+using sublearn::testing::RandomLabels;
+using sublearn::testing::RandomMatrix;
+
+namespace {
+
+constexpr offset_t kRows = 150;
+constexpr offset_t kCols = 30;
+constexpr offset_t kLabels = 37;  // not a multiple of the lanes
+
+PPDSettings strict_settings() {
+  PPDSettings settings;
+  settings.tol = 1e-3;
+  settings.max_iter = 2000;
+  settings.seed = 5;
+  return settings;
+}
+
+/// The objective of a label, from its weights alone.
+template <class Loss, class T, class I>
+double objective(const RandomMatrix<T, I>& X, const RandomLabels& labels, offset_t k,
+                 const LabelWeights<T>& found, const Loss& loss, const PPDSettings& settings) {
+  std::vector<double> w(static_cast<std::size_t>(X.n_cols), 0.0);
+  double value = settings.learn_bias ? 0.5 * static_cast<double>(found.bias) * found.bias : 0.0;
+  for (std::size_t p = 0; p < found.features.size(); ++p) {
+    const double weight = found.values[p];
+    w[static_cast<std::size_t>(found.features[p])] = weight;
+    value += 0.5 * weight * weight + settings.l1 * std::abs(weight);
+  }
+  for (offset_t i = 0; i < kRows; ++i) {
+    const double score =
+        X.product(i, [&](index_t j) { return w[static_cast<std::size_t>(j)]; }) + found.bias;
+    value += loss.value(labels.has(k, i) ? score : -score);
+  }
+  return value;
+}
+
+template <class T>
+bool same_weights(const PPDSolution<T>& a, const PPDSolution<T>& b) {
+  bool same = a.weights.size() == b.weights.size();
+  for (std::size_t k = 0; same && k < a.weights.size(); ++k) {
+    same = a.weights[k].features == b.weights[k].features &&
+           a.weights[k].values == b.weights[k].values && a.weights[k].bias == b.weights[k].bias &&
+           a.reports[k].primal == b.reports[k].primal && a.reports[k].work == b.reports[k].work;
+  }
+  return same;
+}
+
+template <class Loss, class T, class I>
+void check_label(const RandomMatrix<T, I>& X, const RandomLabels& labels, offset_t k,
+                 const PPDSolution<T>& solution, const Loss& loss, const PPDSettings& settings) {
+  const LabelReport& report = solution.reports[static_cast<std::size_t>(k)];
+  const LabelWeights<T>& found = solution.weights[static_cast<std::size_t>(k)];
+  if (labels.view().of(k).empty()) {
+    CHECK(found.features.empty() && found.bias == T{-1} && report.n_iter == 0);
+    return;
+  }
+  CHECK(report.converged);
+  CHECK(report.primal - report.dual <= settings.tol * report.primal);
+  CHECK(report.dual <= report.primal * (1 + 1e-5));
+  CHECK_NEAR(report.primal, objective(X, labels, k, found, loss, settings), 1e-4 * report.primal);
+  CHECK(report.nnz_primal == static_cast<index_t>(found.features.size()));
+  CHECK(report.nnz_dual >= 0 && report.nnz_dual <= kRows);
+  CHECK(std::is_sorted(found.features.begin(), found.features.end()));
+  if (!settings.learn_bias) CHECK(found.bias == T{-1});
+}
+
+template <class T, class I, class Loss>
+void check_solves(const Loss& loss) {
+  const RandomMatrix<T, I> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  for (const bool learn_bias : {true, false}) {
+    for (const PPDSearch search : {PPDSearch::exact, PPDSearch::sparsified}) {
+      PPDSettings settings = strict_settings();
+      settings.learn_bias = learn_bias;
+      settings.search = search;
+      Monitor monitor;
+      const auto solution = solve_ppd_sparse(X.view(), labels.view(), loss, settings, monitor);
+      CHECK(monitor.n_done == kLabels);
+      double total = 0;
+      for (offset_t k = 0; k < kLabels; ++k) {
+        check_label(X, labels, k, solution, loss, settings);
+        total += solution.reports[static_cast<std::size_t>(k)].primal;
+      }
+      CHECK_NEAR(monitor.objective, total, 1e-9 * total);
+      for (const int threads : {2, 3}) {
+        settings.n_threads = threads;
+        Monitor other;
+        CHECK(same_weights(solution,
+                           solve_ppd_sparse(X.view(), labels.view(), loss, settings, other)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(ppd_sparse_solves_the_hinge_loss) {
+  check_solves<float, std::int32_t>(Hinge{1.0});
+  check_solves<double, std::int64_t>(Hinge{1.0});
+}
+
+TEST(ppd_sparse_solves_the_squared_hinge_loss) {
+  check_solves<float, std::int64_t>(SquaredHinge{1.0});
+  check_solves<double, std::int32_t>(SquaredHinge{1.0});
+}
+
+TEST(ppd_sparse_certifies_what_it_returns_at_the_iteration_limit) {
+  const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  const SquaredHinge loss{1.0};
+  for (const int max_iter : {1, 2, 3}) {
+    PPDSettings settings = strict_settings();
+    settings.search = PPDSearch::sparsified;
+    settings.tol = 1e-12;
+    settings.max_iter = max_iter;
+    Monitor monitor;
+    const auto solution = solve_ppd_sparse(X.view(), labels.view(), loss, settings, monitor);
+    for (offset_t k = 0; k < kLabels; ++k) {
+      if (labels.view().of(k).empty()) continue;
+      const auto& report = solution.reports[static_cast<std::size_t>(k)];
+      const auto& found = solution.weights[static_cast<std::size_t>(k)];
+      CHECK(!report.converged && report.n_iter == max_iter);
+      CHECK_NEAR(report.primal, objective(X, labels, k, found, loss, settings),
+                 1e-9 * report.primal);
+      CHECK(report.dual <= report.primal);
+    }
+  }
+}
+
+TEST(ppd_sparse_does_nothing_after_a_stop_request) {
+  const RandomMatrix<float, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  for (const int threads : {1, 2, 3}) {
+    PPDSettings settings = strict_settings();
+    settings.n_threads = threads;
+    Monitor monitor;
+    monitor.request_stop();
+    const auto solution = solve_ppd_sparse(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
+    CHECK(monitor.n_done == 0 && solution.weights.size() == static_cast<std::size_t>(kLabels));
+    for (offset_t k = 0; k < kLabels; ++k) {
+      const auto& found = solution.weights[static_cast<std::size_t>(k)];
+      CHECK(found.features.empty() && found.bias == -1.0F);
+      CHECK(solution.reports[static_cast<std::size_t>(k)].n_iter == 0);
+    }
+  }
+}
+
+TEST(ppd_sparse_takes_problems_of_one_row_or_one_feature) {
+  for (const offset_t n_rows : {1, 2, 9, 11}) {
+    for (const offset_t n_cols : {1, 3}) {
+      const RandomMatrix<double, std::int32_t> X(n_rows, n_cols, 0.7, Rng(3));
+      const RandomLabels labels(n_rows, 3, 0.5, Rng(4));
+      for (const bool learn_bias : {true, false}) {
+        PPDSettings settings = strict_settings();
+        settings.learn_bias = learn_bias;
+        Monitor monitor;
+        const auto solution =
+            solve_ppd_sparse(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
+        for (const auto& report : solution.reports) {
+          CHECK(std::isfinite(report.primal) && (report.converged || report.n_iter == 0));
+        }
+      }
+    }
+  }
+}
+
+TEST(ppd_sparse_orders_labels_by_size_and_keeps_equals_in_order) {
+  const std::vector<offset_t> indptr = {0, 1, 3, 3, 4, 6};
+  const std::vector<index_t> rows = {0, 0, 1, 2, 1, 2};
+  CHECK(order_by_size({indptr, rows}) == std::vector<index_t>({1, 4, 0, 3, 2}));
+}
