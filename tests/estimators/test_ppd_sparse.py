@@ -450,13 +450,17 @@ def test_a_failed_second_fit_leaves_no_old_model_beside_new_features():
     assert model.fit(X[:, :10], y).predict(X[:, :10]).shape == y.shape
 
 
-def test_draws_progress_on_standard_error_only(capfd):
+@pytest.mark.parametrize(
+    ("columns", "shown"), [("80", ["gap", "duals"]), ("160", ["objective", "weights"])]
+)
+def test_draws_progress_on_standard_error_only(capfd, monkeypatch, columns, shown):
+    monkeypatch.setenv("COLUMNS", columns)
     X, Y = multilabel()
     PPDSparseClassifier(random_state=0, verbose=1).fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "PPD-Sparse, labels" in err
-    assert "objective" in err
+    for word in ["PPD-Sparse", f"{Y.shape[1]}/{Y.shape[1]}", *shown]:
+        assert word in err
     PPDSparseClassifier(random_state=0).fit(X, Y)
     assert capfd.readouterr() == ("", "")
 
