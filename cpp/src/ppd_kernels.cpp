@@ -152,15 +152,23 @@ SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& a
 template <class T, class I>
 SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> active,
                                 std::span<const index_t> order, SweepState<T>& state) {
-  constexpr std::size_t kAhead = 2;  // rows come in random order: fetch them before they are due
+  // Rows come in random order: what an update reads is asked for in three steps before it is due.
+  constexpr std::size_t kFar = 12, kNear = 6, kNext = 2;
   const Bits<T> bit = lane_bits<T>();
   for (std::size_t s = 0; s < order.size(); ++s) {
-    if (s + kAhead < order.size()) {
-      const index_t later = order[s + kAhead];
-      const auto row = X.row(active[later].row);
+    if (s + kFar < order.size()) {
+      const index_t slot = order[s + kFar];
+      __builtin_prefetch(&active[slot]);
+      __builtin_prefetch(&state.alpha[slot]);
+      __builtin_prefetch(&state.curvature[slot]);
+    }
+    if (s + kNear < order.size()) __builtin_prefetch(&X.indptr[active[order[s + kNear]].row]);
+    if (s + kNext < order.size()) {
+      const auto row = X.row(active[order[s + kNext]].row);
       __builtin_prefetch(row.values.data());
+      __builtin_prefetch(row.values.data() + row.size());
       __builtin_prefetch(row.ids.data());
-      __builtin_prefetch(&state.alpha[later]);
+      __builtin_prefetch(row.ids.data() + row.size());
     }
     const index_t slot = order[s];
     ActiveRow& a = active[slot];
