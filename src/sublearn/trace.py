@@ -143,13 +143,18 @@ class Solution:
 
 
 class _Monitor(Protocol):
-    n_done: int
-    objective: float
-    gap: float
-    nnz_primal: int
-    nnz_dual: int
-    work: int
-
+    @property
+    def n_done(self) -> int: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def nnz_primal(self) -> int: ...
+    @property
+    def nnz_dual(self) -> int: ...
+    @property
+    def work(self) -> int: ...
     def request_stop(self) -> None: ...
 
 
