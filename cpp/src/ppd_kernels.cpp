@@ -299,6 +299,8 @@ SUBLEARN_INLINE void drop(std::span<ActiveRow> active, const Pack<T>* alpha,
   const Vector<T> zero = {};
   const Bits<T> bit = lane_bits<T>();
   for (std::size_t s = 0; s < active.size(); ++s) {
+    constexpr std::size_t kAhead = 8;
+    if (s + kAhead < active.size()) __builtin_prefetch(&scores[active[s + kAhead].row]);
     ActiveRow& a = active[s];
     const Bits<T> busy = (alpha[s].v != zero) | (scores[a.row].v > threshold.v);
     a.member &= live & (a.positive | to_mask<T>(busy, bit));
