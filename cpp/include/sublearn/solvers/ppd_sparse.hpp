@@ -212,8 +212,7 @@ class PPDBlockSolver {
       slot_of_[i] = static_cast<index_t>(active_.size());
       active_.push_back({.row = i});
       alpha_.push_back(Pack<T>::all(0));
-      curvature_.push_back(data_.row_squares[i] + (settings_.learn_bias ? T{1} : T{0}) +
-                           state_.dual_diagonal);
+      curvature_.push_back(curvature_of(i));
       for (const auto id : data_.rows.row(i).ids) {
         const auto j = static_cast<index_t>(id);
         if (is_touched_[j]) continue;
@@ -230,6 +229,14 @@ class PPDBlockSolver {
     // constant to the dual: its coordinate is at its bound from the start and never visited.
     const index_t slot = slot_of_[i];
     if (curvature_[slot] == 0) alpha_[slot].set(lane, state_.upper_bound);
+  }
+
+  /// Of the dual along the coordinate of row i. Zero if its inverse would not be finite: such a row
+  /// is as good as empty.
+  T curvature_of(index_t i) const {
+    const T curvature =
+        data_.row_squares[i] + (settings_.learn_bias ? T{1} : T{0}) + state_.dual_diagonal;
+    return curvature < std::numeric_limits<T>::min() ? T{0} : curvature;
   }
 
   void correct() {
