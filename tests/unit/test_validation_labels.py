@@ -71,6 +71,7 @@ def test_three_labels_are_multiclass():
     encoded = encode_labels(["c", "a", "b", "a"], 4)
     assert encoded.kind is LabelKind.MULTICLASS
     assert not encoded.kind.is_multilabel
+    assert not encoded.kind.is_indicator
     assert rows_of(encoded) == [[1, 3], [2], [0]]
     assert encoded.counts().tolist() == [2, 1, 1]
     assert encoded.n_classes == 3
@@ -119,6 +120,7 @@ def test_encodes_a_dense_indicator(y):
     encoded = encode_labels(y, 3)
     assert encoded.kind is LabelKind.DENSE_INDICATOR
     assert encoded.kind.is_multilabel
+    assert encoded.kind.is_indicator
     assert encoded.classes.tolist() == [0, 1, 2]
     assert rows_of(encoded) == [[0], [], [0, 2]]
     back = round_trip(y, 3)
