@@ -363,6 +363,7 @@ def test_refuses_other_dimensions(y):
     refuses(y, r"^y must be 1-D or 2-D, got [03]-D$")
 
 
+@pytest.mark.skipif(sp.coo_array(np.ones(3)).ndim == 2, reason="this SciPy has no sparse vectors")
 def test_refuses_a_sparse_vector():
     refuses(sp.coo_array(np.array([0, 1, 1])), r"^y must be 2-D if it is sparse, got 1-D$")
 
