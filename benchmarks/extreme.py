@@ -37,6 +37,22 @@ ENTRANTS = [
         SUBLEARN_BY_PROBLEM,
         "PPDSparseClassifier",
     ),
+    Entrant(
+        "sublearn-fixed",
+        "main",
+        SCRIPTS / "sublearn_ppd.py",
+        {**SUBLEARN, "bias": "fixed"},
+        SUBLEARN_BY_PROBLEM,
+        "PPDSparseClassifier with the bias fixed at -1",
+    ),
+    Entrant(
+        "sublearn-sparsified",
+        "main",
+        SCRIPTS / "sublearn_ppd.py",
+        {**SUBLEARN, "search": "sparsified"},
+        SUBLEARN_BY_PROBLEM,
+        "PPDSparseClassifier with sparsified searches",
+    ),
     Entrant("linearsvc", "main", SCRIPTS / "linearsvc.py", note="one-vs-rest, defaults"),
     Entrant(
         "linearsvc-fast",

@@ -16,7 +16,6 @@ DIRECTORY = Path(__file__).resolve().parents[1] / "environments"
 #: pip's arguments, one call per row of an environment. `main` is the running interpreter.
 ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "main": [],
-    "sklearn": [["scikit-learn"]],
     # torch first: libpecos only asks for "torch", which would fetch the build with CUDA.
     "pecos": [["torch==2.13.0", "numpy<2"], ["libpecos", "numpy<2"]],
     "napkinxc": [["napkinxc", "scipy"]],

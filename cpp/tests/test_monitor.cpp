@@ -26,7 +26,7 @@ TEST(monitor_adds_up_over_threads) {
   sublearn::parallel_for(1000, 4, &monitor, [&](offset_t block, int) {
     monitor.n_done += 1;
     monitor.work += block;
-    monitor.objective.fetch_add(0.5, std::memory_order_relaxed);
+    Monitor::add(monitor.objective, 0.5);
   });
   CHECK(monitor.n_done == 1000);
   CHECK(monitor.work == 999 * 1000 / 2);

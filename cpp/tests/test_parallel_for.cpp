@@ -72,6 +72,12 @@ TEST(parallel_for_takes_a_senseless_thread_count_as_one) {
   }
 }
 
+TEST(parallel_for_asks_for_no_more_threads_than_a_system_gives) {
+  constexpr offset_t many = offset_t{1} << 40;
+  CHECK(effective_threads(many, 1 << 30) <= sublearn::kMostThreads);
+  CHECK(effective_threads(3, 1 << 30) <= 3);
+}
+
 TEST(parallel_for_raises_an_exception_of_a_block_after_the_loop) {
   for (int threads = 1; threads <= kMaxThreads; ++threads) {
     std::atomic<int> running{0};

@@ -172,7 +172,7 @@ def watch(
     `job` must release Python's lock and stop soon after ``monitor.request_stop()``. An exception
     of the job, of the callback, or Ctrl-C is raised here after the job has ended.
     """
-    if callback is None and not verbose and threading.current_thread() is not _main_thread():
+    if callback is None and not verbose and not _is_main_thread():
         return job()  # nobody to inform, and signals only ever reach the main thread
     clock = _Clock(monitor, n_total)
     bar = _ProgressBar(title, n_total) if verbose else None
@@ -191,8 +191,8 @@ def watch(
     return runner.result()
 
 
-def _main_thread() -> threading.Thread:
-    return threading.main_thread()
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _publish(

@@ -63,7 +63,8 @@ def test_every_default_shown_in_the_help_is_the_estimators():
     shown = {
         name: option.show_default
         for name, hint in hints.items()
-        for option in getattr(hint, "__metadata__", ())
+        for part in (hint, *typing.get_args(hint))  # Python 3.10 adds `| None` around it
+        for option in getattr(part, "__metadata__", ())
         if name in parameters and isinstance(option.show_default, str)
     }
     assert shown.keys() >= {"C", "l1", "loss", "bias", "tol"}

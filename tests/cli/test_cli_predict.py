@@ -1,6 +1,7 @@
 """`sublearn predict`, `evaluate` and `convert`."""
 
 import json
+import os
 import subprocess
 
 import numpy as np
@@ -48,6 +49,20 @@ def test_npz_holds_both_arrays(sublearn, model, files, expected, tmp_path):
         np.testing.assert_allclose(found["scores"], expected[1], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["text", "jsonl", "npz"])
+def test_a_file_without_rows_gives_a_file_without_rows(sublearn, model, tmp_path, name):
+    X, Y = make_data()
+    save_xmc(tmp_path / "none.txt", X[:0], Y[:0])
+    out = tmp_path / "out"
+    done = sublearn("predict", model, tmp_path / "none.txt", "-k", 3, "-o", out, "--format", name)
+    assert done.code == 0, done
+    if name == "npz":
+        with np.load(out) as found:
+            assert found["labels"].shape == found["scores"].shape == (0, 3)
+    else:
+        assert out.read_text() == ""
+
+
 def test_the_ending_xz_compresses_text(sublearn, model, files, tmp_path):
     import lzma
 
@@ -75,6 +90,14 @@ def test_predict_refuses_with_exit_code_2(sublearn, model, files, arguments, wor
     done = sublearn("predict", model, files["txt"], *arguments)
     assert done.code == 2
     assert word in done.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_predict_refuses_to_put_a_file_in_the_place_of_a_pipe(sublearn, model, files, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    done = sublearn("predict", model, files["txt"], "-o", tmp_path / "pipe")
+    assert done.code == 2
+    assert "regular file" in done.err
 
 
 def test_data_of_another_width_exit_1(sublearn, model, tmp_path):

@@ -33,9 +33,10 @@ def test_a_slice_keeps_the_whole_test_part():
     assert len(data.test_texts) == 1_978
 
 
-def test_refuses_a_slice_of_nothing():
-    with pytest.raises(ValueError, match="n_train must be a positive integer, got 0"):
-        load_quickstart(n_train=0)
+@pytest.mark.parametrize("n_train", [0, -1, 2.5, True, "7"])
+def test_refuses_a_slice_of_nothing(n_train):
+    with pytest.raises(ValueError, match=f"n_train must be a positive integer, got {n_train!r}"):
+        load_quickstart(n_train=n_train)
 
 
 @pytest.fixture(scope="module")

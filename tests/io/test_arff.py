@@ -170,6 +170,13 @@ def test_refuses_sparse_rows_whose_absent_entries_would_mean_one(tmp_path):
         load_arff(write(tmp_path / "a.arff", text), 1)
 
 
+@pytest.mark.parametrize("labels", [None, True, 1.0])
+def test_refuses_a_choice_of_labels_of_another_type(tmp_path, labels):
+    text = "@relation r\n@attribute a real\n@attribute b {0,1}\n@data\n1,1\n"
+    with pytest.raises(TypeError, match=rf"load_arff\.labels must be a path, .*, got {labels}"):
+        load_arff(write(tmp_path / "a.arff", text), labels)
+
+
 def test_refuses_labels_that_are_neither_zero_nor_one(tmp_path):
     text = "@relation r\n@attribute a real\n@attribute b real\n@data\n1,3\n"
     with pytest.raises(ValueError, match=r"a\.arff: labels must hold 0 and 1 only, got 3"):

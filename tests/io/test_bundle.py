@@ -1,6 +1,7 @@
 """The container of saved models: what survives, what is refused, and that writing is atomic."""
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -218,6 +219,15 @@ def test_refuses_to_save_into_a_folder_or_nowhere(tmp_path):
         save_bundle(tmp_path, **PARTS)
     with pytest.raises(FileNotFoundError):
         save_bundle(tmp_path / "none" / "m", **PARTS)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_refuses_to_put_a_file_in_the_place_of_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="a regular file is needed, got a device or pipe"):
+        save_bundle(tmp_path / "pipe", **PARTS)
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_refuses_what_is_not_there(tmp_path):

@@ -189,7 +189,7 @@ def test_refuses_other_dtypes(tmp_path, dtype):
         load_svmlight(tmp_path / "a.svm", dtype=dtype)
 
 
-@pytest.mark.parametrize("value", [-1, 2**31, 1.5, "3"])
+@pytest.mark.parametrize("value", [-1, 2**31, 1.5, "3", True])
 @pytest.mark.parametrize("name", ["n_features", "n_labels"])
 def test_refuses_bad_counts(tmp_path, name, value):
     with pytest.raises(ValueError, match=rf"load_svmlight\.{name} must be an integer in 0\.\."):

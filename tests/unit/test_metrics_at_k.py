@@ -374,7 +374,9 @@ def test_refuses_propensities_from_fewer_than_3_samples():
         propensities(np.eye(2))
 
 
-@pytest.mark.parametrize("constants", [{"A": 0.0}, {"B": -1.0}, {"A": np.inf}, {"B": np.nan}])
+@pytest.mark.parametrize(
+    "constants", [{"A": 0}, {"B": -1.0}, {"A": np.inf}, {"B": np.nan}, {"A": "1"}]
+)
 def test_refuses_constants_that_are_not_positive(constants):
     with pytest.raises(ValueError, match=r"^[AB] must be a positive number, got"):
         propensities(np.eye(3), **constants)

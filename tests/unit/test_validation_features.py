@@ -186,6 +186,8 @@ def test_refuses_zero_columns(make):
 
 @pytest.mark.parametrize("X", [np.ones(3), np.ones((2, 2, 2)), sp.coo_array(np.ones(3)), 5.0])
 def test_refuses_what_is_not_2d(X):
+    if sp.issparse(X) and X.ndim == 2:
+        pytest.skip("this SciPy has no sparse vectors")
     with pytest.raises(ValueError, match=r"Expected 2D|dim 3"):
         check(X)
 

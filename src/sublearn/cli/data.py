@@ -64,7 +64,8 @@ def unit_rows(X: sparse.csr_matrix) -> None:
     """Scale each row to Euclidean length 1, in place; rows of zeros stay."""
     from sklearn.preprocessing import normalize
 
-    normalize(X, copy=False)
+    if X.shape[0]:  # scikit-learn refuses a matrix without rows
+        normalize(X, copy=False)
 
 
 def as_targets(dataset: Dataset) -> Any:

@@ -92,3 +92,5 @@ def check_folder(path: Path | None, option: str) -> None:
         raise typer.BadParameter(
             f"must be in a folder that can be written, got {folder}", param_hint=option
         )
+    if path and path.exists() and not path.is_file():
+        raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)

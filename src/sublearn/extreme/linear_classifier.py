@@ -14,6 +14,7 @@ from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.io.models import SavedModel
 from sublearn.trace import Trace
 from sublearn.validation import LabelKind, as_n_threads, check_features, decode_predictions
+from sublearn.validation.values import is_int64, show
 
 __all__ = ["LinearLabelClassifier"]
 
@@ -67,8 +68,8 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         """
         X = self._check_new(X)
         n_classes = len(self.classes_)
-        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {k!r}")
+        if not is_int64(k) or not 1 <= k <= n_classes:
+            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
         if self._kind is LabelKind.BINARY:
             ids, scores = _top_of_two(self._scores(X)[:, 0], int(k))
         else:

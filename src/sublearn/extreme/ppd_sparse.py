@@ -69,11 +69,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "learned" adds a bias per label that is free of l1, as in the paper. "fixed" sets it to -1
         for all labels: a sample that shares no feature with a label's weights is then never part
         of its problem. That takes fewer passes, but labels of different frequency are ranked less
-        well: on delicious it costs 3 points of precision at 1, on bibtex nothing.
+        well: `benchmarks/extreme.py --entrants sublearn sublearn-fixed` shows by how much.
     search : {"exact", "sparsified"}, default="exact"
         How violating samples are found. "sparsified" makes every other search with an eighth of
-        the weights, drawn at random without bias (theorem 5). It finds the same model; sharing
-        exact searches between 16 labels was faster on all data sets of the benchmark.
+        the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
+        whether it is faster is what `benchmarks/extreme.py --entrants sublearn
+        sublearn-sparsified` measures.
     tol : float, default=0.01
         A label is done when its duality gap is at most `tol` times its objective.
     max_iter : int, default=100

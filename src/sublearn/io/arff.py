@@ -224,6 +224,10 @@ def _label_columns(labels: PathLike | Sequence[str] | int, names: list[str]) -> 
         if not 1 <= labels <= len(names):
             raise ValueError(f"load_arff.labels must be in 1..{len(names)}, got {labels}")
         return list(range(len(names) - int(labels), len(names)))
+    if isinstance(labels, (bool, float)) or labels is None:
+        raise TypeError(
+            f"load_arff.labels must be a path, names or a number of attributes, got {labels!r}"
+        )
     is_path = isinstance(labels, (str, os.PathLike))
     wanted = _label_names(labels) if is_path else list(labels)  # type: ignore[arg-type]
     position = {name: column for column, name in enumerate(names)}

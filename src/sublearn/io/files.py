@@ -62,6 +62,8 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ValueError(f"{os.fspath(path)}: a file name is needed, got a directory")
+    if target.exists() and not target.is_file():  # os.replace would put a plain file in its place
+        raise ValueError(f"{os.fspath(path)}: a regular file is needed, got a device or pipe")
     temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     temporary.touch(exist_ok=False)
     rights = stat.S_IMODE(temporary.stat().st_mode)  # the usual ones, which writers may narrow

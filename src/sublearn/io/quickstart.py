@@ -6,6 +6,8 @@ import lzma
 from dataclasses import dataclass, field
 from importlib import resources
 
+from sublearn.validation.values import is_int64, show
+
 __all__ = ["Quickstart", "load_quickstart"]
 
 
@@ -42,8 +44,8 @@ def load_quickstart(n_train: int | None = None) -> Quickstart:
     -------
     Quickstart
     """
-    if n_train is not None and n_train < 1:
-        raise ValueError(f"load_quickstart.n_train must be a positive integer, got {n_train}")
+    if n_train is not None and not (is_int64(n_train) and n_train > 0):
+        raise ValueError(f"load_quickstart.n_train must be a positive integer, got {show(n_train)}")
     file = resources.files("sublearn") / "data" / "quickstart.tsv.xz"
     lines = lzma.decompress(file.read_bytes()).decode("utf-8").splitlines()
     records: dict[str, tuple[list[str], list[list[str]]]] = {"train": ([], []), "test": ([], [])}

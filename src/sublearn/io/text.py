@@ -25,6 +25,7 @@ from sublearn.io.dataset import (
     indicator,
 )
 from sublearn.io.files import PathLike, open_binary, plain_name, write_atomically
+from sublearn.validation.values import is_int64, show
 
 __all__ = ["load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
 
@@ -201,9 +202,9 @@ def _label_rule(multilabel: bool | None, n_labels: int | None) -> _core.LabelRul
 def _count(value: int | None, name: str) -> int:
     if value is None:
         return -1
-    if not isinstance(value, (int, np.integer)) or not 0 <= value <= _MAX_IDS:
+    if not is_int64(value) or not 0 <= value <= _MAX_IDS:
         raise ValueError(
-            f"load_svmlight.{name} must be an integer in 0..{_MAX_IDS} or None, got {value!r}"
+            f"load_svmlight.{name} must be an integer in 0..{_MAX_IDS} or None, got {show(value)}"
         )
     return int(value)
 

@@ -12,11 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
-from sublearn.validation import EncodedLabels, LabelKind, encode_labels
+from sublearn.validation import EncodedLabels, encode_labels
 
 __all__ = ["f1_macro", "f1_micro", "hamming_loss"]
-
-_INDICATORS = (LabelKind.DENSE_INDICATOR, LabelKind.SPARSE_INDICATOR)
 
 
 def hamming_loss(y_true: Any, y_pred: Any, *, n_labels: int | None = None) -> float:
@@ -91,12 +89,12 @@ def _read_label_sets(y_true: Any, y_pred: Any) -> tuple[sp.csr_matrix, sp.csr_ma
         raise ValueError("y_true must have at least one sample, got 0")
     truth = encode_labels(y_true, n_samples, argument="y_true", for_fit=False)
     predicted = encode_labels(y_pred, n_samples, argument="y_pred", for_fit=False)
-    if (truth.kind in _INDICATORS) != (predicted.kind in _INDICATORS):
+    if truth.kind.is_indicator != predicted.kind.is_indicator:
         raise ValueError(
             f"y_pred must have the form of y_true ({truth.kind.value}), got {predicted.kind.value}"
         )
     is_multilabel = truth.kind.is_multilabel or predicted.kind.is_multilabel
-    if truth.kind in _INDICATORS:
+    if truth.kind.is_indicator:
         return *_same_columns(truth, predicted), is_multilabel
     return *_same_names(truth, predicted), is_multilabel
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
 from sublearn.validation import encode_labels
+from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["propensities"]
 
@@ -59,5 +60,5 @@ def propensities(y: Any, *, A: float = 0.55, B: float = 1.5, classes: Any = None
 
 def _refuse_other_constants(A: float, B: float) -> None:
     for name, value in (("A", A), ("B", B)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, got {value}")
+        if not (is_finite_number(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, got {show(value)}")

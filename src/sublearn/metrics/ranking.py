@@ -13,12 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
-from sublearn.validation import EncodedLabels, LabelKind, encode_labels
+from sublearn.validation import EncodedLabels, encode_labels
 
 __all__ = ["Ranking", "read_ranking", "top_k"]
 
 _BLOCK = 2**22  # scores copied at a time: 32 MB
-_INDICATORS = (LabelKind.DENSE_INDICATOR, LabelKind.SPARSE_INDICATOR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +62,11 @@ def read_ranking(y_true: Any, y_pred: Any, k: int, classes: Any) -> Ranking:
     labels = encode_labels(y_true, y_pred.shape[0], argument="y_true", for_fit=False)
     is_scores = sp.issparse(y_pred) or y_pred.dtype.kind == "f"
     n_columns = y_pred.shape[1] if is_scores else None
-    if labels.kind in _INDICATORS:
+    if labels.kind.is_indicator:
         truth, names = _truth_by_column(labels, classes)
     else:
         truth, names = _truth_by_name(labels, classes, n_columns)
-    has_columns = labels.kind in _INDICATORS or classes is not None or is_scores
+    has_columns = labels.kind.is_indicator or classes is not None or is_scores
     if is_scores:
         _refuse_other_width(y_pred, truth, names)
         return Ranking(truth, top_k(y_pred, k), has_columns)

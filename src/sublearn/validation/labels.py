@@ -40,6 +40,11 @@ class LabelKind(enum.Enum):
         """Whether a sample may carry any number of labels."""
         return self not in (LabelKind.BINARY, LabelKind.MULTICLASS)
 
+    @property
+    def is_indicator(self) -> bool:
+        """Whether labels are columns of a matrix."""
+        return self in (LabelKind.DENSE_INDICATOR, LabelKind.SPARSE_INDICATOR)
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedLabels:

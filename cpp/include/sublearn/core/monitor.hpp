@@ -14,7 +14,14 @@ class Monitor {
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  /// Totals over the finished blocks. Relaxed: a reader may see one block half added.
+  /// Adds to a total. `+=` would do, but before version 18 libc++ has none for atomic doubles.
+  static void add(std::atomic<double>& total, double amount) {
+    double before = total.load();
+    while (!total.compare_exchange_weak(before, before + amount)) {
+    }
+  }
+
+  /// Totals over the finished blocks; a reader may see one block half added.
   std::atomic<std::int64_t> n_done{0};
   std::atomic<double> objective{0.0};
   std::atomic<double> gap{0.0};

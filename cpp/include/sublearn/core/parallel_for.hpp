@@ -53,10 +53,14 @@ void on_threads(int n_threads, Work& work) {
 }  // namespace detail
 #endif
 
+/// More than machines have processors. OpenMP ends the process if the system refuses it a thread.
+inline constexpr int kMostThreads = 1024;
+
 /// Threads that parallel_for will use for `n_blocks` blocks when asked for `n_threads`.
 inline int effective_threads(offset_t n_blocks, int n_threads) {
 #ifdef _OPENMP
   if (omp_in_parallel()) return 1;
+  if (n_threads > kMostThreads) n_threads = kMostThreads;
   if (n_blocks < n_threads) n_threads = static_cast<int>(n_blocks);
   return n_threads < 1 ? 1 : n_threads;
 #else

@@ -12,8 +12,7 @@
 //
 // Subtracting the maximum first keeps the result exact to rounding at any scale of v, and shows
 // that only entries above max(v) - radius can be positive: the others are never sorted. Cost: O(n +
-// s log s) for s entries within the radius of the maximum. Used by: bisimplex.hpp and the block
-// solvers.
+// s log s) for s entries within the radius of the maximum. Used by: bisimplex.hpp.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // at once, at a cost that depends on the lists touched and not on the size of the matrix
 // (Yen 2018, 2.35).
 //
-// Used by: ppd_sparse (which rows violate?) and linear_top_k (which labels score highest?).
+// Used by: ppd_sparse (which rows violate?).
 #pragma once
 
 #include <cstddef>

@@ -503,8 +503,8 @@ PPDSolution<T> solve_ppd_sparse(const CsrView<T, I>& X, const LabelRows& labels,
     for (const index_t label : block) {
       LabelReport& report = solution.reports[static_cast<std::size_t>(label)];
       report.seconds = elapsed.count();
-      monitor.objective += report.primal;
-      monitor.gap += report.primal - report.dual;
+      Monitor::add(monitor.objective, report.primal);
+      Monitor::add(monitor.gap, report.primal - report.dual);
       monitor.nnz_primal += report.nnz_primal;
       monitor.nnz_dual += report.nnz_dual;
       monitor.work += report.work;

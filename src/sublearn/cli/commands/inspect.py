@@ -142,10 +142,8 @@ def _find_label(model: Any, label: str) -> int:
 
 def _weights_of(model: Any, coef: Any, label: str) -> Any:
     row = _find_label(model, label)
-    if coef.shape[0] < len(
-        model.classes_
-    ):  # two classes share one row, which speaks for the second
-        return coef if row else -coef
+    if coef.shape[0] < len(model.classes_):
+        return coef if row else -coef  # two classes share one row, which speaks for the second
     return coef[row]
 
 

@@ -53,8 +53,7 @@ def command(
     """Write the k best labels of each row of DATA, best first.
 
     Rows are scaled as they were when the model was fitted. Labels that DATA carries are ignored.
-    In text a label ends at the last colon of its pair, and a row with nothing to predict is an
-    empty line.
+    In text a label ends at the last colon of its pair.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
@@ -89,6 +88,8 @@ def _choose_format(name: str | None, output: Path | None) -> str:
 
 
 def _predict(model: Any, X: Any, k: int) -> Iterator[_Block]:
+    if X.shape[0] == 0:  # estimators refuse a matrix without rows
+        yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
     for start in range(0, X.shape[0], _BLOCK_ROWS):
         yield model.predict_top_k(X[start : start + _BLOCK_ROWS], k)
 

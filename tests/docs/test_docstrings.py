@@ -1,0 +1,26 @@
+"""The examples in the docstrings of the package give what they show."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import sublearn
+
+NOT_READ = {"sublearn._core", "sublearn.__main__"}
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(sublearn.__path__, "sublearn.")
+    if module.name not in NOT_READ
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_examples_are_found():
+    module = importlib.import_module("sublearn.extreme.ppd_sparse")
+    assert doctest.testmod(module).attempted > 0
