@@ -38,6 +38,9 @@ ENTRANTS = [
         "PPDSparseClassifier",
     ),
     Entrant(
+        "sublearn-default", "main", SCRIPTS / "sublearn_ppd.py", note="defaults on every problem"
+    ),
+    Entrant(
         "sublearn-fixed",
         "main",
         SCRIPTS / "sublearn_ppd.py",

@@ -27,6 +27,8 @@ class LinearLabels:
     """
 
     def __init__(self, weights: sp.csr_matrix, bias: np.ndarray):
+        for indices in (weights.indptr, weights.indices):
+            indices.flags.writeable = False  # checked once, then trusted by the compiled code
         self.weights = weights
         self.bias = bias
         self._native = _core.linear_model(weights.indptr, weights.indices, weights.data, bias)

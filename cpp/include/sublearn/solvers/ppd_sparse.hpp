@@ -336,7 +336,8 @@ class PPDBlockSolver {
                     bias_centre_ * duals.signed_total[l] - squares;
       report.nnz_primal = static_cast<index_t>(sums_.count[l]);
       report.nnz_dual = static_cast<index_t>(duals.count[l]);
-      report.converged = report.primal - report.dual <= settings_.tol * report.primal;
+      report.converged = std::isfinite(report.primal) &&
+                         report.primal - report.dual <= settings_.tol * report.primal;
       if (report.converged) live_ &= ~lane_bit(l);
     });
   }
