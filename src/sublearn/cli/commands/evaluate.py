@@ -19,8 +19,15 @@ def command(
     model: Model,
     data: Data,
     k: Annotated[
-        str, typer.Option("--k", "-k", metavar="N,...", help="Where to cut the rankings.")
-    ] = "1,3,5",
+        str | None,
+        typer.Option(
+            "--k",
+            "-k",
+            metavar="N,...",
+            show_default="1,3,5",
+            help="Where to cut the rankings.",
+        ),
+    ] = None,
     train: Annotated[
         Path | None,
         typer.Option(
@@ -56,14 +63,16 @@ def command(
     import sublearn
     from sublearn.cli.data import as_targets, read_for_model
 
-    cuts = _numbers(k, int, "--k")
+    cuts = _numbers(k or "1,3,5", int, "--k")
     constants = _numbers(propensity, float, "--propensity")
     if len(constants) != 2:
         raise typer.BadParameter(
             f"must be two numbers, got {propensity}", param_hint="--propensity"
         )
     fitted = sublearn.load(model)
-    if max(cuts) > len(fitted.classes_):
+    if k is None:
+        cuts = [cut for cut in cuts if cut <= len(fitted.classes_)]
+    elif max(cuts) > len(fitted.classes_):
         raise typer.BadParameter(
             f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
             param_hint="--k",
