@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -553,3 +553,32 @@ def test_a_clone_has_the_parameters_and_no_model():
     assert other.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
         other.predict(X)
+
+
+# --- label lists -----------------------------------------------------------------------------
+
+
+def label_lists():
+    X, Y = multilabel()
+    return X, [[f"label {k}" for k in np.flatnonzero(row)] for row in Y]
+
+
+def test_a_grid_search_takes_label_lists_with_a_splitter():
+    X, lists = label_lists()
+    grid = GridSearchCV(PPDSparseClassifier(random_state=0), {"l1": [0.1, 10.0]}, cv=KFold(3))
+    assert grid.fit(X, lists).best_params_ == {"l1": 0.1}
+
+
+def test_score_refuses_label_lists_of_another_length():
+    X, lists = label_lists()
+    model = PPDSparseClassifier(random_state=0).fit(X, lists)
+    with pytest.raises(ValueError, match=r"^y must have one row per sample \(150\), got 3$"):
+        model.score(X, lists[:3])
+
+
+@pytest.mark.parametrize("other", [["label 1"] * 150, np.eye(150), sp.eye_array(150)])
+def test_score_refuses_labels_in_another_form_than_lists(other):
+    X, lists = label_lists()
+    model = PPDSparseClassifier(random_state=0).fit(X, lists)
+    with pytest.raises(ValueError, match=r"^y must be a list of label lists, as in fit, got "):
+        model.score(X, other)

@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.io.models import SavedModel
 from sublearn.trace import Trace
-from sublearn.validation import LabelKind, as_n_threads, check_features, decode_predictions
+from sublearn.validation import (
+    LabelKind,
+    as_n_threads,
+    check_features,
+    decode_predictions,
+    encode_labels,
+)
 
 __all__ = ["LinearLabelClassifier"]
 
@@ -130,6 +136,9 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         predicted = self.predict(X)
         if self._kind is not LabelKind.LABEL_LISTS:
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        form = encode_labels(y, len(predicted), for_fit=False).kind
+        if not form.is_multilabel or getattr(y, "ndim", 1) != 1:
+            raise ValueError(f"y must be a list of label lists, as in fit, got {form.value}")
         hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
         return float(np.average(hits, weights=sample_weight))
 

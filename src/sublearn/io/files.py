@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import lzma
 import os
@@ -62,6 +63,8 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ValueError(f"{os.fspath(path)}: a file name is needed, got a directory")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
     temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     temporary.touch(exist_ok=False)
     rights = stat.S_IMODE(temporary.stat().st_mode)  # the usual ones, which writers may narrow
