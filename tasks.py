@@ -369,7 +369,10 @@ def pip_problem(output: str) -> str:
 
 def quickstart(arguments: list[str]) -> int:
     prepare()
-    return run([str(BIN / "sublearn"), "quickstart", *arguments])
+    code = run([str(BIN / "sublearn"), "quickstart", *arguments])
+    if code == 0 and os.name != "nt" and shutil.which("sublearn") != str(BIN / "sublearn"):
+        say(f"\nThe command is in {VENV.name}: run `. {VENV.name}/bin/activate` first.")
+    return code
 
 
 def test(arguments: list[str]) -> int:

@@ -1,5 +1,6 @@
 """Subject headings for library records: how sparse may a model be before it forgets?
 
+    pip install '.[plot]'
     python examples/extreme_text.py headings.png
 
 Learns 3,861 headings from the raw text of 13,000 records for several weights of the l1 penalty, and
@@ -44,7 +45,9 @@ class Run:
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("picture", type=Path, help="PNG file to write")
+    arguments.add_argument(
+        "picture", type=Path, nargs="?", default="headings.png", help="PNG to write"
+    )
     arguments.add_argument("--small", action="store_true", help="a few records, two penalties")
     options = arguments.parse_args()
 

@@ -7,10 +7,10 @@ import subprocess
 import numpy as np
 import pytest
 from sklearn.preprocessing import normalize
-from tiny_data import N_LABELS, N_ROWS, command_line, environment, make_data
+from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment, make_data
 
 import sublearn as package
-from sublearn.io import load_dataset, save_svmlight, save_xmc
+from sublearn.io import load_dataset, save_npz, save_svmlight, save_xmc
 from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 
 
@@ -193,7 +193,62 @@ def test_convert_keeps_every_value(sublearn, files, tmp_path, source, target):
     assert ("names" in done.err) == has_lost_names
 
 
-def test_convert_to_an_unknown_ending_exits_1(sublearn, files, tmp_path):
-    done = sublearn("convert", files["txt"], tmp_path / "new.xls")
+@pytest.mark.parametrize("name", ["new.xls", "new.arff"])
+def test_convert_to_an_ending_it_cannot_write_exits_2(sublearn, files, tmp_path, name):
+    done = sublearn("convert", files["txt"], tmp_path / name)
+    assert done.code == 2
+    assert f"OUT: must end in .txt, .xmc, .svm, .svmlight, .libsvm or .npz, got {name}" in done.err
+
+
+@pytest.fixture
+def named(sublearn, files, tmp_path):
+    """A model that knows the names of its features."""
+    done = sublearn("fit", files["npz"], "--model", tmp_path / "named", "--quiet")
+    assert done.code == 0, done
+    return tmp_path / "named"
+
+
+def write_columns(path, columns, names):
+    X, Y = make_data()
+    labels = [f"topic {k}" for k in range(N_LABELS)]
+    save_npz(path, X[:, columns], Y, feature_names=names, label_names=labels)
+    return path
+
+
+def test_columns_in_another_order_are_found_by_name(sublearn, named, files, tmp_path):
+    columns = np.random.default_rng(0).permutation(N_FEATURES)
+    other = write_columns(tmp_path / "o.npz", columns, [f"word{j}" for j in columns])
+    assert sublearn("predict", named, other).out == sublearn("predict", named, files["npz"]).out
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["other", *(f"word{j}" for j in range(1, N_FEATURES))], "got none named 'word0' (1 are"),
+        ([f"word{j}" for j in [*range(N_FEATURES), 99]], f"and no other, got {N_FEATURES + 1}"),
+    ],
+)
+def test_refuses_features_that_are_not_those_of_the_model(sublearn, named, tmp_path, names, words):
+    other = write_columns(tmp_path / "o.npz", np.arange(len(names)) % N_FEATURES, names)
+    done = sublearn("predict", named, other)
     assert done.code == 1
-    assert ".npz" in done.err
+    assert words in done.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "fit"])
+def test_refuses_a_file_without_rows(sublearn, model, tmp_path, command):
+    (tmp_path / "none.txt").write_text(f"0 {N_FEATURES} {N_LABELS}\n")
+    arguments = ["--model", tmp_path / "m"] if command == "fit" else []
+    first = [] if command == "fit" else [model]
+    done = sublearn(command, *first, tmp_path / "none.txt", *arguments)
+    assert done.code == 1
+    assert "none.txt: must have at least one row, got 0" in done.err
+
+
+def test_evaluate_leaves_out_cuts_that_a_small_model_does_not_reach(sublearn, tmp_path):
+    X, Y = make_data()
+    save_xmc(tmp_path / "few.txt", X, Y[:, :4])
+    sublearn("fit", tmp_path / "few.txt", "--model", tmp_path / "m", "--quiet")
+    done = sublearn("evaluate", tmp_path / "m", tmp_path / "few.txt", "--json")
+    assert [name for name in json.loads(done.out) if name.startswith("P@")] == ["P@1", "P@3"]
+    assert sublearn("evaluate", tmp_path / "m", tmp_path / "few.txt", "--k", "5").code == 2

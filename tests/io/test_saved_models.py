@@ -265,3 +265,9 @@ def test_refuses_notes_that_cannot_be_stored(tmp_path):
     with pytest.raises(TypeError, match=r"notes\.vectorizer must be"):
         model.save(tmp_path / "m", notes={"vectorizer": object()})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_named_when_saving(tmp_path):
+    model = NearestMean().fit(X, np.arange(30) % 3)
+    with pytest.raises(FileNotFoundError, match=r"No such folder: .*nowhere'$"):
+        model.save(tmp_path / "nowhere" / "m")

@@ -380,3 +380,18 @@ def test_refuses_propensities_from_fewer_than_3_samples():
 def test_refuses_constants_that_are_not_positive(constants):
     with pytest.raises(ValueError, match=r"^[AB] must be a positive number, got"):
         propensities(np.eye(3), **constants)
+
+
+def test_floats_are_labels_where_the_true_labels_are_floats():
+    ranked = np.array([[2.0, 7.0], [7.0, 2.0], [9.0, 2.0]])
+    np.testing.assert_array_equal(precision_at_k([2.0, 2.0, 7.0], ranked, [1, 2]), [1 / 3, 1 / 3])
+
+
+def test_floats_are_scores_of_the_classes_that_are_given():
+    scores = np.array([[0.1, 0.9], [0.8, 0.2]])
+    assert precision_at_k([7.0, 7.0], scores, 1, classes=[2.0, 7.0]) == 0.5
+
+
+def test_refuses_scores_with_fewer_columns_than_labels():
+    with pytest.raises(ValueError, match=r"^y_pred must score each of 6 labels, got 2 columns$"):
+        precision_at_k([0, 5], np.eye(2), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,14 @@ if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help
 
     from sublearn.io import Dataset
 
-__all__ = ["as_targets", "notes_for", "read_data", "read_for_model", "unit_rows"]
+__all__ = [
+    "as_targets",
+    "notes_for",
+    "read_data",
+    "read_for_model",
+    "refuse_no_rows",
+    "unit_rows",
+]
 
 
 def read_data(
@@ -42,10 +50,44 @@ def read_for_model(path: Path, labels: str | None, format: str | None, model: An
         "n_features": model.n_features_in_,
         "multilabel": notes.get("multilabel"),
     }
-    dataset = _read(path, format, options)
+    dataset = _in_order_of(_feature_names(model), _read(path, format, options))
     if notes.get("normalize"):
         unit_rows(dataset.X)
     return dataset
+
+
+def _feature_names(model: Any) -> np.ndarray | None:
+    """Names of the columns that the model was fitted to, if it knows them."""
+    names = getattr(model, "notes_", {}).get("feature_names")
+    return getattr(model, "feature_names_in_", None) if names is None else names
+
+
+def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
+    """The data set with its columns in the order of `names`, where both sides have names."""
+    import numpy as np
+
+    found = dataset.feature_names
+    if names is None or found is None or np.array_equal(names, found):
+        return dataset
+    position = {name: column for column, name in enumerate(found.tolist())}
+    missing = [name for name in np.asarray(names).tolist() if name not in position]
+    if missing:
+        raise ValueError(
+            f"DATA must have the features of the model, got none named {missing[0]!r} "
+            f"({len(missing)} are missing)"
+        )
+    if not len(names) == len(found) == len(position):
+        raise ValueError(
+            f"DATA must have the {len(names)} features of the model and no other, got {len(found)}"
+        )
+    X = dataset.X[:, [position[name] for name in names]]
+    return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
+
+
+def refuse_no_rows(dataset: Dataset, path: Path) -> None:
+    """Refuse a data file that has a header and nothing else."""
+    if dataset.X.shape[0] == 0:
+        raise ValueError(f"{path}: must have at least one row, got 0")
 
 
 def notes_for(dataset: Dataset, *, normalize: bool, zero_based: bool) -> dict[str, Any]:
@@ -96,7 +138,11 @@ def _read(path: Path, format: str | None, options: dict[str, Any]) -> Dataset:
             f"must be one of {', '.join(readers)}, got {got}", param_hint="--data-format"
         )
     if reader is load_arff and options["labels"] is None:
-        raise typer.BadParameter("an ARFF file needs it", param_hint="--labels")
+        raise typer.BadParameter(
+            "must say which attributes of an ARFF file are labels (Mulan's .xml file, their number "
+            "or their names), got none",
+            param_hint="--labels",
+        )
     return reader(
         path, **{name: options[name] for name in knows.get(reader, ()) if name in options}
     )

@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.io.models import SavedModel
 from sublearn.trace import Trace
-from sublearn.validation import LabelKind, as_n_threads, check_features, decode_predictions
+from sublearn.validation import (
+    LabelKind,
+    as_n_threads,
+    check_features,
+    decode_predictions,
+    encode_labels,
+)
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["LinearLabelClassifier"]
@@ -49,15 +55,15 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.bias
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, X: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample, best first, and their scores.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int, default=5
-            At most the number of labels.
+        k : int or None, default=None
+            At most the number of labels. None means 5, or all labels if there are fewer.
 
         Returns
         -------
@@ -68,6 +74,7 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         """
         X = self._check_new(X)
         n_classes = len(self.classes_)
+        k = min(5, n_classes) if k is None else k
         if not is_int64(k) or not 1 <= k <= n_classes:
             raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
         if self._kind is LabelKind.BINARY:
@@ -131,6 +138,9 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         predicted = self.predict(X)
         if self._kind is not LabelKind.LABEL_LISTS:
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        form = encode_labels(y, len(predicted), for_fit=False).kind
+        if not form.is_multilabel or getattr(y, "ndim", 1) != 1:
+            raise ValueError(f"y must be a list of label lists, as in fit, got {form.value}")
         hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
         return float(np.average(hits, weights=sample_weight))
 

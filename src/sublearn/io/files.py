@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import lzma
 import os
@@ -64,6 +65,8 @@ def replace_file(path: PathLike) -> Iterator[Path]:
         raise ValueError(f"{os.fspath(path)}: a file name is needed, got a directory")
     if target.exists() and not target.is_file():  # os.replace would put a plain file in its place
         raise ValueError(f"{os.fspath(path)}: a regular file is needed, got a device or pipe")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
     temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     temporary.touch(exist_ok=False)
     rights = stat.S_IMODE(temporary.stat().st_mode)  # the usual ones, which writers may narrow

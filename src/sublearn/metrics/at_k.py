@@ -35,7 +35,8 @@ def precision_at_k(
           ``labels, scores = est.predict_top_k(X, k)`` gives them; -1 for none. For an indicator
           `y_true` these are its column numbers, else names; a name unknown to `y_true` is a miss.
         - floats, shape (n_samples, n_labels): scores. Of equal scores the lower column comes
-          first; minus infinity is not predicted.
+          first; minus infinity is not predicted. If the names of `y_true` are floats and there
+          are no `classes`: labels.
         - sparse, shape (n_samples, n_labels): scores; what is not stored is not predicted.
     k : int or sequence of int
         Where to cut.

@@ -60,7 +60,9 @@ def read_ranking(y_true: Any, y_pred: Any, k: int, classes: Any) -> Ranking:
     if classes is not None:
         classes = np.asarray(classes)
     labels = encode_labels(y_true, y_pred.shape[0], argument="y_true", for_fit=False)
-    is_scores = sp.issparse(y_pred) or y_pred.dtype.kind == "f"
+    is_scores = sp.issparse(y_pred) or (
+        y_pred.dtype.kind == "f" and not _are_names_floats(labels, classes)
+    )
     n_columns = y_pred.shape[1] if is_scores else None
     if labels.kind.is_indicator:
         truth, names = _truth_by_column(labels, classes)
@@ -71,6 +73,12 @@ def read_ranking(y_true: Any, y_pred: Any, k: int, classes: Any) -> Ranking:
         _refuse_other_width(y_pred, truth, names)
         return Ranking(truth, top_k(y_pred, k), has_columns)
     return Ranking(truth, _rank_by_name(y_pred[:, :k], names, truth.shape[1]), has_columns)
+
+
+def _are_names_floats(labels: EncodedLabels, classes: Any) -> bool:
+    """Whether floats in `y_pred` can only be labels: nothing says which columns scores have."""
+    is_named = not labels.kind.is_indicator
+    return classes is None and is_named and labels.classes.dtype.kind == "f"
 
 
 def top_k(scores: Any, k: int) -> np.ndarray:
@@ -122,7 +130,13 @@ def _truth_by_name(
 
 def _columns_as_names(labels: EncodedLabels, n_columns: int) -> np.ndarray:
     names = labels.classes
-    if len(names) == 0 or (names.dtype.kind in "iu" and names.min() >= 0):
+    if len(names) == 0:
+        return np.arange(n_columns)
+    if names.dtype.kind in "iu" and names.min() >= 0:
+        if names.max() >= n_columns:
+            raise ValueError(
+                f"y_pred must score each of {names.max() + 1} labels, got {n_columns} columns"
+            )
         return np.arange(n_columns)
     raise ValueError("classes must name the columns of y_pred, got None")
 

@@ -40,6 +40,11 @@ def command(
 
     check_folder(output, "OUT")
     target = find_reader(output)
+    if target not in (load_npz, load_svmlight, load_xmc):
+        raise typer.BadParameter(
+            f"must end in .txt, .xmc, .svm, .svmlight, .libsvm or .npz, got {output.name}",
+            param_hint="OUT",
+        )
     dataset = read_data(
         data,
         labels,

@@ -19,8 +19,15 @@ def command(
     model: Model,
     data: Data,
     k: Annotated[
-        str, typer.Option("--k", "-k", metavar="N,...", help="Where to cut the rankings.")
-    ] = "1,3,5",
+        str | None,
+        typer.Option(
+            "--k",
+            "-k",
+            metavar="N,...",
+            show_default="1,3,5",
+            help="Where to cut the rankings.",
+        ),
+    ] = None,
     train: Annotated[
         Path | None,
         typer.Option(
@@ -54,21 +61,24 @@ def command(
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
-    from sublearn.cli.data import as_targets, read_for_model
+    from sublearn.cli.data import as_targets, read_for_model, refuse_no_rows
 
-    cuts = _numbers(k, int, "--k")
+    cuts = _numbers(k or "1,3,5", int, "--k")
     constants = _numbers(propensity, float, "--propensity")
     if len(constants) != 2:
         raise typer.BadParameter(
             f"must be two numbers, got {propensity}", param_hint="--propensity"
         )
     fitted = sublearn.load(model)
-    if max(cuts) > len(fitted.classes_):
+    if k is None:
+        cuts = [cut for cut in cuts if cut <= len(fitted.classes_)]
+    elif max(cuts) > len(fitted.classes_):
         raise typer.BadParameter(
             f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
             param_hint="--k",
         )
     dataset = read_for_model(data, labels, data_format, fitted)
+    refuse_no_rows(dataset, data)
     ranked, _ = fitted.predict_top_k(dataset.X, max(cuts))
     seen = None if train is None else as_targets(read_for_model(train, labels, data_format, fitted))
     metrics = _measure(fitted.classes_, as_targets(dataset), ranked, cuts, seen, constants)

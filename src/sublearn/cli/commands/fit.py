@@ -123,7 +123,7 @@ def command(
     Example: `sublearn fit train.txt.xz --model wiki.model --l1 0.05 --jobs 8`
     """
     from sublearn.cli.console import working
-    from sublearn.cli.data import as_targets, notes_for, read_data, unit_rows
+    from sublearn.cli.data import as_targets, notes_for, read_data, refuse_no_rows, unit_rows
     from sublearn.cli.fitting import fit_with_figures, show_figures
     from sublearn.cli.methods import make_estimator
 
@@ -133,6 +133,7 @@ def command(
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
     with working(f"reading {data.name}"):
         dataset = read_data(data, labels, data_format, zero_based=zero_based)
+    refuse_no_rows(dataset, data)
     if normalize:
         unit_rows(dataset.X)
     figures = fit_with_figures(estimator, dataset.X, as_targets(dataset))
