@@ -10,7 +10,8 @@
 namespace sublearn {
 namespace {
 
-// A row active in fewer lanes is updated lane by lane: a vector update costs about two scalar ones.
+// A row active in fewer lanes is updated lane by lane. A choice by reasoning, not by measurement: a
+// vector update reads a cache line per feature where a scalar one reads a number.
 constexpr int kVectorFrom = 3;
 
 // Rows whose partial sums are kept in T before they go to double: bounds rounding and costs little.

@@ -5,7 +5,7 @@
 
 namespace sublearn {
 
-/// Soft threshold, without a branch: what is left of v outside [-level, level].
+/// Soft threshold: what is left of v outside [-level, level].
 template <class T>
 inline T soft_threshold(T v, T level) {
   return v - std::clamp(v, -level, level);

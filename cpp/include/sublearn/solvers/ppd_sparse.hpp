@@ -155,8 +155,8 @@ class PPDBlockSolver {
   static constexpr std::size_t kStartPerPositive = 10;
   static constexpr std::size_t kStartShare = 10;
   // Sweeps per correction. More keeps the active set smaller, fewer finds it sooner: from 3 to 6
-  // the work changes by at most a quarter on bibtex, delicious and 5,000 synthetic labels, 4 being
-  // best.
+  // the work changes by at most a quarter on bibtex, delicious and 5,000 synthetic labels; 4 is the
+  // best there or within one in a hundred of it.
   static constexpr int kSweeps = 4;
   // Sweeps end early once they move less than this share of the worst violation outside.
   static constexpr double kSettled = 0.3;
