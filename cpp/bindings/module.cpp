@@ -3,17 +3,19 @@
 
 namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
-void bind_extreme(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
+void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
+void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
-  sublearn::bindings::bind_extreme(m);
   sublearn::bindings::bind_io(m);
+  sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
+  sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
 }

@@ -37,6 +37,7 @@
 #include <span>
 #include <vector>
 
+#include "sublearn/core/label_rows.hpp"
 #include "sublearn/core/lanes.hpp"
 #include "sublearn/core/monitor.hpp"
 #include "sublearn/core/parallel_for.hpp"
@@ -64,19 +65,6 @@ struct PPDSettings {
   PPDSearch search = PPDSearch::exact;
   std::uint64_t seed = 0;
   int n_threads = 1;
-};
-
-/// The rows that carry each label.
-struct LabelRows {
-  std::span<const offset_t> indptr;
-  std::span<const index_t> rows;
-
-  offset_t n_labels() const { return static_cast<offset_t>(indptr.size()) - 1; }
-  std::span<const index_t> of(offset_t label) const {
-    const auto begin = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label)]);
-    const auto end = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label) + 1]);
-    return rows.subspan(begin, end - begin);
-  }
 };
 
 /// How a label went.
