@@ -31,10 +31,12 @@ from sublearn.validation.params import (
     check_params,
 )
 from sublearn.validation.seeds import as_seed
+from sublearn.validation.weights import ClassWeight, as_label_weights, check_sample_weight
 
 __all__ = [
     "Boolean",
     "CallableOrNone",
+    "ClassWeight",
     "Either",
     "EncodedLabels",
     "InstanceOf",
@@ -49,11 +51,13 @@ __all__ = [
     "RandomState",
     "Rule",
     "Verbosity",
+    "as_label_weights",
     "as_n_threads",
     "as_seed",
     "assert_rules_complete",
     "check_features",
     "check_params",
+    "check_sample_weight",
     "decode_predictions",
     "encode_labels",
 ]
