@@ -31,7 +31,7 @@ from sublearn.validation.params import (
     check_params,
 )
 from sublearn.validation.seeds import as_seed
-from sublearn.validation.weights import ClassWeight, as_label_weights, check_sample_weight
+from sublearn.validation.weights import ClassWeight, check_sample_weight
 
 __all__ = [
     "Boolean",
@@ -51,7 +51,6 @@ __all__ = [
     "RandomState",
     "Rule",
     "Verbosity",
-    "as_label_weights",
     "as_n_threads",
     "as_seed",
     "assert_rules_complete",
