@@ -73,6 +73,9 @@ void bind_core(nb::module_& m) {
       .def(nb::init<>())
       .def("request_stop", &Monitor::request_stop)
       .def_prop_ro("stop_requested", &Monitor::stop_requested)
+      .def(
+          "add_done", [](Monitor& s, std::int64_t n) { s.n_done += n; }, "n"_a,
+          "Count items that were finished earlier.")
       .def_prop_ro("n_done", [](const Monitor& s) { return s.n_done.load(); })
       .def_prop_ro("objective", [](const Monitor& s) { return s.objective.load(); })
       .def_prop_ro("gap", [](const Monitor& s) { return s.gap.load(); })

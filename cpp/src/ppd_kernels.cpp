@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "sublearn/core/multiversion.hpp"
 #include "sublearn/prox/soft_threshold.hpp"
@@ -62,20 +63,41 @@ SUBLEARN_INLINE void flush(Vector<T>& partial, LaneSums<T>& sums) {
   partial = Vector<T>{};
 }
 
+/// The weight of a row's loss in each lane.
+template <class T>
+SUBLEARN_INLINE void lane_weights(T weight, const Bits<T>& positive, const SweepState<T>& state,
+                                  Vector<T>& out) {
+  const Vector<T> plain = Vector<T>{} + weight;
+  out = positive ? plain * state.positive_weight.v : plain;
+}
+
 // --- coordinate descent ---------------------------------------------------------------------
 //
 // One dual coordinate: gradient g = y (<w, x> + b) - 1 + diagonal * alpha, and the minimum over
 // [0, upper] of the quadratic with that slope and a curvature no smaller than the true one.
 
-template <class T, class I>
+template <bool kWeighted, class T, class I>
 SUBLEARN_INLINE void update_all_lanes(const SparseVector<T, I>& row, const ActiveRow& active,
-                                      T curvature, Vector<T>& alpha, const Bits<T>& bit,
-                                      SweepState<T>& state) {
+                                      index_t slot, const Bits<T>& bit, SweepState<T>& state) {
+  Vector<T>& alpha = state.alpha[slot].v;
   const T* x = row.values.data();
   const I* ids = row.ids.data();
   const std::size_t n = row.size();
   Pack<T>* v = state.v;
-  const T inverse = 1 / curvature;  // divides while the features are read, not after
+  const Vector<T> zero = {};
+  const Vector<T> one = zero + T{1};
+  const Bits<T> positive = spread<T>(active.positive, bit);
+  Vector<T> curvature = zero + state.curvature[slot];
+  Vector<T> diagonal = zero + state.dual_diagonal;
+  Vector<T> upper_bound = zero + state.upper_bound;
+  if constexpr (kWeighted) {
+    Vector<T> weight;
+    lane_weights<T>(state.weight[slot], positive, state, weight);
+    diagonal /= weight;
+    curvature += diagonal;
+    upper_bound *= weight;
+  }
+  const Vector<T> inverse = one / curvature;  // divides while the features are read, not after
 
   Vector<T> score = state.bias.v;
   Vector<T> odd = {};  // a second chain of additions: one alone waits four cycles per feature
@@ -94,13 +116,11 @@ SUBLEARN_INLINE void update_all_lanes(const SparseVector<T, I>& row, const Activ
   }
   score += odd;
 
-  const Vector<T> zero = {};
-  const Vector<T> one = zero + T{1};
-  const Vector<T> y = spread<T>(active.positive, bit) ? one : -one;
-  const Vector<T> gradient = y * score - one + state.dual_diagonal * alpha;
+  const Vector<T> y = positive ? one : -one;
+  const Vector<T> gradient = y * score - one + diagonal * alpha;
   Vector<T> next = alpha - gradient * inverse;
   next = next > zero ? next : zero;
-  next = next < state.upper_bound ? next : zero + state.upper_bound;
+  next = next < upper_bound ? next : upper_bound;
   const Vector<T> change = spread<T>(active.awake, bit) ? next - alpha : zero;
   const Vector<T> projected = (change > zero ? change : -change) * curvature;
   state.worst.v = projected > state.worst.v ? projected : state.worst.v;
@@ -113,14 +133,25 @@ SUBLEARN_INLINE void update_all_lanes(const SparseVector<T, I>& row, const Activ
   state.work += static_cast<std::int64_t>(n);
 }
 
-template <class T, class I>
-SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& active, T curvature,
-                                     int lane, Pack<T>& alphas, SweepState<T>& state) {
+template <bool kWeighted, class T, class I>
+SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& active, index_t slot,
+                                     int lane, SweepState<T>& state) {
   constexpr std::ptrdiff_t stride = kLanes<T>;
   const T* x = row.values.data();
   const I* ids = row.ids.data();
   const std::size_t n = row.size();
   T* v = reinterpret_cast<T*>(state.v) + lane;
+  const bool is_positive = (active.positive & lane_bit(lane)) != 0;
+  T curvature = state.curvature[slot];
+  T diagonal = state.dual_diagonal;
+  T upper_bound = state.upper_bound;
+  if constexpr (kWeighted) {
+    const T weight =
+        is_positive ? state.weight[slot] * state.positive_weight[lane] : state.weight[slot];
+    diagonal /= weight;
+    curvature += diagonal;
+    upper_bound *= weight;
+  }
   const T inverse = 1 / curvature;
 
   T sum[4] = {state.bias[lane], 0, 0, 0};
@@ -133,14 +164,15 @@ SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& a
   for (; p < n; ++p) sum[0] += x[p] * soft_threshold(v[ids[p] * stride], state.l1);
   const T score = (sum[0] + sum[1]) + (sum[2] + sum[3]);
 
+  Pack<T>& alphas = state.alpha[slot];
   const T alpha = alphas[lane];
-  const T y = (active.positive & lane_bit(lane)) ? T{1} : T{-1};
-  const T gradient = y * score - 1 + state.dual_diagonal * alpha;
+  const T y = is_positive ? T{1} : T{-1};
+  const T gradient = y * score - 1 + diagonal * alpha;
   if (alpha == 0 && gradient >= 0) {
     if (y < 0 && gradient > state.sleep_above[lane]) active.awake &= ~lane_bit(lane);
     return;
   }
-  const T next = std::min(std::max(alpha - gradient * inverse, T{0}), state.upper_bound);
+  const T next = std::min(std::max(alpha - gradient * inverse, T{0}), upper_bound);
   const T change = next - alpha;
   state.worst.set(lane, std::max(state.worst[lane], (change < 0 ? -change : change) * curvature));
   if (change == 0) return;
@@ -152,7 +184,7 @@ SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& a
   state.work += static_cast<std::int64_t>(n);
 }
 
-template <class T, class I>
+template <bool kWeighted, class T, class I>
 SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> active,
                                 std::span<const index_t> order, SweepState<T>& state) {
   // Rows come in random order: what an update reads is asked for in three steps before it is due.
@@ -178,13 +210,12 @@ SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> act
     const auto row = X.row(a.row);
     if (std::popcount(a.awake) >= kVectorFrom) {
       state.work += static_cast<std::int64_t>(row.size());
-      update_all_lanes<T, I>(row, a, state.curvature[slot], state.alpha[slot].v, bit, state);
+      update_all_lanes<kWeighted, T, I>(row, a, slot, bit, state);
       continue;
     }
     for (LaneMask mask = a.awake; mask != 0; mask &= mask - 1) {
       state.work += static_cast<std::int64_t>(row.size());
-      update_one_lane<T, I>(row, a, state.curvature[slot], std::countr_zero(mask),
-                            state.alpha[slot], state);
+      update_one_lane<kWeighted, T, I>(row, a, slot, std::countr_zero(mask), state);
     }
   }
 }
@@ -205,7 +236,7 @@ SUBLEARN_INLINE WeightSums<T> collect(const Pack<T>* v, std::span<const index_t>
     w = is_live ? w : zero;
     const Bits<T> nonzero = w != zero;
     if (fold(nonzero) == 0) continue;
-    out.push_back({features[f], {w}});
+    out.push_back({features[f], 0, {w}});
     absolute += w > zero ? w : -w;
     squares += w * w;
     count += nonzero ? one : zero;
@@ -222,68 +253,128 @@ SUBLEARN_INLINE WeightSums<T> collect(const Pack<T>* v, std::span<const index_t>
 }
 
 template <class T>
-SUBLEARN_INLINE std::int64_t add_lists(std::span<const Coefficient<T>> weights,
-                                       const InvertedLists<T>& lists, std::span<Pack<T>> scores) {
+SUBLEARN_INLINE std::int64_t add_lists(std::span<Coefficient<T>> weights,
+                                       const InvertedLists<T>& lists, index_t begin,
+                                       std::span<Pack<T>> scores) {
   std::int64_t visited = 0;
-  for (const Coefficient<T>& coefficient : weights) {
+  const index_t end = begin + static_cast<index_t>(scores.size());
+  Pack<T>* row_scores = scores.data() - begin;
+  for (Coefficient<T>& coefficient : weights) {
     const auto list = lists.list(coefficient.feature);
     const Vector<T> w = coefficient.weight.v;
-    for (std::size_t p = 0; p < list.size(); ++p) scores[list.ids[p]].v += list.values[p] * w;
-    visited += static_cast<std::int64_t>(list.size());
+    std::size_t p = static_cast<std::size_t>(coefficient.n_read);
+    for (; p < list.size() && list.ids[p] < end; ++p) {
+      row_scores[list.ids[p]].v += list.values[p] * w;
+    }
+    visited += static_cast<std::int64_t>(p) - coefficient.n_read;
+    coefficient.n_read = static_cast<index_t>(p);
   }
   return visited;
 }
 
+template <class T, class I>
+SUBLEARN_INLINE std::int64_t multiply_rows(const CsrView<T, I>& X, const index_t* place,
+                                           const Pack<T>* table, index_t begin,
+                                           std::span<Pack<T>> scores) {
+  std::int64_t visited = 0;
+  for (std::size_t r = 0; r < scores.size(); ++r) {
+    const auto row = X.row(begin + static_cast<index_t>(r));
+    const T* x = row.values.data();
+    const I* ids = row.ids.data();
+    Vector<T> even = {}, odd = {};
+    std::size_t p = 0;
+    for (; p + 2 <= row.size(); p += 2) {
+      even += x[p] * table[place[ids[p]]].v;
+      odd += x[p + 1] * table[place[ids[p + 1]]].v;
+    }
+    if (p < row.size()) even += x[p] * table[place[ids[p]]].v;
+    scores[r].v = even + odd;
+    visited += static_cast<std::int64_t>(row.size());
+  }
+  return visited;
+}
+
+/// Offers a row to the lanes where it violates enough and is not active yet.
 template <class T>
-SUBLEARN_INLINE void scan_rows(Scan<T>& scan) {
+SUBLEARN_INLINE void offer_row(index_t i, index_t slot, LaneMask lanes, const Vector<T>& score,
+                               Vector<T>& bar, Scan<T>& scan) {
+  if (slot >= 0) {
+    lanes &= ~scan.active[slot].member;
+    if (scan.join_free) {
+      scan.active[slot].member |= lanes;
+      return;
+    }
+  }
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    TopK<T>& best = scan.best[l];
+    best.offer(i, score[l]);
+    if (best.bar() > bar[l]) bar[l] = best.bar();
+  }
+}
+
+template <bool kWeighted, class T>
+SUBLEARN_INLINE void scan_rows(index_t begin, std::span<const Pack<T>> scores, Scan<T>& scan) {
   const Vector<T> zero = {};
+  const Vector<T> nothing = zero - std::numeric_limits<T>::infinity();
   const Bits<T> bit = lane_bits<T>();
   const Vector<T> threshold = scan.threshold.v;
-  Vector<T> bar = threshold;  // rises to the k-th best of a lane as rows go by
+  Vector<T> bar = threshold + scan.floor.v;  // rises to the k-th best of a lane as rows go by
+  for (int l = 0; l < kLanes<T>; ++l) {
+    if (scan.best[l].bar() > bar[l]) bar[l] = scan.best[l].bar();
+  }
   Vector<T> violation = {}, squares = {};
-  for (std::size_t i = 0; i < scan.scores.size(); ++i) {
-    const Vector<T> score = scan.scores[i].v;
+  for (std::size_t r = 0; r < scores.size(); ++r) {
+    const index_t i = begin + static_cast<index_t>(r);
+    const index_t slot = scan.slot_of[i];
+    Vector<T> score = scores[r].v;
+    if (slot >= 0) {
+      scan.active_scores[slot].v = score;
+      // Every row is taken for a negative; where it is a positive it must be out of sight.
+      // Subtracting it from the sums afterwards would not do: one positive far beyond the margin
+      // blurs what a sum in T holds.
+      const LaneMask positive = scan.active[slot].positive;
+      if (positive != 0) score = spread<T>(positive, bit) ? nothing : score;
+    }
     const Vector<T> excess = score > threshold ? score - threshold : zero;
-    violation += excess;
-    squares += excess * excess;
-    if ((i + 1) % kFlushEvery == 0) {
+    if constexpr (kWeighted) {
+      const Vector<T> weighted = excess * scan.row_weight[i];
+      violation += weighted;
+      squares += weighted * excess;
+    } else {
+      violation += excess;
+      squares += excess * excess;
+    }
+    if ((r + 1) % kFlushEvery == 0) {
       flush<T>(violation, scan.violation);
       flush<T>(squares, scan.squares);
     }
     const Bits<T> above = score > bar;
-    if (fold(above) == 0) continue;
-    LaneMask lanes = to_mask<T>(above, bit);
-    const index_t slot = scan.slot_of[i];
-    if (slot >= 0) {
-      lanes &= ~scan.active[slot].member;
-      if (scan.join_free) {
-        scan.active[slot].member |= lanes;
-        continue;
-      }
-    }
-    for (; lanes != 0; lanes &= lanes - 1) {
-      const int l = std::countr_zero(lanes);
-      TopK<T>& best = scan.best[l];
-      best.offer(static_cast<index_t>(i), score[l]);
-      if (best.bar() > bar[l]) bar[l] = best.bar();
-    }
+    if (fold(above) != 0) offer_row<T>(i, slot, to_mask<T>(above, bit), score, bar, scan);
   }
   flush<T>(violation, scan.violation);
   flush<T>(squares, scan.squares);
 }
 
-template <class T>
-SUBLEARN_INLINE DualSums<T> add_duals(std::span<const ActiveRow> active, const Pack<T>* alpha) {
-  DualSums<T> sums;
+template <bool kWeighted, class T>
+SUBLEARN_INLINE void add_duals(std::span<const ActiveRow> active, const SweepState<T>& state,
+                               DualSums<T>& sums) {
   const Vector<T> zero = {};
   const Vector<T> one = zero + T{1};
   const Bits<T> bit = lane_bits<T>();
   Vector<T> total = {}, squares = {}, signed_total = {}, count = {};
   for (std::size_t s = 0; s < active.size(); ++s) {
-    const Vector<T> a = alpha[s].v;
+    const Vector<T> a = state.alpha[s].v;
+    const Bits<T> positive = spread<T>(active[s].positive, bit);
     total += a;
-    squares += a * a;
-    signed_total += spread<T>(active[s].positive, bit) ? a : -a;
+    if constexpr (kWeighted) {
+      Vector<T> weight;
+      lane_weights<T>(state.weight[s], positive, state, weight);
+      squares += a * a / weight;
+    } else {
+      squares += a * a;
+    }
+    signed_total += positive ? a : -a;
     count += a > zero ? one : zero;
     if ((s + 1) % kFlushEvery == 0 || s + 1 == active.size()) {
       flush<T>(total, sums.total);
@@ -292,20 +383,16 @@ SUBLEARN_INLINE DualSums<T> add_duals(std::span<const ActiveRow> active, const P
       flush<T>(count, sums.count);
     }
   }
-  return sums;
 }
 
 template <class T>
-SUBLEARN_INLINE void drop(std::span<ActiveRow> active, const Pack<T>* alpha,
-                          std::span<const Pack<T>> scores, const Pack<T>& threshold,
-                          LaneMask live) {
+SUBLEARN_INLINE void drop(std::span<ActiveRow> active, const Pack<T>* alpha, const Pack<T>* scores,
+                          const Pack<T>& threshold, LaneMask live) {
   const Vector<T> zero = {};
   const Bits<T> bit = lane_bits<T>();
   for (std::size_t s = 0; s < active.size(); ++s) {
-    constexpr std::size_t kAhead = 8;
-    if (s + kAhead < active.size()) __builtin_prefetch(&scores[active[s + kAhead].row]);
     ActiveRow& a = active[s];
-    const Bits<T> busy = (alpha[s].v != zero) | (scores[a.row].v > threshold.v);
+    const Bits<T> busy = (alpha[s].v != zero) | (scores[s].v > threshold.v);
     a.member &= live & (a.positive | to_mask<T>(busy, bit));
   }
 }
@@ -318,40 +405,67 @@ SUBLEARN_INLINE void drop(std::span<ActiveRow> active, const Pack<T>* alpha,
   template <>                                                                                    \
   SUBLEARN_MULTIVERSION void sweep<T, I>(const CsrView<T, I>& X, std::span<ActiveRow> active,    \
                                          std::span<const index_t> order, SweepState<T>& state) { \
-    sweep_rows<T, I>(X, active, order, state);                                                   \
+    if (state.weight == nullptr) {                                                               \
+      sweep_rows<false, T, I>(X, active, order, state);                                          \
+    } else {                                                                                     \
+      sweep_rows<true, T, I>(X, active, order, state);                                           \
+    }                                                                                            \
   }
+#define SUBLEARN_DEFINE_ROWS(T, I)                                                                \
+  template <>                                                                                     \
+  SUBLEARN_MULTIVERSION std::int64_t score_rows<T, I>(const CsrView<T, I>& X,                     \
+                                                      const index_t* place, const Pack<T>* table, \
+                                                      index_t begin, std::span<Pack<T>> scores) { \
+    return multiply_rows<T, I>(X, place, table, begin, scores);                                   \
+  }
+SUBLEARN_DEFINE_ROWS(float, std::int32_t)
+SUBLEARN_DEFINE_ROWS(float, std::int64_t)
+SUBLEARN_DEFINE_ROWS(double, std::int32_t)
+SUBLEARN_DEFINE_ROWS(double, std::int64_t)
+
 SUBLEARN_DEFINE_SWEEP(float, std::int32_t)
 SUBLEARN_DEFINE_SWEEP(float, std::int64_t)
 SUBLEARN_DEFINE_SWEEP(double, std::int32_t)
 SUBLEARN_DEFINE_SWEEP(double, std::int64_t)
 
-#define SUBLEARN_DEFINE_SEARCH(T)                                                            \
-  template <>                                                                                \
-  SUBLEARN_MULTIVERSION WeightSums<T> collect_weights<T>(                                    \
-      const Pack<T>* v, std::span<const index_t> features, T l1, LaneMask live,              \
-      std::vector<Coefficient<T>>& out) {                                                    \
-    return collect<T>(v, features, l1, live, out);                                           \
-  }                                                                                          \
-  template <>                                                                                \
-  SUBLEARN_MULTIVERSION std::int64_t add_scores<T>(std::span<const Coefficient<T>> weights,  \
-                                                   const InvertedLists<T>& lists,            \
-                                                   std::span<Pack<T>> scores) {              \
-    return add_lists<T>(weights, lists, scores);                                             \
-  }                                                                                          \
-  template <>                                                                                \
-  SUBLEARN_MULTIVERSION void find_violators<T>(Scan<T> & scan) {                             \
-    scan_rows<T>(scan);                                                                      \
-  }                                                                                          \
-  template <>                                                                                \
-  SUBLEARN_MULTIVERSION DualSums<T> sum_duals<T>(std::span<const ActiveRow> active,          \
-                                                 const Pack<T>* alpha) {                     \
-    return add_duals<T>(active, alpha);                                                      \
-  }                                                                                          \
-  template <>                                                                                \
-  SUBLEARN_MULTIVERSION void drop_idle<T>(std::span<ActiveRow> active, const Pack<T>* alpha, \
-                                          std::span<const Pack<T>> scores,                   \
-                                          const Pack<T>& threshold, LaneMask live) {         \
-    drop<T>(active, alpha, scores, threshold, live);                                         \
+#define SUBLEARN_DEFINE_SEARCH(T)                                                                \
+  template <>                                                                                    \
+  SUBLEARN_MULTIVERSION WeightSums<T> collect_weights<T>(                                        \
+      const Pack<T>* v, std::span<const index_t> features, T l1, LaneMask live,                  \
+      std::vector<Coefficient<T>>& out) {                                                        \
+    return collect<T>(v, features, l1, live, out);                                               \
+  }                                                                                              \
+  template <>                                                                                    \
+  SUBLEARN_MULTIVERSION std::int64_t add_scores<T>(std::span<Coefficient<T>> weights,            \
+                                                   const InvertedLists<T>& lists, index_t begin, \
+                                                   std::span<Pack<T>> scores) {                  \
+    return add_lists<T>(weights, lists, begin, scores);                                          \
+  }                                                                                              \
+  template <>                                                                                    \
+  SUBLEARN_MULTIVERSION void find_violators<T>(index_t begin, std::span<const Pack<T>> scores,   \
+                                               Scan<T> & scan) {                                 \
+    if (scan.row_weight == nullptr) {                                                            \
+      scan_rows<false, T>(begin, scores, scan);                                                  \
+    } else {                                                                                     \
+      scan_rows<true, T>(begin, scores, scan);                                                   \
+    }                                                                                            \
+  }                                                                                              \
+  template <>                                                                                    \
+  SUBLEARN_MULTIVERSION DualSums<T> sum_duals<T>(std::span<const ActiveRow> active,              \
+                                                 const SweepState<T>& state) {                   \
+    DualSums<T> sums;                                                                            \
+    if (state.weight == nullptr) {                                                               \
+      add_duals<false, T>(active, state, sums);                                                  \
+    } else {                                                                                     \
+      add_duals<true, T>(active, state, sums);                                                   \
+    }                                                                                            \
+    return sums;                                                                                 \
+  }                                                                                              \
+  template <>                                                                                    \
+  SUBLEARN_MULTIVERSION void drop_idle<T>(std::span<ActiveRow> active, const Pack<T>* alpha,     \
+                                          const Pack<T>* scores, const Pack<T>& threshold,       \
+                                          LaneMask live) {                                       \
+    drop<T>(active, alpha, scores, threshold, live);                                             \
   }
 SUBLEARN_DEFINE_SEARCH(float)
 SUBLEARN_DEFINE_SEARCH(double)

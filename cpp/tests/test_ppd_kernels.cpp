@@ -261,12 +261,26 @@ void check_add_scores() {
   Rng rng(5);
   std::vector<Coefficient<T>> weights;
   for (index_t j = 1; j < kCols; j += 3) {
-    Coefficient<T> c{j, Pack<T>::all(0)};
+    Coefficient<T> c{j, 0, Pack<T>::all(0)};
     for (int l = 0; l < kLanes<T>; ++l) c.weight.set(l, static_cast<T>(rng.uniform() - 0.5));
     weights.push_back(c);
   }
   std::vector<Pack<T>> scores(kRows, Pack<T>::all(T(1)));
-  const std::int64_t visited = add_scores<T>(weights, lists, scores);
+  std::int64_t visited = 0;
+  for (offset_t begin = 0; begin < kRows; begin += 7) {
+    const auto tile = std::span<Pack<T>>(scores).subspan(
+        static_cast<std::size_t>(begin),
+        static_cast<std::size_t>(std::min<offset_t>(7, kRows - begin)));
+    visited += add_scores<T>(weights, lists, static_cast<index_t>(begin), tile);
+  }
+  std::vector<index_t> place(kCols, 0);
+  std::vector<Pack<T>> table(1, Pack<T>::all(0));
+  for (const auto& c : weights) {
+    place[static_cast<std::size_t>(c.feature)] = static_cast<index_t>(table.size());
+    table.push_back(c.weight);
+  }
+  std::vector<Pack<T>> by_row(kRows - 2, Pack<T>::all(0));
+  score_rows<T, std::int32_t>(X.view(), place.data(), table.data(), 2, by_row);
   std::int64_t expected = 0;
   for (const auto& c : weights) expected += static_cast<std::int64_t>(lists.length(c.feature));
   CHECK(visited == expected);
@@ -277,6 +291,7 @@ void check_add_scores() {
                           : 0.0;
       });
       CHECK_NEAR(scores[static_cast<std::size_t>(i)][l], 1 + product, tolerance<T>());
+      if (i >= 2) CHECK_NEAR(by_row[static_cast<std::size_t>(i - 2)][l], product, tolerance<T>());
     }
   }
 }
@@ -286,6 +301,8 @@ struct ScanCase {
   std::vector<Pack<T>> scores;
   std::vector<index_t> slot_of;
   std::vector<ActiveRow> active;
+  std::vector<Pack<T>> active_scores;
+  std::vector<T> row_weight;
   std::vector<TopK<T>> best{static_cast<std::size_t>(kLanes<T>)};
   Scan<T> scan;
 
@@ -301,10 +318,14 @@ struct ScanCase {
       slot_of[i] = static_cast<index_t>(active.size());
       active.push_back({.row = static_cast<index_t>(i)});
       active.back().member = random_lanes(rng, kLanes<T>, 0.5);
+      active.back().positive = active.back().member & random_lanes(rng, kLanes<T>, 0.3);
     }
-    scan.scores = scores;
+    active_scores.resize(active.size());
+    for (std::size_t i = 0; i < n_rows; ++i) row_weight.push_back(static_cast<T>(1 + i % 4));
     scan.slot_of = slot_of;
     scan.active = active;
+    scan.active_scores = active_scores.data();
+    scan.floor = Pack<T>::all(T(1));
     scan.best = best;
     scan.join_free = join_free;
     scan.threshold = Pack<T>::all(T(-1));
@@ -315,20 +336,32 @@ struct ScanCase {
 };
 
 template <class T>
-void check_find_violators(std::size_t n_rows, std::size_t k, bool join_free) {
+void check_find_violators(std::size_t n_rows, std::size_t k, bool join_free, bool weighted) {
   ScanCase<T> now(n_rows, k, join_free);
+  if (weighted) now.scan.row_weight = now.row_weight.data();
   const std::vector<ActiveRow> before = now.active;
-  find_violators(now.scan);
+  const auto all = std::span<const Pack<T>>(now.scores);
+  const std::size_t cut = n_rows / 2;
+  find_violators<T>(0, all.first(cut), now.scan);
+  find_violators<T>(static_cast<index_t>(cut), all.subspan(cut), now.scan);
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    for (int l = 0; l < kLanes<T>; ++l) {
+      CHECK(now.active_scores[s][l] == now.scores[static_cast<std::size_t>(before[s].row)][l]);
+    }
+  }
   for (int l = 0; l < kLanes<T>; ++l) {
     const T threshold = now.scan.threshold[l];
     double violation = 0, squares = 0;
     std::vector<Scored<T>> expected;
     for (std::size_t i = 0; i < n_rows; ++i) {
       const T score = now.scores[i][l];
-      if (!(score > threshold)) continue;
-      violation += score - threshold;
-      squares += static_cast<double>(score - threshold) * (score - threshold);
       const index_t slot = now.slot_of[i];
+      if (slot >= 0 && (before[slot].positive & lane_bit(l))) continue;
+      if (!(score > threshold)) continue;
+      const double weight = weighted ? static_cast<double>(now.row_weight[i]) : 1.0;
+      violation += weight * (score - threshold);
+      squares += weight * static_cast<double>(score - threshold) * (score - threshold);
+      if (!(score > threshold + now.scan.floor[l])) continue;
       if (slot >= 0) {
         const bool was_member = before[slot].member & lane_bit(l);
         const bool is_member = now.active[slot].member & lane_bit(l);
@@ -353,7 +386,7 @@ void check_find_violators(std::size_t n_rows, std::size_t k, bool join_free) {
 }
 
 template <class T>
-void check_sum_duals(std::size_t n_active) {
+void check_sum_duals(std::size_t n_active, bool weighted) {
   Rng rng(n_active);
   std::vector<ActiveRow> active(n_active);
   std::vector<Pack<T>> alpha(n_active, Pack<T>::all(0));
@@ -363,13 +396,19 @@ void check_sum_duals(std::size_t n_active) {
       if (rng.uniform() < 0.6) alpha[s].set(l, static_cast<T>(rng.uniform()));
     }
   }
-  const DualSums<T> sums = sum_duals<T>(active, alpha.data());
+  const std::vector<T> weight(n_active, T(2));
+  SweepState<T> state;
+  state.alpha = alpha.data();
+  state.positive_weight = Pack<T>::all(T(3));
+  if (weighted) state.weight = weight.data();
+  const DualSums<T> sums = sum_duals<T>(active, state);
   for (int l = 0; l < kLanes<T>; ++l) {
     double total = 0, squares = 0, signed_total = 0, count = 0;
     for (std::size_t s = 0; s < n_active; ++s) {
       const double a = alpha[s][l];
       total += a;
-      squares += a * a;
+      const double of_row = (active[s].positive & lane_bit(l)) ? 6.0 : 2.0;
+      squares += a * a / (weighted ? of_row : 1.0);
       signed_total += (active[s].positive & lane_bit(l)) ? a : -a;
       count += a > 0;
     }
@@ -400,12 +439,12 @@ void check_drop_idle() {
     }
   }
   const std::vector<ActiveRow> before = active;
-  drop_idle<T>(active, alpha.data(), scores, threshold, live);
+  drop_idle<T>(active, alpha.data(), scores.data(), threshold, live);
   for (std::size_t s = 0; s < active.size(); ++s) {
     for (int l = 0; l < kLanes<T>; ++l) {
       const LaneMask bit = lane_bit(l);
-      const bool is_busy = (before[s].positive & bit) || alpha[s][l] != 0 ||
-                           scores[static_cast<std::size_t>(active[s].row)][l] > threshold[l];
+      const bool is_busy =
+          (before[s].positive & bit) || alpha[s][l] != 0 || scores[s][l] > threshold[l];
       CHECK(((active[s].member & bit) != 0) == ((before[s].member & live & bit) && is_busy));
     }
     CHECK(active[s].positive == before[s].positive);
@@ -462,18 +501,18 @@ TEST(ppd_add_scores_is_the_product_with_the_weights) {
 TEST(ppd_find_violators_agrees_with_a_scan_of_each_lane) {
   for (const std::size_t n_rows : {1, 50, 256, 1000}) {
     for (const std::size_t k : {1, 3, 70, 5000}) {
-      check_find_violators<float>(n_rows, k, false);
-      check_find_violators<double>(n_rows, k, false);
+      check_find_violators<float>(n_rows, k, false, false);
+      check_find_violators<double>(n_rows, k, false, true);
     }
-    check_find_violators<float>(n_rows, n_rows, true);
-    check_find_violators<double>(n_rows, n_rows, true);
+    check_find_violators<float>(n_rows, n_rows, true, true);
+    check_find_violators<double>(n_rows, n_rows, true, false);
   }
 }
 
 TEST(ppd_sum_duals_agrees_with_plain_sums) {
   for (const std::size_t n : {0, 1, 255, 256, 257, 700}) {
-    check_sum_duals<float>(n);
-    check_sum_duals<double>(n);
+    check_sum_duals<float>(n, n % 2 == 0);
+    check_sum_duals<double>(n, n % 2 == 1);
   }
 }
 

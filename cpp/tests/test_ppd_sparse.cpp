@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "check.hpp"
@@ -26,6 +27,24 @@ PPDSettings strict_settings() {
   settings.max_iter = 2000;
   settings.seed = 5;
   return settings;
+}
+
+/// All labels of a problem in one call.
+template <class Loss, class T, class I>
+PPDSolution<T> solve_all(const CsrView<T, I>& X, const PPDTask<T>& task, const Loss& loss,
+                         const PPDSettings& settings, Monitor& monitor) {
+  const PPDData<T, I> data(X);
+  std::vector<index_t> order(static_cast<std::size_t>(task.labels.n_labels()));
+  std::iota(order.begin(), order.end(), index_t{0});
+  return solve_ppd_sparse(data, task, order, 0, loss, settings, monitor);
+}
+
+template <class Loss, class T, class I>
+PPDSolution<T> solve_all(const CsrView<T, I>& X, const LabelRows& labels, const Loss& loss,
+                         const PPDSettings& settings, Monitor& monitor) {
+  PPDTask<T> task;
+  task.labels = labels;
+  return solve_all(X, task, loss, settings, monitor);
 }
 
 /// The objective of a label, from its weights alone.
@@ -87,7 +106,7 @@ void check_solves(const Loss& loss) {
       settings.learn_bias = learn_bias;
       settings.search = search;
       Monitor monitor;
-      const auto solution = solve_ppd_sparse(X.view(), labels.view(), loss, settings, monitor);
+      const auto solution = solve_all(X.view(), labels.view(), loss, settings, monitor);
       CHECK(monitor.n_done == kLabels);
       double total = 0;
       for (offset_t k = 0; k < kLabels; ++k) {
@@ -98,8 +117,7 @@ void check_solves(const Loss& loss) {
       for (const int threads : {2, 3}) {
         settings.n_threads = threads;
         Monitor other;
-        CHECK(same_weights(solution,
-                           solve_ppd_sparse(X.view(), labels.view(), loss, settings, other)));
+        CHECK(same_weights(solution, solve_all(X.view(), labels.view(), loss, settings, other)));
       }
     }
   }
@@ -127,7 +145,7 @@ TEST(ppd_sparse_certifies_what_it_returns_at_the_iteration_limit) {
     settings.tol = 1e-12;
     settings.max_iter = max_iter;
     Monitor monitor;
-    const auto solution = solve_ppd_sparse(X.view(), labels.view(), loss, settings, monitor);
+    const auto solution = solve_all(X.view(), labels.view(), loss, settings, monitor);
     for (offset_t k = 0; k < kLabels; ++k) {
       if (labels.view().of(k).empty()) continue;
       const auto& report = solution.reports[static_cast<std::size_t>(k)];
@@ -148,7 +166,7 @@ TEST(ppd_sparse_does_nothing_after_a_stop_request) {
     settings.n_threads = threads;
     Monitor monitor;
     monitor.request_stop();
-    const auto solution = solve_ppd_sparse(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
+    const auto solution = solve_all(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
     CHECK(monitor.n_done == 0 && solution.weights.size() == static_cast<std::size_t>(kLabels));
     for (offset_t k = 0; k < kLabels; ++k) {
       const auto& found = solution.weights[static_cast<std::size_t>(k)];
@@ -167,13 +185,104 @@ TEST(ppd_sparse_takes_problems_of_one_row_or_one_feature) {
         PPDSettings settings = strict_settings();
         settings.learn_bias = learn_bias;
         Monitor monitor;
-        const auto solution =
-            solve_ppd_sparse(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
+        const auto solution = solve_all(X.view(), labels.view(), Hinge{1.0}, settings, monitor);
         for (const auto& report : solution.reports) {
           CHECK(std::isfinite(report.primal) && (report.converged || report.n_iter == 0));
         }
       }
     }
+  }
+}
+
+TEST(ppd_sparse_solves_the_same_in_pieces_as_at_once) {
+  const RandomMatrix<float, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  const PPDData<float, std::int32_t> data(X.view());
+  PPDTask<float> task;
+  task.labels = labels.view();
+  const auto order = order_by_size(task.labels);
+  Monitor monitor;
+  const auto whole = solve_ppd_sparse(data, task, order, 0, Hinge{1.0}, strict_settings(), monitor);
+  PPDSolution<float> pieces;
+  for (std::size_t begin = 0; begin < order.size(); begin += kLanes<float>) {
+    const auto part = std::span<const index_t>(order).subspan(
+        begin, std::min<std::size_t>(kLanes<float>, order.size() - begin));
+    auto piece =
+        solve_ppd_sparse(data, task, part, static_cast<std::int64_t>(begin) / kLanes<float>,
+                         Hinge{1.0}, strict_settings(), monitor);
+    std::move(piece.weights.begin(), piece.weights.end(), std::back_inserter(pieces.weights));
+    std::move(piece.reports.begin(), piece.reports.end(), std::back_inserter(pieces.reports));
+  }
+  CHECK(same_weights(whole, pieces));
+}
+
+TEST(ppd_sparse_counts_a_row_of_weight_two_twice) {
+  const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  const std::vector<double> twice(static_cast<std::size_t>(kRows), 2.0);
+  for (const bool learn_bias : {true, false}) {
+    PPDSettings settings = strict_settings();
+    settings.learn_bias = learn_bias;
+    settings.tol = 1e-8;
+    PPDTask<double> task;
+    task.labels = labels.view();
+    Monitor monitor;
+    const auto plain = solve_all(X.view(), task, SquaredHinge{2.0}, settings, monitor);
+    const auto plain_hinge = solve_all(X.view(), task, Hinge{2.0}, settings, monitor);
+    task.row_weight = twice;
+    const auto weighted = solve_all(X.view(), task, SquaredHinge{1.0}, settings, monitor);
+    const auto weighted_hinge = solve_all(X.view(), task, Hinge{1.0}, settings, monitor);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(kLabels); ++k) {
+      CHECK_NEAR(plain.reports[k].primal, weighted.reports[k].primal,
+                 1e-7 * plain.reports[k].primal);
+      CHECK_NEAR(plain_hinge.reports[k].primal, weighted_hinge.reports[k].primal,
+                 1e-6 * plain_hinge.reports[k].primal);
+    }
+  }
+}
+
+TEST(ppd_sparse_started_from_its_own_weights_needs_less_work) {
+  const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  for (const bool learn_bias : {true, false}) {
+    PPDSettings settings = strict_settings();
+    settings.learn_bias = learn_bias;
+    PPDTask<double> task;
+    task.labels = labels.view();
+    Monitor cold, warm;
+    const auto first = solve_all(X.view(), task, SquaredHinge{1.0}, settings, cold);
+    std::vector<offset_t> indptr(1, 0);
+    std::vector<index_t> features;
+    std::vector<double> values, bias;
+    for (const auto& label : first.weights) {
+      features.insert(features.end(), label.features.begin(), label.features.end());
+      values.insert(values.end(), label.values.begin(), label.values.end());
+      indptr.push_back(static_cast<offset_t>(features.size()));
+      bias.push_back(label.bias);
+    }
+    task.start = {indptr, features, values, bias};
+    const auto again = solve_all(X.view(), task, SquaredHinge{1.0}, settings, warm);
+    for (offset_t k = 0; k < kLabels; ++k) {
+      check_label(X, labels, k, again, SquaredHinge{1.0}, settings);
+    }
+    CHECK(warm.work < cold.work);
+  }
+}
+
+TEST(ppd_sparse_returns_no_weight_that_is_to_be_pruned) {
+  const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  PPDSettings settings = strict_settings();
+  Monitor monitor;
+  const auto whole = solve_all(X.view(), labels.view(), SquaredHinge{1.0}, settings, monitor);
+  settings.prune = 0.1;
+  const auto pruned = solve_all(X.view(), labels.view(), SquaredHinge{1.0}, settings, monitor);
+  for (std::size_t k = 0; k < static_cast<std::size_t>(kLabels); ++k) {
+    std::vector<double> kept;
+    for (const double w : whole.weights[k].values) {
+      if (std::abs(w) > 0.1) kept.push_back(w);
+    }
+    CHECK(pruned.weights[k].values == kept);
   }
 }
 

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
+import sublearn
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.extreme.fit_journal import FitJournal, fingerprint
+from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem, gather_reports, gather_weights
+from sublearn.io.bundle import load_bundle
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
+    Boolean,
     CallableOrNone,
+    ClassWeight,
     EncodedLabels,
+    InstanceOf,
     JobCount,
     LabelKind,
     NonNegative,
     OneOf,
+    OrNone,
     Positive,
     RandomState,
     Rule,
@@ -27,13 +40,16 @@ from sublearn.validation import (
     as_seed,
     check_features,
     check_params,
+    check_sample_weight,
     encode_labels,
 )
+from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["PPDSparseClassifier"]
 
 _TRACE_ROWS = 100
 _MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
+_JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 
 
 class PPDSparseClassifier(LinearLabelClassifier):
@@ -82,6 +98,21 @@ class PPDSparseClassifier(LinearLabelClassifier):
     prune : float, default=0.0
         Weights of at most this size are dropped after the fit. The certificate speaks of the
         weights before that.
+    class_weight : {"balanced", "propensity"}, mapping, array-like or None, default=None
+        Factors of `C` for the samples that carry a label. "balanced": n_samples / (n_classes *
+        count), as in scikit-learn. "propensity": 2 / p - 1 with the label's propensity p
+        (:func:`sublearn.metrics.propensities`), which makes up for relevant labels that nobody
+        assigned [2]_. A mapping from labels, or one number per label in the order of `classes_`. A
+        label of weight 0 is not trained. With two classes in a 1-D `y` both have their weight.
+    warm_start : bool, default=False
+        Start from the weights of the last fit, label by label, instead of from nothing. The same
+        model up to `tol`; a saving if data or parameters have changed little.
+    model_path : path or None, default=None
+        Write the model to this file as it grows: memory then holds a chunk of labels, not the
+        model, and a fit that was killed goes on at the last finished chunk of 1,024 labels (512 in
+        float64) when it is called again with the same data and parameters. The unfinished parts
+        are in the folder `<model_path>.parts`. Afterwards the estimator's weights are mapped from
+        the file, which :func:`sublearn.load` can open as well.
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The model does not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
@@ -135,6 +166,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
     ----------
     .. [1] I. E.-H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models",
        thesis, Carnegie Mellon University, 2018, section 2.2.
+    .. [2] M. Qaraei et al., "Convex surrogates for unbiased loss functions in extreme
+       classification with missing labels", The Web Conference, 2021.
 
     Examples
     --------
@@ -158,6 +191,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "tol": Positive(float),
         "max_iter": Positive(int),
         "prune": NonNegative(float),
+        "class_weight": ClassWeight("balanced", "propensity"),
+        "warm_start": Boolean(),
+        "model_path": OrNone(InstanceOf(str, os.PathLike)),
         "n_jobs": JobCount(),
         "random_state": RandomState(),
         "verbose": Verbosity(),
@@ -175,6 +211,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         tol: float = 0.01,
         max_iter: int = 100,
         prune: float = 0.0,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        model_path: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -188,12 +227,15 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.prune = prune
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.model_path = model_path
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any) -> PPDSparseClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PPDSparseClassifier:
         """Learn the weights of all labels.
 
         Parameters
@@ -203,6 +245,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         y : array-like, sparse matrix, or list of label lists
             Labels: one per sample (1-D), an indicator matrix of shape (n_samples, n_labels), or for
             each sample a list of its labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Factors of `C`, one per sample. A sample of weight 0 is left out.
 
         Returns
         -------
@@ -210,62 +254,341 @@ class PPDSparseClassifier(LinearLabelClassifier):
             Itself, fitted.
         """
         check_params(self)
-        self.__dict__.pop("model_", None)  # must not outlive the features that the next line sets
+        previous = self._weights_to_start_from() if self.warm_start else None
+        self._forget()
         X = check_features(self, X, reset=True)
-        self._refuse_vanishing_C(X.dtype)
         labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
-        weights, bias, reports = self._solve(X, _drop_complement(labels))
-        solution = self._summarise(reports, _drop_complement(labels).counts())
+        return self._fit(X, labels, sample_weight, previous)
+
+    def fit_path(
+        self, X: Any, y: Any, l1: Iterable[float], sample_weight: Any = None
+    ) -> list[PPDSparseClassifier]:
+        """Fit a model for each of several `l1`, each started from the one before.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        l1 : sequence of float
+            The penalties. They are fitted from the largest to the smallest.
+
+        Returns
+        -------
+        list of PPDSparseClassifier
+            New fitted models with the other parameters of this one, in the order of `l1`. This one
+            is not fitted.
+        """
+        penalties = list(l1)
+        for value in penalties:
+            if not is_finite_number(value) or value < 0:
+                raise ValueError(
+                    f"{type(self).__name__}.fit_path: l1 must be numbers that are not negative, "
+                    f"got {show(value)}"
+                )
+        models: dict[float, PPDSparseClassifier] = {}
+        previous = None
+        for value in sorted(set(penalties), reverse=True):
+            model = clone(self).set_params(l1=value, warm_start=False, model_path=None)
+            check_params(model)
+            checked = check_features(model, X, reset=True)
+            labels = encode_labels(y, checked.shape[0], estimator_name=type(self).__name__)
+            model._fit(checked, labels, sample_weight, previous)
+            previous = model._weights_to_start_from()
+            model.warm_start = self.warm_start
+            models[value] = model
+        return [models[value] for value in penalties]
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> PPDSparseClassifier:
+        """Add the labels of `y` that the model does not know; the others stay as they are.
+
+        A new label is learnt against all samples of `X` that do not carry it, so `X` should hold
+        samples of the known labels too. Known labels keep their weights to the last bit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features, as many as in `fit`.
+        y : array-like, sparse matrix, or list of label lists
+            Labels in the form given to `fit`. An indicator matrix has a column for each known
+            label, then one for each new label.
+        classes : array-like or None, default=None
+            If given, `y` may hold no other labels than these. Other estimators must be told all
+            labels at the first call; here labels are added when samples of them come.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Factors of `C`, one per sample.
+
+        Returns
+        -------
+        PPDSparseClassifier
+            Itself. On a model that is not fitted this is `fit`.
+        """
+        check_params(self)
+        is_first = not self.__sklearn_is_fitted__()
+        X = check_features(self, X, reset=is_first)
+        name = type(self).__name__
+        labels = encode_labels(y, X.shape[0], estimator_name=name, for_fit=is_first)
+        if classes is not None:
+            _refuse_other_labels(labels.classes, classes, f"{name}.partial_fit: y")
+        if is_first:
+            return self._fit(X, labels, sample_weight, None)
+        self._refuse_another_form(labels.kind)
+        new = self._unknown(labels)
+        if new.n_classes == 0:
+            return self
+        added = clone(self).set_params(model_path=None)
+        added.n_features_in_ = self.n_features_in_
+        added._fit(X.astype(self.model_.bias.dtype, copy=False), new, sample_weight, None)
+        return self._append(added)
+
+    def remove_labels(self, labels: Iterable[Any]) -> PPDSparseClassifier:
+        """Forget labels; the others stay as they are.
+
+        Parameters
+        ----------
+        labels : iterable
+            Entries of `classes_`. At least two labels must be left, or one if a sample may carry
+            several.
+
+        Returns
+        -------
+        PPDSparseClassifier
+            Itself.
+        """
+        check_is_fitted(self)
+        if self._kind.is_indicator:
+            raise ValueError(
+                f"{type(self).__name__}.remove_labels needs labels with names, "
+                "got a model fitted to an indicator matrix, whose labels are its columns"
+            )
+        known = self.classes_.tolist()
+        unwanted = {label.item() if isinstance(label, np.generic) else label for label in labels}
+        unknown = unwanted - set(known)
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__}.remove_labels: labels must be known ones, "
+                f"got {show(min(unknown, key=repr))}"
+            )
+        keep = np.array([label not in unwanted for label in known])
+        least = 1 if self._kind.is_multilabel else 2
+        if keep.sum() < least:
+            raise ValueError(
+                f"{type(self).__name__}.remove_labels must leave at least {least} "
+                f"label{'s' * (least > 1)}, got {len(unwanted)} of {len(known)} to remove"
+            )
+        if keep.all():
+            return self
+        self._set_model(self.model_.weights[:, keep], self.model_.bias[keep])
+        self.classes_ = self.classes_[keep]
+        return self
+
+    def _forget(self) -> None:
+        """What is fitted must not outlive the features that the next fit sets."""
+        self.__dict__.pop("model_", None)
+
+    def _fit(
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        sample_weight: Any,
+        previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None,
+    ) -> PPDSparseClassifier:
+        name = type(self).__name__
+        row_weight = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
+        label_weight = as_label_weights(self.class_weight, labels, estimator_name=name)
+        targets = _drop_complement(labels)
+        if labels.kind is LabelKind.BINARY and label_weight is not None:
+            of_class = np.full(X.shape[0], label_weight[0])
+            of_class[targets.rows] = label_weight[1]
+            row_weight = of_class if row_weight is None else row_weight * of_class
+            label_weight = None
+        X, targets, row_weight = _without_weightless(X, targets, row_weight, label_weight)
+        if label_weight is not None:
+            label_weight = np.where(label_weight > 0, label_weight, 1.0)
+        self._refuse_extreme_C(X.dtype, row_weight, label_weight)
+        start = None if previous is None else _matched(previous, targets, X.shape[1])
+        problem = PPDProblem(X, targets, row_weight, label_weight, start)
+        weights, reports, journal = self._solve(X, targets, problem, (row_weight, label_weight))
+        solution = self._summarise(reports, targets.counts())
         solution.warn_unless_converged(self, self.tol)
 
         self.classes_ = labels.classes
         self.label_kind_ = labels.kind.name
-        self.model_ = LinearLabels(_pruned(weights, self.prune), bias)
+        self._set_model(weights, reports["bias"])
         self.objective_ = solution.objective
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter
         self.trace_ = solution.trace
+        if journal is not None:
+            self._save_streamed(journal, keep_parts=solution.status is Status.STOPPED)
         return self
 
-    def _refuse_vanishing_C(self, dtype: np.dtype) -> None:
-        """The dual needs 1 / (2 C), which must not be infinite."""
-        smallest = float(np.finfo(dtype).tiny)
-        if smallest > self.C:
+    def _set_model(self, weights: sp.csr_matrix, bias: np.ndarray) -> None:
+        self._forget()
+        self.model_ = LinearLabels(weights, bias)
+
+    def _save_streamed(self, journal: FitJournal, keep_parts: bool) -> None:
+        """The model in its file, its arrays mapped from there, the parts removed."""
+        self.save(self.model_path)
+        self._forget()
+        self.model_ = type(self)._from_bundle(load_bundle(self.model_path)).model_
+        if not keep_parts:
+            journal.remove()
+
+    def _refuse_extreme_C(
+        self, dtype: np.dtype, row_weight: np.ndarray | None, label_weight: np.ndarray | None
+    ) -> None:
+        """The dual needs 1 / (2 C weight), which must be neither zero nor infinite."""
+        smallest, largest = float(self.C), float(self.C)
+        for weights in (row_weight, label_weight):
+            if weights is not None and len(weights):
+                smallest *= min(1.0, float(weights.min()))
+                largest *= max(1.0, float(weights.max()))
+        tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+        subject = f"{type(self).__name__}.C"
+        if row_weight is not None or label_weight is not None:
+            subject += " times the weights"
+        if smallest < tiny:
             raise ParameterError(
-                f"{type(self).__name__}.C must be at least {smallest:.3g} for {dtype} data, "
-                f"got {self.C}"
+                f"{subject} must be at least {tiny:.3g} for {dtype} data, got {smallest:g}"
+            )
+        if largest > huge and largest > self.C:
+            raise ParameterError(
+                f"{subject} must be at most {huge:.3g} for {dtype} data, got {largest:g}"
             )
 
+    def _weights_to_start_from(self) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None:
+        """Labels, weights by label and biases of the last fit, if there was one."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        classes = self.classes_[1:] if self._kind is LabelKind.BINARY else self.classes_
+        return classes, self.model_.weights.tocsc().T, self.model_.bias
+
     def _solve(
-        self, X: sp.csr_matrix, labels: EncodedLabels
-    ) -> tuple[sp.csr_matrix, np.ndarray, dict[str, np.ndarray]]:
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        problem: PPDProblem,
+        weights: tuple[np.ndarray | None, np.ndarray | None],
+    ) -> tuple[sp.csr_matrix, dict[str, np.ndarray], FitJournal | None]:
+        settings = self._settings()
+        journal = None
+        if self.model_path is not None:
+            journal = FitJournal(self.model_path, self._plan(X, labels, weights))
+            settings.seed = journal.plan["seed"]
+        monitor = _core.Monitor()
+        parts = problem.parts(None if journal is None else _JOURNAL_BLOCKS)
+        solved: list[Chunk] = []
+
+        def job() -> None:
+            for number, part in enumerate(parts):
+                if journal is not None and number in journal:
+                    monitor.add_done(len(journal.read(number).labels))
+                    continue
+                chunk = problem.solve(part, self.loss, float(self.C), settings, monitor)
+                if journal is None or monitor.stop_requested:
+                    solved.append(chunk)
+                    break
+                journal.write(number, chunk)
+
+        watch(
+            job,
+            monitor,
+            n_total=len(problem.order),
+            callback=self.callback,
+            verbose=self.verbose,
+            title="PPD-Sparse",
+        )
+        if journal is None:
+            chunks, by_feature = solved, gather_weights(solved[0], X.shape[1])
+        else:  # a chunk that a stop has cut short is in the model, and not in the journal
+            chunks = [*journal.chunks(), *solved]
+            by_feature = journal.gather_weights(chunks, (X.shape[1], len(problem.order)))
+        reports = gather_reports(chunks, len(problem.order))
+        reports["was_stopped"] = np.array(monitor.stop_requested)
+        return by_feature, reports, journal
+
+    def _settings(self) -> Any:
         settings = _core.PPDSettings()
         settings.l1 = float(self.l1)
         settings.tol = float(self.tol)
+        settings.prune = float(self.prune)
         settings.max_iter = min(int(self.max_iter), _MOST_SEARCHES)
         settings.learn_bias = self.bias == "learned"
         settings.search = getattr(_core.PPDSearch, self.search)
         settings.seed = as_seed(self.random_state)
         settings.n_threads = as_n_threads(self.n_jobs)
-        monitor = _core.Monitor()
-        n_labels = len(labels.indptr) - 1
+        return settings
 
-        def job() -> tuple[Any, np.ndarray, dict[str, np.ndarray]]:
-            return _core.fit_ppd_sparse(
-                X.indptr, X.indices, X.data, X.shape[1],
-                labels.indptr, labels.rows, self.loss, float(self.C), settings, monitor,
-            )  # fmt: skip
+    def _plan(
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        weights: tuple[np.ndarray | None, np.ndarray | None],
+    ) -> dict[str, Any]:
+        """What the model depends on: equal plans, equal models."""
+        names = ("C", "l1", "loss", "bias", "search", "tol", "max_iter", "prune")
+        is_repeatable = isinstance(self.random_state, (int, np.integer))
+        return {name: getattr(self, name) for name in names} | {
+            "X": fingerprint(X.indptr, X.indices, X.data),
+            "y": fingerprint(labels.indptr, labels.rows),
+            "weights": fingerprint(*weights),
+            "seed": as_seed(self.random_state) if is_repeatable else None,
+            "sublearn": sublearn.__version__,
+        }
 
-        by_feature, bias, reports = watch(
-            job,
-            monitor,
-            n_total=n_labels,
-            callback=self.callback,
-            verbose=self.verbose,
-            title="PPD-Sparse",
+    def _refuse_another_form(self, kind: LabelKind) -> None:
+        """Labels added later come as those of the first fit: names or columns, one or several."""
+
+        def form(kind: LabelKind) -> str:
+            if kind.is_indicator:
+                return "an indicator matrix"
+            return "a list of label lists" if kind.is_multilabel else "one label per sample"
+
+        if form(kind) != form(self._kind):
+            raise ValueError(
+                f"{type(self).__name__}.partial_fit: y must be {form(self._kind)} as in fit, "
+                f"got {form(kind)}"
+            )
+
+    def _unknown(self, labels: EncodedLabels) -> EncodedLabels:
+        """The labels that are not in `classes_`."""
+        if self._kind.is_indicator and labels.n_classes < len(self.classes_):
+            raise ValueError(
+                f"{type(self).__name__}.partial_fit: y must have a column for each of "
+                f"{len(self.classes_)} known labels, got {labels.n_classes} columns"
+            )
+        known = set(self.classes_.tolist())
+        new = [k for k, label in enumerate(labels.classes.tolist()) if label not in known]
+        rows = [labels.rows[labels.indptr[k] : labels.indptr[k + 1]] for k in new]
+        return EncodedLabels(
+            indptr=np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64),
+            rows=np.concatenate(rows) if rows else labels.rows[:0],
+            classes=labels.classes[new],
+            kind=LabelKind.LABEL_LISTS if not labels.kind.is_indicator else labels.kind,
+            n_samples=labels.n_samples,
         )
-        reports["was_stopped"] = np.array(monitor.stop_requested)
-        return _as_csr(by_feature, (X.shape[1], n_labels)), bias, reports
+
+    def _append(self, added: PPDSparseClassifier) -> PPDSparseClassifier:
+        """Take over the labels of another model, at the places that keep `classes_` in order."""
+        weights, bias = self.model_.weights, self.model_.bias
+        if self._kind is LabelKind.BINARY:  # two scores now, where one and its negative did
+            weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
+            self.label_kind_ = LabelKind.MULTICLASS.name
+        classes = np.concatenate([self.classes_, added.classes_])
+        order = (
+            np.argsort(classes, kind="stable") if _has_order(classes) else np.arange(len(classes))
+        )
+        joined = sp.hstack([weights, added.model_.weights], format="csr")[:, order]
+        gaps = [m.certificate_ * m.objective_ for m in (self, added)]
+        self._set_model(joined, np.concatenate([bias, added.model_.bias])[order])
+        self.classes_ = classes[order]
+        self.objective_ += added.objective_
+        self.certificate_ = sum(gaps) / self.objective_ if self.objective_ != 0 else 0.0
+        self.n_iter_ = max(self.n_iter_, added.n_iter_)
+        self.trace_ = added.trace_
+        return self
 
     def _summarise(self, reports: dict[str, np.ndarray], counts: np.ndarray) -> Solution:
         is_done = (reports["converged"] != 0) | (counts == 0)
@@ -302,16 +625,66 @@ def _drop_complement(labels: EncodedLabels) -> EncodedLabels:
     )
 
 
-def _as_csr(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> sp.csr_matrix:
-    indptr, indices, values = arrays
-    return sp.csr_matrix((values, indices, indptr), shape=shape)
+def _without_weightless(
+    X: sp.csr_matrix,
+    labels: EncodedLabels,
+    row_weight: np.ndarray | None,
+    label_weight: np.ndarray | None,
+) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None]:
+    """Samples and positives of weight zero left out: the solver divides by the others."""
+    keep = np.ones(X.shape[0], dtype=bool) if row_weight is None else row_weight > 0
+    is_trained = np.ones(labels.n_classes, dtype=bool) if label_weight is None else label_weight > 0
+    if keep.all() and is_trained.all():
+        return X, labels, row_weight
+    kept_entry = keep[labels.rows] & np.repeat(is_trained, labels.counts())
+    position = (np.cumsum(keep) - 1).astype(labels.rows.dtype)
+    ends = np.concatenate([[0], np.cumsum(kept_entry)])[labels.indptr]
+    labels = EncodedLabels(
+        indptr=ends.astype(np.int64),
+        rows=position[labels.rows[kept_entry]],
+        classes=labels.classes,
+        kind=labels.kind,
+        n_samples=int(keep.sum()),
+    )
+    return X[keep], labels, None if row_weight is None else row_weight[keep]
 
 
-def _pruned(weights: sp.csr_matrix, size: float) -> sp.csr_matrix:
-    if size > 0:
-        weights.data[np.abs(weights.data) <= size] = 0
-        weights.eliminate_zeros()
-    return weights
+def _matched(
+    previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray], labels: EncodedLabels, n_features: int
+) -> tuple[sp.csr_matrix, np.ndarray] | None:
+    """Earlier weights for the labels of this fit; no weights where a label is new."""
+    classes, weights, bias = previous
+    if weights.shape[1] != n_features:
+        return None
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    at = np.array([place.get(label, -1) for label in labels.classes.tolist()], dtype=np.int64)
+    known = at >= 0
+    pick = sp.csr_matrix(
+        (np.ones(known.sum(), weights.dtype), (np.flatnonzero(known), at[known])),
+        shape=(len(at), len(classes)),
+    )
+    start_bias = np.full(len(at), -1, dtype=bias.dtype)
+    start_bias[known] = bias[at[known]]
+    start = (pick @ weights.tocsr()).tocsr()
+    start.sort_indices()
+    return start, start_bias
+
+
+def _refuse_other_labels(found: np.ndarray, allowed: Any, subject: str) -> None:
+    strangers = set(found.tolist()) - set(np.asarray(allowed).tolist())
+    if strangers:
+        raise ValueError(
+            f"{subject} must hold labels of classes only, got {show(min(strangers, key=repr))}"
+        )
+
+
+def _has_order(classes: np.ndarray) -> bool:
+    """Whether labels can be sorted; those of one type that has no order stand as they came."""
+    try:
+        np.sort(classes)
+    except TypeError:
+        return False
+    return True
 
 
 def _trace(reports: dict[str, np.ndarray]) -> Trace:

@@ -20,7 +20,7 @@ MODELS = {
     "PPDSparseClassifier": "sublearn.extreme",
 }
 
-_NOT_STORED = {"callback"}
+_NOT_STORED = {"callback", "model_path"}
 _NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
 _Model = TypeVar("_Model", bound="SavedModel")
 

@@ -12,6 +12,7 @@ struct Hinge {
 
   // The margin stands first in max, so that NaN comes through.
   double value(double margin) const { return C * std::max(1.0 - margin, 0.0); }
+  double slope(double margin) const { return margin < 1.0 ? C : 0.0; }
   double total(double violation, double /*squares*/) const { return C * violation; }
   double conjugate_term(double alpha) const { return alpha; }
   double upper_bound() const { return C; }

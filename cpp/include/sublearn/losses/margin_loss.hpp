@@ -18,6 +18,7 @@ namespace sublearn {
 template <class L>
 concept MarginLoss = requires(const L& loss, double a) {
   { loss.value(a) } -> std::convertible_to<double>;  // loss at margin a
+  { loss.slope(a) } -> std::convertible_to<double>;  // -value'(a): the alpha that belongs to a
   {
     loss.total(a, a)
   } -> std::convertible_to<double>;  // of many margins, from sum (1 - z)_+ and squares

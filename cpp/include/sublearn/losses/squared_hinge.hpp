@@ -16,6 +16,7 @@ struct SquaredHinge {
     const double violation = std::max(1.0 - margin, 0.0);
     return C * violation * violation;
   }
+  double slope(double margin) const { return 2.0 * C * std::max(1.0 - margin, 0.0); }
   double total(double /*violation*/, double squares) const { return C * squares; }
   double conjugate_term(double alpha) const { return alpha - alpha * alpha / (4.0 * C); }
   double upper_bound() const { return std::numeric_limits<double>::infinity(); }

@@ -1,0 +1,138 @@
+"""A PPD-Sparse fit cut into chunks of labels, and the chunks put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.validation import EncodedLabels
+
+__all__ = ["Chunk", "PPDProblem", "gather_reports", "gather_weights"]
+
+_LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Solved labels, in the order of `labels`.
+
+    Parameters
+    ----------
+    labels : ndarray of int32
+        Which labels.
+    indptr, features, values : ndarray
+        Their weights: a CSR matrix with one row per label.
+    bias : ndarray
+        Their biases.
+    reports : dict of str to ndarray
+        How each label went; the columns that the compiled core reports.
+    """
+
+    labels: np.ndarray
+    indptr: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    bias: np.ndarray
+    reports: dict[str, np.ndarray]
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything as named arrays, for a file."""
+        fields = ("labels", "indptr", "features", "values", "bias")
+        arrays = {name: getattr(self, name) for name in fields}
+        return arrays | {f"reports.{name}": column for name, column in self.reports.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Chunk:
+        """Inverse of `to_arrays`."""
+        reports = {
+            name.removeprefix("reports."): column
+            for name, column in arrays.items()
+            if name.startswith("reports.")
+        }
+        return cls(**{k: v for k, v in arrays.items() if not k.startswith("reports.")},
+                   reports=reports)  # fmt: skip
+
+
+class PPDProblem:
+    """Data and labels of one fit, ready to be solved label by label.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features)
+        Features as `check_features` makes them.
+    labels : EncodedLabels
+        The rows of each label.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Positive weights of the samples' losses.
+    label_weight : ndarray of shape (n_labels,) or None
+        Positive; a further factor for the positives of a label.
+    start : csr_matrix of shape (n_labels, n_features) and ndarray, or None
+        Weights and biases to start from.
+    """
+
+    def __init__(
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        sample_weight: np.ndarray | None = None,
+        label_weight: np.ndarray | None = None,
+        start: tuple[sp.csr_matrix, np.ndarray] | None = None,
+    ):
+        def cast(weights: np.ndarray | None) -> np.ndarray | None:
+            return None if weights is None else weights.astype(X.dtype)
+
+        self._native = _core.ppd_problem(
+            X.indptr, X.indices, X.data, X.shape[1], labels.indptr, labels.rows,
+            cast(sample_weight), cast(label_weight),
+        )  # fmt: skip
+        if start is not None:
+            weights, bias = start
+            self._native.start_from(
+                weights.indptr.astype(np.int64), weights.indices.astype(np.int32),
+                weights.data.astype(X.dtype, copy=False), bias.astype(X.dtype, copy=False),
+            )  # fmt: skip
+        # Labels of similar size go together, and the most expensive first.
+        self.order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
+        self._lanes = _LANES[X.dtype]
+
+    def parts(self, n_blocks: int | None) -> list[slice]:
+        """Cuts of `order`, each of so many blocks of labels; one cut if None."""
+        step = len(self.order) if n_blocks is None else n_blocks * self._lanes
+        return [slice(begin, begin + step) for begin in range(0, len(self.order), step)]
+
+    def solve(self, part: slice, loss: str, C: float, settings: Any, monitor: Any) -> Chunk:
+        """Solve the labels `order[part]`."""
+        labels = self.order[part]
+        (indptr, features, values), bias, reports = self._native.solve(
+            labels, part.start // self._lanes, loss, C, settings, monitor
+        )
+        return Chunk(labels, indptr, features, values, bias, reports)
+
+
+def gather_reports(chunks: Sequence[Chunk] | Iterator[Chunk], n_labels: int) -> dict[str, Any]:
+    """Report columns of all labels, and their biases as the column `bias`, by label.
+
+    Labels in no chunk have zeros, and a bias of -1.
+    """
+    columns: dict[str, np.ndarray] = {}
+    for chunk in chunks:
+        for name, values in (chunk.reports | {"bias": chunk.bias}).items():
+            if name not in columns:
+                columns[name] = np.full(n_labels, -1 if name == "bias" else 0, dtype=values.dtype)
+            columns[name][chunk.labels] = values
+    return columns
+
+
+def gather_weights(chunk: Chunk, n_features: int) -> sp.csr_matrix:
+    """The weights of a chunk that holds all labels, one row per feature."""
+    place = np.empty(len(chunk.labels), dtype=np.int32)
+    place[chunk.labels] = np.arange(len(place), dtype=np.int32)
+    indptr, labels, values = _core.lists_by_feature(
+        chunk.indptr, chunk.features, chunk.values, place, n_features
+    )
+    return sp.csr_matrix((values, labels, indptr), shape=(n_features, len(place)))
