@@ -33,7 +33,7 @@ def linear_objective(train: Arrays, solution: Arrays) -> float:
     """1/2 |W|^2 + l1 |W|_1 + C * loss, with the loss that ``solution["form"]`` names.
 
     "one-vs-rest": squared hinge of every row and every label that has a row, and 1/2 |b|^2.
-    "separation": per row, how far the worst pair of a wrong and a right label is from a margin of 1.
+    "separation": per row, how far the worst pair of a wrong and a right label is from margin 1.
     """
     X, Y = sp.csr_matrix(train["X"], dtype=np.float64), sp.csr_matrix(train["Y"])
     coef = sp.csr_matrix(solution["coef"], dtype=np.float64)

@@ -1,6 +1,7 @@
 """sublearn's PD-Sparse."""
 
 import numpy as np
+
 from sublearn import extreme
 
 if not hasattr(extreme, "PDSparseClassifier"):

@@ -1,6 +1,7 @@
 """sublearn's PPD-Sparse."""
 
 import numpy as np
+
 from sublearn.extreme import PPDSparseClassifier
 
 

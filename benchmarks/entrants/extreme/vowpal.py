@@ -44,40 +44,49 @@ def fit(train, task):
     n_features, n_labels = train["shape"]
     bits = math.ceil(math.log2(1.1 * n_features * n_labels))
     path, model = train["path"], task.scratch / "model.vw"
+    name = "plt" if task.settings["tree"] else "oaa" if train["is_single"] else "multilabel_oaa"
+    arity = f"--kary_tree {task.settings['arity']}" if name == "plt" else ""
     learner = Workspace(
-        f"{reduction(train, task)} --loss_function logistic -l {task.settings['rate']} "
+        f"--{name} {n_labels} {arity} --loss_function logistic -l {task.settings['rate']} "
         f"--passes {task.settings['passes']} --holdout_off --random_seed {task.seed} "
         f"-b {min(MOST_BITS, max(FEWEST_BITS, bits))} -d {path} --cache_file {path}.cache -k "
         f"-f {model} --quiet"
     )
     learner.finish()
-    return {"path": model, "is_single": train["is_single"]}
-
-
-def reduction(train, task):
-    n_labels = train["shape"][1]
-    if task.settings["tree"]:
-        return f"--plt {n_labels} --kary_tree {task.settings['arity']}"
-    if train["is_single"]:
-        return f"--oaa {n_labels} --probabilities"
-    return f"--multilabel_oaa {n_labels} --probabilities --link logistic"
+    return {"path": model, "name": name, "n_labels": n_labels}
 
 
 def ready(model, task):
-    more = f"--top_k {task.request['k']}" if task.settings["tree"] else ""
-    return {**model, "learner": Workspace(f"-i {model['path']} -t --quiet {more}")}
+    """The model anew, with what its file does not keep: how to answer.
+
+    The last level of the tree is filled up with leaves that no label has and no row has trained;
+    they come back among the best, so more leaves are asked for than labels.
+    """
+    answers = {
+        "plt": f"--top_k {task.request['k'] + task.settings.get('arity', 0)}",
+        "oaa": "--probabilities",
+        "multilabel_oaa": "--probabilities --link logistic",
+    }
+    options = f"-t --quiet --loss_function logistic {answers[model['name']]}"
+    return {**model, "learner": Workspace(f"-i {model['path']} {options}")}
 
 
 def predict(model, lines, task):
-    learner, k = model["learner"], task.request["k"]
+    k, find = task.request["k"], best_of_tree if model["name"] == "plt" else best_of_all
     labels = np.full((len(lines), k), -1, dtype=np.int64)
     for row, line in enumerate(lines):
-        found = learner.predict(line)
-        if not task.settings["tree"]:
-            scores = np.asarray(found)
-            found = np.argsort(-scores, kind="stable")[:k]
-        labels[row, : len(found)] = found[:k]
+        found = find(model["learner"].predict(line), model["n_labels"])[:k]
+        labels[row, : len(found)] = found
     return {"labels": labels}
+
+
+def best_of_tree(found, n_labels):
+    return [label for label in found if label < n_labels]
+
+
+def best_of_all(scores, n_labels):
+    # An example that it uses again keeps its former scores in front of the new ones.
+    return np.argsort(-np.asarray(scores[-n_labels:]), kind="stable")
 
 
 def save(model, task, directory):
