@@ -14,10 +14,17 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from harness.problem import Problem, Split
+from harness.problem import Problem, Split, truth_of
 from harness.synthetic import unit_rows
 
-__all__ = ["data_directory", "mulan", "svmlight_files", "svmlight_random_half", "xmc"]
+__all__ = [
+    "data_directory",
+    "mulan",
+    "svmlight_files",
+    "svmlight_random_half",
+    "words_by_language",
+    "xmc",
+]
 
 _DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -94,6 +101,33 @@ def svmlight_random_half(name: str) -> Problem:
     return Problem(name, load, "random halves drawn by the seed, unit rows")
 
 
+def words_by_language(name: str, file: str = "words.tsv.xz") -> Problem:
+    """Tell the language of a word: rows of language, concept, word; every fifth concept is asked.
+
+    Features are tf-idf of the word's runs of one to four characters, counted in training words.
+    """
+
+    def load(directory: Path, seed: int) -> Split:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        with lzma.open(_existing(directory / name) / file, "rt", encoding="utf-8") as lines:
+            table = [line.rstrip("\n").split("\t") for line in lines]
+        languages, concepts, words = (np.array(column) for column in zip(*table, strict=True))
+        classes, y = np.unique(languages, return_inverse=True)
+        is_asked = np.unique(concepts, return_inverse=True)[1] % 5 == 4
+        vectorizer = TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(1, 4), min_df=3, sublinear_tf=True, dtype=np.float32
+        )
+        X, X_test = (
+            vectorizer.fit_transform(words[~is_asked]),
+            vectorizer.transform(words[is_asked]),
+        )
+        Y = _one_hot(y, len(classes))
+        return _split(X, Y[~is_asked], X_test, Y[is_asked])
+
+    return Problem(name, load, "every fifth concept asked, tf-idf of 1 to 4 characters, unit rows")
+
+
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
         raise FileNotFoundError(f"no data at {folder}; name its parent by --data or SUBLEARN_DATA")
@@ -104,7 +138,7 @@ def _split(X: object, Y: object, X_test: object, Y_test: object) -> Split:
     return Split(
         train={"X": unit_rows(X), "Y": _binary(Y)},
         test={"X": unit_rows(X_test)},
-        truth={"Y": _binary(Y_test)},
+        truth=truth_of(_binary(Y), _binary(Y_test)),
     )
 
 

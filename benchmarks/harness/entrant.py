@@ -5,8 +5,10 @@ The script is loaded in the entrant's own process and defines
     fit(train, task) -> model                      timed
     predict(model, test, task) -> {name: array}    timed
     prepare(train, task) -> train                  optional, not timed: a rival's own file format
+    prepare_test(test, task) -> test               optional, not timed: the same for rows asked
     ready(model, task) -> model                    optional, not timed: a rival's own fast form
     save(model, task, directory)                   optional, not timed: size on disk
+    solution(model, task) -> {name: array}         optional, not timed: for the room's audit
 
 where `train` and `test` are dictionaries of arrays and `task` is a :class:`harness.child.Task`.
 Imports belong at the top of the script: they happen before the clock starts.

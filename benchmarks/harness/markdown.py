@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from harness.growth import growth_rows
-from harness.report import comparison, shapes_in_words
+from harness.growth import growth_rows, joined
+from harness.report import comparison, facts_in_words, shapes_in_words
 
 __all__ = ["render"]
 
@@ -16,14 +16,30 @@ _PLACES = {"--data", "--json", "--markdown"}
 
 
 def render(records: Sequence[dict[str, Any]]) -> str:
-    """A section per record: its tables, failures, and where and how the figures were taken."""
+    """A section per record: its tables, failures, and where and how the figures were taken.
+
+    Series of growth that were measured in pieces, on one commit, become one table.
+    """
     head = "<!-- Written by a benchmark script with --markdown; do not edit. -->\n\n## Results\n"
-    return "\n".join([head, *(_section(record) for record in records)])
+    return "\n".join([head, *(_section(group) for group in _grouped(records))])
 
 
-def _section(record: dict[str, Any]) -> str:
-    growths = record.get("growth", [])
+def _grouped(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Records that make one section: pieces of one growth together, all others alone."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for number, record in enumerate(records):
+        growths = record.get("growth", [])
+        key = (growths[0]["axis"], record["commit"], record["seed"]) if growths else number
+        groups.setdefault(key, []).append(record)
+    return list(groups.values())
+
+
+def _section(records: Sequence[dict[str, Any]]) -> str:
+    record = records[0]
+    growths = joined([growth for part in records for growth in part.get("growth", [])])
     parts = [_origin(record)]
+    if len(records) > 1:
+        parts[0] += f"\n- pieces: {len(records)}, the last of {records[-1]['date']}"
     if growths:
         parts += [f"### Growth in {growths[0]['axis']}: cost = a * size^b", *_grown(growths)]
     else:
@@ -38,15 +54,20 @@ def _compared(problem: str, results: list[dict[str, Any]], record: dict[str, Any
     shapes = record["problems"][problem]
     headings, rows = comparison(results, shapes)
     threads, repeat = record["threads"], record["repeat"]
-    conditions = f"{shapes_in_words(shapes)}; threads {threads}, median of {repeat}."
-    failures = [f"`{r['entrant']}` failed: `{r['error']}`" for r in results if r["error"]]
+    limits = ", ".join(map(str, threads)) if isinstance(threads, list) else threads
+    facts = facts_in_words(record.get("facts", {}).get(problem, {}))
+    sizes = "; ".join(part for part in (shapes_in_words(shapes), facts) if part)
+    conditions = f"{sizes}; threads {limits}, median of {repeat}."
+    failures = [
+        f"`{r['entrant']}` failed: `{r['error']}`" for r in results if r["status"] == "failed"
+    ]
     return [f"### {problem}", conditions, _table(headings, rows, n_names=1), *failures]
 
 
 def _grown(growths: list[dict[str, Any]]) -> list[str]:
     headings, rows = growth_rows(growths)
     failures = [
-        f"`{growth['entrant']}` failed at {size}: `{error}`"
+        f"`{growth['entrant']}` at {size}: `{error}`"
         for growth in growths
         for size, error in zip(growth["sizes"], growth["errors"], strict=True)
         if error

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
 
 from harness.arrays import Arrays
 
-__all__ = ["Problem", "Split"]
+__all__ = ["Problem", "Split", "truth_of"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,17 @@ class Split:
     test: Arrays
     truth: Arrays
 
+    def facts(self) -> dict[str, int]:
+        """How much data there really is: non-zero features, labels that some training row has."""
+        facts = {}
+        if "X" in self.train:
+            facts["nnz"] = int(sp.csr_matrix(self.train["X"]).nnz)
+        if "Y" in self.train:
+            per_label = sp.csr_matrix(self.train["Y"]).getnnz(axis=0)
+            facts["labels_used"] = int((per_label > 0).sum())
+            facts["positives"] = int(per_label.sum())
+        return facts
+
     def shapes(self) -> dict[str, dict[str, list[int]]]:
         """Shapes by part and name, for the report."""
         parts = {"train": self.train, "test": self.test, "truth": self.truth}
@@ -26,6 +40,16 @@ class Split:
             part: {name: list(value.shape) for name, value in arrays.items()}
             for part, arrays in parts.items()
         }
+
+
+def truth_of(Y_train: Any, Y_test: Any) -> Arrays:
+    """What the judge of ranked labels knows: true labels, and propensities from the training rows.
+
+    The constants of the propensities are the usual ones of data from neither Wikipedia nor Amazon.
+    """
+    from sublearn.metrics import propensities
+
+    return {"Y": Y_test, "propensity": propensities(Y_train)}
 
 
 @dataclass(frozen=True)

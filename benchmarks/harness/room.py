@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from harness.audit import Audit
 from harness.data import data_directory
 from harness.entrant import Entrant
 from harness.growth import measure_growth, show_growth
@@ -25,7 +26,9 @@ from harness.runner import Conditions, Outcome, run_all
 __all__ = ["Axis", "Room", "main"]
 
 #: Columns of the widest table; a pipe would otherwise get 80 and cut every number.
-_MIN_WIDTH = 132
+_MIN_WIDTH = 240
+#: Stands for all entrants on the command line.
+EVERYBODY = "all"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Room:
     entrants: Sequence[Entrant]
     judge: Judge
     request: Mapping[str, Any] = field(default_factory=dict)
+    audit: Audit | None = None
     axes: Mapping[str, Axis] = field(default_factory=dict)
     #: Problems and entrants of a run without arguments, and of ``--quick``.
     default: tuple[Sequence[str], Sequence[str]] = ((), ())
@@ -53,7 +57,7 @@ class Room:
 
 
 def main(room: Room, arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; 1 if an entrant failed, else 0."""
+    """Run the command line; 1 if an entrant failed, else 0. Being out of time is no failure."""
     options = _parser(room).parse_args(arguments)
     console = Console(width=max(_MIN_WIDTH, Console().width))
     if options.list:
@@ -78,16 +82,25 @@ def _parser(room: Room) -> argparse.ArgumentParser:
     problems = {problem.name for problem in room.problems}
     add = parser.add_argument
     add("--problems", nargs="+", choices=sorted(problems), metavar="NAME")
-    add("--entrants", nargs="+", choices=sorted(names), metavar="NAME", help="ratios: to the first")
+    add(
+        "--entrants",
+        nargs="+",
+        choices=[EVERYBODY, *sorted(names)],
+        metavar="NAME",
+        help="ratios: to the first; 'all' for everybody",
+    )
     add("--repeat", type=_positive, default=1, help="rounds of interleaved runs; medians are shown")
-    add("--threads", type=_positive, default=1, help="threads each entrant may use")
+    add("--threads", type=_positive, nargs="+", default=[1], help="limits, each run in turn")
     add("--seed", type=int, default=0)
-    add("--timeout", type=float, default=3600.0, help="seconds after which a run has failed")
+    add("--timeout", type=float, default=3600.0, help="seconds after which a run is stopped")
     add("--data", help="directory of real data (else SUBLEARN_DATA, else ../shared/data)")
     add("--json", type=Path, help="write all figures to this file")
     add("--markdown", type=Path, help="write the tables, with machine and commit, to this file")
     add("--records", type=Path, nargs="+", metavar="JSON", help="run nothing: what --json wrote")
     add("--growth", choices=sorted(room.axes), help="double this size and fit exponents")
+    add(
+        "--sizes", type=_positive, nargs="+", help="of a growth: these alone, a piece of the series"
+    )
     add("--quick", action="store_true", help="small problems, to see that everything works")
     add("--list", action="store_true", help="list problems and entrants")
     return parser
@@ -130,7 +143,8 @@ class _Bench:
         self.room, self.options, self.conditions, self.console = room, options, conditions, console
         problems, entrants = room.quick if options.quick else room.default
         by_name = {entrant.name: entrant for entrant in room.entrants}
-        self.entrants = [by_name[name] for name in options.entrants or entrants]
+        chosen = options.entrants or entrants
+        self.entrants = [by_name[n] for n in (by_name if EVERYBODY in chosen else chosen)]
         self.problem_names = options.problems or problems
         self.data = data_directory(options.data)
 
@@ -149,16 +163,16 @@ class _Bench:
                 self._keep(splits, outcomes, unloaded=unloaded)
                 continue
             args = (name, splits[name], self.entrants, self.room.judge, self.conditions)
-            found = run_all(*args, self._announce)
+            found = run_all(*args, self._announce, self.room.audit)
             show(name, splits[name], found, self.conditions, self.console)
             outcomes += found
             self._keep(splits, outcomes, unloaded=unloaded)
-        return int(bool(unloaded) or any(outcome.error for outcome in outcomes))
+        return int(bool(unloaded) or any(outcome.status == "failed" for outcome in outcomes))
 
     def grow(self) -> int:
         """All chosen entrants along one axis."""
         axis, seed = self.room.axes[self.options.growth], self.conditions.seed
-        sizes = axis.quick_sizes if self.options.quick else axis.sizes
+        sizes = self.options.sizes or (axis.quick_sizes if self.options.quick else axis.sizes)
         growths = measure_growth(
             self.options.growth,
             sizes,
@@ -171,7 +185,7 @@ class _Bench:
         show_growth(growths, self.console)
         outcomes = [outcome for growth in growths for outcome in growth.outcomes]
         self._keep({}, outcomes, growth=[growth.as_record() for growth in growths])
-        return int(any(outcome.error for outcome in outcomes))
+        return int(any(outcome.status == "failed" for outcome in outcomes))
 
     def _keep(self, splits: dict[str, Split], outcomes: list[Outcome], **more: Any) -> None:
         found = record(splits, outcomes, self.conditions, **more)

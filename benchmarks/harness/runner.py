@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 from harness.arrays import load_arrays, save_arrays
+from harness.audit import Audit
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.judge import Judge
@@ -40,9 +41,12 @@ _THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is the same for all entrants; `request` is the room's question, such as {"k": 5}."""
+    """What is the same for all entrants; `request` is the room's question, such as {"k": 5}.
 
-    threads: int = 1
+    Every entrant runs under each limit of `threads`.
+    """
+
+    threads: Sequence[int] = (1,)
     seed: int = 0
     repeat: int = 1
     timeout_seconds: float = 3600.0
@@ -51,28 +55,40 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one entrant: figures and judged quality, or the error that ended it."""
+    """One run of one entrant: figures and judged quality, or the error that ended it.
+
+    `was_stopped`: the error is that its time was up.
+    """
 
     figures: dict[str, float | None] = field(default_factory=dict)
     quality: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    was_stopped: bool = False
     python: str = ""
     packages: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class Outcome:
-    """All runs of one entrant on one problem."""
+    """All runs of one entrant on one problem under one limit of threads."""
 
     problem: str
     entrant: Entrant
     settings: dict[str, Any]
+    threads: int = 1
     runs: list[Run] = field(default_factory=list)
 
     @property
     def error(self) -> str | None:
         """Why the entrant failed, None if every run succeeded."""
         return next((run.error for run in self.runs if run.error is not None), None)
+
+    @property
+    def status(self) -> str:
+        """ "ok", "stopped" if its time was up, else "failed"."""
+        if self.error is None:
+            return "ok"
+        return "stopped" if any(run.was_stopped for run in self.runs) else "failed"
 
     def figure(self, name: str) -> float | None:
         """Median over the runs, None when the entrant failed or did not report it."""
@@ -97,9 +113,16 @@ def run_all(
     judge: Judge,
     conditions: Conditions,
     announce: Callable[[str], None] = lambda text: None,
+    audit: Audit | None = None,
 ) -> list[Outcome]:
     """Run `entrants` in turns; one that fails is kept as failed and not run again."""
-    outcomes = [Outcome(problem, e, e.settings_for(problem)) for e in entrants]
+    outcomes = [
+        Outcome(problem, entrant, entrant.settings_for(problem), threads)
+        for entrant in entrants
+        for threads in conditions.threads
+    ]
+    if audit is not None and not audit.is_cheap(split.train):
+        audit = None
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         directory = Path(name)
         save_arrays(directory / "train.npz", split.train)
@@ -107,12 +130,21 @@ def run_all(
         for number in range(conditions.repeat):
             for outcome in (o for o in outcomes if o.error is None):
                 title = f"{problem}: {outcome.entrant.name}"
-                announce(f"{title}, run {number + 1} of {conditions.repeat}")
-                outcome.runs.append(_run(outcome, split, judge, conditions, directory))
+                announce(
+                    f"{title}, run {number + 1} of {conditions.repeat}, threads {outcome.threads}"
+                )
+                outcome.runs.append(_run(outcome, split, judge, conditions, directory, audit))
     return outcomes
 
 
-def _run(outcome: Outcome, split: Split, judge: Judge, conditions: Conditions, shared: Path) -> Run:
+def _run(
+    outcome: Outcome,
+    split: Split,
+    judge: Judge,
+    conditions: Conditions,
+    shared: Path,
+    audit: Audit | None,
+) -> Run:
     """One run; whatever goes wrong in the entrant's process becomes the run's error."""
     with tempfile.TemporaryDirectory(prefix="run-", dir=shared) as name:
         directory = Path(name)
@@ -123,23 +155,28 @@ def _run(outcome: Outcome, split: Split, judge: Judge, conditions: Conditions, s
             "directory": str(directory),
             "settings": outcome.settings,
             "request": conditions.request,
-            "threads": conditions.threads,
+            "threads": outcome.threads,
             "seed": conditions.seed,
+            "audited": audit is not None,
         }
         (directory / "job.json").write_text(json.dumps(job))
         try:
             python = python_of(outcome.entrant.environment)
         except EnvironmentFailure as failure:
             return Run(error=f"environment {outcome.entrant.environment}: {failure}")
-        error = _start(python, directory, conditions)
+        limit = conditions.timeout_seconds
+        try:
+            error = _start(python, directory, outcome.threads, limit)
+        except subprocess.TimeoutExpired:
+            return Run(error=f"stopped after {limit:g} s", was_stopped=True)
         if error is not None:
             return Run(error=error)
-        return _judged(directory, split, judge)
+        return _judged(directory, split, judge, audit)
 
 
-def _start(python: str, directory: Path, conditions: Conditions) -> str | None:
+def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
     """Run the measured process to its end; the error's last line, or None."""
-    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(conditions.threads))}
+    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
     if python != sys.executable:
         surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
     with (directory / "log").open("w+") as log:
@@ -151,9 +188,7 @@ def _start(python: str, directory: Path, conditions: Conditions) -> str | None:
             start_new_session=True,
         )
         try:
-            code = process.wait(conditions.timeout_seconds)
-        except subprocess.TimeoutExpired:
-            return f"stopped after {conditions.timeout_seconds:g} s"
+            code = process.wait(limit)
         finally:
             _end(process)
         log.seek(0)
@@ -174,16 +209,24 @@ def _last_line(log: Iterable[str], code: int) -> str:
     return lines[-1] if lines else f"ended with code {code}"
 
 
-def _judged(directory: Path, split: Split, judge: Judge) -> Run:
+def _judged(directory: Path, split: Split, judge: Judge, audit: Audit | None) -> Run:
     result = json.loads((directory / "result.json").read_text())
     predictions = load_arrays(directory / "predictions.npz")
     try:
         quality = judge(split.truth, predictions)
+        audited = _audited(directory / "solution.npz", split, audit)
     except (KeyError, ValueError) as error:
         return Run(error=f"{type(error).__name__}: {error}")
     return Run(
-        figures=result["figures"],
+        figures={**result["figures"], **audited},
         quality={name: float(value) for name, value in quality.items()},
         python=result["python"],
         packages=result["packages"],
     )
+
+
+def _audited(path: Path, split: Split, audit: Audit | None) -> dict[str, float]:
+    """What the audit finds, nothing where the entrant returned no solution."""
+    if audit is None or not path.exists():
+        return {}
+    return audit.check(split.train, load_arrays(path))

@@ -8,11 +8,12 @@ words of their groups and background words; features are tf-idf, rows have unit 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from harness.problem import Split
+from harness.problem import Split, truth_of
 
 __all__ = ["Documents", "make_documents", "unit_rows"]
 
@@ -35,6 +36,8 @@ class Documents:
     label_power: float = 0.9
     word_power: float = 1.05
     same_group: float = 0.7
+    #: Deal every label to some training row, whatever its odds; needs a place for each of them.
+    every_label: bool = False
 
 
 def make_documents(size: Documents, seed: int) -> Split:
@@ -45,7 +48,7 @@ def make_documents(size: Documents, seed: int) -> Split:
     return Split(
         train={"X": features[train], "Y": labels[train]},
         test={"X": features[test]},
-        truth={"Y": labels[test]},
+        truth=truth_of(labels[train], labels[test]),
     )
 
 
@@ -54,40 +57,69 @@ class _Source:
 
     def __init__(self, size: Documents, rng: np.random.Generator):
         self.size, self.rng = size, rng
-        self.word_odds = _shuffled_power_law(size.n_features, size.word_power, rng)
+        self.word_odds = _Odds(_shuffled_power_law(size.n_features, size.word_power, rng))
         # Prototypes take rarer words than the background does, yet not the very rarest alone.
-        odds = np.sqrt(self.word_odds)
-        odds /= odds.sum()
+        prototype_odds = np.sqrt(self.word_odds.values)
+        words = _Odds(prototype_odds / prototype_odds.sum())
         self.group_of = rng.integers(size.n_groups, size=size.n_labels)
-        self.group_words = rng.choice(size.n_features, (size.n_groups, size.group_words), p=odds)
-        self.own_words = rng.choice(size.n_features, (size.n_labels, size.own_words), p=odds)
-        self.label_odds = _shuffled_power_law(size.n_labels, size.label_power, rng)
-        self.members = [np.flatnonzero(self.group_of == g) for g in range(size.n_groups)]
+        self.group_words = words.draw(rng, (size.n_groups, size.group_words))
+        self.own_words = words.draw(rng, (size.n_labels, size.own_words))
+        self.label_odds = _Odds(_shuffled_power_law(size.n_labels, size.label_power, rng))
+        by_group = np.argsort(self.group_of, kind="stable")
+        self.members = np.split(
+            by_group, np.bincount(self.group_of, minlength=size.n_groups)[:-1].cumsum()
+        )
+        self.odds_in_group: dict[int, _Odds] = {}
 
     def draw(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """Word counts and label indicators of all documents."""
         size, rng = self.size, self.rng
         n = size.n_train + size.n_test
-        first = rng.choice(size.n_labels, size=n, p=self.label_odds)
+        first = self.label_odds.draw(rng, n)
         n_more = rng.poisson(size.labels_per_document - 1.0, size=n)
         n_words = np.maximum(10, rng.poisson(size.words_per_document, size=n))
+        dealt = self._deal(n_more[: size.n_train] + 1) if size.every_label else {}
         words, labels = [], []
         for document in range(n):
-            labels.append(self._labels(first[document], n_more[document]))
+            chosen = self._labels(first[document], n_more[document])
+            given = dealt.get(document, ())
+            chosen[: len(given)] = given
+            labels.append(np.unique(chosen))
             words.append(self._words(labels[-1], n_words[document]))
         return _counted(words, size.n_features), _counted(labels, size.n_labels)
 
-    def _labels(self, first: int, n_more: int) -> np.ndarray:
+    def _deal(self, n_places: np.ndarray) -> dict[int, np.ndarray]:
+        """All labels, one to a place drawn at random; by document, which has `n_places` of them."""
+        n_labels = self.size.n_labels
+        if n_places.sum() < n_labels:
+            raise ValueError(
+                f"every_label must find a place for each of {n_labels} labels, "
+                f"got {n_places.sum()} places"
+            )
+        place = self.rng.permutation(int(n_places.sum()))[:n_labels]
+        owner = np.repeat(np.arange(len(n_places)), n_places)[place]
+        label = np.argsort(owner, kind="stable")
+        documents, starts = np.unique(owner[label], return_index=True)
+        parts = np.split(label, starts[1:])
+        return dict(zip(documents.tolist(), parts, strict=True))
+
+    def _labels(self, first: int, n_more: int) -> list[int]:
         rng, chosen = self.rng, [first]
         if n_more:
-            group = self.members[self.group_of[first]]
-            odds = self.label_odds[group] / self.label_odds[group].sum()
+            group = int(self.group_of[first])
+            members, odds = self.members[group], self._odds_within(group)
             for _ in range(n_more):
                 if rng.random() < self.size.same_group:
-                    chosen.append(rng.choice(group, p=odds))
+                    chosen.append(members[odds.draw(rng)])
                 else:
-                    chosen.append(rng.choice(self.size.n_labels, p=self.label_odds))
-        return np.unique(chosen)
+                    chosen.append(self.label_odds.draw(rng))
+        return chosen
+
+    def _odds_within(self, group: int) -> _Odds:
+        if group not in self.odds_in_group:
+            values = self.label_odds.values[self.members[group]]
+            self.odds_in_group[group] = _Odds(values / values.sum())
+        return self.odds_in_group[group]
 
     def _words(self, labels: np.ndarray, n_words: int) -> np.ndarray:
         size, rng = self.size, self.rng
@@ -97,8 +129,24 @@ class _Source:
         own = self.own_words[label, rng.integers(size.own_words, size=n_signal)]
         position = rng.integers(size.group_words, size=n_signal)
         shared = self.group_words[self.group_of[label], position]
-        rest = rng.choice(size.n_features, size=n_words - n_signal, p=self.word_odds)
+        rest = self.word_odds.draw(rng, n_words - n_signal)
         return np.concatenate([np.where(is_own, own, shared), rest])
+
+
+class _Odds:
+    """A distribution over 0..n-1 that is drawn from often.
+
+    Gives the numbers that ``Generator.choice(n, p=values)`` gives, without summing the odds anew
+    for each call.
+    """
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+        self.cumulated = values.cumsum()
+        self.cumulated /= self.cumulated[-1]
+
+    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None = None) -> Any:
+        return self.cumulated.searchsorted(rng.random(size), side="right")
 
 
 def _shuffled_power_law(n: int, power: float, rng: np.random.Generator) -> np.ndarray:

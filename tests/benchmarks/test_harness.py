@@ -12,7 +12,7 @@ from harness.data import data_directory, mulan
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.growth import fit_exponent, measure_growth
-from harness.judge import InvalidPrediction, precision_at, precision_judge
+from harness.judge import InvalidPrediction, precision_at, ranking_judge
 from harness.markdown import render
 from harness.problem import Problem, Split
 from harness.room import Axis, Room, main
@@ -48,7 +48,7 @@ def record(tmp_path_factory):
             Entrant("strong", "main", LINEARSVC, {"C": 1.0}),
             Entrant("weak", "main", LINEARSVC, {"C": 1.0}, {"tiny": {"C": 0.001}}),
         ],
-        judge=precision_judge((1, 3)),
+        judge=ranking_judge((1, 3)),
         request={"k": 3},
         default=(("tiny",), ("strong", "weak")),
     )
@@ -73,7 +73,7 @@ def test_judges_an_entrant_as_counting_by_hand_does(record, entrant, C):
 
 def test_record_names_machine_commit_seed_date_and_versions(record):
     assert record["seed"] == SEED
-    assert (record["threads"], record["repeat"]) == (1, 2)
+    assert (record["threads"], record["repeat"]) == ([1], 2)
     assert {"commit", "modified", "date"} <= record.keys()
     assert record["machine"]["cores"] >= 1
     assert record["machine"]["processor"]
@@ -158,9 +158,7 @@ def test_a_failed_entrant_is_kept_with_its_last_line_and_not_run_again(tmp_path)
     entrants = [scripted(tmp_path, name, text) for name, (text, _) in FAILURES.items()]
     entrants.append(scripted(tmp_path, "homeless", ECHO, environment="nowhere"))
     entrants.append(scripted(tmp_path, "works", ECHO))
-    outcomes = run_all(
-        "small", small_split(), entrants, precision_judge((1,)), Conditions(repeat=2)
-    )
+    outcomes = run_all("small", small_split(), entrants, ranking_judge((1,)), Conditions(repeat=2))
     found = {outcome.entrant.name: outcome for outcome in outcomes}
     for name, (_, message) in FAILURES.items():
         assert found[name].error == message
@@ -175,8 +173,9 @@ def test_a_failed_entrant_is_kept_with_its_last_line_and_not_run_again(tmp_path)
 def test_a_run_over_time_is_stopped_and_says_so(tmp_path):
     sleeper = scripted(tmp_path, "slow", "import time\ndef fit(train, task): time.sleep(60)")
     conditions = Conditions(timeout_seconds=0.5)
-    (outcome,) = run_all("small", small_split(), [sleeper], precision_judge((1,)), conditions)
+    (outcome,) = run_all("small", small_split(), [sleeper], ranking_judge((1,)), conditions)
     assert outcome.error == "stopped after 0.5 s"
+    assert outcome.status == "stopped"
 
 
 def test_a_failed_entrant_is_shown_and_fails_the_command(tmp_path, capsys):
@@ -184,7 +183,7 @@ def test_a_failed_entrant_is_shown_and_fails_the_command(tmp_path, capsys):
         title="failing",
         problems=[Problem("small", lambda directory, seed: small_split(), ""), mulan("absent")],
         entrants=[scripted(tmp_path, "unlucky", FAILURES["raises"][0])],
-        judge=precision_judge((1,)),
+        judge=ranking_judge((1,)),
         default=(("small", "absent"), ("unlucky",)),
     )
     path = tmp_path / "record.json"
@@ -205,7 +204,7 @@ def test_entrants_take_turns_under_one_thread_limit(tmp_path):
     def judge(truth, predictions):
         return dict(zip(("variable", "task"), predictions["threads"], strict=True))
 
-    conditions = Conditions(threads=2, repeat=2)
+    conditions = Conditions(threads=(2,), repeat=2)
     outcomes = run_all("small", small_split(), entrants, judge, conditions, turns.append)
     assert [turn.split(",")[0].split()[-1] for turn in turns] == ["a", "b", "a", "b"]
     assert all(o.figure("variable") == o.figure("task") == 2 for o in outcomes)
@@ -214,11 +213,12 @@ def test_entrants_take_turns_under_one_thread_limit(tmp_path):
 def test_growth_fits_the_exponent_of_counted_work(tmp_path):
     (growth,) = measure_growth(
         "N", (4, 16), small_split, [scripted(tmp_path, "square", ECHO)],
-        precision_judge((1,)), Conditions(),
+        ranking_judge((1,)), Conditions(),
     )  # fmt: skip
     assert growth.costs("work") == [16.0, 256.0]
-    assert growth.exponent("work") == pytest.approx(2.0)
-    assert growth.as_record()["exponents"].keys() == {"fit_cpu_seconds", "work"}
+    exponents = growth.as_record()["exponents"]
+    assert exponents["work"] == pytest.approx(2.0)
+    assert {"fit_cpu_seconds", "predict_ms_per_row", "single_row_ms"} <= exponents.keys()
 
 
 def cells_of(markdown, first):
@@ -245,7 +245,7 @@ def test_markdown_names_what_failed_and_no_place_on_this_machine(tmp_path):
         title="failing",
         problems=[Problem("small", lambda directory, seed: small_split(), ""), mulan("absent")],
         entrants=[scripted(tmp_path, "unlucky", FAILURES["raises"][0])],
-        judge=precision_judge((1,)),
+        judge=ranking_judge((1,)),
         default=(("small", "absent"), ("unlucky",)),
     )
     path = tmp_path / "record.json"
@@ -265,7 +265,7 @@ def test_markdown_of_a_run_and_of_its_record_are_the_same(tmp_path, capsys):
         title="growing",
         problems=[],
         entrants=[scripted(tmp_path, "square", ECHO)],
-        judge=precision_judge((1,)),
+        judge=ranking_judge((1,)),
         axes={"N": Axis((4, 16), (4,), lambda size, seed: small_split(size))},
         default=((), ("square",)),
     )
@@ -346,7 +346,7 @@ def test_data_directory_prefers_the_argument_then_the_variable(monkeypatch):
 
 
 def test_refuses_no_rounds_and_unknown_names():
-    room = Room("empty", [], [], precision_judge())
+    room = Room("empty", [], [], ranking_judge())
     for arguments in (["--repeat", "0"], ["--entrants", "nobody"], ["--growth", "K"]):
         with pytest.raises(SystemExit) as stopped:
             main(room, arguments)

@@ -1,4 +1,4 @@
-"""omikuji's Parabel: a forest of three label trees.
+"""omikuji: a forest of three label trees, grown as Parabel or as Bonsai does.
 
 It trains from a text file only: writing that file is not timed, reading it belongs to its call.
 Its reader refuses rows without features or labels, so these are left out of training. It predicts
@@ -22,6 +22,10 @@ def prepare(train, task):
     return {"path": path}
 
 
+def prepare_test(test, task):
+    return [pairs_of(test["X"], row) for row in range(test["X"].shape[0])]
+
+
 def pairs_of(X, row):
     """(column, value) of one row's entries."""
     place = slice(X.indptr[row], X.indptr[row + 1])
@@ -29,7 +33,10 @@ def pairs_of(X, row):
 
 
 def fit(train, task):
-    return omikuji.Model.train_on_data(str(train["path"]), n_threads=task.threads)
+    parameters = omikuji.Model.default_hyper_param()
+    for name, value in task.settings.items():
+        setattr(parameters, name, value)
+    return omikuji.Model.train_on_data(str(train["path"]), parameters, n_threads=task.threads)
 
 
 def ready(model, task):
@@ -37,11 +44,11 @@ def ready(model, task):
     return model
 
 
-def predict(model, test, task):
-    X, k = test["X"], task.request["k"]
-    labels = np.full((X.shape[0], k), -1, dtype=np.int64)
-    for row in range(X.shape[0]):
-        found = [label for label, _ in model.predict(pairs_of(X, row), top_k=k)]
+def predict(model, rows, task):
+    k = task.request["k"]
+    labels = np.full((len(rows), k), -1, dtype=np.int64)
+    for row, pairs in enumerate(rows):
+        found = [label for label, _ in model.predict(pairs, top_k=k)]
         labels[row, : len(found)] = found
     return {"labels": labels}
 

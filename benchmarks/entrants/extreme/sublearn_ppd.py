@@ -1,5 +1,7 @@
 """sublearn's PPD-Sparse."""
 
+import numpy as np
+
 from sublearn.extreme import PPDSparseClassifier
 
 
@@ -15,3 +17,13 @@ def predict(model, test, task):
 
 def save(model, task, directory):
     model.save(directory / "model.safetensors")
+
+
+def solution(model, task):
+    return {
+        "form": np.array("one-vs-rest"),
+        "coef": model.coef_,
+        "intercept": model.intercept_,
+        "C": np.array(model.C),
+        "l1": np.array(model.l1),
+    }

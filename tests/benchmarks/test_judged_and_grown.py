@@ -1,0 +1,98 @@
+"""What the harness adds to plain times: audits, propensities, speed-ups, growth in pieces."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from harness.audit import linear_objective
+from harness.entrant import Entrant
+from harness.growth import joined
+from harness.judge import ranking_judge
+from harness.problem import Problem
+from harness.room import Room, main
+from harness.synthetic import Documents, make_documents
+
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.metrics import propensities, psp_at_k
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks/entrants/extreme"
+TINY = Documents(
+    n_train=100, n_test=25, n_features=300, n_labels=8, n_groups=3, words_per_document=30
+)
+
+
+def test_deals_every_label_to_a_training_row():
+    size = Documents(
+        n_train=60, n_test=5, n_features=200, n_labels=120, n_groups=4,
+        labels_per_document=4.0, every_label=True,
+    )  # fmt: skip
+    split = make_documents(size, 0)
+    assert split.facts()["labels_used"] == 120
+
+
+def test_refuses_more_labels_than_places_to_deal_them_to():
+    size = Documents(n_train=5, n_test=1, n_features=50, n_labels=90, n_groups=2, every_label=True)
+    with pytest.raises(ValueError, match="every_label must find a place for each of 90 labels"):
+        make_documents(size, 0)
+
+
+def test_audit_finds_the_objective_that_the_estimator_reports():
+    train = make_documents(TINY, 0).train
+    model = PPDSparseClassifier(random_state=0).fit(train["X"], train["Y"])
+    solution = {
+        "form": np.array("one-vs-rest"), "coef": model.coef_, "intercept": model.intercept_,
+        "C": np.array(model.C), "l1": np.array(model.l1),
+    }  # fmt: skip
+    assert linear_objective(train, solution) == pytest.approx(model.objective_, rel=1e-5)
+
+
+def test_audit_of_separation_takes_the_worst_pair_of_each_row():
+    train = {"X": sp.csr_matrix(np.eye(2)), "Y": sp.csr_matrix(np.array([[1, 0, 0], [0, 1, 1]]))}
+    coef = sp.csr_matrix(np.array([[2.0, 0.0], [0.5, 1.0], [0.0, 0.25]]))
+    solution = {
+        "form": np.array("separation"), "coef": coef, "intercept": np.zeros(3),
+        "C": np.array(2.0), "l1": np.array(0.1),
+    }  # fmt: skip
+    # row 0: 1 + 0.5 - 2 < 0; row 1: 1 + 0 - 0.25
+    penalty = 0.5 * (4 + 0.25 + 1 + 0.0625) + 0.1 * 3.75
+    assert linear_objective(train, solution) == pytest.approx(penalty + 2 * 0.75)
+
+
+def test_judge_counts_a_repeated_label_once_in_every_figure():
+    truth = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]]))
+    known = {"Y": truth, "propensity": propensities(truth)}
+    twice = ranking_judge((1, 3))(known, {"labels": np.array([[0, 0, 1], [2, 2, 2], [1, 0, 0]])})
+    once = np.array([[0, -1, 1], [2, -1, -1], [1, 0, -1]])
+    assert twice == pytest.approx(ranking_judge((1, 3))(known, {"labels": once}))
+    assert twice["PSP@3"] == pytest.approx(psp_at_k(truth, once, known["propensity"], 3))
+
+
+def test_two_limits_of_threads_give_a_speed_up_within_the_run(tmp_path):
+    room = Room(
+        title="tiny",
+        problems=[Problem("tiny", lambda directory, seed: make_documents(TINY, seed), "")],
+        entrants=[Entrant("svc", "main", SCRIPTS / "linearsvc.py")],
+        judge=ranking_judge((1,)),
+        request={"k": 1},
+        default=(("tiny",), ("svc",)),
+    )
+    path = tmp_path / "record.json"
+    assert main(room, ["--threads", "1", "2", "--json", str(path)]) == 0
+    one, two = json.loads(path.read_text())["results"]
+    walls = [r["median"]["fit_wall_seconds"] for r in (one, two)]
+    assert one["speedup"] == {}
+    assert two["speedup"]["fit_wall_seconds"] == pytest.approx(walls[0] / walls[1])
+    assert one["median"]["above_data_mb"] is not None
+
+
+def test_pieces_of_a_growth_join_and_are_fitted_anew():
+    pieces = [
+        {"axis": "K", "entrant": "a", "sizes": [size], "errors": [None],
+         "costs": {"work": [float(size**2)]}, "exponents": {"work": None}}
+        for size in (8, 2, 4)
+    ]  # fmt: skip
+    (series,) = joined(pieces)
+    assert series["sizes"] == [2, 4, 8]
+    assert series["exponents"]["work"] == pytest.approx(2.0)
