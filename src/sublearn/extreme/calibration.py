@@ -1,9 +1,11 @@
 """From the scores of labels to probabilities, learnt on rows that the model has not seen.
 
 A label's score is a margin, not a probability. With enough held-out rows a label gets a map of its
-own, a sigmoid or a step-wise line; labels with too few share one map, learnt from the pairs of
+own, a sigmoid or an isotonic line; labels with too few share one map, learnt from the pairs of
 score and truth of all of them. The scores of different labels may be thrown together because each
-label's problem asks for the same margins, 1 for its rows and -1 for all others.
+label's problem asks for the same margins, 1 for its rows and -1 for all others. The shared map is
+isotonic in both cases: with so many pairs no shape has to be assumed, and the easy negatives of
+thousands of labels would bend a sigmoid away from the few scores that matter.
 
 Most scores are not computed at all: a row that shares no feature with a label's weights scores the
 label's bias, so all such rows are one point with a count. The cost is that of the sparse product of
@@ -55,8 +57,8 @@ class Calibration(abc.ABC):
     def from_state(state: dict[str, Any]) -> Calibration:
         """Inverse of `to_state`."""
         arrays = dict(state)
-        method = arrays.pop("method")
-        return {"sigmoid": SigmoidCalibration, "isotonic": IsotonicCalibration}[method](**arrays)
+        is_sigmoid = arrays.pop("method") == SigmoidCalibration.method
+        return SigmoidCalibration(**arrays) if is_sigmoid else IsotonicCalibration(**arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +68,32 @@ class SigmoidCalibration(Calibration):
     Parameters
     ----------
     slope, offset : ndarray of shape (n_labels,)
-        :math:`a_k \ge 0` and :math:`b_k`.
+        :math:`a_k \ge 0` and :math:`b_k`; 0 for labels that share the isotonic line.
+    knot_score, knot_probability : ndarray
+        The line that labels with too few rows share; empty if there are none.
     is_pooled : ndarray of bool, shape (n_labels,)
-        Labels that share one map.
+        Labels that share it.
     """
 
     method: ClassVar[str] = "sigmoid"
     slope: np.ndarray
     offset: np.ndarray
+    knot_score: np.ndarray
+    knot_probability: np.ndarray
     is_pooled: np.ndarray
 
     def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Probability of each label id at its score; both arrays of one shape."""
-        return expit(self.slope[labels] * scores + self.offset[labels])
+        found = expit(self.slope[labels] * scores + self.offset[labels])
+        shares = self.is_pooled[labels]
+        if shares.any():
+            found[shares] = np.interp(scores[shares], self.knot_score, self.knot_probability)
+        return found
 
     def to_state(self) -> dict[str, Any]:
         """The arrays that `from_state` takes, and the method."""
-        arrays = {"slope": self.slope, "offset": self.offset, "is_pooled": self.is_pooled}
-        return {"method": self.method} | arrays
+        names = ("slope", "offset", "knot_score", "knot_probability", "is_pooled")
+        return {"method": self.method} | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,11 +286,13 @@ def _own_and_pooled(
 
 def _fit_sigmoid(blocks: Iterator[_Pairs], is_pooled: np.ndarray) -> SigmoidCalibration:
     slope, offset = np.zeros((2, len(is_pooled)))
+    line: tuple[np.ndarray, np.ndarray] = (np.zeros(0), np.zeros(0))
     for pairs, is_pool in _own_and_pooled(blocks, is_pooled):
-        if len(pairs.labels):
-            where = is_pooled if is_pool else pairs.labels
-            slope[where], offset[where] = _platt(pairs)
-    return SigmoidCalibration(slope, offset, is_pooled)
+        if is_pool and len(pairs.labels):
+            line = _isotonic_line(pairs, slice(None))
+        elif len(pairs.labels):
+            slope[pairs.labels], offset[pairs.labels] = _platt(pairs)
+    return SigmoidCalibration(slope, offset, *line, is_pooled)
 
 
 def _platt(pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -382,18 +394,20 @@ def _fit_isotonic(blocks: Iterator[_Pairs], is_pooled: np.ndarray) -> IsotonicCa
         ends = np.append(pairs.starts, len(pairs.scores))
         for i, label in enumerate(pairs.labels):
             curve_of[is_pooled if is_pool else label] = len(curves)
-            curves.append(_isotonic_curve(pairs, slice(ends[i], ends[i + 1])))
+            curves.append(_isotonic_line(pairs, slice(ends[i], ends[i + 1])))
     scores, probabilities = (np.concatenate(part) for part in zip(*curves, strict=True))
     starts = np.cumsum([0, *(len(curve[0]) for curve in curves)])
     return IsotonicCalibration(curve_of, starts, scores, probabilities, is_pooled)
 
 
-def _isotonic_curve(pairs: _Pairs, where: slice) -> tuple[np.ndarray, np.ndarray]:
+def _isotonic_line(pairs: _Pairs, where: slice) -> tuple[np.ndarray, np.ndarray]:
+    """Knots of the line; of n rows none makes a label more certain than 1 / (n + 2)."""
     from sklearn.isotonic import IsotonicRegression
 
     n_pos, weight = pairs.n_pos[where], pairs.n_pos[where] + pairs.n_neg[where]
     has_rows = weight > 0
     share = n_pos[has_rows] / weight[has_rows]
-    regression = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True)
+    least = 1 / (weight.sum() + 2)
+    regression = IsotonicRegression(y_min=least, y_max=1 - least, increasing=True)
     regression.fit(pairs.scores[where][has_rows], share, sample_weight=weight[has_rows])
     return regression.X_thresholds_, regression.y_thresholds_
