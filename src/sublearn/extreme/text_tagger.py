@@ -103,6 +103,8 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         The fitted classifier.
     vectorizer_ : TfidfVectorizer or HashingVectorizer
         Turns texts into rows of length one, in float32.
+    feature_names_ : ndarray of str, or None
+        The word of each column; None if they are hashed.
     classes_ : ndarray
         Labels.
     label_counts_ : ndarray of int64
@@ -180,6 +182,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         classifier.fit(X, y, **fit_params)
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
         self.vectorizer_, self.classifier_ = vectorizer, classifier
+        self.feature_names_: np.ndarray | None = vectorizer_state(vectorizer).get("words")
         self.label_counts_ = labels.counts()
         self.fit_size_ = (*X.shape, int(X.nnz))
         return self
@@ -201,12 +204,6 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         """Bias of each label."""
         check_is_fitted(self)
         return self.classifier_.intercept_
-
-    @property
-    def feature_names_(self) -> np.ndarray | None:
-        """The word of each column; None if they are hashed."""
-        check_is_fitted(self)
-        return vectorizer_state(self.vectorizer_).get("words")
 
     def transform(self, texts: Any) -> sp.csr_matrix:
         """The rows that the classifier sees.
@@ -345,6 +342,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         self.classifier = clone(self.classifier_)
         words: dict[str, Any] = {n: state.pop(n) for n in ("words", "idf") if n in state}
         self.vectorizer_ = restore_vectorizer(self.vectorizer, self._settings(), words)
+        self.feature_names_ = words.get("words")
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:

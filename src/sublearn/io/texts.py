@@ -92,7 +92,7 @@ def load_texts(
         raise ValueError(f"load_texts.columns must be one of {_ORDERS}, got {show(columns)}")
     form = _Form(separator, columns == _ORDERS[0], needs_labels)
     ending = os.path.splitext(plain_name(path))[1]
-    read: Callable[[Iterator[tuple[int, str]], _Form], Iterator[tuple[str, list[str]]]]
+    read: Callable[[Iterator[str], _Form], Iterator[tuple[str, list[str]]]]
     read = {".jsonl": _read_json, ".csv": _read_csv}.get(ending, _read_tsv)
     texts, labels = [], []
     with open_binary(path) as stream:
@@ -124,17 +124,18 @@ class _Lines:
         self._stream = stream
         self.number = 0
 
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        for self.number, line in enumerate(self._stream, 1):
+    def __iter__(self) -> Iterator[str]:
+        for line in self._stream:
+            self.number += 1
             try:
                 text = line.decode("utf-8-sig" if self.number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise ValueError(f"must be UTF-8, got {error.reason}") from None
-            yield self.number, text
+            yield text
 
 
-def _read_tsv(lines: Iterator[tuple[int, str]], form: _Form) -> Iterator[tuple[str, list[str]]]:
-    for _, line in lines:
+def _read_tsv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
+    for line in lines:
         if not line.strip():
             continue
         head, tab, tail = line.partition("\t") if form.labels_come_first else line.rpartition("\t")
@@ -148,8 +149,8 @@ def _read_tsv(lines: Iterator[tuple[int, str]], form: _Form) -> Iterator[tuple[s
             yield head.strip(), form.split(tail)
 
 
-def _read_json(lines: Iterator[tuple[int, str]], form: _Form) -> Iterator[tuple[str, list[str]]]:
-    for _, line in lines:
+def _read_json(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
+    for line in lines:
         if not line.strip():
             continue
         try:
@@ -171,8 +172,8 @@ def _json_labels(labels: Any, form: _Form) -> list[str]:
     return labels
 
 
-def _read_csv(lines: Iterator[tuple[int, str]], form: _Form) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.DictReader((line for _, line in lines), strict=True)
+def _read_csv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
+    reader = csv.DictReader(lines, strict=True)
     names = reader.fieldnames or []
     needed = ["text", "labels"] if form.needs_labels else ["text"]
     missing = [name for name in needed if name not in names]
