@@ -216,6 +216,33 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         self._calibrated_model = self.model_
         return self
 
+    def calibrate_like(self, other: LinearLabelClassifier) -> LinearLabelClassifier:
+        """Take over the maps of another calibrated model with the same labels.
+
+        For a model that is fitted to all rows after another one, with the same parameters, was
+        fitted to most of them and calibrated on the rest: no row is lost to calibration, for the
+        price of a second fit.
+
+        Parameters
+        ----------
+        other : classifier
+            Calibrated, and with the same `classes_`.
+
+        Returns
+        -------
+        LinearLabelClassifier
+            Itself.
+        """
+        check_is_fitted(self)
+        if not hasattr(other, "predict_proba"):
+            raise ValueError("calibrate_like.other must be calibrated, got one that is not")
+        same = other.label_kind_ == self.label_kind_
+        if not same or not np.array_equal(other.classes_, self.classes_):
+            raise ValueError("calibrate_like.other must have the same classes_, got others")
+        self.calibration_ = other.calibration_
+        self._calibrated_model = self.model_
+        return self
+
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of all labels, dense; with very many prefer `predict_proba_top_k`.
