@@ -105,14 +105,14 @@ def is_text_model(model: Any) -> bool:
     return hasattr(model, "vectorizer_")
 
 
-def find_label(model: Any, label: str) -> int:
+def find_label(model: Any, label: str, option: str = "--label") -> int:
     """Position of a label among the model's, by its name as text."""
     names = [str(name) for name in model.classes_.tolist()]
     if label not in names:
         some = ", ".join(names[:3])
         raise typer.BadParameter(
             f"must be one of the model's {len(names)} labels ({some}, ...), got {label}",
-            param_hint="--label",
+            param_hint=option,
         )
     return names.index(label)
 

@@ -41,8 +41,7 @@ _HASHING_ONLY = ("n_hashes",)
 
 
 def _has_probabilities(tagger: TextTagger) -> bool:
-    check_is_fitted(tagger)
-    return hasattr(tagger.classifier_, "predict_proba")  # the classifier says what is missing
+    return hasattr(getattr(tagger, "classifier_", None), "predict_proba")
 
 
 class _Classifier(Rule):
@@ -190,20 +189,17 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> np.ndarray:
         """Labels, in the order of the classifier."""
-        check_is_fitted(self)
-        return self.classifier_.classes_
+        return self._fitted().classes_
 
     @property
     def coef_(self) -> sp.csc_matrix:
         """The classifier's weights, of shape (n_classes, n_features)."""
-        check_is_fitted(self)
-        return self.classifier_.coef_
+        return self._fitted().coef_
 
     @property
     def intercept_(self) -> np.ndarray:
         """Bias of each label."""
-        check_is_fitted(self)
-        return self.classifier_.intercept_
+        return self._fitted().intercept_
 
     def transform(self, texts: Any) -> sp.csr_matrix:
         """The rows that the classifier sees.
@@ -222,7 +218,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
 
     def predict(self, texts: Any) -> Any:
         """Labels, in the form in which `fit` got them; see the classifier's `predict`."""
-        return self.classifier_.predict(self.transform(texts))
+        return self._fitted().predict(self.transform(texts))
 
     def predict_top_k(self, texts: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text, best first, and their scores.
@@ -241,15 +237,15 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         scores : ndarray of shape (n_texts, k)
             Positive where the label would be predicted on its own.
         """
-        return self.classifier_.predict_top_k(self.transform(texts), k)
+        return self._fitted().predict_top_k(self.transform(texts), k)
 
     def decision_function(self, texts: Any) -> np.ndarray:
         """Scores of all labels, dense; with very many labels prefer `predict_top_k`."""
-        return self.classifier_.decision_function(self.transform(texts))
+        return self._fitted().decision_function(self.transform(texts))
 
     def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
         """The classifier's `score`: share of texts whose labels are all right."""
-        return self.classifier_.score(self.transform(texts), y, sample_weight)
+        return self._fitted().score(self.transform(texts), y, sample_weight)
 
     def calibrate(
         self, texts: Any, y: Any, method: str = "sigmoid", *, min_positives: int | None = None
@@ -277,14 +273,14 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     @available_if(_has_probabilities)
     def predict_proba(self, texts: Any) -> np.ndarray:
         """Probabilities of all labels, dense; there after `calibrate` only."""
-        return self.classifier_.predict_proba(self.transform(texts))
+        return self._fitted().predict_proba(self.transform(texts))
 
     @available_if(_has_probabilities)
     def predict_proba_top_k(
         self, texts: Any, k: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text and their probabilities; after `calibrate` only."""
-        return self.classifier_.predict_proba_top_k(self.transform(texts), k)
+        return self._fitted().predict_proba_top_k(self.transform(texts), k)
 
     def explain(self, text: str, label: Any, k: int = 10) -> Explanation:
         """The words behind a label's score of one text.
@@ -310,6 +306,10 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         words = self.feature_names_
         names = HashedNames(self.vectorizer_, text) if words is None else words
         return self.classifier_.explain(x, label, k, feature_names=names)
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self)
+        return self.classifier_
 
     def _check_params(self) -> None:
         check_params(self)

@@ -233,7 +233,7 @@ def _diagnose(
 def _find_all(model: Any, labels: str) -> list[int]:
     from sublearn.cli.data import find_label
 
-    return [find_label(model, name.strip()) for name in labels.split(",")]
+    return [find_label(model, name.strip(), "--labels") for name in labels.split(",")]
 
 
 def _bias_at(model: Any, row: int) -> float:
