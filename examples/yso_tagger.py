@@ -69,9 +69,8 @@ def main():
     n_held_out = len(texts) // 10
     train = texts[n_held_out:], labels[n_held_out:]
     held_out = texts[:n_held_out], labels[:n_held_out]
-    print(
-        f"{len(train[0]):,} records to learn from, {n_held_out:,} to calibrate, {len(test[0]):,} to test"
-    )
+    counts = len(train[0]), n_held_out, len(test[0])
+    print("{:,} records to learn from, {:,} to calibrate, {:,} to test".format(*counts))
 
     runs = []
     for l1 in L1:
