@@ -76,7 +76,7 @@ def main():
     for l1 in L1:
         runs.append(fit_and_measure(l1, train, test))
         report(runs[-1])
-    best = max(runs, key=lambda run: run.precision[0])
+    best = max(runs, key=lambda run: precision(run.tagger, *held_out)[0])  # not by the test records
     best.tagger.calibrate(*held_out)
     draw(runs, best, test, options.picture)
     explain(best.tagger, test)
@@ -99,9 +99,12 @@ def fit_and_measure(l1, train, test):
     classifier = PPDSparseClassifier(l1=l1, n_jobs=-1, random_state=0)
     tagger = TextTagger(classifier, min_df=2).fit(*train)
     seconds = time.perf_counter() - start
-    ranked, _ = tagger.predict_top_k(test[0], max(CUTS))
-    precision = precision_at_k(test[1], ranked, CUTS)
-    return Run(l1, tagger, precision, size_on_disk(tagger), seconds)
+    return Run(l1, tagger, precision(tagger, *test), size_on_disk(tagger), seconds)
+
+
+def precision(tagger, texts, labels):
+    ranked, _ = tagger.predict_top_k(texts, max(CUTS))
+    return precision_at_k(labels, ranked, CUTS)
 
 
 def size_on_disk(tagger):
@@ -112,8 +115,8 @@ def size_on_disk(tagger):
 
 
 def report(run):
-    precision = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, run.precision, strict=True))
-    print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {precision}")
+    cuts = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, run.precision, strict=True))
+    print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {cuts}")
 
 
 def explain(tagger, test):

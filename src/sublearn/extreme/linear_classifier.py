@@ -33,6 +33,7 @@ from sublearn.validation.values import is_int64, show
 __all__ = ["LinearLabelClassifier"]
 
 _BLOCK_ROWS = 1024  # rows whose sparse scores are held at a time
+_BLOCK_SCORES = 2**22  # dense scores mapped at a time
 # Of 1, 5, 10, 20 and 50, with a fifth of the training rows held out: 20 gave sigmoids the lowest
 # Brier score on bibtex and the lowest log loss on delicious, 50 gave isotonic lines both on both.
 _MIN_POSITIVES = {"sigmoid": 20, "isotonic": 50}
@@ -260,14 +261,15 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             With one label per sample, rows sum to 1: each label's own probability divided by the
             sum of all. With several labels per sample, the probability of each label on its own.
         """
-        scores = self._scores(self._check_new(X))
-        labels = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-        found = self.calibration_.probability(labels, scores)
+        found = self._scores(self._check_new(X))
+        for block in np.array_split(found, 1 + found.size // _BLOCK_SCORES):
+            labels = np.broadcast_to(np.arange(block.shape[1]), block.shape)
+            block[:] = self.calibration_.probability(labels, block)
         if self._kind is LabelKind.BINARY:
-            found = np.hstack([1 - found, found])
-        elif self._kind is LabelKind.MULTICLASS:
-            found = _shares(found, found.sum(axis=1), scores.shape[1])
-        return found.astype(scores.dtype, copy=False)
+            return np.hstack([1 - found, found])
+        if self._kind is LabelKind.MULTICLASS:
+            return _shares(found, found.sum(axis=1), found.shape[1])
+        return found
 
     @available_if(_is_calibrated)
     def predict_proba_top_k(self, X: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
