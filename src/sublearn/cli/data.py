@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sublearn.cli.options import parse_labels
+from sublearn.cli.options import TextForm, parse_labels
 
 if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help` may
     import numpy as np
@@ -20,10 +20,16 @@ if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help
 
 __all__ = [
     "as_targets",
+    "feature_names",
+    "find_label",
+    "is_text_model",
     "notes_for",
     "read_data",
     "read_for_model",
+    "read_rows",
+    "read_texts",
     "refuse_no_rows",
+    "refuse_uncalibrated",
     "unit_rows",
 ]
 
@@ -50,14 +56,80 @@ def read_for_model(path: Path, labels: str | None, format: str | None, model: An
         "n_features": model.n_features_in_,
         "multilabel": notes.get("multilabel"),
     }
-    dataset = _in_order_of(_feature_names(model), _read(path, format, options))
+    dataset = _in_order_of(feature_names(model), _read(path, format, options))
     if notes.get("normalize"):
         unit_rows(dataset.X)
     return dataset
 
 
-def _feature_names(model: Any) -> np.ndarray | None:
+def read_rows(
+    path: Path,
+    model: Any,
+    labels: str | None = None,
+    format: str | None = None,
+    form: TextForm = TextForm(),  # noqa: B008
+    *,
+    needs_labels: bool = True,
+) -> tuple[Any, Any]:
+    """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
+    if is_text_model(model):
+        for option, value in (("--labels", labels), ("--data-format", format)):
+            if value is not None:
+                raise typer.BadParameter("is for data of numbers, got text", param_hint=option)
+        notes = getattr(model, "notes_", {})
+        form = TextForm(
+            True, form.separator or notes.get("separator"), form.columns or notes.get("columns")
+        )
+        return read_texts(path, form, needs_labels=needs_labels)
+    if form.is_text:
+        raise typer.BadParameter(
+            "needs a model that was fitted to text, got one fitted to numbers", param_hint="--text"
+        )
+    form.refuse_unless_text()
+    dataset = read_for_model(path, labels, format, model)
+    return dataset.X, as_targets(dataset)
+
+
+def read_texts(
+    path: Path, form: TextForm, *, needs_labels: bool = True
+) -> tuple[list[str], list[list[str]]]:
+    """Texts and their labels from a file of raw text."""
+    from sublearn.io import load_texts
+
+    found = load_texts(path, needs_labels=needs_labels, **form.as_notes())
+    return found.texts, found.labels
+
+
+def is_text_model(model: Any) -> bool:
+    """Whether a model takes raw text."""
+    return hasattr(model, "vectorizer_")
+
+
+def find_label(model: Any, label: str, option: str = "--label") -> int:
+    """Position of a label among the model's, by its name as text."""
+    names = [str(name) for name in model.classes_.tolist()]
+    if label not in names:
+        some = ", ".join(names[:3])
+        raise typer.BadParameter(
+            f"must be one of the model's {len(names)} labels ({some}, ...), got {label}",
+            param_hint=option,
+        )
+    return names.index(label)
+
+
+def refuse_uncalibrated(model: Any, option: str) -> None:
+    """Refuse a model that knows scores only."""
+    if not hasattr(model, "predict_proba_top_k"):
+        raise typer.BadParameter(
+            "needs a model with probabilities, got one without; `sublearn calibrate` adds them",
+            param_hint=option,
+        )
+
+
+def feature_names(model: Any) -> np.ndarray | None:
     """Names of the columns that the model was fitted to, if it knows them."""
+    if is_text_model(model):
+        return model.feature_names_
     names = getattr(model, "notes_", {}).get("feature_names")
     return getattr(model, "feature_names_in_", None) if names is None else names
 
@@ -84,9 +156,9 @@ def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
     return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
 
 
-def refuse_no_rows(dataset: Dataset, path: Path) -> None:
+def refuse_no_rows(X: Any, path: Path) -> None:
     """Refuse a data file that has a header and nothing else."""
-    if dataset.X.shape[0] == 0:
+    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         raise ValueError(f"{path}: must have at least one row, got 0")
 
 
@@ -96,10 +168,18 @@ def notes_for(dataset: Dataset, *, normalize: bool, zero_based: bool) -> dict[st
         "normalize": normalize,
         "zero_based": zero_based,
         "multilabel": dataset.Y.ndim == 2,
+        "label_counts": _count_labels(as_targets(dataset), dataset.X.shape[0]),
     }
     if dataset.feature_names is not None:
         notes["feature_names"] = dataset.feature_names
     return notes
+
+
+def _count_labels(targets: Any, n_rows: int) -> np.ndarray:
+    """Number of rows that carry each label, in the order of `classes_`."""
+    from sublearn.validation import encode_labels
+
+    return encode_labels(targets, n_rows).counts()
 
 
 def unit_rows(X: sparse.csr_matrix) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 __all__ = [
+    "Columns",
     "Data",
     "DataFormat",
     "Jobs",
@@ -16,6 +18,9 @@ __all__ = [
     "Labels",
     "Model",
     "Quiet",
+    "Separator",
+    "Text",
+    "TextForm",
     "ZeroBased",
     "check_folder",
     "parse_labels",
@@ -71,6 +76,30 @@ Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on standard output instead of a table."),
 ]
+Text = Annotated[
+    bool,
+    typer.Option(
+        "--text",
+        help="DATA is raw text: on each line labels, a tab and the text (`.tsv`), or `.csv` and "
+        "`.jsonl` with `text` and `labels`.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        show_default="a comma, or what `fit` was told",
+        help="What stands between two labels in a text file; a blank for any white space.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ORDER",
+        show_default="labels,text, or what `fit` was told",
+        help="Order in a tab-separated text file: labels,text or text,labels.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
 
 
@@ -94,3 +123,28 @@ def check_folder(path: Path | None, option: str) -> None:
         )
     if path and path.exists() and not path.is_file():
         raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """What the command line says about the form of text files."""
+
+    is_text: bool = False
+    separator: str | None = None
+    columns: str | None = None
+
+    def as_notes(self) -> dict[str, str]:
+        """The form with its defaults, for a model to remember."""
+        form = {"separator": self.separator or ",", "columns": self.columns or "labels,text"}
+        orders = ("labels,text", "text,labels")
+        if form["columns"] not in orders:
+            raise typer.BadParameter(
+                f"must be {orders[0]} or {orders[1]}, got {self.columns}", param_hint="--columns"
+            )
+        return form
+
+    def refuse_unless_text(self) -> None:
+        """Refuse options for text files where the data are numbers."""
+        for option, value in (("--separator", self.separator), ("--columns", self.columns)):
+            if value is not None:
+                raise typer.BadParameter("is for text, got data of numbers", param_hint=option)

@@ -1,5 +1,7 @@
 """Classification with very many labels."""
 
+from sublearn.extreme.explanation import Contribution, Explanation
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
+from sublearn.extreme.text_tagger import TextTagger
 
-__all__ = ["PPDSparseClassifier"]
+__all__ = ["Contribution", "Explanation", "PPDSparseClassifier", "TextTagger"]

@@ -7,17 +7,20 @@ from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.quickstart import Quickstart, load_quickstart
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
+from sublearn.io.texts import Texts, load_texts
 
 __all__ = [
     "Bundle",
     "Dataset",
     "Quickstart",
+    "Texts",
     "load_arff",
     "load_bundle",
     "load_dataset",
     "load_npz",
     "load_quickstart",
     "load_svmlight",
+    "load_texts",
     "load_xmc",
     "save_bundle",
     "save_dataset",

@@ -13,11 +13,19 @@ from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.files import PathLike
 from sublearn.io.state import pack_state, unpack_state
 
-__all__ = ["MODELS", "SavedModel", "load"]
+__all__ = [
+    "MODELS",
+    "SavedModel",
+    "load",
+    "nested_state",
+    "restore_nested",
+    "storable_params",
+]
 
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
     "PPDSparseClassifier": "sublearn.extreme",
+    "TextTagger": "sublearn.extreme",
 }
 
 _NOT_STORED = {"callback", "model_path"}
@@ -52,8 +60,11 @@ def load(path: PathLike) -> Any:
             f"{bundle.path}: holds a {bundle.class_name} saved by sublearn "
             f"{bundle.sublearn_version}, a class that sublearn {sublearn.__version__} does not know"
         )
-    module = importlib.import_module(MODELS[bundle.class_name])
-    return getattr(module, bundle.class_name)._from_bundle(bundle)
+    return _class_of(bundle.class_name)._from_bundle(bundle)
+
+
+def _class_of(name: str) -> Any:
+    return getattr(importlib.import_module(MODELS[name]), name)
 
 
 class SavedModel:
@@ -91,7 +102,7 @@ class SavedModel:
         save_bundle(
             path,
             class_name=type(self).__name__,
-            params=_storable_params(self),
+            params=self._stored_params(),
             arrays=arrays,
             attributes=attributes,
         )
@@ -105,6 +116,10 @@ class SavedModel:
                 f"{cls.__name__}.save needs a class that sublearn.load knows, "
                 f"got {cls.__module__}.{cls.__qualname__}"
             )
+
+    def _stored_params(self) -> dict[str, Any]:
+        """Constructor parameters as JSON values; override it if one of them is an estimator."""
+        return storable_params(self)
 
     def _to_bundle(self) -> dict[str, Any]:
         """Fitted values by attribute name: arrays, string arrays, CSR/CSC matrices, JSON values."""
@@ -136,7 +151,28 @@ class SavedModel:
         return model
 
 
-def _storable_params(model: Any) -> dict[str, Any]:
+def nested_state(model: Any, prefix: str) -> dict[str, Any]:
+    """A fitted model as a part of another one's state, each name headed by `prefix`."""
+    if not isinstance(model, SavedModel):
+        raise TypeError(
+            f"a classifier of this library is needed to be saved, got {type(model).__name__}"
+        )
+    model._check_is_listed()
+    own = {"class": type(model).__name__, "params": model._stored_params()}
+    return {f"{prefix}{name}": value for name, value in (own | model._to_bundle()).items()}
+
+
+def restore_nested(state: dict[str, Any], prefix: str) -> Any:
+    """Inverse of `nested_state`: takes the parts out of `state` and makes the model of them."""
+    parts = {name: state.pop(name) for name in list(state) if name.startswith(prefix)}
+    parts = {name.removeprefix(prefix): value for name, value in parts.items()}
+    model = _class_of(parts.pop("class"))(**parts.pop("params"))
+    model._restore(parts)
+    return model
+
+
+def storable_params(model: Any) -> dict[str, Any]:
+    """Constructor parameters without those that no file can hold."""
     params = model.get_params(deep=False)
     generators = (np.random.RandomState, np.random.Generator)
     return {

@@ -1,4 +1,4 @@
-"""How good predictions are: rankings cut at k, with and without propensities, and label sets."""
+"""How good predictions are: rankings cut at k, label sets, probabilities; and as `scoring`."""
 
 from sublearn.metrics.at_k import (
     ndcg_at_k,
@@ -7,17 +7,31 @@ from sublearn.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
+from sublearn.metrics.calibration import (
+    Reliability,
+    brier_score,
+    expected_calibration_error,
+    reliability_curve,
+)
 from sublearn.metrics.label_sets import f1_macro, f1_micro, hamming_loss
 from sublearn.metrics.propensity import propensities
+from sublearn.metrics.scorers import ndcg_scorer, precision_scorer, recall_scorer
 
 __all__ = [
+    "Reliability",
+    "brier_score",
+    "expected_calibration_error",
     "f1_macro",
     "f1_micro",
     "hamming_loss",
     "ndcg_at_k",
+    "ndcg_scorer",
     "precision_at_k",
+    "precision_scorer",
     "propensities",
     "psndcg_at_k",
     "psp_at_k",
     "recall_at_k",
+    "recall_scorer",
+    "reliability_curve",
 ]

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, DataFormat, Json, Labels, Model
+from sublearn.cli.options import (
+    Columns,
+    Data,
+    DataFormat,
+    Json,
+    Labels,
+    Model,
+    Separator,
+    Text,
+    TextForm,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,18 +60,23 @@ def command(
     ] = "0.55,1.5",
     labels: Labels = None,
     data_format: DataFormat = None,
+    text: Text = False,
+    separator: Separator = None,
+    columns: Columns = None,
     json: Json = False,
 ) -> None:
     """Measure a model on the labelled rows of DATA.
 
     Prints precision, nDCG and recall of the k best labels in percent; with
     `--train` also the propensity-scored versions, which count rare labels more. Labels of DATA
-    that the model never saw count as missed.
+    that the model never saw count as missed. Of a calibrated model also the expected calibration
+    error (ECE): how far, on average, the probability of a label that is among the k best is from
+    the share of such labels that are right.
 
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
-    from sublearn.cli.data import as_targets, read_for_model, refuse_no_rows
+    from sublearn.cli.data import read_rows, refuse_no_rows
 
     cuts = _numbers(k or "1,3,5", int, "--k")
     constants = _numbers(propensity, float, "--propensity")
@@ -77,12 +92,30 @@ def command(
             f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
             param_hint="--k",
         )
-    dataset = read_for_model(data, labels, data_format, fitted)
-    refuse_no_rows(dataset, data)
-    ranked, _ = fitted.predict_top_k(dataset.X, max(cuts))
-    seen = None if train is None else as_targets(read_for_model(train, labels, data_format, fitted))
-    metrics = _measure(fitted.classes_, as_targets(dataset), ranked, cuts, seen, constants)
-    _show(metrics, cuts, dataset.X.shape[0], title=f"{model.name} on {data.name}", json=json)
+    form = TextForm(text, separator, columns)
+    X, truth = read_rows(data, fitted, labels, data_format, form)
+    refuse_no_rows(X, data)
+    ranked, _ = fitted.predict_top_k(X, max(cuts))
+    seen = None if train is None else read_rows(train, fitted, labels, data_format, form)[1]
+    metrics = _measure(fitted.classes_, truth, ranked, cuts, seen, constants)
+    if hasattr(fitted, "predict_proba_top_k"):
+        metrics["ECE"] = _calibration_error(fitted, X, truth, cuts)
+    _show(metrics, cuts, len(ranked), title=f"{model.name} on {data.name}", json=json)
+
+
+def _calibration_error(model: Any, X: Any, truth: Any, cuts: list[int]) -> np.ndarray:
+    import numpy as np
+
+    from sublearn.metrics import expected_calibration_error
+
+    labels, found = model.predict_proba_top_k(X, max(cuts))
+    classes = model.classes_
+    return np.array(
+        [
+            expected_calibration_error(truth, labels[:, :k], found[:, :k], classes=classes)
+            for k in cuts
+        ]
+    )
 
 
 def _numbers(text: str, kind: type, option: str) -> list[Any]:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sublearn.cli.options import (
+    Columns,
     Data,
     DataFormat,
     Jobs,
     Json,
     Labels,
     Quiet,
+    Separator,
+    Text,
+    TextForm,
     ZeroBased,
     check_folder,
 )
+
+if TYPE_CHECKING:
+    from sublearn.io import Dataset
 
 __all__ = ["command"]
 
@@ -61,6 +68,64 @@ _Bias = Annotated[
         help="Intercept of each label: learned, or fixed.",
     ),
 ]  # fmt: skip
+# Options of the vectoriser; each needs --text.
+
+_TEXT: Any = {"rich_help_panel": "Raw text (with --text)"}
+
+_Vectorizer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default="tfidf", **_TEXT,
+        help="tfidf learns the words and how rare they are; hashing learns nothing.",
+    ),
+]  # fmt: skip
+_Analyzer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default="word", **_TEXT,
+        help="Features are word, char or char_wb (characters within words).",
+    ),
+]  # fmt: skip
+_Ngrams = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", show_default="1,1", **_TEXT,
+        help="Shortest and longest sequence of words or characters.",
+    ),
+]  # fmt: skip
+_MinDf = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, show_default="1", **_TEXT, help="Leave out words of fewer texts."
+    ),
+]
+_MaxDf = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", show_default=False, **_TEXT,
+        help="Leave out words of more than this share of the texts.",
+    ),
+]  # fmt: skip
+_MaxFeatures = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, show_default=False, **_TEXT, help="Keep the N most frequent words."
+    ),
+]
+_StopWords = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default=False, **_TEXT, help="english: leave out words such as `the`."
+    ),
+]
+_Hashes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, show_default="1048576", **_TEXT,
+        help="Columns that words are hashed to.",
+    ),
+]  # fmt: skip
+
 _Tol = Annotated[
     float | None,
     typer.Option(
@@ -109,6 +174,17 @@ def command(
             help="Scale each row to length 1; the model remembers it for predict and evaluate.",
         ),
     ] = True,
+    text: Text = False,
+    separator: Separator = None,
+    columns: Columns = None,
+    vectorizer: _Vectorizer = None,
+    analyzer: _Analyzer = None,
+    ngrams: _Ngrams = None,
+    min_df: _MinDf = None,
+    max_df: _MaxDf = None,
+    max_features: _MaxFeatures = None,
+    stop_words: _StopWords = None,
+    hashes: _Hashes = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -118,26 +194,103 @@ def command(
     nothing behind. It loads with `sublearn predict`, `evaluate` and `inspect`, and in Python with
     `sublearn.load(path)`.
 
-    Labels are kept by name where the data file has names (ARFF, .npz), else by number.
+    Labels are kept by name where the data file has names (ARFF, .npz, text), else by number.
+
+    With `--text` DATA is raw text, and the model keeps what turns text into numbers.
 
     Example: `sublearn fit train.txt.xz --model wiki.model --l1 0.05 --jobs 8`
+
+    Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
-    from sublearn.cli.console import working
-    from sublearn.cli.data import as_targets, notes_for, read_data, refuse_no_rows, unit_rows
-    from sublearn.cli.fitting import fit_with_figures, show_figures
+    from sublearn.cli.fitting import show_figures
     from sublearn.cli.methods import make_estimator
 
     check_folder(model, "--model")
     params = {"C": C, "l1": l1, "loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
+    form = TextForm(text, separator, columns)
+    words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
+    words |= {
+        "min_df": min_df,
+        "max_df": max_df,
+        "max_features": max_features,
+        "stop_words": stop_words,
+    }
+    words |= {"hashes": hashes}
+    if text:
+        numbers = {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
+        _refuse_given(numbers, "is for data of numbers, got --text")
+        _refuse_given({"no_normalize": None if normalize else True}, "is for data of numbers")
+        figures = _fit_text(estimator, data, form, words, model)
+    else:
+        _refuse_given(words, "needs --text, got data of numbers")
+        form.refuse_unless_text()
+        dataset = _read(data, labels, data_format, zero_based=zero_based)
+        figures = _fit_numbers(
+            estimator, dataset, model, normalize=normalize, zero_based=zero_based
+        )
+    figures |= {"model": str(model), "model_bytes": model.stat().st_size}
+    show_figures(figures, title=f"{method} on {data.name}", json=json, quiet=quiet)
+
+
+def _refuse_given(options: dict[str, Any], reason: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
+
+
+def _read(data: Path, labels: str | None, data_format: str | None, *, zero_based: bool) -> Dataset:
+    from sublearn.cli.console import working
+    from sublearn.cli.data import read_data, refuse_no_rows
+
     with working(f"reading {data.name}"):
         dataset = read_data(data, labels, data_format, zero_based=zero_based)
-    refuse_no_rows(dataset, data)
+    refuse_no_rows(dataset.X, data)
+    return dataset
+
+
+def _fit_numbers(
+    estimator: Any, dataset: Dataset, model: Path, *, normalize: bool, zero_based: bool
+) -> dict[str, Any]:
+    from sublearn.cli.data import as_targets, notes_for, unit_rows
+    from sublearn.cli.fitting import fit_with_figures
+
     if normalize:
         unit_rows(dataset.X)
     figures = fit_with_figures(estimator, dataset.X, as_targets(dataset))
     estimator.set_params(verbose=0)
     estimator.save(model, notes=notes_for(dataset, normalize=normalize, zero_based=zero_based))
-    figures |= {"model": str(model), "model_bytes": model.stat().st_size}
-    show_figures(figures, title=f"{method} on {data.name}", json=json, quiet=quiet)
+    return figures
+
+
+def _fit_text(
+    estimator: Any, data: Path, form: TextForm, words: dict[str, Any], model: Path
+) -> dict[str, Any]:
+    from sublearn.cli.console import working
+    from sublearn.cli.data import read_texts, refuse_no_rows
+    from sublearn.cli.fitting import fit_texts_with_figures
+    from sublearn.extreme import TextTagger
+
+    given = {name: value for name, value in words.items() if value is not None}
+    if "ngrams" in given:
+        given["ngram_range"] = _parse_pair(given.pop("ngrams"))
+    if "hashes" in given:
+        given["n_hashes"] = given.pop("hashes")
+    tagger = TextTagger(estimator, **given)
+    with working(f"reading {data.name}"):
+        texts, labels = read_texts(data, form)
+    refuse_no_rows(texts, data)
+    figures = fit_texts_with_figures(tagger, texts, labels)
+    tagger.classifier_.set_params(verbose=0)
+    tagger.save(model, notes=form.as_notes())
+    return figures
+
+
+def _parse_pair(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
+        raise typer.BadParameter(
+            f"must be two numbers with a comma between, got {text}", param_hint="--ngrams"
+        )
+    return int(parts[0]), int(parts[1])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import DataFormat, Json, Labels, ZeroBased
+from sublearn.cli.options import DataFormat, Json, ZeroBased
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sublearn.io import Bundle, Dataset
 
 __all__ = ["command"]
+
+_ORDERS = ("positives", "weights", "bias", "name")
 
 
 def command(
@@ -38,39 +40,79 @@ def command(
         ),
     ] = None,
     top: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many weights of a label to show.")
-    ] = 10,
-    labels: Labels = None,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            show_default="10, with --labels 3",
+            help="How many weights of a label to show.",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            show_default=False,
+            help="Of a model: labels to diagnose, names with commas between, or `all`. Of a data "
+            "file: as for `sublearn fit`.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BY",
+            show_default="positives if known, else weights",
+            help="Order of the diagnosed labels: positives, weights, bias (largest first) or name.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", show_default="all", help="Diagnose the first N labels only."
+        ),
+    ] = None,
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
     json: Json = False,
 ) -> None:
     """Show what FILE holds.
 
-    Of a model: class, parameters, sizes, how sparse it is, and with `--label` what speaks for and
-    against a label. Of a data file: rows, features, labels, and how they are filled. A damaged
-    file is refused with a sentence that says what is wrong.
+    Of a model: class, parameters, sizes, how sparse it is, with `--label` what speaks for and
+    against a label, and with `--labels` a line for each label: training rows that carry it, number
+    of weights, bias, strongest features. Of a data file: rows, features, labels, and how they are
+    filled. A damaged file is refused with a sentence that says what is wrong.
 
     Example: `sublearn inspect wiki.model --label 17`
+
+    Example: `sublearn inspect wiki.model --labels all --sort weights --limit 20`
     """
     from sublearn.cli.console import facts, print_json, print_titled
     from sublearn.cli.data import read_data
     from sublearn.io import load_bundle
     from sublearn.io.datasets import find_reader
 
+    if sort is not None and sort not in _ORDERS:
+        raise typer.BadParameter(
+            f"must be one of {', '.join(_ORDERS)}, got {sort}", param_hint="--sort"
+        )
     if data_format or find_reader(file):
         found = _describe_data(read_data(file, labels, data_format, zero_based=zero_based))
     else:
-        found = _describe_model(load_bundle(file), label or [], top)
+        found = _describe_model(load_bundle(file), label or [], top or 10)
+        if labels is not None:
+            found["each_label"] = _diagnose(file, labels, top or 3, sort, limit)
     found = {"file": str(file), "bytes": file.stat().st_size, **found}
     if json:
         print_json(found)
         return
     weights = found.pop("top_weights", {})
+    each_label = found.pop("each_label", [])
     rows = [(key.replace("_", " "), _in_words(value)) for key, value in found.items()]
     print_titled(file.name, facts(rows))
     for name, pairs in weights.items():
         _print_weights(name, pairs)
+    if each_label:
+        _print_each_label(each_label)
 
 
 def _describe_data(dataset: Dataset) -> dict[str, Any]:
@@ -103,6 +145,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     import numpy as np
 
     import sublearn
+    from sublearn.cli.data import is_text_model
 
     model = sublearn.load(bundle.path)
     found: dict[str, Any] = {
@@ -110,17 +153,22 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
         "written_by": f"sublearn {bundle.sublearn_version}",
         "parameters": bundle.params,
     }
+    if is_text_model(model):
+        params = model.classifier_.get_params(deep=False)
+        found["classifier"] = {"class": type(model.classifier_).__name__} | params
+        found["parameters"].pop("classifier", None)
     notes = getattr(model, "notes_", {})
     if notes:
         found["notes"] = {key: note for key, note in notes.items() if not hasattr(note, "shape")}
     coef = model.coef_.tocsr()
     found |= {
         "labels": len(model.classes_),
+        "probabilities": hasattr(model, "predict_proba"),
         "features": coef.shape[1],
         "weights_not_zero": int(coef.nnz),
         "share_of_weights_not_zero": coef.nnz / max(1, coef.shape[0] * coef.shape[1]),
         "weights_per_label": _spread(np.diff(coef.indptr)),
-        "certificate": float(model.certificate_),
+        "certificate": float(getattr(model, "classifier_", model).certificate_),
     }
     if labels:
         found["top_weights"] = {
@@ -129,19 +177,13 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     return found
 
 
-def _find_label(model: Any, label: str) -> int:
-    names = [str(name) for name in model.classes_.tolist()]
-    if label not in names:
-        some = ", ".join(names[:3])
-        raise typer.BadParameter(
-            f"must be one of the model's {len(names)} labels ({some}, ...), got {label}",
-            param_hint="--label",
-        )
-    return names.index(label)
-
-
 def _weights_of(model: Any, coef: Any, label: str) -> Any:
-    row = _find_label(model, label)
+    from sublearn.cli.data import find_label
+
+    return _weights_at(model, coef, find_label(model, label))
+
+
+def _weights_at(model: Any, coef: Any, row: int) -> Any:
     if coef.shape[0] < len(model.classes_):
         return coef if row else -coef  # two classes share one row, which speaks for the second
     return coef[row]
@@ -150,14 +192,83 @@ def _weights_of(model: Any, coef: Any, label: str) -> Any:
 def _top_weights(model: Any, row: Any, top: int) -> list[tuple[str, float]]:
     import numpy as np
 
+    from sublearn.cli.data import feature_names
+
     largest = np.argsort(-np.abs(row.data), kind="stable")[:top]
-    names = getattr(model, "notes_", {}).get(
-        "feature_names", getattr(model, "feature_names_in_", None)
-    )
+    names = feature_names(model)
     return [
         (str(j) if names is None else str(names[j]), value)
         for j, value in zip(row.indices[largest].tolist(), row.data[largest].tolist(), strict=True)
     ]
+
+
+def _diagnose(
+    file: Path, labels: str, top: int, sort: str | None, limit: int | None
+) -> list[dict[str, Any]]:
+    """One entry for each wanted label, sorted."""
+    import sublearn
+
+    model = sublearn.load(file)
+    coef = model.coef_.tocsr()
+    n_weights = coef.indptr[1:] - coef.indptr[:-1]
+    names = [str(name) for name in model.classes_.tolist()]
+    wanted = range(len(names)) if labels == "all" else _find_all(model, labels)
+    notes = getattr(model, "notes_", {})
+    counts: Any = getattr(model, "label_counts_", notes.get("label_counts"))
+    if sort == "positives" and counts is None:
+        raise typer.BadParameter(
+            "positives needs a model that knows them, got one of an older version or of Python",
+            param_hint="--sort",
+        )
+    keys: dict[str, Any] = {
+        "positives": lambda i: -counts[i],
+        "weights": lambda i: -n_weights[i if len(n_weights) == len(names) else 0],
+        "bias": lambda i: -_bias_at(model, i),
+        "name": lambda i: names[i],
+    }
+    order = sorted(wanted, key=keys[sort or ("weights" if counts is None else "positives")])
+    return [_describe_label(model, coef, names[i], i, counts, top) for i in order[:limit]]
+
+
+def _find_all(model: Any, labels: str) -> list[int]:
+    from sublearn.cli.data import find_label
+
+    return [find_label(model, name.strip(), "--labels") for name in labels.split(",")]
+
+
+def _bias_at(model: Any, row: int) -> float:
+    bias = model.intercept_
+    if len(bias) < len(model.classes_):
+        return float(bias[0] if row else -bias[0])
+    return float(bias[row])
+
+
+def _describe_label(
+    model: Any, coef: Any, name: str, row: int, counts: Any, top: int
+) -> dict[str, Any]:
+    weights = _weights_at(model, coef, row)
+    return {
+        "label": name,
+        "positives": None if counts is None else int(counts[row]),
+        "weights": int(weights.nnz),
+        "bias": _bias_at(model, row),
+        "strongest": _top_weights(model, weights, top),
+    }
+
+
+def _print_each_label(entries: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+
+    from sublearn.cli.console import print_titled, table
+
+    grid = table(["label", "positives", "weights", "bias", "strongest features"])
+    grid.columns[4].justify = "left"
+    for entry in entries:
+        words = ", ".join(f"{name} {value:+.2f}" for name, value in entry["strongest"])
+        positives = "" if entry["positives"] is None else f"{entry['positives']:,}"
+        row = (entry["label"], positives, f"{entry['weights']:,}", f"{entry['bias']:+.3f}", words)
+        grid.add_row(*map(escape, row))
+    print_titled(f"\n{len(entries):,} labels", grid)
 
 
 def _spread(counts: np.ndarray) -> dict[str, float]:

@@ -11,7 +11,17 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Data, DataFormat, Labels, Model, check_folder
+from sublearn.cli.options import (
+    Columns,
+    Data,
+    DataFormat,
+    Labels,
+    Model,
+    Separator,
+    Text,
+    TextForm,
+    check_folder,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,24 +57,37 @@ def command(
             show_default="by the ending of FILE, else text",
         ),
     ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities", help="Write probabilities instead of scores (calibrated models)."
+        ),
+    ] = False,
     labels: Labels = None,
     data_format: DataFormat = None,
+    text: Text = False,
+    separator: Separator = None,
+    columns: Columns = None,
 ) -> None:
     """Write the k best labels of each row of DATA, best first.
 
     Rows are scaled as they were when the model was fitted. Labels that DATA carries are ignored.
-    In text a label ends at the last colon of its pair.
+    In text a label ends at the last colon of its pair. For a model of raw text DATA is text, as for
+    `sublearn fit --text`; a line without a tab is text without labels.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
     import sublearn
-    from sublearn.cli.data import read_for_model
+    from sublearn.cli.data import read_rows, refuse_uncalibrated
 
     format = _choose_format(format, output)
     check_folder(output, "--output")
     fitted = sublearn.load(model)
-    X = read_for_model(data, labels, data_format, fitted).X
-    blocks = _predict(fitted, X, min(k, len(fitted.classes_)))
+    if probabilities:
+        refuse_uncalibrated(fitted, "--probabilities")
+    form = TextForm(text, separator, columns)
+    X, _ = read_rows(data, fitted, labels, data_format, form, needs_labels=False)
+    blocks = _predict(fitted, X, min(k, len(fitted.classes_)), probabilities)
     if format == "npz":
         _write_npz(output, blocks)
     else:
@@ -87,11 +110,13 @@ def _choose_format(name: str | None, output: Path | None) -> str:
     return name
 
 
-def _predict(model: Any, X: Any, k: int) -> Iterator[_Block]:
-    if X.shape[0] == 0:  # estimators refuse a matrix without rows
+def _predict(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[_Block]:
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows == 0:  # estimators refuse a matrix without rows
         yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
-    for start in range(0, X.shape[0], _BLOCK_ROWS):
-        yield model.predict_top_k(X[start : start + _BLOCK_ROWS], k)
+    best = model.predict_proba_top_k if probabilities else model.predict_top_k
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        yield best(X[start : start + _BLOCK_ROWS], k)
 
 
 @contextlib.contextmanager

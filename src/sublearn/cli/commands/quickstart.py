@@ -23,9 +23,10 @@ _N_WORDS = 4  # words that explain a label, if they add at least
 _MIN_SHARE = 0.2  # of what the first one adds
 _NEXT = """
 [bold]On your data[/]
- sublearn fit train.txt --model my.model   [dim]or a .svm, .arff or .npz file[/]
- sublearn evaluate my.model test.txt       [dim]precision, nDCG, recall[/]
- sublearn predict my.model new.txt         [dim]the best labels of each row[/]"""
+ sublearn fit --text my.tsv --model my.model   [dim]raw text: labels, a tab, the text[/]
+ sublearn fit train.txt --model my.model       [dim]or a .svm, .arff or .npz file[/]
+ sublearn evaluate my.model test.txt           [dim]precision, nDCG, recall[/]
+ sublearn predict my.model new.txt             [dim]the best labels of each row[/]"""
 
 
 def command(

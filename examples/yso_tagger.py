@@ -1,0 +1,189 @@
+"""From raw text to a tagger with 20,578 subjects: how small may it be, and can one trust it?
+
+    pip install '.[plot]'
+    python examples/yso_tagger.py --small tagger.png
+
+Needs the records `yso_en` (library records with subjects of the General Finnish Ontology): files
+yso_en_train.raw.tsv.xz and yso_en_test.raw.tsv.xz, a text, a tab and its subjects on each line, in
+a folder yso_en of the folder that SUBLEARN_DATA names. Without them it says so and ends.
+
+A tenth of the training records is held out to turn scores into probabilities. The first picture
+shows precision against the size of the saved model along a path of l1 penalties, the second how
+often suggestions of a given probability are right.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # draws into files, needs no screen
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import expit
+
+from sublearn.extreme import PPDSparseClassifier, TextTagger
+from sublearn.io import load_texts
+from sublearn.metrics import expected_calibration_error, precision_at_k, reliability_curve
+
+CUTS = [1, 3, 5]
+L1 = [0.1, 0.3, 1.0, 2.0]
+N_SMALL = 8000
+BLUES = ["#08306b", "#2171b5", "#6baed6"]
+ORANGE = "#d95f02"
+
+
+@dataclass
+class Run:
+    """What one fit gave."""
+
+    l1: float
+    tagger: TextTagger
+    precision: np.ndarray
+    megabytes: float
+    seconds: float
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument(
+        "picture", type=Path, nargs="?", default="yso_tagger.png", help="PNG to write"
+    )
+    arguments.add_argument(
+        "--small", action="store_true", help=f"{N_SMALL:,} records instead of 50,000"
+    )
+    options = arguments.parse_args()
+
+    folder = find_data()
+    if folder is None:
+        print("No records yso_en at hand: set SUBLEARN_DATA to the folder that has yso_en.")
+        return
+    n_train = N_SMALL if options.small else None
+    texts, labels = read(folder / "yso_en_train.raw.tsv.xz", n_train)
+    test = read(folder / "yso_en_test.raw.tsv.xz", 2000 if options.small else None)
+    n_held_out = len(texts) // 10
+    train = texts[n_held_out:], labels[n_held_out:]
+    held_out = texts[:n_held_out], labels[:n_held_out]
+    counts = len(train[0]), n_held_out, len(test[0])
+    print("{:,} records to learn from, {:,} to calibrate, {:,} to test".format(*counts))
+
+    runs = []
+    for l1 in L1:
+        runs.append(fit_and_measure(l1, train, test))
+        report(runs[-1])
+    best = max(runs, key=lambda run: precision(run.tagger, *held_out)[0])  # not by the test records
+    best.tagger.calibrate(*held_out)
+    draw(runs, best, test, options.picture)
+    explain(best.tagger, test)
+    print(f"wrote {options.picture}")
+
+
+def find_data():
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("SUBLEARN_DATA", beside)) / "yso_en"
+    return folder if folder.is_dir() else None
+
+
+def read(path, n=None):
+    data = load_texts(path, columns="text,labels", separator=" ")
+    return data.texts[:n], data.labels[:n]
+
+
+def fit_and_measure(l1, train, test):
+    start = time.perf_counter()
+    classifier = PPDSparseClassifier(l1=l1, n_jobs=-1, random_state=0)
+    tagger = TextTagger(classifier, min_df=2).fit(*train)
+    seconds = time.perf_counter() - start
+    return Run(l1, tagger, precision(tagger, *test), size_on_disk(tagger), seconds)
+
+
+def precision(tagger, texts, labels):
+    ranked, _ = tagger.predict_top_k(texts, max(CUTS))
+    return precision_at_k(labels, ranked, CUTS)
+
+
+def size_on_disk(tagger):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        tagger.save(path)
+        return path.stat().st_size / 1e6
+
+
+def report(run):
+    cuts = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, run.precision, strict=True))
+    print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {cuts}")
+
+
+def explain(tagger, test):
+    """The best subject of the first test record, and the words that led to it."""
+    label = tagger.predict_top_k(test[0][:1], 1)[0][0, 0]
+    print(
+        f"\n{test[0][0]}\nsubjects: {' '.join(test[1][0])}\n{tagger.explain(test[0][0], label)}\n"
+    )
+
+
+def draw(runs, best, test, path):
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.15)
+    draw_path(left, runs)
+    draw_reliability(right, best, test)
+    figure.savefig(path, dpi=150)
+
+
+def draw_path(axes, runs):
+    """Precision against the size of the file, a point for each l1."""
+    size = [run.megabytes for run in runs]
+    for i, (k, colour) in enumerate(zip(CUTS, BLUES, strict=True)):
+        values = [100 * run.precision[i] for run in runs]
+        axes.plot(size, values, "o-", color=colour)
+        write_at(axes, f"P@{k}", (size[0], values[0]), (9, 0), color=colour, ha="left")
+    for run, place in zip(runs, size, strict=True):
+        top = 100 * run.precision[0]
+        write_at(axes, f"l1 {run.l1:g}", (place, top), (0, 12), color="0.4", ha="center")
+    axes.set(xscale="log", xlabel="model on disk, MB", ylabel="precision, %")
+    axes.set_ylim(0, 1.25 * axes.dataLim.y1)
+    axes.margins(x=0.14)
+    axes.set_xticks(size, [f"{megabytes:.1f}" for megabytes in size])
+    axes.minorticks_off()
+    axes.set_title("Precision along the path of l1", loc="left", fontsize=11)
+
+
+def draw_reliability(axes, run, test):
+    """Share of right suggestions against their probability, and the same for bare scores."""
+    texts, labels = test
+    ranked, probability = run.tagger.predict_proba_top_k(texts, max(CUTS))
+    _, scores = run.tagger.predict_top_k(texts, max(CUTS))
+    axes.plot([0, 100], [0, 100], color="0.75", lw=1)
+    for values, name, colour, marker in (
+        (expit(scores), "logistic of the score", ORANGE, "s"),
+        (probability, "calibrated", BLUES[1], "o"),
+    ):
+        curve = reliability_curve(labels, ranked, values, n_bins=12)
+        error = expected_calibration_error(labels, ranked, values)
+        shown = curve.counts >= 20
+        area = 12 + 240 * curve.counts[shown] / curve.counts.sum()
+        axes.plot(100 * curve.predicted[shown], 100 * curve.observed[shown], "-", color=colour)
+        axes.scatter(
+            100 * curve.predicted[shown], 100 * curve.observed[shown], area, color=colour,
+            marker=marker, label=f"{name}: error {100 * error:.1f} %",
+        )  # fmt: skip
+    axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
+    axes.set(xlabel="probability of a suggestion, %", ylabel="suggestions that are right, %")
+    axes.set_title(f"The five best suggestions (l1 = {run.l1:g})", loc="left", fontsize=11)
+    legend = axes.legend(loc="upper left", frameon=False)
+    for handle in legend.legend_handles:
+        handle.set_sizes([36])
+
+
+def write_at(axes, text, place, offset, **style):
+    axes.annotate(text, place, xytext=offset, textcoords="offset points", va="center", **style)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

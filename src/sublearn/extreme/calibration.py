@@ -1,0 +1,413 @@
+"""From the scores of labels to probabilities, learnt on rows that the model has not seen.
+
+A label's score is a margin, not a probability. With enough held-out rows a label gets a map of its
+own, a sigmoid or an isotonic line; labels with too few share one map, learnt from the pairs of
+score and truth of all of them. The scores of different labels may be thrown together because each
+label's problem asks for the same margins, 1 for its rows and -1 for all others. The shared map is
+isotonic in both cases: with so many pairs no shape has to be assumed, and the easy negatives of
+thousands of labels would bend a sigmoid away from the few scores that matter.
+
+Most scores are not computed at all: a row that shares no feature with a label's weights scores the
+label's bias, so all such rows are one point with a count. The cost is that of the sparse product of
+rows and weights, and memory that of a block of labels.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, logit
+
+__all__ = ["Calibration", "IsotonicCalibration", "SigmoidCalibration", "fit_calibration"]
+
+_BLOCK = 2**22  # pairs of row and label looked at together
+_MAX_NEWTON = 100
+_MAX_HALVINGS = 40
+_KEPT_BITS = 12  # of a score's mantissa, where the scores of many labels are pooled
+
+
+class Calibration(abc.ABC):
+    """A non-decreasing map from score to probability for each label.
+
+    Attributes
+    ----------
+    method : str
+        "sigmoid" or "isotonic".
+    is_pooled : ndarray of bool, shape (n_labels,)
+        Labels that had too few held-out rows and share one map.
+    """
+
+    method: ClassVar[str]
+    is_pooled: np.ndarray
+
+    @abc.abstractmethod
+    def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Probability of each label id at its score; both arrays of one shape."""
+
+    @abc.abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """The arrays that `from_state` takes, and the method."""
+
+    @staticmethod
+    def from_state(state: dict[str, Any]) -> Calibration:
+        """Inverse of `to_state`."""
+        arrays = dict(state)
+        is_sigmoid = arrays.pop("method") == SigmoidCalibration.method
+        return SigmoidCalibration(**arrays) if is_sigmoid else IsotonicCalibration(**arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class SigmoidCalibration(Calibration):
+    r"""Platt's map :math:`1 / (1 + \exp(-(a_k s + b_k)))` of the score :math:`s` of label k.
+
+    Parameters
+    ----------
+    slope, offset : ndarray of shape (n_labels,)
+        :math:`a_k \ge 0` and :math:`b_k`; 0 for labels that share the isotonic line.
+    knot_score, knot_probability : ndarray
+        The line that labels with too few rows share; empty if there are none.
+    is_pooled : ndarray of bool, shape (n_labels,)
+        Labels that share it.
+    """
+
+    method: ClassVar[str] = "sigmoid"
+    slope: np.ndarray
+    offset: np.ndarray
+    knot_score: np.ndarray
+    knot_probability: np.ndarray
+    is_pooled: np.ndarray
+
+    def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Probability of each label id at its score; both arrays of one shape."""
+        found = expit(self.slope[labels] * scores + self.offset[labels])
+        shares = self.is_pooled[labels]
+        if shares.any():
+            found[shares] = np.interp(scores[shares], self.knot_score, self.knot_probability)
+        return found
+
+    def to_state(self) -> dict[str, Any]:
+        """The arrays that `from_state` takes, and the method."""
+        names = ("slope", "offset", "knot_score", "knot_probability", "is_pooled")
+        return {"method": self.method} | {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicCalibration(Calibration):
+    """Isotonic regression of truth on score: lines between knots, constant outside of them.
+
+    Parameters
+    ----------
+    curve_of : ndarray of int, shape (n_labels,)
+        The curve of each label.
+    curve_starts : ndarray of int, shape (n_curves + 1,)
+        The knots of curve `c` are ``curve_starts[c]`` to ``curve_starts[c + 1]``.
+    knot_score, knot_probability : ndarray
+        Both increase within a curve.
+    is_pooled : ndarray of bool, shape (n_labels,)
+        Labels that share one curve.
+    """
+
+    method: ClassVar[str] = "isotonic"
+    curve_of: np.ndarray
+    curve_starts: np.ndarray
+    knot_score: np.ndarray
+    knot_probability: np.ndarray
+    is_pooled: np.ndarray
+
+    def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Probability of each label id at its score; both arrays of one shape."""
+        curves = self.curve_of[labels]
+        first, last = self.curve_starts[curves], self.curve_starts[curves + 1] - 1
+        right = np.clip(self._first_knot_above(curves, scores), first, last)
+        left = np.maximum(right - 1, first)
+        x0, x1 = self.knot_score[left], self.knot_score[right]
+        y0, y1 = self.knot_probability[left], self.knot_probability[right]
+        width = np.where(x1 > x0, x1 - x0, 1.0)
+        return y0 + np.clip((scores - x0) / width, 0.0, 1.0) * (y1 - y0)
+
+    def _first_knot_above(self, curves: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """One binary search for all: complex numbers are ordered by real part, then imaginary."""
+        ids = np.repeat(np.arange(len(self.curve_starts) - 1), np.diff(self.curve_starts))
+        knots = ids + 1j * self.knot_score
+        return np.searchsorted(knots, curves + 1j * scores.astype(np.float64), side="right")
+
+    def to_state(self) -> dict[str, Any]:
+        """The arrays that `from_state` takes, and the method."""
+        names = ("curve_of", "curve_starts", "knot_score", "knot_probability", "is_pooled")
+        return {"method": self.method} | {name: getattr(self, name) for name in names}
+
+
+def fit_calibration(
+    X: sp.csr_matrix,
+    weights: sp.csr_matrix,
+    bias: np.ndarray,
+    truth: sp.spmatrix,
+    *,
+    method: str,
+    min_positives: int,
+) -> Calibration:
+    """Learn the maps of all labels from held-out rows.
+
+    Parameters
+    ----------
+    X : csr_matrix of shape (n_samples, n_features)
+        Held-out rows.
+    weights : csr_matrix of shape (n_features, n_labels)
+        Weights of the model.
+    bias : ndarray of shape (n_labels,)
+        Biases of the model.
+    truth : sparse matrix of bool, shape (n_samples, n_labels)
+        The labels that the rows carry.
+    method : {"sigmoid", "isotonic"}
+        Form of the maps.
+    min_positives : int
+        A label that fewer rows carry, or that fewer rows do not carry, is pooled with the other
+        such labels.
+
+    Returns
+    -------
+    Calibration
+    """
+    counts = np.asarray(truth.sum(axis=0)).ravel()
+    is_pooled = np.minimum(counts, X.shape[0] - counts) < min_positives
+    fit = {"sigmoid": _fit_sigmoid, "isotonic": _fit_isotonic}[method]
+    return fit(_score_in_blocks(X, weights, bias, truth), is_pooled)
+
+
+# --- held-out scores -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Scores of some labels, with the number of rows that carry and do not carry the label there.
+
+    The pairs of the i-th label stand from ``starts[i]`` on; the first of them is its bias.
+    """
+
+    labels: np.ndarray
+    starts: np.ndarray
+    scores: np.ndarray
+    n_pos: np.ndarray
+    n_neg: np.ndarray
+
+    def keep(self, wanted: np.ndarray) -> _Pairs:
+        """The pairs of the labels where `wanted` is true."""
+        lengths = np.diff(np.append(self.starts, len(self.scores)))
+        entries = np.repeat(wanted, lengths)
+        starts = np.cumsum(lengths[wanted]) - lengths[wanted]
+        columns = (column[entries] for column in (self.scores, self.n_pos, self.n_neg))
+        return _Pairs(self.labels[wanted], starts, *columns)
+
+    def per_label(self, values: np.ndarray) -> np.ndarray:
+        """Sum of the values of each label's pairs."""
+        return np.add.reduceat(values, self.starts) if len(self.starts) else np.zeros(0)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """A value per label, repeated for each of its pairs."""
+        return np.repeat(values, np.diff(np.append(self.starts, len(self.scores))))
+
+
+def _score_in_blocks(
+    X: sp.csr_matrix, weights: sp.csr_matrix, bias: np.ndarray, truth: sp.spmatrix
+) -> Iterator[_Pairs]:
+    n_rows, n_labels = truth.shape
+    by_label = sp.csc_matrix(truth)
+    step = max(1, _BLOCK // n_rows)
+    for start in range(0, n_labels, step):
+        stop = min(start + step, n_labels)
+        products = sp.csc_matrix(X @ weights[:, start:stop])
+        yield _pairs(products, bias[start:stop], by_label[:, start:stop].toarray(), start)
+
+
+def _pairs(products: sp.csc_matrix, bias: np.ndarray, truth: np.ndarray, first: int) -> _Pairs:
+    """Rows that no stored product reaches are one pair at the head of each label's pairs."""
+    n_rows, n_labels = truth.shape
+    n_touched = np.diff(products.indptr)
+    columns = np.repeat(np.arange(n_labels), n_touched)
+    is_pos = truth[products.indices, columns].astype(np.float64)
+    n_pos = truth.sum(axis=0) - np.bincount(columns, is_pos, n_labels)
+    n_neg = n_rows - n_touched - n_pos
+    heads = products.indptr[:-1]
+    scores = products.data.astype(np.float64) + bias[columns]
+    return _Pairs(
+        labels=first + np.arange(n_labels),
+        starts=heads + np.arange(n_labels),
+        scores=np.insert(scores, heads, bias),
+        n_pos=np.insert(is_pos, heads, n_pos),
+        n_neg=np.insert(1.0 - is_pos, heads, n_neg),
+    )
+
+
+class _Pool:
+    """Pairs of many labels as one, in memory that does not grow with their number.
+
+    Scores are rounded to `_KEPT_BITS` significant bits, a relative error below 2e-4, and counted.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(0, dtype=np.int32)
+        self._counts = np.zeros((2, 0))
+
+    def add(self, pairs: _Pairs) -> None:
+        n_dropped = 24 - _KEPT_BITS  # a float32 has 24 bits, the first of them implied
+        bits = pairs.scores.astype(np.float32).view(np.int32)
+        keys = (bits + (1 << (n_dropped - 1))) >> n_dropped << n_dropped
+        keys = np.concatenate([self._keys, keys])
+        self._keys, place = np.unique(keys, return_inverse=True)
+        added = np.hstack([self._counts, [pairs.n_pos, pairs.n_neg]])
+        self._counts = np.array([np.bincount(place, row, len(self._keys)) for row in added])
+
+    def as_pairs(self) -> _Pairs:
+        """All pairs as those of one label; none if nothing was added."""
+        scores = self._keys.view(np.float32).astype(np.float64)
+        zero = np.zeros(min(1, len(scores)), dtype=np.intp)
+        return _Pairs(zero, zero, scores, *self._counts)
+
+
+def _own_and_pooled(
+    blocks: Iterator[_Pairs], is_pooled: np.ndarray
+) -> Iterator[tuple[_Pairs, bool]]:
+    """Pairs of labels that get their own map, block by block, and at the end the pool."""
+    pool = _Pool()
+    for pairs in blocks:
+        shares = is_pooled[pairs.labels]
+        yield pairs.keep(~shares), False
+        pool.add(pairs.keep(shares))
+    yield pool.as_pairs(), True
+
+
+# --- sigmoid ---------------------------------------------------------------------------------
+
+
+def _fit_sigmoid(blocks: Iterator[_Pairs], is_pooled: np.ndarray) -> SigmoidCalibration:
+    slope, offset = np.zeros((2, len(is_pooled)))
+    line: tuple[np.ndarray, np.ndarray] = (np.zeros(0), np.zeros(0))
+    for pairs, is_pool in _own_and_pooled(blocks, is_pooled):
+        if is_pool and len(pairs.labels):
+            line = _isotonic_line(pairs, slice(None))
+        elif len(pairs.labels):
+            slope[pairs.labels], offset[pairs.labels] = _platt(pairs)
+    return SigmoidCalibration(slope, offset, *line, is_pooled)
+
+
+def _platt(pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Slope and offset of each label, by Newton's method with step halving.
+
+    Minimises the log loss with Platt's smoothed targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2). A
+    label whose held-out rows say that a higher score means less gets slope 0 and its frequency.
+    """
+    n_pos, n_neg = pairs.per_label(pairs.n_pos), pairs.per_label(pairs.n_neg)
+    n = n_pos + n_neg
+    weight = pairs.n_pos + pairs.n_neg
+    centre = pairs.per_label(weight * pairs.scores) / n
+    x = pairs.scores - pairs.spread(centre)
+    scale = np.sqrt(pairs.per_label(weight * x**2) / n)
+    scale[scale <= 1e-12 * (1 + np.abs(centre))] = np.inf  # one score only: no slope to learn
+    high, low = (n_pos + 1) / (n_pos + 2), 1 / (n_neg + 2)
+    targets = pairs.n_pos * pairs.spread(high) + pairs.n_neg * pairs.spread(low)
+    problem = _Logistic(pairs.starts, x / pairs.spread(scale), weight, targets)
+    constant = logit((n_pos * high + n_neg * low) / n)
+    found = problem.minimise(np.stack([np.zeros_like(constant), constant]))
+    slope, offset = np.where(found[0] > 0, found, [np.zeros_like(constant), constant])
+    slope = slope / scale
+    return slope, offset - slope * centre
+
+
+@dataclass(frozen=True, eq=False)
+class _Logistic:
+    """Many logistic regressions on one feature, solved side by side."""
+
+    starts: np.ndarray
+    x: np.ndarray
+    weight: np.ndarray
+    targets: np.ndarray  # sum of the targets of the rows at x
+
+    def minimise(self, start: np.ndarray) -> np.ndarray:
+        """Coefficients (slope, offset), shape (2, n_problems); finished problems are dropped."""
+        found = start.copy()
+        problem, active = self, np.arange(start.shape[1])
+        for _ in range(_MAX_NEWTON):
+            at = found[:, active]
+            step, decrement = problem._newton_step(at)
+            found[:, active] = problem._descend(at, step, decrement)
+            goes_on = decrement > 1e-9
+            if not goes_on.any():
+                break
+            if not goes_on.all():
+                problem, active = problem._keep(goes_on), active[goes_on]
+        return found
+
+    def _newton_step(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p = expit(self._linear(at))
+        r = self.weight * p - self.targets
+        h = self.weight * p * (1 - p)
+        g0, g1 = self._sum(r * self.x), self._sum(r)
+        h00, h01, h11 = self._sum(h * self.x**2), self._sum(h * self.x), self._sum(h)
+        h00, h11 = h00 + 1e-10, h11 + 1e-10  # all scores equal: the slope stays
+        det = h00 * h11 - h01**2
+        step = np.stack([h01 * g1 - h11 * g0, h01 * g0 - h00 * g1]) / det
+        return step, -(g0 * step[0] + g1 * step[1])
+
+    def _descend(self, at: np.ndarray, step: np.ndarray, decrement: np.ndarray) -> np.ndarray:
+        before = self._loss(at)
+        size = np.ones(at.shape[1])
+        for _ in range(_MAX_HALVINGS):
+            rises = self._loss(at + size * step) > before - 1e-4 * size * decrement + 1e-12 * before
+            if not rises.any():
+                break
+            size[rises] /= 2
+        return at + size * step
+
+    def _loss(self, at: np.ndarray) -> np.ndarray:
+        z = self._linear(at)
+        return self._sum(self.weight * np.logaddexp(0, z) - self.targets * z)
+
+    def _linear(self, at: np.ndarray) -> np.ndarray:
+        slope, offset = np.repeat(at, self._lengths(), axis=1)
+        return slope * self.x + offset
+
+    def _sum(self, values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, self.starts)
+
+    def _lengths(self) -> np.ndarray:
+        return np.diff(np.append(self.starts, len(self.x)))
+
+    def _keep(self, wanted: np.ndarray) -> _Logistic:
+        lengths = self._lengths()
+        entries = np.repeat(wanted, lengths)
+        starts = np.cumsum(lengths[wanted]) - lengths[wanted]
+        return _Logistic(starts, self.x[entries], self.weight[entries], self.targets[entries])
+
+
+# --- isotonic --------------------------------------------------------------------------------
+
+
+def _fit_isotonic(blocks: Iterator[_Pairs], is_pooled: np.ndarray) -> IsotonicCalibration:
+    curve_of = np.zeros(len(is_pooled), dtype=np.int32)
+    curves: list[tuple[np.ndarray, np.ndarray]] = []
+    for pairs, is_pool in _own_and_pooled(blocks, is_pooled):
+        ends = np.append(pairs.starts, len(pairs.scores))
+        for i, label in enumerate(pairs.labels):
+            curve_of[is_pooled if is_pool else label] = len(curves)
+            curves.append(_isotonic_line(pairs, slice(ends[i], ends[i + 1])))
+    scores, probabilities = (np.concatenate(part) for part in zip(*curves, strict=True))
+    starts = np.cumsum([0, *(len(curve[0]) for curve in curves)])
+    return IsotonicCalibration(curve_of, starts, scores, probabilities, is_pooled)
+
+
+def _isotonic_line(pairs: _Pairs, where: slice) -> tuple[np.ndarray, np.ndarray]:
+    """Knots of the line; of n rows none makes a label more certain than 1 / (n + 2)."""
+    from sklearn.isotonic import IsotonicRegression
+
+    n_pos, weight = pairs.n_pos[where], pairs.n_pos[where] + pairs.n_neg[where]
+    has_rows = weight > 0
+    share = n_pos[has_rows] / weight[has_rows]
+    least = 1 / (weight.sum() + 2)
+    regression = IsotonicRegression(y_min=least, y_max=1 - least, increasing=True)
+    regression.fit(pairs.scores[where][has_rows], share, sample_weight=weight[has_rows])
+    return regression.X_thresholds_, regression.y_thresholds_

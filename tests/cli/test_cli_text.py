@@ -1,0 +1,293 @@
+"""Raw text on the command line: fit, predict, evaluate, calibrate, explain, inspect."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import sublearn as package
+from sublearn.extreme import PPDSparseClassifier, TextTagger
+from sublearn.io import load_quickstart
+
+RECORDS = load_quickstart(600)
+
+
+def lines(texts, labels, separator="|"):
+    pairs = zip(texts, labels, strict=True)
+    return "".join(f"{separator.join(names)}\t{text}\n" for text, names in pairs)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    paths = {name: folder / f"{name}.tsv" for name in ("train", "heldout", "test")}
+    paths["train"].write_text(lines(RECORDS.train_texts, RECORDS.train_labels))
+    paths["heldout"].write_text(lines(RECORDS.test_texts[:400], RECORDS.test_labels[:400]))
+    paths["test"].write_text(lines(RECORDS.test_texts[400:700], RECORDS.test_labels[400:700]))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def tags(sublearn, texts, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tags") / "tags.model"
+    done = sublearn(
+        "fit", "--text", texts["train"], "-m", path, "--separator", "|", "--min-df", 2, "-q"
+    )
+    assert done.code == 0, done
+    return path
+
+
+@pytest.fixture(scope="module")
+def calibrated(sublearn, texts, tags):
+    path = tags.with_name("calibrated.model")
+    done = sublearn("calibrate", tags, texts["heldout"], "-o", path, "--json")
+    assert done.code == 0, done
+    found = json.loads(done.out)
+    assert found["method"] == "sigmoid"
+    own, shared = found["labels_with_own_map"], found["labels_that_share_one"]
+    assert own + shared == found["labels"]
+    return path
+
+
+def test_fits_the_model_that_python_fits(tags):
+    model = package.load(tags)
+    assert isinstance(model, TextTagger)
+    classifier = PPDSparseClassifier(random_state=0, n_jobs=-1)
+    same = TextTagger(classifier, min_df=2).fit(RECORDS.train_texts, RECORDS.train_labels)
+    new = RECORDS.test_texts[:50]
+    for left, right in zip(model.predict_top_k(new), same.predict_top_k(new), strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert model.notes_ == {"separator": "|", "columns": "labels,text"}
+
+
+def test_tells_what_the_fit_cost(sublearn, texts, tmp_path):
+    done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--separator", "|",
+                    "--vectorizer", "hashing", "--hashes", 1024, "--ngrams", "1,2", "--l1", 1,
+                    "--json")  # fmt: skip
+    assert done.code == 0, done
+    figures = json.loads(done.out)
+    assert (figures["rows"], figures["features"]) == (600, 1024)
+    assert package.load(tmp_path / "m").ngram_range == (1, 2)
+
+
+def test_reads_json_lines_and_characters(sublearn, tmp_path):
+    records = zip(RECORDS.train_texts[:100], RECORDS.train_labels[:100], strict=True)
+    rows = [json.dumps({"text": text, "labels": labels}) for text, labels in records]
+    with gzip.open(tmp_path / "r.jsonl.gz", "wt") as stream:
+        stream.write("\n".join(rows))
+    options = ["--analyzer", "char_wb", "--ngrams", "2,4", "--max-features", 300, "-q"]
+    done = sublearn("fit", "--text", tmp_path / "r.jsonl.gz", "-m", tmp_path / "m", *options)
+    assert done.code == 0, done
+    assert package.load(tmp_path / "m").coef_.shape[1] == 300
+
+
+def test_predicts_texts_with_and_without_labels(sublearn, texts, tags, tmp_path):
+    done = sublearn("predict", tags, texts["test"], "-k", 2, "--text", "--format", "jsonl")
+    assert done.code == 0, done
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    labels, scores = package.load(tags).predict_top_k(RECORDS.test_texts[400:700], 2)
+    assert [row["labels"] for row in rows] == labels.tolist()
+    np.testing.assert_allclose([row["scores"] for row in rows], scores, rtol=1e-6)
+    (tmp_path / "plain.txt").write_text("\n".join(RECORDS.test_texts[400:700]))
+    plain = sublearn("predict", tags, tmp_path / "plain.txt", "-k", 2, "--format", "jsonl")
+    assert plain.out == done.out
+
+
+def test_a_file_without_texts_gives_no_lines(sublearn, tags, tmp_path):
+    (tmp_path / "none.tsv").write_text("")
+    done = sublearn("predict", tags, tmp_path / "none.tsv")
+    assert (done.code, done.out) == (0, "")
+
+
+def test_evaluates_and_judges_probabilities_of_a_calibrated_model(
+    sublearn, texts, tags, calibrated
+):
+    plain = json.loads(sublearn("evaluate", tags, texts["test"], "--json").out)
+    done = sublearn(
+        "evaluate", calibrated, texts["test"], "--text", "--train", texts["train"], "--json"
+    )
+    assert done.code == 0, done
+    found = json.loads(done.out)
+    assert found["rows"] == 300
+    assert found["P@1"] == plain["P@1"] > 0.02
+    assert 0 <= found["ECE@5"] < 0.1
+    assert "PSP@1" in found
+    assert "ECE@5" not in plain
+
+
+def test_writes_probabilities(sublearn, texts, calibrated):
+    done = sublearn(
+        "predict", calibrated, texts["test"], "--probabilities", "-k", 1, "--format", "jsonl"
+    )
+    assert done.code == 0, done
+    found = [json.loads(line)["scores"][0] for line in done.out.splitlines()]
+    _, expected = package.load(calibrated).predict_proba_top_k(RECORDS.test_texts[400:700], 1)
+    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-6)
+
+
+def test_calibrates_in_place_and_keeps_the_notes(sublearn, texts, tags, tmp_path):
+    path = tmp_path / "own.model"
+    path.write_bytes(tags.read_bytes())
+    options = ["--method", "isotonic", "--min-positives", 5]
+    done = sublearn("calibrate", path, texts["heldout"], *options)
+    assert done.code == 0, done
+    assert "labels that share one" in done.out
+    model = package.load(path)
+    assert model.classifier_.calibration_.method == "isotonic"
+    assert model.notes_["separator"] == "|"
+
+
+def test_calibrates_a_model_of_numbers(sublearn, model, files, tmp_path):
+    done = sublearn("calibrate", model, files["txt"], "-o", tmp_path / "m", "-q")
+    assert (done.code, done.out) == (0, "")
+    rows = sublearn("predict", tmp_path / "m", files["txt"], "--probabilities").out.splitlines()
+    assert all(0 <= float(pair.rsplit(":", 1)[1]) <= 1 for pair in rows[0].split("\t"))
+
+
+# --- explain ---------------------------------------------------------------------------------
+
+
+def test_explains_a_text(sublearn, tags):
+    text = RECORDS.test_texts[0]
+    model = package.load(tags)
+    label = model.predict_top_k([text], 1)[0][0, 0]
+    done = sublearn("explain", tags, "--text", text, "-k", 3)
+    assert done.code == 0, done
+    assert done.out.rstrip("\n") == str(model.explain(text, label, 3))
+
+
+def test_explains_rows_and_several_labels(sublearn, tags, texts):
+    model = package.load(tags)
+    names = model.classes_[:2].tolist()
+    options = ["--row", 2, "--label", names[0], "--label", names[1], "--json"]
+    done = sublearn("explain", tags, texts["test"], *options)
+    assert done.code == 0, done
+    found = json.loads(done.out)["explanations"]
+    expected = [model.explain(RECORDS.test_texts[401], name).to_dict() for name in names]
+    assert found == json.loads(json.dumps(expected))
+
+
+def test_explains_numbers_with_the_names_of_the_file(sublearn, files, tmp_path):
+    sublearn("fit", files["npz"], "-m", tmp_path / "m", "-q")
+    done = sublearn("explain", tmp_path / "m", files["npz"], "--row", 1, "--label", "topic 0")
+    assert done.code == 0, done
+    assert done.out.startswith("topic 0: score ")
+    assert "word0" in done.out
+
+
+# --- inspect ---------------------------------------------------------------------------------
+
+
+def test_inspects_each_label_of_a_text_model(sublearn, tags):
+    done = sublearn("inspect", tags, "--labels", "all", "--top", 2, "--json")
+    assert done.code == 0, done
+    found = json.loads(done.out)
+    entries, model = found["each_label"], package.load(tags)
+    assert found["classifier"]["class"] == "PPDSparseClassifier"
+    assert len(entries) == len(model.classes_)
+    positives = [entry["positives"] for entry in entries]
+    assert positives == sorted(positives, reverse=True)
+    row = model.classes_.tolist().index(entries[0]["label"])
+    weights = model.coef_.tocsr()[row]
+    assert entries[0]["weights"] == weights.nnz
+    assert entries[0]["bias"] == pytest.approx(model.intercept_[row])
+    best = np.argmax(np.abs(weights.data))
+    assert entries[0]["strongest"][0][0] == model.feature_names_[weights.indices[best]]
+    assert len(entries[0]["strongest"]) == 2
+
+
+@pytest.mark.parametrize(("sort", "key"), [("weights", "weights"), ("bias", "bias")])
+def test_inspect_sorts_and_cuts(sublearn, tags, sort, key):
+    options = ["--labels", "all", "--sort", sort, "--limit", 7, "--json"]
+    entries = json.loads(sublearn("inspect", tags, *options).out)["each_label"]
+    values = [entry[key] for entry in entries]
+    assert len(values) == 7
+    assert values == sorted(values, reverse=True)
+
+
+def test_inspects_chosen_labels_of_a_model_of_numbers(sublearn, model):
+    done = sublearn("inspect", model, "--labels", "3, 1", "--sort", "name")
+    assert done.code == 0, done
+    assert "strongest features" in done.out
+    found = json.loads(sublearn("inspect", model, "--labels", "3,1", "--json").out)
+    assert {entry["label"] for entry in found["each_label"]} == {"1", "3"}
+    assert all(entry["positives"] > 0 for entry in found["each_label"])
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ngrams", "2"], "--ngrams: must be two numbers with a comma between, got 2"),
+        (["--ngrams", "2,1"], "TextTagger.ngram_range must be a pair of positive integers"),
+        (["--vectorizer", "count"], "TextTagger.vectorizer must be 'tfidf' or 'hashing'"),
+        (["--columns", "text"], "--columns: must be labels,text or text,labels, got text"),
+        (["--hashes", "8"], "TextTagger.n_hashes must be None for vectorizer='tfidf'"),
+        (["--labels", "3"], "--labels: is for data of numbers"),
+        (["--zero-based"], "--zero-based: is for data of numbers"),
+        (["--no-normalize"], "--no-normalize: is for data of numbers"),
+    ],
+)
+def test_fit_refuses_with_exit_code_2(sublearn, texts, tmp_path, options, words):
+    done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", *options)
+    assert done.code == 2, done
+    assert words in done.err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("option", ["--vectorizer", "--ngrams", "--min-df", "--separator"])
+def test_options_of_text_need_text(sublearn, files, tmp_path, option):
+    done = sublearn("fit", files["txt"], "-m", tmp_path / "m", option, "1")
+    assert done.code == 2, done
+    assert option in done.err
+
+
+def test_fit_names_the_line_that_is_no_record(sublearn, tmp_path):
+    (tmp_path / "r.tsv").write_text("a\tFirst text\nsecond without a tab\n")
+    done = sublearn("fit", "--text", tmp_path / "r.tsv", "-m", tmp_path / "m")
+    assert done.code == 1
+    assert "r.tsv:2: must have a tab between labels and text" in done.err
+    (tmp_path / "r.tsv").write_text("")
+    done = sublearn("fit", "--text", tmp_path / "r.tsv", "-m", tmp_path / "m")
+    assert done.code == 1
+    assert "must have at least one row, got 0" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["predict", "{tags}", "{test}", "--probabilities"], "--probabilities: needs a model with"),
+        (["predict", "{tags}", "{test}", "--labels", "3"], "--labels: is for data of numbers"),
+        (["predict", "{model}", "{data}", "--text"], "--text: needs a model that was fitted to"),
+        (["predict", "{model}", "{data}", "--columns", "x"], "--columns: is for text"),
+        (["calibrate", "{tags}", "{test}", "--method", "x"], "--method: must be one of sigmoid"),
+        (["explain", "{tags}"], "DATA: must be a data file, or --text given"),
+        (["explain", "{tags}", "{test}"], "--row: must say which row of DATA"),
+        (["explain", "{tags}", "{test}", "--text", "x"], "DATA: must not be given with --text"),
+        (["explain", "{tags}", "--text", "x", "--row", "1"], "--row: needs DATA, got --text"),
+        (["explain", "{tags}", "{test}", "--row", "999"], "--row: must be at most 300, got 999"),
+        (["explain", "{model}", "--text", "x"], "--text: needs a model that was fitted to text"),
+        (["explain", "{tags}", "--text", "x", "--label", "zz"], "--label: must be one of the"),
+        (["inspect", "{tags}", "--labels", "zz"], "--labels: must be one of the model's"),
+        (["inspect", "{tags}", "--labels", "all", "--sort", "x"], "--sort: must be one of"),
+    ],
+)
+def test_refuses_by_the_name_of_the_argument(sublearn, tags, texts, model, files, arguments, words):
+    places = {"tags": tags, "test": texts["test"], "model": model, "data": files["txt"]}
+    done = sublearn(*(argument.format(**places) for argument in arguments))
+    assert done.code == 2, done
+    assert words in done.err.replace("Invalid value for ", "")
+    assert done.err.count("\n") == 1
+
+
+def test_positives_that_nobody_counted_cannot_be_sorted_by(sublearn, tmp_path):
+    X, y = np.eye(4), ["a", "b", "a", "b"]
+    PPDSparseClassifier(random_state=0).fit(X, y).save(tmp_path / "m")
+    done = sublearn("inspect", tmp_path / "m", "--labels", "all", "--sort", "positives")
+    assert done.code == 2
+    assert "--sort: positives needs a model that knows them" in done.err
+    found = json.loads(sublearn("inspect", tmp_path / "m", "--labels", "all", "--json").out)
+    assert found["each_label"][0]["positives"] is None

@@ -1,0 +1,32 @@
+"""The examples on data that do not come with the package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "yso_tagger.py"
+
+
+def run(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-W", "error", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"SUBLEARN_DATA": str(folder)},
+    )
+
+
+def test_the_tagger_of_library_records_draws_its_picture(shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "tagger.png", "--small")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tagger.png").read_bytes().startswith(b"\x89PNG")
+    assert "(bias)" in done.stdout
+
+
+def test_the_tagger_says_that_its_records_are_missing(tmp_path):
+    done = run(tmp_path, tmp_path / "tagger.png", "--small")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout
+    assert not (tmp_path / "tagger.png").exists()
