@@ -1,50 +1,251 @@
-// Which labels score highest for a row? A linear model kept by feature: W is a CSR matrix with one
-// row per feature, so a data row visits only the labels that share a feature with it.
+// Which labels score highest for a row? The weights lie by feature, so a row visits only the labels
+// that share a feature with it.
+//
+// A score is b_k + x_1 w_1k + x_2 w_2k + ..., added from left to right in the order of the row. The
+// best k labels are found in one of two ways, which give the same ids and the same bits:
+//
+//   plain     copies all biases, adds, looks at all scores; the judge of the other in tests
+//   touched   marks blocks of 64 labels that a weight falls into; looks at these blocks only and
+//             restores only them. Labels of the other blocks score their bias and compete in the
+//             order of their biases, made once per model. What is left of a pass over all labels is
+//             one over the marks, 8 marks or 512 labels at a step.
+//
+// Marking costs more per weight and spares the passes over all labels, so it pays where a row reads
+// few weights for the number of labels: kWeightsPerLabel. Measured on one x86-64 core in float32,
+// microseconds per row, about 17 000 weights per row: 128 000 labels 70 by either way, 32 000 labels
+// 41 plain and 53 touched.
+//
+// Upper bounds as in search engines (process features by decreasing bound x max_k w_k, admit no new
+// label once the rest cannot lift it to the k-th best, finish the candidates by binary search) were
+// measured and left out. Given the true k-th score in advance, so at their best, and k = 5, they took
+// 58 us a row instead of 42 on 5 000 labels with 70 features a row (three quarters of the weights
+// still have to be read), and 40 instead of 46 on 20 578 labels with 12 features a row.
 //
 // Used by: prediction in the extreme room.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/top_k.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
+#include "sublearn/search/weight_lists.hpp"
 
 namespace sublearn {
 
-/// Scores of one row after another, <w_k, x> + b_k; keeps its memory from row to row.
-template <class T, class WI>
-class LabelScores {
+/// The bias of each label, and the labels in the order in which their biases alone rank them.
+template <class T>
+struct RankedBias {
+  explicit RankedBias(std::span<const T> values) : bias(values), order(values.size()) {
+    std::iota(order.begin(), order.end(), index_t{0});
+    const auto scored = [&](index_t id) { return Scored<T>{bias[static_cast<std::size_t>(id)], id}; };
+    std::sort(order.begin(), order.end(),
+              [&](index_t a, index_t b) { return ranks_before(scored(a), scored(b)); });
+  }
+
+  std::span<const T> bias;
+  std::vector<index_t> order;
+};
+
+/// What prediction needs of a scorer, whatever the storage of the weights.
+template <class T>
+class LabelScorer {
  public:
-  LabelScores(const CsrView<T, WI>& weights, std::span<const T> bias)
-      : weights_(weights), bias_(bias), scores_(bias.begin(), bias.end()) {}
+  using Row = SparseVector<T, index_t>;
+
+  virtual ~LabelScorer() = default;
 
   /// All scores of a row; valid until the next call.
-  template <class I>
-  std::span<const T> score(const SparseVector<T, I>& row) {
-    std::copy(bias_.begin(), bias_.end(), scores_.begin());
-    T* scores = scores_.data();
+  virtual std::span<const T> score(const Row& row) = 0;
+
+  /// The k best labels of a row, best first, equal scores by increasing label. With `effort` below
+  /// 1, only that share of the row's weights is read (see LabelScores::spare).
+  virtual std::span<const Scored<T>> top(const Row& row, std::size_t k, double effort) = 0;
+
+  /// Weights and scores that top() has read since the last call.
+  std::uint64_t take_work() { return std::exchange(work_, 0); }
+
+ protected:
+  std::uint64_t work_ = 0;
+};
+
+/// Keeps its memory from row to row. A damaged list throws before anything has changed.
+template <class Lists>
+class LabelScores final : public LabelScorer<typename Lists::Score> {
+ public:
+  using T = typename Lists::Score;
+  using typename LabelScorer<T>::Row;
+
+  /// A row that reads at least one weight per this many labels is scored in the plain way.
+  static constexpr std::size_t kWeightsPerLabel = 8;
+
+  LabelScores(const Lists& lists, const RankedBias<T>& bias)
+      : lists_(lists),
+        ranked_(bias),
+        scores_(bias.bias.begin(), bias.bias.end()),
+        marks_((bias.bias.size() / kBlock + kWord) / kWord * kWord) {}
+
+  std::span<const T> score(const Row& row) override {
+    gather(row);
+    return score_gathered();
+  }
+
+  std::span<const Scored<T>> top(const Row& row, std::size_t k, double effort) override {
+    gather(row);
+    if (effort < 1) spare(effort);
+    return n_weights_ * kWeightsPerLabel >= scores_.size() ? top_plain(k) : top_touched(k);
+  }
+
+  /// The two ways by name, for tests.
+  std::span<const Scored<T>> top_plain(const Row& row, std::size_t k) {
+    gather(row);
+    return top_plain(k);
+  }
+  std::span<const Scored<T>> top_touched(const Row& row, std::size_t k) {
+    gather(row);
+    return top_touched(k);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+  struct Term {
+    typename Lists::List list;
+    T x;
+  };
+
+  void gather(const Row& row) {
+    terms_.clear();
+    n_weights_ = 0;
     for (std::size_t p = 0; p < row.size(); ++p) {
-      const auto labels = weights_.row(static_cast<offset_t>(row.ids[p]));
-      const T x = row.values[p];
-      for (std::size_t q = 0; q < labels.size(); ++q) scores[labels.ids[q]] += x * labels.values[q];
+      const auto list = lists_.list(static_cast<std::size_t>(row.ids[p]));
+      if (list.size == 0) continue;
+      terms_.push_back({list, row.values[p]});
+      n_weights_ += list.size;
+    }
+  }
+
+  /// Keeps the shortest lists, as many as hold at most `effort` of the row's weights, and one at
+  /// least: features that most labels use say least about a label and cost most.
+  void spare(double effort) {
+    order_.resize(terms_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      return terms_[a].list.size < terms_[b].list.size;
+    });
+    const double budget = effort * static_cast<double>(n_weights_);
+    std::size_t n_kept = 0;
+    n_weights_ = 0;
+    for (const std::size_t p : order_) {
+      const std::size_t n_weights = n_weights_ + terms_[p].list.size;
+      if (n_kept > 0 && static_cast<double>(n_weights) > budget) break;
+      n_weights_ = n_weights;
+      ++n_kept;
+    }
+    order_.resize(n_kept);
+    std::sort(order_.begin(), order_.end());
+    for (std::size_t r = 0; r < n_kept; ++r) terms_[r] = terms_[order_[r]];
+    terms_.resize(n_kept);
+  }
+
+  std::span<const T> score_gathered() {
+    std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
+    is_clean_ = false;
+    T* __restrict scores = scores_.data();
+    for (const Term& term : terms_) {
+      const auto list = term.list;
+      const T x = term.x;
+      for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
     }
     return scores_;
   }
 
-  /// The k best labels of a row, best first, equal scores by increasing label.
-  template <class I>
-  std::span<const Scored<T>> top(const SparseVector<T, I>& row, std::size_t k) {
-    return top_k(score(row), k, best_);
+  std::span<const Scored<T>> top_plain(std::size_t k) {
+    this->work_ += n_weights_ + scores_.size();
+    return top_k(score_gathered(), k, best_);
   }
 
- private:
-  CsrView<T, WI> weights_;
-  std::span<const T> bias_;
-  std::vector<T> scores_;
+  std::span<const Scored<T>> top_touched(std::size_t k) {
+    add_and_mark();
+    best_.start(k);
+    offer_touched();
+    offer_untouched(k);
+    for (const std::size_t block : touched_) marks_[block] = 0;
+    this->work_ += n_weights_ + touched_.size() * kBlock;
+    return best_.finish();
+  }
+
+  void add_and_mark() {
+    if (!is_clean_) std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
+    is_clean_ = true;
+    T* __restrict scores = scores_.data();
+    std::uint8_t* __restrict marks = marks_.data();
+    for (const Term& term : terms_) {
+      const auto list = term.list;
+      const T x = term.x;
+      for (std::size_t q = 0; q < list.size; ++q) {
+        const auto label = static_cast<std::size_t>(list.labels[q]);
+        scores[label] += x * list.weight(q);
+        marks[label / kBlock] = 1;
+      }
+    }
+  }
+
+  /// Offers the labels of marked blocks, gives them their biases back, and lists the blocks.
+  void offer_touched() {
+    touched_.clear();
+    for (std::size_t first = 0; first < marks_.size(); first += kWord) {
+      std::uint64_t any = 0;
+      std::memcpy(&any, marks_.data() + first, kWord);
+      if (any == 0) continue;
+      for (std::size_t block = first; block < first + kWord; ++block) {
+        if (marks_[block] != 0) offer_block(block);
+      }
+    }
+  }
+
+  void offer_block(std::size_t block) {
+    const std::size_t begin = block * kBlock;
+    const std::size_t end = std::min(begin + kBlock, scores_.size());
+    const bool is_whole = end - begin == kBlock;
+    if (!is_whole || detail::any_may_pass(scores_.data() + begin, best_.bar())) {
+      for (std::size_t l = begin; l < end; ++l) best_.offer(static_cast<index_t>(l), scores_[l]);
+    }
+    std::copy(ranked_.bias.begin() + static_cast<std::ptrdiff_t>(begin),
+              ranked_.bias.begin() + static_cast<std::ptrdiff_t>(end),
+              scores_.begin() + static_cast<std::ptrdiff_t>(begin));
+    touched_.push_back(block);
+  }
+
+  /// Of the labels that scored their bias, no more than the k first in rank can be among the best.
+  void offer_untouched(std::size_t k) {
+    std::size_t n_offered = 0;
+    for (const index_t label : ranked_.order) {
+      const T bias = ranked_.bias[static_cast<std::size_t>(label)];
+      if (n_offered == k || bias < best_.bar()) return;
+      if (marks_[static_cast<std::size_t>(label) / kBlock] != 0) continue;
+      best_.offer(label, bias);
+      ++n_offered;
+    }
+  }
+
+  const Lists& lists_;
+  const RankedBias<T>& ranked_;
+  std::vector<T> scores_;             // the biases, between two calls of top_touched
+  std::vector<std::uint8_t> marks_;   // one per block, padded to whole words; zero between calls
+  std::vector<std::size_t> touched_;  // marked blocks
+  std::vector<Term> terms_;           // what the row reads
+  std::vector<std::size_t> order_;    // terms by length of list
+  std::size_t n_weights_ = 0;
+  bool is_clean_ = true;
   TopK<T> best_;
 };
 
