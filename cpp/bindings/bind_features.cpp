@@ -23,9 +23,9 @@ nb::object rows_of(const Matrix<T>& X) {
   const std::size_t n_cols = X.shape(1);
   const std::span<const T> all(X.data(), X.size());
   if (X.size() > static_cast<std::size_t>(std::numeric_limits<index_t>::max())) return nb::none();
-  if (!all_finite(all)) return nb::none();
   RowEntries<T> out;
   for (std::size_t i = 0; i < X.shape(0); ++i) append_row(all.subspan(i * n_cols, n_cols), out);
+  if (!all_finite<T>(out.values)) return nb::none();
   return nb::make_tuple(to_numpy(std::move(out.values)), to_numpy(std::move(out.indices)),
                         to_numpy(std::move(out.indptr)));
 }
@@ -41,7 +41,8 @@ void bind_features(nb::module_& m) {
                matches<double, std::int64_t>(indptr, indices, values, n_rows, n_cols);
       },
       "indptr"_a, "indices"_a, "values"_a, "n_rows"_a, "n_cols"_a,
-      "Whether three arrays are a CSR matrix that kernels can read as it stands: types, contiguity, "
+      "Whether three arrays are a CSR matrix that kernels can read as it stands: types, "
+      "contiguity, "
       "sorted unique column ids in range, finite values. False for any other object.");
   m.def("rows_of", &rows_of<float>, "X"_a.noconvert());
   m.def("rows_of", &rows_of<double>, "X"_a.noconvert(),

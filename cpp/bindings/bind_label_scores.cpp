@@ -154,8 +154,8 @@ Offsets check_lengths(const Stored& stored) {
     refuse("weights.labels", "have the length of the values, " + got(stored.values),
            got(stored.labels));
   }
-  if (stored.scales && (!is_of<T>(*stored.scales) ||
-                        stored.scales->size() + 1 != stored.offsets.size())) {
+  if (stored.scales &&
+      (!is_of<T>(*stored.scales) || stored.scales->size() + 1 != stored.offsets.size())) {
     refuse("weights.scales", "be of the type of the bias, one per feature", got(*stored.scales));
   }
   if (is_of<std::int32_t>(stored.offsets)) return Offsets(span_of<std::int32_t>(stored.offsets));

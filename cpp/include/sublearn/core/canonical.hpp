@@ -3,7 +3,6 @@
 // the quick way from dense rows to such ones.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -15,7 +14,8 @@ namespace sublearn {
 template <class T>
 inline bool all_finite(std::span<const T> values) {
   int any = 0;
-  for (const T value : values) any |= !(value - value == T(0));  // vectorises, unlike a loop that ends
+  for (const T value : values)
+    any |= !(value - value == T(0));  // vectorises, unlike a loop that ends
   return any == 0;
 }
 
@@ -48,21 +48,34 @@ struct RowEntries {
   std::vector<T> values;
 };
 
-/// Appends the non-zero entries of one dense row.
+namespace detail {
+
+/// Whether one of 64 numbers is not zero; a reduction that vectorises. NaN is not zero.
+template <class T>
+inline bool any_nonzero(const T* values) {
+  int any = 0;
+  for (std::size_t i = 0; i < 64; ++i) any |= values[i] != T(0);
+  return any != 0;
+}
+
+}  // namespace detail
+
+/// Appends the non-zero entries of one dense row. Zeros are the rule: 64 are passed over at once.
 template <class T>
 void append_row(std::span<const T> row, RowEntries<T>& out) {
-  constexpr std::size_t kBlock = 64;  // zeros are the rule: a block of them is passed over at once
-  for (std::size_t begin = 0; begin < row.size(); begin += kBlock) {
-    const auto block = row.subspan(begin, std::min(kBlock, row.size() - begin));
-    int any = 0;
-    for (const T value : block) any |= value != T(0);
-    if (any == 0) continue;
-    for (std::size_t p = 0; p < block.size(); ++p) {
-      if (block[p] == T(0)) continue;
-      out.indices.push_back(static_cast<index_t>(begin + p));
-      out.values.push_back(block[p]);
+  constexpr std::size_t kBlock = 64;
+  const auto append = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t j = begin; j < end; ++j) {
+      if (row[j] == T(0)) continue;
+      out.indices.push_back(static_cast<index_t>(j));
+      out.values.push_back(row[j]);
     }
+  };
+  std::size_t j = 0;
+  for (; j + kBlock <= row.size(); j += kBlock) {
+    if (detail::any_nonzero(row.data() + j)) append(j, j + kBlock);
   }
+  append(j, row.size());
   out.indptr.push_back(static_cast<index_t>(out.indices.size()));
 }
 

@@ -5,21 +5,25 @@
 // best k labels are found in one of two ways, which give the same ids and the same bits:
 //
 //   plain     copies all biases, adds, looks at all scores; the judge of the other in tests
-//   touched   marks blocks of 64 labels that a weight falls into; looks at these blocks only and
-//             restores only them. Labels of the other blocks score their bias and compete in the
-//             order of their biases, made once per model. What is left of a pass over all labels is
-//             one over the marks, 8 marks or 512 labels at a step.
+//   touched   adds, then walks the same lists twice more: to look at the labels that a weight fell
+//             on, and to give them their biases back. All other labels score their bias and compete
+//             in the order of their biases, which is made once per model. Nothing is done for each
+//             label, whatever their number.
 //
-// Marking costs more per weight and spares the passes over all labels, so it pays where a row reads
-// few weights for the number of labels: kWeightsPerLabel. Measured on one x86-64 core in float32,
-// microseconds per row, about 17 000 weights per row: 128 000 labels 70 by either way, 32 000 labels
-// 41 plain and 53 touched.
+// Three walks cost more than one as long as the labels are few: kLabelsPerWeight. Measured on one
+// x86-64 core in float32, microseconds per row:
 //
-// Upper bounds as in search engines (process features by decreasing bound x max_k w_k, admit no new
-// label once the rest cannot lift it to the k-th best, finish the candidates by binary search) were
-// measured and left out. Given the true k-th score in advance, so at their best, and k = 5, they took
-// 58 us a row instead of 42 on 5 000 labels with 70 features a row (three quarters of the weights
-// still have to be read), and 40 instead of 46 on 20 578 labels with 12 features a row.
+//   weights read, labels     1 000, 8 000    1 000, 1 000 000    17 400, 128 000    36 900, 20 578
+//   plain                              9                 520                 68                 42
+//   touched                            6                  10                 76                 87
+//
+// Marking blocks of labels while adding, to look at marked blocks only, lay between the two or
+// behind both. Upper bounds as search engines use them (features by decreasing x max_k w_k, no new
+// label once the rest cannot lift it to the k-th best, candidates finished by binary search) were
+// tried with the true k-th score given in advance, so at their best. For k = 5 they took 58 us
+// instead of 42 on 5 000 labels with 71 features a row, where three quarters of the weights must be
+// read to exclude the rest, and 40 instead of 46 on 20 578 labels with 12 features a row; the same
+// with lists sorted by weight, at twice the storage, 65 and 28.
 //
 // Used by: prediction in the extreme room.
 #pragma once
@@ -27,7 +31,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -45,7 +49,9 @@ template <class T>
 struct RankedBias {
   explicit RankedBias(std::span<const T> values) : bias(values), order(values.size()) {
     std::iota(order.begin(), order.end(), index_t{0});
-    const auto scored = [&](index_t id) { return Scored<T>{bias[static_cast<std::size_t>(id)], id}; };
+    const auto scored = [&](index_t id) {
+      return Scored<T>{bias[static_cast<std::size_t>(id)], id};
+    };
     std::sort(order.begin(), order.end(),
               [&](index_t a, index_t b) { return ranks_before(scored(a), scored(b)); });
   }
@@ -84,13 +90,10 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   using typename LabelScorer<T>::Row;
 
   /// A row that reads at least one weight per this many labels is scored in the plain way.
-  static constexpr std::size_t kWeightsPerLabel = 8;
+  static constexpr std::size_t kLabelsPerWeight = 10;
 
   LabelScores(const Lists& lists, const RankedBias<T>& bias)
-      : lists_(lists),
-        ranked_(bias),
-        scores_(bias.bias.begin(), bias.bias.end()),
-        marks_((bias.bias.size() / kBlock + kWord) / kWord * kWord) {}
+      : lists_(lists), ranked_(bias), scores_(bias.bias.begin(), bias.bias.end()) {}
 
   std::span<const T> score(const Row& row) override {
     gather(row);
@@ -100,7 +103,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   std::span<const Scored<T>> top(const Row& row, std::size_t k, double effort) override {
     gather(row);
     if (effort < 1) spare(effort);
-    return n_weights_ * kWeightsPerLabel >= scores_.size() ? top_plain(k) : top_touched(k);
+    return n_weights_ * kLabelsPerWeight >= scores_.size() ? top_plain(k) : top_touched(k);
   }
 
   /// The two ways by name, for tests.
@@ -114,8 +117,8 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   }
 
  private:
-  static constexpr std::size_t kBlock = 64;
-  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+  static constexpr T kSeen = -std::numeric_limits<T>::infinity();
+  static constexpr T kLowest = std::numeric_limits<T>::lowest();
 
   struct Term {
     typename Lists::List list;
@@ -159,12 +162,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   std::span<const T> score_gathered() {
     std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
     is_clean_ = false;
-    T* __restrict scores = scores_.data();
-    for (const Term& term : terms_) {
-      const auto list = term.list;
-      const T x = term.x;
-      for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
-    }
+    add();
     return scores_;
   }
 
@@ -174,76 +172,70 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   }
 
   std::span<const Scored<T>> top_touched(std::size_t k) {
-    add_and_mark();
+    if (!is_clean_) std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
+    is_clean_ = true;
+    add();
     best_.start(k);
     offer_touched();
     offer_untouched(k);
-    for (const std::size_t block : touched_) marks_[block] = 0;
-    this->work_ += n_weights_ + touched_.size() * kBlock;
-    return best_.finish();
+    restore();
+    this->work_ += 2 * n_weights_;
+    const auto best = best_.finish();
+    // A score of minus infinity cannot be told from a label already seen: the plain way can.
+    const bool is_sure = best.size() == k && best.back().score > kSeen;
+    return is_sure ? best : top_plain(k);
   }
 
-  void add_and_mark() {
-    if (!is_clean_) std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
-    is_clean_ = true;
+  void add() {
     T* __restrict scores = scores_.data();
-    std::uint8_t* __restrict marks = marks_.data();
     for (const Term& term : terms_) {
       const auto list = term.list;
       const T x = term.x;
-      for (std::size_t q = 0; q < list.size; ++q) {
-        const auto label = static_cast<std::size_t>(list.labels[q]);
-        scores[label] += x * list.weight(q);
-        marks[label / kBlock] = 1;
-      }
+      for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
     }
   }
 
-  /// Offers the labels of marked blocks, gives them their biases back, and lists the blocks.
+  /// Offers each label that a weight fell on once, and leaves kSeen in the place of its score.
   void offer_touched() {
-    touched_.clear();
-    for (std::size_t first = 0; first < marks_.size(); first += kWord) {
-      std::uint64_t any = 0;
-      std::memcpy(&any, marks_.data() + first, kWord);
-      if (any == 0) continue;
-      for (std::size_t block = first; block < first + kWord; ++block) {
-        if (marks_[block] != 0) offer_block(block);
+    T* __restrict scores = scores_.data();
+    T bar = kLowest;  // one comparison, mostly false, for labels seen before and labels too low
+    for (const Term& term : terms_) {
+      for (std::size_t q = 0; q < term.list.size; ++q) {
+        const auto label = term.list.labels[q];
+        const T score = std::exchange(scores[label], kSeen);
+        if (!(score >= bar)) continue;
+        best_.offer(static_cast<index_t>(label), score);
+        bar = best_.bar() > kLowest ? best_.bar() : kLowest;
       }
     }
   }
 
-  void offer_block(std::size_t block) {
-    const std::size_t begin = block * kBlock;
-    const std::size_t end = std::min(begin + kBlock, scores_.size());
-    const bool is_whole = end - begin == kBlock;
-    if (!is_whole || detail::any_may_pass(scores_.data() + begin, best_.bar())) {
-      for (std::size_t l = begin; l < end; ++l) best_.offer(static_cast<index_t>(l), scores_[l]);
-    }
-    std::copy(ranked_.bias.begin() + static_cast<std::ptrdiff_t>(begin),
-              ranked_.bias.begin() + static_cast<std::ptrdiff_t>(end),
-              scores_.begin() + static_cast<std::ptrdiff_t>(begin));
-    touched_.push_back(block);
-  }
-
-  /// Of the labels that scored their bias, no more than the k first in rank can be among the best.
+  /// Of the labels that score their bias, no more than the k first in rank can be among the best.
   void offer_untouched(std::size_t k) {
     std::size_t n_offered = 0;
     for (const index_t label : ranked_.order) {
       const T bias = ranked_.bias[static_cast<std::size_t>(label)];
       if (n_offered == k || bias < best_.bar()) return;
-      if (marks_[static_cast<std::size_t>(label) / kBlock] != 0) continue;
+      if (scores_[static_cast<std::size_t>(label)] == kSeen) continue;
       best_.offer(label, bias);
       ++n_offered;
     }
   }
 
+  void restore() {
+    T* __restrict scores = scores_.data();
+    const T* __restrict bias = ranked_.bias.data();
+    for (const Term& term : terms_) {
+      const auto list = term.list;
+      for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] = bias[list.labels[q]];
+    }
+  }
+
   const Lists& lists_;
   const RankedBias<T>& ranked_;
-  std::vector<T> scores_;             // the biases, between two calls of top_touched
-  std::vector<std::uint8_t> marks_;   // one per block, padded to whole words; zero between calls
-  std::vector<std::size_t> touched_;  // marked blocks
-  std::vector<Term> terms_;           // what the row reads
-  std::vector<std::size_t> order_;    // terms by length of list
+  std::vector<T> scores_;           // the biases, where is_clean_
+  std::vector<Term> terms_;         // what the row reads
+  std::vector<std::size_t> order_;  // terms by length of list
   std::size_t n_weights_ = 0;
   bool is_clean_ = true;
   TopK<T> best_;
