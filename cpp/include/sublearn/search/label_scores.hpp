@@ -44,16 +44,16 @@
 
 namespace sublearn {
 
-/// The bias of each label, and the labels in the order in which their biases alone rank them.
+/// The bias of each label, and the first labels in the order in which their biases alone rank them.
+/// Few are ever needed, and to find them takes a hundredth of a second for a million labels where a
+/// full sort takes a third of one, when a model is opened.
 template <class T>
 struct RankedBias {
-  explicit RankedBias(std::span<const T> values) : bias(values), order(values.size()) {
-    std::iota(order.begin(), order.end(), index_t{0});
-    const auto scored = [&](index_t id) {
-      return Scored<T>{bias[static_cast<std::size_t>(id)], id};
-    };
-    std::sort(order.begin(), order.end(),
-              [&](index_t a, index_t b) { return ranks_before(scored(a), scored(b)); });
+  static constexpr std::size_t kMostRanked = 4096;
+
+  explicit RankedBias(std::span<const T> values) : bias(values) {
+    TopK<T> best;
+    for (const auto& label : top_k(bias, kMostRanked, best)) order.push_back(label.id);
   }
 
   std::span<const T> bias;
@@ -177,12 +177,12 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     add();
     best_.start(k);
     offer_touched();
-    offer_untouched(k);
+    const bool is_complete = offer_untouched(k);
     restore();
     this->work_ += 2 * n_weights_;
     const auto best = best_.finish();
     // A score of minus infinity cannot be told from a label already seen: the plain way can.
-    const bool is_sure = best.size() == k && best.back().score > kSeen;
+    const bool is_sure = is_complete && best.size() == k && best.back().score > kSeen;
     return is_sure ? best : top_plain(k);
   }
 
@@ -211,15 +211,17 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   }
 
   /// Of the labels that score their bias, no more than the k first in rank can be among the best.
-  void offer_untouched(std::size_t k) {
+  /// False if the ranked labels end before it is known that the others are no better.
+  bool offer_untouched(std::size_t k) {
     std::size_t n_offered = 0;
     for (const index_t label : ranked_.order) {
       const T bias = ranked_.bias[static_cast<std::size_t>(label)];
-      if (n_offered == k || bias < best_.bar()) return;
+      if (n_offered == k || bias < best_.bar()) return true;
       if (scores_[static_cast<std::size_t>(label)] == kSeen) continue;
       best_.offer(label, bias);
       ++n_offered;
     }
+    return n_offered == k || ranked_.order.size() == scores_.size();
   }
 
   void restore() {
