@@ -57,6 +57,8 @@ class LabelLists:
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The weights as a matrix; shares the arrays where SciPy can read them."""
         values, labels, offsets = self.values, self.labels, self.offsets
+        if offsets[0] != 0 or offsets[-1] != len(labels) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"weights.offsets must rise from 0 to {len(labels)}")
         if self.scales is not None:
             values = np.repeat(self.scales, np.diff(offsets)) * values.astype(self.scales.dtype)
         if labels.dtype == np.uint16:
@@ -140,7 +142,7 @@ class LinearLabels:
 
     @property
     def weights(self) -> sp.csr_matrix:
-        """Weights of shape (n_features, n_labels); a new matrix each time if they are compressed."""
+        """Weights of shape (n_features, n_labels); a new matrix each time if compressed."""
         if self._csr is not None:
             return self._csr
         csr = self.lists.to_csr(self.n_labels)
