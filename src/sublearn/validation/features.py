@@ -69,8 +69,10 @@ def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:
     if type(X) is np.ndarray:
         if X.dtype not in _DTYPES or not X.flags.c_contiguous:
             return None
-        arrays = _core.rows_of(X)
-        return None if arrays is None else _assemble(*arrays, shape)
+        if (arrays := _core.rows_of(X)) is None:
+            return None
+        data, indices, indptr = arrays
+        return _assemble(data, indices, indptr, shape)
     if not _core.is_canonical_csr(X.indptr, X.indices, X.data, *shape):
         return None
     return X if type(X) is sp.csr_matrix else _assemble(X.data, X.indices, X.indptr, shape)
