@@ -1,63 +1,200 @@
 // Python face of prediction with any linear model of very many labels.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "arrays.hpp"
+#include "refuse.hpp"
 #include "sublearn/core/dense.hpp"
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/search/label_scores.hpp"
 
 namespace sublearn::bindings {
 
-/// A linear model whose arrays were checked once; NumPy keeps owning them.
-template <class T, class WI>
+using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+bool is_of(const AnyVector& v) {
+  return v.dtype() == nb::dtype<T>();
+}
+
+template <class T>
+std::span<const T> span_of(const AnyVector& v) {
+  return {static_cast<const T*>(v.data()), v.size()};
+}
+
+/// The arrays of a model, of any type; NumPy keeps owning them.
+struct Stored {
+  AnyVector offsets;
+  AnyVector labels;
+  AnyVector values;
+  std::optional<AnyVector> scales;
+  AnyVector bias;
+};
+
+/// A model whose storage is known to its subclass only. Scorers are kept for the next call, so that
+/// a call allocates nothing that is as large as the number of labels.
+template <class T>
 class LinearModel {
  public:
-  LinearModel(Vector<WI> indptr, Vector<WI> labels, Vector<T> values, Vector<T> bias)
-      : indptr_(indptr),
-        labels_(labels),
-        values_(values),
-        bias_(bias),
-        view_(compressed_view<CsrView, T, WI>(indptr, labels, values,
-                                              static_cast<offset_t>(bias.size()))) {}
+  LinearModel(std::size_t n_features, std::span<const T> bias)
+      : n_features_(n_features), ranked_(bias) {}
+  virtual ~LinearModel() = default;
 
-  offset_t n_features() const { return view_.n_rows(); }
-  std::size_t n_labels() const { return bias_.size(); }
+  offset_t n_features() const { return static_cast<offset_t>(n_features_); }
+  std::size_t n_labels() const { return ranked_.bias.size(); }
+  std::uint64_t work() const { return work_.load(); }
 
-  /// Calls body(row, scorer) for each row of X, in chunks on n_threads threads.
-  template <class I, class Body>
-  void for_each_row(const CsrView<T, I>& X, int n_threads, Body&& body) const {
+  /// Calls body(i, row, scorer) for each row of X, in chunks on n_threads threads.
+  template <class XT, class I, class Body>
+  void for_each_row(const CsrView<XT, I>& X, int n_threads, Body&& body) const {
     constexpr offset_t kChunk = 64;
     const offset_t n_chunks = (X.n_rows() + kChunk - 1) / kChunk;
-    std::vector<LabelScores<T, WI>> scorers(
-        static_cast<std::size_t>(effective_threads(n_chunks, n_threads)),
-        LabelScores<T, WI>(view_, as_span<T>(bias_)));
+    Borrowed scorers(*this, effective_threads(n_chunks, n_threads));
     parallel_for(n_chunks, n_threads, [&](offset_t chunk, int thread) {
+      auto& scorer = *scorers.list[static_cast<std::size_t>(thread)];
+      Row converted;
       const offset_t end = std::min((chunk + 1) * kChunk, X.n_rows());
       for (offset_t i = chunk * kChunk; i < end; ++i) {
-        body(i, scorers[static_cast<std::size_t>(thread)]);
+        body(i, converted.view(X.row(i)), scorer);
       }
     });
   }
 
+ protected:
+  using Scorers = std::vector<std::unique_ptr<LabelScorer<T>>>;
+
+  virtual std::unique_ptr<LabelScorer<T>> make_scorer() const = 0;
+  const RankedBias<T>& ranked() const { return ranked_; }
+
  private:
-  Vector<WI> indptr_;
-  Vector<WI> labels_;
-  Vector<T> values_;
-  Vector<T> bias_;
-  CsrView<T, WI> view_;
+  /// A row in the types of the model; a copy only where X has others.
+  struct Row {
+    std::vector<index_t> ids;
+    std::vector<T> values;
+
+    const SparseVector<T, index_t>& view(const SparseVector<T, index_t>& row) { return row; }
+
+    template <class XT, class I>
+    SparseVector<T, index_t> view(const SparseVector<XT, I>& row) {
+      ids.resize(row.size());
+      values.resize(row.size());
+      for (std::size_t p = 0; p < row.size(); ++p) {
+        ids[p] = static_cast<index_t>(row.ids[p]);
+        values[p] = static_cast<T>(row.values[p]);
+      }
+      return {ids, values};
+    }
+  };
+
+  struct Borrowed {
+    Borrowed(const LinearModel& owner, int n) : model(owner) {
+      {
+        const std::lock_guard lock(model.mutex_);
+        for (; n > 0 && !model.idle_.empty(); --n) {
+          list.push_back(std::move(model.idle_.back()));
+          model.idle_.pop_back();
+        }
+      }
+      for (; n > 0; --n) list.push_back(model.make_scorer());
+    }
+    ~Borrowed() {
+      const std::lock_guard lock(model.mutex_);
+      for (auto& scorer : list) {
+        model.work_ += scorer->take_work();
+        model.idle_.push_back(std::move(scorer));
+      }
+    }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+
+    const LinearModel& model;
+    Scorers list;
+  };
+
+  std::size_t n_features_;
+  RankedBias<T> ranked_;
+  mutable std::mutex mutex_;
+  mutable Scorers idle_;
+  mutable std::atomic<std::uint64_t> work_{0};
 };
 
-template <class T, class WI, class I>
-void bind_scoring(nb::class_<LinearModel<T, WI>>& c) {
-  using Model = LinearModel<T, WI>;
+template <class T, class Id, class V>
+class StoredModel final : public LinearModel<T> {
+ public:
+  StoredModel(Stored stored, Offsets offsets)
+      : LinearModel<T>(offsets.size() - 1, span_of<T>(stored.bias)),
+        stored_(std::move(stored)),
+        lists_(offsets, span_of<Id>(stored_.labels), span_of<V>(stored_.values),
+               stored_.scales ? span_of<T>(*stored_.scales) : std::span<const T>(),
+               stored_.bias.size()) {}
+
+ private:
+  using Lists = WeightLists<T, Id, V>;
+
+  std::unique_ptr<LabelScorer<T>> make_scorer() const override {
+    return std::make_unique<LabelScores<Lists>>(lists_, this->ranked());
+  }
+
+  Stored stored_;
+  Lists lists_;
+};
+
+/// Only lengths and types are looked at: a model of any size opens at once.
+template <class T>
+Offsets check_lengths(const Stored& stored) {
+  const auto got = [](const AnyVector& v) { return std::to_string(v.size()); };
+  if (stored.offsets.size() == 0) refuse("weights.offsets", "have at least one entry", "none");
+  if (stored.labels.size() != stored.values.size()) {
+    refuse("weights.labels", "have the length of the values, " + got(stored.values),
+           got(stored.labels));
+  }
+  if (stored.scales &&
+      (!is_of<T>(*stored.scales) || stored.scales->size() + 1 != stored.offsets.size())) {
+    refuse("weights.scales", "be of the type of the bias, one per feature", got(*stored.scales));
+  }
+  if (is_of<std::int32_t>(stored.offsets)) return Offsets(span_of<std::int32_t>(stored.offsets));
+  if (is_of<std::int64_t>(stored.offsets)) return Offsets(span_of<std::int64_t>(stored.offsets));
+  refuse("weights.offsets", "be of type int32 or int64", "another type");
+}
+
+template <class T, class Id>
+std::unique_ptr<LinearModel<T>> with_values(Stored stored) {
+  const Offsets offsets = check_lengths<T>(stored);
+  if (is_of<T>(stored.values) && !stored.scales) {
+    return std::make_unique<StoredModel<T, Id, T>>(std::move(stored), offsets);
+  }
+  if (is_of<std::int8_t>(stored.values) && stored.scales) {
+    return std::make_unique<StoredModel<T, Id, std::int8_t>>(std::move(stored), offsets);
+  }
+  if (is_of<std::int16_t>(stored.values) && stored.scales) {
+    return std::make_unique<StoredModel<T, Id, std::int16_t>>(std::move(stored), offsets);
+  }
+  refuse("weights.values", "be of the type of the bias, or int8 or int16 with scales",
+         "another type");
+}
+
+template <class T>
+std::unique_ptr<LinearModel<T>> make_model(Stored stored) {
+  if (is_of<std::uint16_t>(stored.labels)) return with_values<T, std::uint16_t>(std::move(stored));
+  if (is_of<std::int32_t>(stored.labels)) return with_values<T, std::int32_t>(std::move(stored));
+  if (is_of<std::int64_t>(stored.labels)) return with_values<T, std::int64_t>(std::move(stored));
+  refuse("weights.labels", "be of type uint16, int32 or int64", "another type");
+}
+
+template <class T, class XT, class I>
+void bind_scoring(nb::class_<LinearModel<T>>& c) {
+  using Model = LinearModel<T>;
   c.def(
       "top_k",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<T> values, std::size_t k,
-         int n_threads) {
-        const auto X = compressed_view<CsrView, T, I>(indptr, indices, values, model.n_features());
+      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values, std::size_t k,
+         double effort, int n_threads) {
+        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
         if (k == 0 || k > model.n_labels()) {
           throw std::invalid_argument("k must be between 1 and the number of labels");
         }
@@ -66,8 +203,8 @@ void bind_scoring(nb::class_<LinearModel<T, WI>>& c) {
         std::vector<T> scores(n_rows * k);
         {
           nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, auto& scorer) {
-            const auto best = scorer.top(X.row(i), k);
+          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+            const auto best = scorer.top(row, k, effort);
             for (std::size_t r = 0; r < k; ++r) {
               labels[static_cast<std::size_t>(i) * k + r] = best[r].id;
               scores[static_cast<std::size_t>(i) * k + r] = best[r].score;
@@ -78,17 +215,19 @@ void bind_scoring(nb::class_<LinearModel<T, WI>>& c) {
                               to_numpy(std::move(scores), n_rows, k));
       },
       "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "k"_a,
-      "n_threads"_a = 1, "The k best labels of each row and their scores, best first.");
+      "effort"_a = 1.0, "n_threads"_a = 1,
+      "The k best labels of each row and their scores, best first.");
   c.def(
       "scores",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<T> values, int n_threads) {
-        const auto X = compressed_view<CsrView, T, I>(indptr, indices, values, model.n_features());
+      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values,
+         int n_threads) {
+        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
         const auto n_rows = static_cast<std::size_t>(X.n_rows());
         std::vector<T> out(n_rows * model.n_labels());
         {
           nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, auto& scorer) {
-            const auto scores = scorer.score(X.row(i));
+          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+            const auto scores = scorer.score(row);
             std::copy(scores.begin(), scores.end(),
                       out.begin() + static_cast<std::ptrdiff_t>(i) *
                                         static_cast<std::ptrdiff_t>(scores.size()));
@@ -100,16 +239,16 @@ void bind_scoring(nb::class_<LinearModel<T, WI>>& c) {
       "The score of each label for each row.");
   c.def(
       "above",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<T> values, T threshold,
+      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values, T threshold,
          int n_threads) {
-        const auto X = compressed_view<CsrView, T, I>(indptr, indices, values, model.n_features());
+        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
         std::vector<std::vector<index_t>> found(static_cast<std::size_t>(X.n_rows()));
         std::vector<offset_t> out_indptr(1, 0);
         std::vector<index_t> labels;
         {
           nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, auto& scorer) {
-            append_above(scorer.score(X.row(i)), threshold, found[static_cast<std::size_t>(i)]);
+          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+            append_above(scorer.score(row), threshold, found[static_cast<std::size_t>(i)]);
           });
           for (const auto& row : found) {
             labels.insert(labels.end(), row.begin(), row.end());
@@ -122,26 +261,32 @@ void bind_scoring(nb::class_<LinearModel<T, WI>>& c) {
       "n_threads"_a = 1, "The labels of each row that score above a threshold: (indptr, labels).");
 }
 
-template <class T, class WI>
+template <class T>
 void bind_linear_model(nb::module_& m, const char* name) {
-  using Model = LinearModel<T, WI>;
+  using Model = LinearModel<T>;
   nb::class_<Model> c(m, name, "Weights by feature and a bias, ready to score rows.");
-  bind_scoring<T, WI, std::int32_t>(c);
-  bind_scoring<T, WI, std::int64_t>(c);
+  bind_scoring<T, T, std::int32_t>(c);
+  bind_scoring<T, T, std::int64_t>(c);
+  using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
+  bind_scoring<T, Other, std::int32_t>(c);
+  bind_scoring<T, Other, std::int64_t>(c);
+  c.def_prop_ro("work", &Model::work, "Weights and scores that top_k has read so far.");
   m.def(
       "linear_model",
-      [](Vector<WI> indptr, Vector<WI> labels, Vector<T> values, Vector<T> bias) {
-        return std::make_unique<Model>(indptr, labels, values, bias);
+      [](AnyVector offsets, AnyVector labels, AnyVector values, std::optional<AnyVector> scales,
+         Vector<T> bias) {
+        return make_model<T>({offsets, labels, values, scales, AnyVector(bias.handle())});
       },
-      "indptr"_a.noconvert(), "labels"_a.noconvert(), "values"_a.noconvert(), "bias"_a.noconvert(),
-      "Model from a CSR matrix with one row per feature; refuses arrays that do not fit together.");
+      "offsets"_a.noconvert(), "labels"_a.noconvert(), "values"_a.noconvert(),
+      "scales"_a.noconvert().none(), "bias"_a.noconvert(),
+      "Model from lists of labels and weights, one per feature. Integer values are multiplied by "
+      "the scale of their feature. Lists are checked when a row first needs them: a damaged one is "
+      "a ValueError then.");
 }
 
 void bind_label_scores(nb::module_& m) {
-  bind_linear_model<float, std::int32_t>(m, "LinearModelFloat32");
-  bind_linear_model<double, std::int32_t>(m, "LinearModelFloat64");
-  bind_linear_model<float, std::int64_t>(m, "LinearModelFloat32Long");
-  bind_linear_model<double, std::int64_t>(m, "LinearModelFloat64Long");
+  bind_linear_model<float>(m, "LinearModelFloat32");
+  bind_linear_model<double>(m, "LinearModelFloat64");
 }
 
 }  // namespace sublearn::bindings

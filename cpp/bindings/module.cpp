@@ -3,6 +3,7 @@
 
 namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
+void bind_features(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
@@ -13,6 +14,7 @@ void bind_prox(nanobind::module_& m);
 NB_MODULE(_core, m) {
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
+  sublearn::bindings::bind_features(m);
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);

@@ -1,4 +1,4 @@
-// The search room: inverted lists, random sparsification, scores of labels.
+// The search room: inverted lists and random sparsification.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -6,7 +6,6 @@
 #include "check.hpp"
 #include "random_problems.hpp"
 #include "sublearn/search/inverted_lists.hpp"
-#include "sublearn/search/label_scores.hpp"
 #include "sublearn/search/sparsify.hpp"
 
 using namespace sublearn;
@@ -32,44 +31,11 @@ void check_lists() {
   CHECK(n_entries == X.values.size());
 }
 
-template <class T, class WI, class I>
-void check_label_scores() {
-  constexpr offset_t kFeatures = 15;
-  constexpr std::size_t kLabels = 70;
-  const RandomMatrix<T, WI> W(kFeatures, static_cast<offset_t>(kLabels), 0.2, Rng(2));
-  const RandomMatrix<T, I> X(30, kFeatures, 0.4, Rng(3));
-  std::vector<T> bias(kLabels, T(-1));
-  LabelScores<T, WI> scorer(W.view(), bias);
-  for (offset_t i = 0; i < 30; ++i) {
-    const auto scores = scorer.score(X.view().row(i));
-    const std::vector<T> copy(scores.begin(), scores.end());
-    for (std::size_t k = 0; k < kLabels; ++k) {
-      const double expected = X.product(i, [&](index_t j) {
-        return W.product(j, [&](index_t label) { return label == static_cast<index_t>(k); });
-      });
-      CHECK_NEAR(copy[k], expected - 1, 1e-5);
-    }
-    std::vector<Scored<T>> order;
-    for (std::size_t k = 0; k < kLabels; ++k) order.push_back({copy[k], static_cast<index_t>(k)});
-    std::sort(order.begin(), order.end(), ranks_before<T>);
-    for (const std::size_t k : {std::size_t{1}, std::size_t{5}, kLabels}) {
-      const auto best = scorer.top(X.view().row(i), k);
-      CHECK(best.size() == k);
-      for (std::size_t r = 0; r < std::min(k, best.size()); ++r) CHECK(best[r].id == order[r].id);
-    }
-  }
-}
-
 }  // namespace
 
 TEST(inverted_lists_are_the_transpose) {
   check_lists<float, std::int32_t>();
   check_lists<double, std::int64_t>();
-}
-
-TEST(label_scores_agree_with_plain_products) {
-  check_label_scores<float, std::int32_t, std::int64_t>();
-  check_label_scores<double, std::int64_t, std::int32_t>();
 }
 
 TEST(sparsify_keeps_large_weights_and_zeros) {

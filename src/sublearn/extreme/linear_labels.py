@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,51 +10,184 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 
-__all__ = ["LinearLabels"]
+__all__ = ["LabelLists", "LinearLabels"]
+
+_MOST_SHORT_IDS = 2**16
+_INTEGERS = {8: np.int8, 16: np.int16}
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLists:
+    """Weights by feature, as they are stored.
+
+    Parameters
+    ----------
+    offsets : ndarray of int32 or int64
+        The list of feature `j` is at `offsets[j]:offsets[j + 1]` of the next two.
+    labels : ndarray of uint16, int32 or int64
+        Labels that give a feature a weight, increasing in each list.
+    values : ndarray
+        The weights, or integers of 8 or 16 bits.
+    scales : ndarray of shape (n_features,) or None
+        If the values are integers, a weight is the scale of its feature times the value.
+    """
+
+    offsets: np.ndarray
+    labels: np.ndarray
+    values: np.ndarray
+    scales: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, weights: sp.csr_matrix) -> LabelLists:
+        """Shares the arrays of a CSR matrix with one row per feature."""
+        if not weights.has_canonical_format:
+            weights.sum_duplicates()
+        return cls(weights.indptr, weights.indices, weights.data)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.offsets) - 1
+
+    @property
+    def is_csr(self) -> bool:
+        """Whether SciPy can read the arrays as they are."""
+        return self.scales is None and self.labels.dtype == self.offsets.dtype
+
+    def to_csr(self, n_labels: int) -> sp.csr_matrix:
+        """The weights as a matrix; shares the arrays where SciPy can read them."""
+        values, labels, offsets = self.values, self.labels, self.offsets
+        if offsets[0] != 0 or offsets[-1] != len(labels) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"weights.offsets must rise from 0 to {len(labels)}")
+        if self.scales is not None:
+            values = np.repeat(self.scales, np.diff(offsets)) * values.astype(self.scales.dtype)
+        if labels.dtype == np.uint16:
+            labels = labels.astype(offsets.dtype)
+        csr = sp.csr_matrix((values, labels, offsets), shape=(self.n_features, n_labels))
+        csr.check_format()  # SciPy's loops trust the indices; a mapped file was not read before
+        return csr
+
+    def compress(self, n_labels: int, bits: int, prune: float) -> LabelLists:
+        """The same lists in fewer bytes; see `LinearLabelClassifier.compress`."""
+        weights = self.to_csr(n_labels)
+        counts = np.diff(weights.indptr)
+        if bits == 32:
+            scales, values = None, weights.data.astype(np.float32)
+        else:
+            most = 2 ** (bits - 1) - 1
+            scales = _largest(weights) / weights.dtype.type(most)
+            # Where every weight of a feature is zero or too small to divide by, nothing is kept.
+            divisors = np.repeat(np.where(scales > 0, scales, np.inf), counts)
+            values = np.clip(np.rint(weights.data / divisors), -most, most).astype(_INTEGERS[bits])
+        keep = (values != 0) & ~(np.abs(weights.data) <= prune)
+        offsets = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[weights.indptr]
+        short = np.uint16 if n_labels <= _MOST_SHORT_IDS else np.int32
+        return LabelLists(
+            offsets.astype(weights.indptr.dtype),
+            weights.indices[keep].astype(short),
+            values[keep],
+            scales,
+        )
 
 
 class LinearLabels:
     """Weights by feature and a bias per label; scores rows through inverted lists.
 
     A row visits the labels that share a feature with it, so its cost is the number of non-zero
-    weights of its features plus one pass over the scores, not `n_labels * n_features`.
+    weights of its features, not `n_labels * n_features`.
+
+    Opening a model reads its biases only. A list is checked when a row first needs it; a damaged
+    one is a ValueError then. May be used by several threads at once.
 
     Parameters
     ----------
-    weights : csr_matrix of shape (n_features, n_labels)
+    weights : csr_matrix of shape (n_features, n_labels), or LabelLists
         Row `j` lists the labels that give feature `j` a weight.
     bias : ndarray of shape (n_labels,)
-        Added to each score; of the dtype of `weights`.
+        Added to each score; float32 or float64, the type of scores.
     """
 
-    def __init__(self, weights: sp.csr_matrix, bias: np.ndarray):
-        for indices in (weights.indptr, weights.indices):
+    def __init__(self, weights: sp.csr_matrix | LabelLists, bias: np.ndarray):
+        self._csr = None if isinstance(weights, LabelLists) else weights
+        lists = weights if isinstance(weights, LabelLists) else LabelLists.of(weights)
+        for indices in (lists.offsets, lists.labels):
             indices.flags.writeable = False  # checked once, then trusted by the compiled code
-        self.weights = weights
+        self.lists = lists
         self.bias = bias
-        self._native = _core.linear_model(weights.indptr, weights.indices, weights.data, bias)
+        self._native = _core.linear_model(
+            lists.offsets, lists.labels, lists.values, lists.scales, bias
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinearLabels, (self.weights, self.bias)
+        return LinearLabels, (self.lists, self.bias)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> LinearLabels:
+        """Take what `to_state` gave out of `state`."""
+        bias = state.pop("bias")
+        if "weights" in state:  # a file of sublearn 0.1
+            return cls(state.pop("weights"), bias)
+        parts = ("offsets", "labels", "values", "scales")
+        return cls(LabelLists(*(state.pop(f"weights_{part}", None) for part in parts)), bias)
+
+    def to_state(self) -> dict[str, np.ndarray]:
+        """Arrays to be saved, by name."""
+        state = {
+            "bias": self.bias,
+            "weights_offsets": self.lists.offsets,
+            "weights_labels": self.lists.labels,
+            "weights_values": self.lists.values,
+        }
+        return state if self.lists.scales is None else state | {"weights_scales": self.lists.scales}
+
+    @property
+    def weights(self) -> sp.csr_matrix:
+        """Weights of shape (n_features, n_labels); a new matrix each time if compressed."""
+        if self._csr is not None:
+            return self._csr
+        csr = self.lists.to_csr(self.n_labels)
+        if self.lists.is_csr:
+            self._csr = csr
+        return csr
 
     @property
     def n_labels(self) -> int:
         """Number of labels."""
         return len(self.bias)
 
-    def top_k(self, X: sp.csr_matrix, k: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def work(self) -> int:
+        """Weights and scores that `top_k` has read so far."""
+        return self._native.work
+
+    def compress(self, bits: int, prune: float) -> LinearLabels:
+        """The same labels with smaller weights; see `LinearLabelClassifier.compress`."""
+        lists = self.lists.compress(self.n_labels, bits, prune)
+        bias = self.bias.astype(np.float32) if bits == 32 else self.bias
+        return LinearLabels(lists, bias)
+
+    def top_k(
+        self, X: sp.csr_matrix, k: int, n_threads: int, effort: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of the `k` best labels of each row, best first, ties by lower id."""
-        return self._native.top_k(*self._arrays(X), k, n_threads)
+        return self._native.top_k(X.indptr, X.indices, X.data, k, effort, n_threads)
 
     def scores(self, X: sp.csr_matrix, n_threads: int) -> np.ndarray:
         """Scores of all labels, dense, of shape (n_samples, n_labels)."""
-        return self._native.scores(*self._arrays(X), n_threads)
+        return self._native.scores(X.indptr, X.indices, X.data, n_threads)
 
     def above(self, X: sp.csr_matrix, threshold: float, n_threads: int) -> sp.csr_matrix:
         """Boolean matrix of the labels that score above `threshold`."""
-        indptr, labels = self._native.above(*self._arrays(X), threshold, n_threads)
+        indptr, labels = self._native.above(X.indptr, X.indices, X.data, threshold, n_threads)
         ones = np.ones(len(labels), dtype=bool)
         return sp.csr_matrix((ones, labels, indptr), shape=(X.shape[0], self.n_labels))
 
-    def _arrays(self, X: sp.csr_matrix) -> tuple[Any, Any, np.ndarray]:
-        return X.indptr, X.indices, X.data.astype(self.bias.dtype, copy=False)
+
+def _largest(weights: sp.csr_matrix) -> np.ndarray:
+    """Largest absolute weight of each row, zero for an empty one."""
+    largest = np.zeros(weights.shape[0], weights.dtype)
+    is_used = np.diff(weights.indptr) > 0
+    starts = weights.indptr[:-1][is_used]
+    if len(starts):
+        largest[is_used] = np.maximum.reduceat(np.abs(weights.data), starts)
+    return largest

@@ -385,7 +385,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
     def _forget(self) -> None:
         """What is fitted must not outlive the features that the next fit sets."""
-        self.__dict__.pop("model_", None)
+        for name in ("model_", "calibration_", "_calibrated_model"):
+            self.__dict__.pop(name, None)
 
     def _fit(
         self,

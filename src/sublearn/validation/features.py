@@ -8,9 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+
 __all__ = ["check_features"]
 
 _INDEX_MAX = 2**31 - 1  # the core numbers rows and columns with 32 bits
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_QUICK_TYPES = {np.ndarray, sp.csr_matrix, sp.csr_array}
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
@@ -38,6 +42,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
     -------
     csr_matrix of shape (n_samples, n_features)
     """
+    if not reset and (quick := _as_it_stands(estimator, X)) is not None:
+        return quick
     if sp.issparse(X) and X.ndim == 2:
         _refuse_large_shape(X.shape)  # before the conversion to CSR, which takes a word per row
     X = validate_data(
@@ -45,6 +51,31 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
     )
     _refuse_large_shape(X.shape)
     return _canonical(X) if sp.issparse(X) else sp.csr_matrix(X)
+
+
+def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:
+    """`X` if there is nothing to convert and nothing to refuse, else None.
+
+    The long way takes 0.2 ms, many times as long as a prediction for one row. It keeps the last
+    word on everything that is not plainly right, so messages come from one place.
+    """
+    if type(X) not in _QUICK_TYPES or hasattr(estimator, "feature_names_in_"):
+        return None
+    shape = X.shape
+    if len(shape) != 2 or shape[0] < 1 or shape[1] != getattr(estimator, "n_features_in_", None):
+        return None
+    if max(shape) > _INDEX_MAX:
+        return None
+    if type(X) is np.ndarray:
+        if X.dtype not in _DTYPES or not X.flags.c_contiguous:
+            return None
+        if (arrays := _core.rows_of(X)) is None:
+            return None
+        data, indices, indptr = arrays
+        return _assemble(data, indices, indptr, shape)
+    if not _core.is_canonical_csr(X.indptr, X.indices, X.data, *shape):
+        return None
+    return X if type(X) is sp.csr_matrix else _assemble(X.data, X.indices, X.indptr, shape)
 
 
 def _refuse_large_shape(shape: tuple[int, ...]) -> None:

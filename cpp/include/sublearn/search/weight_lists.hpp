@@ -1,0 +1,122 @@
+// The weights of a linear model by feature: for each feature the labels that give it a weight, in
+// increasing order, and the weights, as they are or quantised.
+//
+// The arrays may be a file mapped into memory, so nothing is read when the lists are opened, and
+// nothing is trusted: a list is checked when it is first asked for. Opening costs a byte per
+// feature whatever the number of weights, and a damaged file ends in an exception, never in a read
+// outside the arrays.
+//
+// Used by: search/label_scores.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sublearn/core/types.hpp"
+
+namespace sublearn {
+
+/// Where each list begins, in either width that SciPy uses; one entry more than lists.
+class Offsets {
+ public:
+  explicit Offsets(std::span<const std::int32_t> narrow)
+      : narrow_(narrow.data()), size_(narrow.size()) {}
+  explicit Offsets(std::span<const std::int64_t> wide) : wide_(wide.data()), size_(wide.size()) {}
+
+  std::size_t size() const { return size_; }
+  offset_t operator[](std::size_t i) const { return wide_ != nullptr ? wide_[i] : narrow_[i]; }
+
+ private:
+  const std::int32_t* narrow_ = nullptr;
+  const std::int64_t* wide_ = nullptr;
+  std::size_t size_;
+};
+
+/// One feature: labels[p] gives it weight(p).
+template <class T, class Id, class V>
+struct LabelList {
+  const Id* labels;
+  const V* values;
+  std::size_t size;
+  T scale;
+
+  T weight(std::size_t p) const {
+    if constexpr (std::is_same_v<T, V>) {
+      return values[p];
+    } else {
+      return scale * static_cast<T>(values[p]);
+    }
+  }
+};
+
+/// T is the type of scores. V is T, or an integer type: then a weight is scales[feature] * value.
+template <class T, class Id, class V>
+class WeightLists {
+ public:
+  using Score = T;
+  using List = LabelList<T, Id, V>;
+
+  /// `scales` has one entry per feature if V is an integer type, none otherwise.
+  WeightLists(Offsets offsets, std::span<const Id> labels, std::span<const V> values,
+              std::span<const T> scales, std::size_t n_labels)
+      : offsets_(offsets),
+        labels_(labels),
+        values_(values),
+        scales_(scales),
+        n_labels_(n_labels),
+        is_checked_(n_features()) {}
+
+  std::size_t n_features() const { return offsets_.size() - 1; }
+  std::size_t n_labels() const { return n_labels_; }
+
+  /// The list of a feature below n_features(). Throws std::invalid_argument if it is damaged.
+  List list(std::size_t feature) const {
+    if (is_checked_[feature].load(std::memory_order_relaxed) == 0) check(feature);
+    const auto begin = static_cast<std::size_t>(offsets_[feature]);
+    const auto end = static_cast<std::size_t>(offsets_[feature + 1]);
+    return {labels_.data() + begin, values_.data() + begin, end - begin,
+            scales_.empty() ? T(1) : scales_[feature]};
+  }
+
+ private:
+  // Two threads may check the same list at once; both find the same.
+  void check(std::size_t feature) const {
+    const offset_t begin = offsets_[feature];
+    const offset_t end = offsets_[feature + 1];
+    if (begin < 0 || end < begin || static_cast<std::size_t>(end) > labels_.size()) {
+      refuse("offsets", "rise from 0 to " + std::to_string(labels_.size()), feature,
+             std::to_string(begin) + " and " + std::to_string(end));
+    }
+    auto previous = offset_t{-1};
+    for (auto p = static_cast<std::size_t>(begin); p < static_cast<std::size_t>(end); ++p) {
+      const auto label = static_cast<offset_t>(labels_[p]);
+      if (label <= previous || label >= static_cast<offset_t>(n_labels_)) {
+        refuse("labels", "increase from 0 to " + std::to_string(n_labels_ - 1), feature,
+               std::to_string(label) + " after " + std::to_string(previous));
+      }
+      previous = label;
+    }
+    is_checked_[feature].store(1, std::memory_order_relaxed);
+  }
+
+  [[noreturn]] static void refuse(const char* what, const std::string& must, std::size_t feature,
+                                  const std::string& got) {
+    throw std::invalid_argument(std::string("weights.") + what + " must " + must + ", got " + got +
+                                " at feature " + std::to_string(feature));
+  }
+
+  Offsets offsets_;
+  std::span<const Id> labels_;
+  std::span<const V> values_;
+  std::span<const T> scales_;
+  std::size_t n_labels_;
+  mutable std::vector<std::atomic<std::uint8_t>> is_checked_;
+};
+
+}  // namespace sublearn
