@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.validation import EncodedLabels
 
-__all__ = ["Chunk", "PPDProblem", "gather_reports", "gather_weights"]
+__all__ = ["Chunk", "PPDProblem", "find_twins", "gather_reports", "gather_weights"]
 
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
 
@@ -97,7 +97,9 @@ class PPDProblem:
                 weights.data.astype(X.dtype, copy=False), bias.astype(X.dtype, copy=False),
             )  # fmt: skip
         # Labels of similar size go together, and the most expensive first.
-        self.order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
+        order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
+        self._twins = find_twins(labels, label_weight) if start is None else np.arange(len(order))
+        self.order = order[self._twins[order] == order]
         self._lanes = _LANES[X.dtype]
 
     def parts(self, n_blocks: int | None) -> list[slice]:
@@ -106,12 +108,55 @@ class PPDProblem:
         return [slice(begin, begin + step) for begin in range(0, len(self.order), step)]
 
     def solve(self, part: slice, loss: str, C: float, settings: Any, monitor: Any) -> Chunk:
-        """Solve the labels `order[part]`."""
+        """Solve the labels `order[part]`; the chunk holds their twins as well."""
         labels = self.order[part]
         (indptr, features, values), bias, reports = self._native.solve(
             labels, part.start // self._lanes, loss, C, settings, monitor
         )
-        return Chunk(labels, indptr, features, values, bias, reports)
+        return self._with_twins(Chunk(labels, indptr, features, values, bias, reports))
+
+    def _with_twins(self, chunk: Chunk) -> Chunk:
+        """Each label followed by the labels that carry the same problem, with the same solution."""
+        place = np.full(len(self._twins), -1)
+        place[chunk.labels] = np.arange(len(chunk.labels))
+        members = np.flatnonzero(place[self._twins] >= 0)
+        if len(members) == len(chunk.labels):
+            return chunk
+        at = place[self._twins[members]]
+        members, at = members[np.argsort(at, kind="stable")], np.sort(at)
+        lengths = np.diff(chunk.indptr)[at]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.arange(indptr[-1]) + np.repeat(chunk.indptr[at] - indptr[:-1], lengths)
+        reports = {name: column[at] for name, column in chunk.reports.items()}
+        reports["work"] = np.where(self._twins[members] == members, reports["work"], 0)
+        return Chunk(
+            members.astype(np.int32), indptr, chunk.features[entries], chunk.values[entries],
+            chunk.bias[at], reports,
+        )  # fmt: skip
+
+
+def find_twins(labels: EncodedLabels, label_weight: np.ndarray | None = None) -> np.ndarray:
+    """For each label the first one with the same rows and weight: one problem, solved once.
+
+    Rare labels often stand together: of 128,000 labels on 50,000 generated documents 56,000 have
+    the rows of another one.
+    """
+    counts = labels.counts()
+    mark = np.random.default_rng(0).integers(0, 2**63, labels.n_samples, dtype=np.uint64)
+    sums = np.zeros(len(labels.rows) + 1, dtype=np.uint64)
+    np.cumsum(mark[labels.rows], out=sums[1:])
+    sums = sums[labels.indptr[1:]] - sums[labels.indptr[:-1]]  # wraps around, as it should
+    weights = np.ones(len(counts)) if label_weight is None else label_weight
+    twins = np.arange(len(counts))
+    order = np.lexsort((twins, weights, counts, sums))
+    columns = (sums[order], counts[order], weights[order])
+    is_alike = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+    known: dict[tuple[bytes, float], int] = {}
+    for at in np.flatnonzero(is_alike):  # equal sums are a hint only
+        for k in order[at : at + 2]:
+            rows = labels.rows[labels.indptr[k] : labels.indptr[k + 1]]
+            twins[k] = known.setdefault((rows.tobytes(), float(weights[k])), int(k))
+    return twins
 
 
 def gather_reports(chunks: Sequence[Chunk] | Iterator[Chunk], n_labels: int) -> dict[str, Any]:

@@ -505,8 +505,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
             chunks, by_feature = solved, gather_weights(solved[0], X.shape[1])
         else:  # a chunk that a stop has cut short is in the model, and not in the journal
             chunks = [*journal.chunks(), *solved]
-            by_feature = journal.gather_weights(chunks, (X.shape[1], len(problem.order)))
-        reports = gather_reports(chunks, len(problem.order))
+            by_feature = journal.gather_weights(chunks, (X.shape[1], labels.n_classes))
+        reports = gather_reports(chunks, labels.n_classes)
         reports["was_stopped"] = np.array(monitor.stop_requested)
         return by_feature, reports, journal
 
