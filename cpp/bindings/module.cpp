@@ -6,6 +6,7 @@ void bind_core(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
+void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
 }  // namespace sublearn::bindings
@@ -16,6 +17,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
+  sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
 }
