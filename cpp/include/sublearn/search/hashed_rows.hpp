@@ -54,6 +54,22 @@ class HashedRows {
     rng.shuffle(std::span<std::uint32_t>(hash_));
   }
 
+  HashedRows(const HashedRows& other)
+      : rows_(other.rows_.size()),
+        hash_(other.hash_),
+        level_(other.level_),
+        is_closed_(other.is_closed_) {
+    for (std::size_t r = 0; r < rows_.size(); ++r) rows_[r] = copy_of(other.rows_[r]);
+  }
+  HashedRows(HashedRows&&) noexcept = default;
+  HashedRows& operator=(HashedRows other) noexcept {
+    std::swap(rows_, other.rows_);
+    std::swap(hash_, other.hash_);
+    level_ = other.level_;
+    is_closed_ = other.is_closed_;
+    return *this;
+  }
+
   index_t n_labels() const { return static_cast<index_t>(hash_.size()); }
   std::size_t n_rows() const { return rows_.size(); }
   T level() const { return level_; }
@@ -127,11 +143,20 @@ class HashedRows {
     }
   }
 
-  /// Forgets all values; the matrix is open, its rows are empty, and `level` is the threshold.
-  void clear(T level) {
-    for (Row& row : rows_) row = Row();
-    level_ = level;
-    is_closed_ = false;
+  /// Forgets all values and keeps the memory; a closed matrix keeps its support.
+  void reset() {
+    for (Row& row : rows_) {
+      if (row.capacity == kDense) {
+        std::fill_n(values_of(row), hash_.size(), T{0});
+        if (!is_closed_) std::fill_n(row.block.get(), n_words(), std::uint64_t{0});
+      } else if (is_closed_) {
+        for (index_t e = 0; e < row.size; ++e) entries_of(row)[e].value = 0;
+      } else {
+        row.size = 0;
+        if (row.capacity > kUnhashed) std::fill_n(slots_of(row), n_slots(row.capacity), kEmpty);
+      }
+      if (!is_closed_) row.n_weights = 0;
+    }
   }
 
   /// Keeps the labels that have a weight now, sets their values to zero, lets no other label in and
@@ -150,9 +175,7 @@ class HashedRows {
 
   std::size_t n_bytes() const {
     std::size_t total = rows_.size() * sizeof(Row) + hash_.size() * sizeof(hash_[0]);
-    for (const Row& row : rows_) {
-      total += row.capacity == kDense ? dense_bytes() : sparse_bytes(row.capacity);
-    }
+    for (const Row& row : rows_) total += row_bytes(row);
     return total;
   }
 
@@ -188,8 +211,22 @@ class HashedRows {
   static std::size_t sparse_bytes(index_t capacity) {
     return static_cast<std::size_t>(capacity) * sizeof(Entry) + n_slots(capacity) * sizeof(index_t);
   }
+  std::size_t row_bytes(const Row& row) const {
+    return row.capacity == kDense ? dense_bytes() : sparse_bytes(row.capacity);
+  }
   static std::unique_ptr<std::uint64_t[]> allocate(std::size_t n_bytes) {
     return std::unique_ptr<std::uint64_t[]>(new std::uint64_t[(n_bytes + 7) / 8]);
+  }
+
+  Row copy_of(const Row& row) const {
+    Row copy;
+    copy.size = row.size;
+    copy.capacity = row.capacity;
+    copy.n_weights = row.n_weights;
+    if (row.block == nullptr) return copy;
+    copy.block = allocate(row_bytes(row));
+    std::memcpy(copy.block.get(), row.block.get(), row_bytes(row));
+    return copy;
   }
 
   static Entry* entries_of(const Row& row) { return reinterpret_cast<Entry*>(row.block.get()); }
