@@ -17,6 +17,7 @@ __all__ = ["MODELS", "SavedModel", "load"]
 
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
+    "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
 }
 
