@@ -113,7 +113,31 @@ void bind_rows(nb::module_& m, const char* name) {
       "Solve the problem; returns ((indptr, labels, values) by feature, report).");
 }
 
+/// For tests: positions and weights of the draws from one row.
+template <class T>
+void bind_sample(nb::module_& m) {
+  m.def(
+      "sample_features",
+      [](Vector<T> values, std::size_t n_draws, std::uint64_t seed, std::uint64_t stream) {
+        std::vector<index_t> ids(values.size());
+        Rng rng = Rng(seed).split(stream);
+        std::vector<FeatureDraw<T>> draws;
+        sample_features<T, index_t>({ids, as_span<T>(values)}, n_draws, rng, draws);
+        std::vector<offset_t> at;
+        std::vector<T> weights;
+        for (const auto& draw : draws) {
+          at.push_back(static_cast<offset_t>(draw.at));
+          weights.push_back(draw.weight);
+        }
+        return nb::make_tuple(to_numpy(std::move(at)), to_numpy(std::move(weights)));
+      },
+      "values"_a.noconvert(), "n_draws"_a, "seed"_a, "stream"_a,
+      "Draws from the features of a row in proportion to their size: (positions, weights).");
+}
+
 void bind_pd_sparse(nb::module_& m) {
+  bind_sample<float>(m);
+  bind_sample<double>(m);
   nb::enum_<PDSearch>(m, "PDSearch", "How PD-Sparse looks for violating labels.")
       .value("auto", PDSearch::automatic)
       .value("exact", PDSearch::exact)

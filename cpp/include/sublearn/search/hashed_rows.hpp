@@ -122,9 +122,8 @@ class HashedRows {
       board.mark_all();
     } else {
       const T* values = values_of(row);
-      for_each_bit(row, [&](index_t label) {
-        board.add(label, x * soft_threshold(values[label], level_));
-      });
+      for_each_bit(
+          row, [&](index_t label) { board.add(label, x * soft_threshold(values[label], level_)); });
     }
   }
 
@@ -233,9 +232,7 @@ class HashedRows {
   static index_t* slots_of(const Row& row) {
     return reinterpret_cast<index_t*>(entries_of(row) + row.capacity);
   }
-  T* values_of(const Row& row) const {
-    return reinterpret_cast<T*>(row.block.get() + n_words());
-  }
+  T* values_of(const Row& row) const { return reinterpret_cast<T*>(row.block.get() + n_words()); }
 
   static index_t find(const Row& row, Place place) {
     const Entry* entries = entries_of(row);

@@ -4,13 +4,15 @@
 //
 // With P_i the labels of sample i, N_i the others and z = W'x_i,
 //
-//   P(W) = sum_k 1/2 ||w_k||^2 + l1 ||w_k||_1 + sum_i C_i max(0, 1 + max_{N_i} z - min_{P_i} z) (13)
+//   P(W) = sum_k 1/2 ||w_k||^2 + l1 ||w_k||_1 + sum_i C_i max(0, 1 + max_{N_i} z - min_{P_i} z)
+//   (13)
 //
 // The dual has a block per sample: masses a_k >= 0 on P_i and b_k >= 0 on N_i with one total
 // t_i = sum a = sum b <= C_i (16), and
 //
 //   D = sum_i t_i - 1/2 sum_k ||w_k||^2,   w_k = soft(v_k, l1),
-//   v_k = sum_{i: k in P_i} a_ik x_i - sum_{i: k in N_i} b_ik x_i.                         (14), (15)
+//   v_k = sum_{i: k in P_i} a_ik x_i - sum_{i: k in N_i} b_ik x_i.                         (14),
+//   (15)
 //
 // The gradient of -D is z_k in a_k and -(z_k + 1) in b_k (the sign in (17) is a misprint), its
 // second derivative at most Q_i = ||x_i||^2. The loop is algorithm 1, all samples once per pass:
@@ -74,9 +76,9 @@ struct PDPass {
   double seconds = 0.0;  ///< since the start of the fit
   double primal = 0.0;   ///< at the last evaluation
   double dual = 0.0;
-  double active = 0.0;         ///< labels in the active set of a sample, mean
-  double held_out = 0.0;       ///< precision of the best label on the held-out rows
-  std::int64_t work = 0;       ///< entries of W, X and V visited since the start
+  double active = 0.0;    ///< labels in the active set of a sample, mean
+  double held_out = 0.0;  ///< precision of the best label on the held-out rows
+  std::int64_t work = 0;  ///< entries of W, X and V visited since the start
   std::int64_t nnz_primal = 0;
   std::int64_t nnz_dual = 0;
   int n_candidates = 0;
@@ -105,7 +107,7 @@ struct PDDuals {
     index_t label;
     T mass;
   };
-  std::vector<T> positive;                 ///< in the order of the samples' labels
+  std::vector<T> positive;                  ///< in the order of the samples' labels
   std::vector<std::vector<Mass>> negative;  ///< by sample, none of them zero
 };
 
@@ -214,7 +216,8 @@ class PDSolver {
     if (order_.empty()) return 1;
     double total = 0.0;
     for (const index_t i : order_) total += static_cast<double>(train_.labels.of(i).size());
-    const double wanted = std::round(kCandidatesPerLabel * total / static_cast<double>(order_.size()));
+    const double wanted =
+        std::round(kCandidatesPerLabel * total / static_cast<double>(order_.size()));
     return static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(kMostCandidates)));
   }
 
@@ -319,7 +322,8 @@ class PDSolver {
     const auto positives = train_.labels.of(i);
     n_positive_ = positives.size();
     active_.assign(positives.begin(), positives.end());
-    const auto begin = duals_.positive.begin() + static_cast<std::ptrdiff_t>(train_.labels.begin(i));
+    const auto begin =
+        duals_.positive.begin() + static_cast<std::ptrdiff_t>(train_.labels.begin(i));
     masses_.assign(begin, begin + static_cast<std::ptrdiff_t>(n_positive_));
     for (const Mass& m : duals_.negative[static_cast<std::size_t>(i)]) {
       active_.push_back(m.label);
@@ -390,8 +394,8 @@ class PDSolver {
     return std::max(1.0, std::ceil(std::min(by_bound, by_length)));
   }
 
-  /// Labels of the board become active with mass zero: the best that violate, and where they are too
-  /// few, random ones of those that no weight touches, whose score is zero.
+  /// Labels of the board become active with mass zero: the best that violate, and where they are
+  /// too few, random ones of those that no weight touches, whose score is zero.
   void enter_candidates(index_t part, T bar, Rng& rng) {
     best_.start(static_cast<std::size_t>(n_candidates_));
     board_.offer_above(bar, best_);
@@ -592,8 +596,7 @@ class PDSolver {
   }
 
   bool may_evaluate() const {
-    return passes_.empty() ||
-           evaluation_cost() * kEvaluationShare <= work_ - work_at_evaluation_;
+    return passes_.empty() || evaluation_cost() * kEvaluationShare <= work_ - work_at_evaluation_;
   }
 
   /// P at the present weights: an exact search of all samples, on several threads. Sums are taken
@@ -782,7 +785,7 @@ class PDSolver {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 
   index_t n_labels_;
-  double l1_;  ///< of the present stage
+  double l1_;                    ///< of the present stage
   std::vector<double> squares_;  ///< Q_i
   std::vector<std::int64_t> column_counts_;
   double constant_loss_ = 0.0;  ///< of the rows without features
