@@ -48,6 +48,11 @@ class HashedRows {
     std::uint32_t hash;
   };
 
+  struct Change {
+    Place place;
+    T amount;
+  };
+
   HashedRows(std::size_t n_rows, index_t n_labels, T level, Rng rng)
       : rows_(n_rows), hash_(static_cast<std::size_t>(n_labels)), level_(level) {
     std::iota(hash_.begin(), hash_.end(), 0U);
@@ -85,21 +90,21 @@ class HashedRows {
   /// v += amount.
   void add(std::size_t r, Place place, T amount) {
     Row& row = rows_[r];
-    if (row.capacity == kDense) return add_dense(row, place.label, amount);
-    index_t at = find(row, place);
-    if (at < 0) {
-      if (is_closed_) return;
-      if (row.size == row.capacity) {
-        grow(row);
-        if (row.capacity == kDense) return add_dense(row, place.label, amount);
-      }
-      at = append(row, place);
+    if (row.capacity == kDense) {
+      add_dense(row, place.label, amount);
+    } else {
+      add_sparse(row, place, amount);
     }
-    Entry* entries = entries_of(row);
-    const T before = entries[at].value;
-    const T after = before + amount;
-    entries[at].value = after;
-    if (!is_closed_ && has_weight(before) != has_weight(after)) cross(row, at, has_weight(after));
+  }
+
+  /// v += x * amount for several labels of a row.
+  void add(std::size_t r, std::span<const Change> changes, T x) {
+    Row& row = rows_[r];
+    std::size_t c = 0;
+    for (; c < changes.size() && row.capacity != kDense; ++c) {
+      add_sparse(row, changes[c].place, x * changes[c].amount);
+    }
+    for (; c < changes.size(); ++c) add_dense(row, changes[c].place.label, x * changes[c].amount);
   }
 
   T weight(std::size_t r, Place place) const {
@@ -332,6 +337,23 @@ class HashedRows {
     }
   }
 
+  void add_sparse(Row& row, Place place, T amount) {
+    index_t at = find(row, place);
+    if (at < 0) {
+      if (is_closed_) return;
+      if (row.size == row.capacity) {
+        grow(row);
+        if (row.capacity == kDense) return add_dense(row, place.label, amount);
+      }
+      at = append(row, place);
+    }
+    Entry* entries = entries_of(row);
+    const T before = entries[at].value;
+    const T after = before + amount;
+    entries[at].value = after;
+    if (!is_closed_ && has_weight(before) != has_weight(after)) cross(row, at, has_weight(after));
+  }
+
   void add_dense(Row& row, index_t label, T amount) {
     T& value = values_of(row)[label];
     if (is_closed_) {
@@ -343,7 +365,9 @@ class HashedRows {
     const bool before = has_weight(value);
     value += amount;
     const bool after = has_weight(value);
-    if (before == after) return;
+    if (before == after) [[likely]] {
+      return;
+    }
     flip_bit(row, label);
     row.n_weights += after ? 1 : -1;
   }

@@ -173,11 +173,7 @@ class PDSolver {
   using Place = typename HashedRows<T>::Place;
   using Mass = typename PDDuals<T>::Mass;
 
-  struct Change {
-    index_t part;
-    Place place;
-    T amount;
-  };
+  using Change = typename HashedRows<T>::Change;
 
   bool has_held_out() const { return held_out_.X.n_rows() > 0; }
 
@@ -240,6 +236,7 @@ class PDSolver {
     rows_ = empty_rows();
     mean_rows_ = HashedRows<T>(0, 0, T{0}, root_);
     board_ = ScoreBoard<T>(rows_.n_labels());
+    changes_.resize(static_cast<std::size_t>(n_parts_));
   }
 
   /// A W of this stage without values.
@@ -253,7 +250,7 @@ class PDSolver {
   /// Adds V of the duals to rows; costs what a pass of corrections costs.
   void add_all(const PDDuals<T>& duals, HashedRows<T>& rows) {
     for (const index_t i : order_) {
-      changes_.clear();
+      for (auto& changes : changes_) changes.clear();
       const auto positives = train_.labels.of(i);
       const T* masses = duals.positive.data() + train_.labels.begin(i);
       for (std::size_t p = 0; p < positives.size(); ++p) add_change(positives[p], masses[p]);
@@ -422,16 +419,17 @@ class PDSolver {
   void look_up(index_t i, std::size_t first) {
     places_.clear();
     for (std::size_t a = first; a < active_.size(); ++a) {
-      places_.push_back({part_of(active_[a]), place_of(active_[a]), T{0}});
+      places_.emplace_back(part_of(active_[a]), place_of(active_[a]));
+      scores_[a] = 0;
     }
     const auto row = train_.X.row(i);
     for (std::size_t p = 0; p < row.size(); ++p) {
       prefetch(row, p, rows_);
-      for (Change& c : places_) {
-        c.amount += row.values[p] * rows_.weight(row_of(row.ids[p], c.part), c.place);
+      for (std::size_t a = 0; a < places_.size(); ++a) {
+        const auto& [part, place] = places_[a];
+        scores_[first + a] += row.values[p] * rows_.weight(row_of(row.ids[p], part), place);
       }
     }
-    for (std::size_t a = first; a < active_.size(); ++a) scores_[a] = places_[a - first].amount;
     correct_work_ += static_cast<std::int64_t>(row.size() * places_.size());
   }
 
@@ -463,7 +461,7 @@ class PDSolver {
     const std::span<double> all(targets_);
     project_bisimplex<double>(all.subspan(n_positive_), all.first(n_positive_),
                               caps_[static_cast<std::size_t>(i)], projection_);
-    changes_.clear();
+    for (auto& changes : changes_) changes.clear();
     for (std::size_t a = 0; a < active_.size(); ++a) {
       const T mass = static_cast<T>(targets_[a]);
       const T change = mass - masses_[a];
@@ -474,20 +472,26 @@ class PDSolver {
   }
 
   void add_change(index_t label, T amount) {
-    if (amount != T{0}) changes_.push_back({part_of(label), place_of(label), amount});
+    if (amount == T{0}) return;
+    changes_[static_cast<std::size_t>(part_of(label))].push_back({place_of(label), amount});
   }
 
   /// v_k += amount x_i for all changes (23), and W follows; returns the entries visited.
   std::int64_t apply_changes(index_t i, HashedRows<T>& rows) const {
-    if (changes_.empty()) return 0;
+    std::size_t n_changes = 0;
+    for (const auto& changes : changes_) n_changes += changes.size();
+    if (n_changes == 0) return 0;
     const auto row = train_.X.row(i);
     for (std::size_t p = 0; p < row.size(); ++p) {
       prefetch(row, p, rows);
       const T x = row.values[p];
       if (x == T{0}) continue;
-      for (const Change& c : changes_) rows.add(row_of(row.ids[p], c.part), c.place, x * c.amount);
+      for (index_t part = 0; part < n_parts_; ++part) {
+        const auto& changes = changes_[static_cast<std::size_t>(part)];
+        if (!changes.empty()) rows.add(row_of(row.ids[p], part), changes, x);
+      }
     }
-    return static_cast<std::int64_t>(row.size() * changes_.size());
+    return static_cast<std::int64_t>(row.size() * n_changes);
   }
 
   void shrink(index_t i) {
@@ -811,8 +815,8 @@ class PDSolver {
   std::vector<T> scores_;
   std::vector<double> targets_;
   std::vector<double> projection_;
-  std::vector<Change> changes_;
-  std::vector<Change> places_;
+  std::vector<std::vector<Change>> changes_;  ///< by part
+  std::vector<std::pair<index_t, Place>> places_;
   std::vector<FeatureDraw<T>> sample_;
   ScoreBoard<T> board_;
   TopK<T> best_;
