@@ -146,6 +146,7 @@ void bind_pd_sparse(nb::module_& m) {
   nb::class_<PDSettings>(m, "PDSettings", "Settings of PD-Sparse; see solvers/pd_sparse.hpp.")
       .def(nb::init<>())
       .def_rw("l1", &PDSettings::l1)
+      .def_rw("has_bias", &PDSettings::has_bias)
       .def_rw("tol", &PDSettings::tol)
       .def_rw("max_iter", &PDSettings::max_iter)
       .def_rw("search", &PDSettings::search)

@@ -54,6 +54,18 @@ def test_reaches_the_optimum_of_cvxpy(kind, l1, C, search):
     assert -1e-12 <= model.certificate_ <= 1e-5
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_learned_bias_is_free_of_l1(kind, search):
+    X, Y = awkward_problem(kind)
+    model = solver(1.0, 2.0, bias="learned", search=search).fit(X, Y)
+    assert model.objective_ == pytest.approx(
+        pd_judges.optimum(X, Y, l1=1.0, C=2.0, bias=True), rel=1e-5
+    )
+    assert model.certificate_ <= 1e-5
+    assert (model.intercept_ != 0).any()
+
+
 @pytest.mark.parametrize(("kind", "l1", "C"), OBJECTIVES)
 def test_reaches_the_optimum_in_single_precision(kind, l1, C):
     X, Y = awkward_problem(kind)

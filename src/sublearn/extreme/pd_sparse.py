@@ -53,14 +53,15 @@ class PDSparseClassifier(LinearLabelClassifier):
         \sum_k \bigl(\tfrac12 \|w_k\|^2 + l_1 \|w_k\|_1\bigr)
         + C \sum_i s_i \max\bigl(0,\; 1 + \max_{k \in N_i} z_k - \min_{k \in P_i} z_k\bigr)
 
-    where :math:`s_i` are the sample weights. All labels are one problem: their scores compete. A
+    where :math:`s_i` are the sample weights. With a learned bias :math:`z = W^\top x_i + b`, and
+    :math:`\tfrac12 \|b\|^2` is added. All labels are one problem: their scores compete. A
     sample touches its own labels and the few that it confuses with them: violating labels are
     found through the non-zero weights of its features (search), its dual variables are optimised
     by an exact projection (correct), and labels whose dual variable is back at zero leave its
     active set (shrink).
 
-    A sample has no loss if it has no labels, or all of them. A sample without features has the
-    loss :math:`C s_i`, whatever the weights.
+    A sample has no loss if it has no labels, or all of them. Without a bias, a sample without
+    features has the loss :math:`C s_i`, whatever the weights.
 
     Parameters
     ----------
@@ -70,6 +71,10 @@ class PDSparseClassifier(LinearLabelClassifier):
         Weight of the l1 penalty; larger gives fewer non-zero weights. In the paper:
         :math:`\lambda`. It does not scale with the number of samples, but with the length of
         rows: 1 is moderate for 0/1 features, 0.01 for rows of length one.
+    bias : {"none", "learned"}, default="none"
+        "none" as in the paper. "learned" adds a constant feature whose weights are free of l1. It
+        helps where samples have many labels of very different frequency, and costs time in
+        proportion to the number of labels at each visit.
     search : {"auto", "exact", "partition", "sampled"}, default="auto"
         How violating labels are found.
 
@@ -129,7 +134,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         Weights. One row, the difference of the two, if there are two classes and `y` is
         one-dimensional.
     intercept_ : ndarray of shape (n_classes,)
-        Zeros: the model has no bias.
+        Biases; zeros unless `bias` is "learned".
     objective_ : float
         Value of the objective at the weights found; without its l1 term if `refit_`.
     certificate_ : float
@@ -181,6 +186,7 @@ class PDSparseClassifier(LinearLabelClassifier):
     _rules: ClassVar[dict[str, Rule]] = {
         "C": Positive(float),
         "l1": NonNegative(float),
+        "bias": OneOf("none", "learned"),
         "search": OneOf("auto", "exact", "partition", "sampled"),
         "n_partitions": OrNone(Positive(int)),
         "n_candidates": OrNone(Positive(int)),
@@ -206,6 +212,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         C: float = 1.0,
         *,
         l1: float = 0.1,
+        bias: str = "none",
         search: str = "auto",
         n_partitions: int | None = None,
         n_candidates: int | None = None,
@@ -224,6 +231,7 @@ class PDSparseClassifier(LinearLabelClassifier):
     ):
         self.C = C
         self.l1 = l1
+        self.bias = bias
         self.search = search
         self.n_partitions = n_partitions
         self.n_candidates = n_candidates
@@ -280,7 +288,7 @@ class PDSparseClassifier(LinearLabelClassifier):
 
         self.classes_ = labels.classes
         self.label_kind_ = labels.kind.name
-        self.model_ = _as_model(by_feature, X, labels, self.prune)
+        self.model_ = self._model(by_feature, X, labels)
         self.objective_ = solution.objective
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter
@@ -338,7 +346,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         index_type = train[0].indices.dtype
 
         def job() -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
-            rows, others = _labelled(*train, index_type), _labelled(*held_out, index_type)
+            rows, others = self._labelled(*train, index_type), self._labelled(*held_out, index_type)
             return _core.fit_pd_sparse(rows, caps, others, settings, monitor)
 
         by_feature, report = watch(
@@ -356,6 +364,7 @@ class PDSparseClassifier(LinearLabelClassifier):
     def _settings(self, seed: int) -> Any:
         settings = _core.PDSettings()
         settings.l1 = float(self.l1)
+        settings.has_bias = self.bias == "learned"
         settings.tol = float(self.tol)
         settings.max_iter = min(int(self.max_iter), _MOST_INT // 2)
         settings.search = getattr(_core.PDSearch, self.search)
@@ -366,6 +375,29 @@ class PDSparseClassifier(LinearLabelClassifier):
         settings.seed = seed
         settings.n_threads = as_n_threads(self.n_jobs)
         return settings
+
+    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels, index_type: Any) -> Any:
+        if self.bias == "learned":
+            X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
+        indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
+        return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
+
+    def _model(
+        self, by_feature: tuple[Any, Any, Any], X: sp.csr_matrix, labels: EncodedLabels
+    ) -> LinearLabels:
+        indptr, indices, values = by_feature
+        shape = (len(indptr) - 1, labels.n_classes)
+        weights = sp.csr_matrix((values, indices, indptr), shape=shape)
+        if labels.kind is LabelKind.BINARY:  # one score is enough: the second class less the first
+            weights = (weights[:, 1] - weights[:, 0]).tocsr()
+        bias = np.zeros(weights.shape[1], dtype=X.dtype)
+        if self.bias == "learned":
+            bias += weights[-1].toarray()[0]
+            weights = weights[:-1]
+        if self.prune > 0:
+            weights.data[np.abs(weights.data) <= self.prune] = 0
+            weights.eliminate_zeros()
+        return LinearLabels(weights, bias)
 
     def _summarise(self, report: dict[str, Any]) -> Solution:
         objective, dual = float(report["final_primal"]), float(report["final_dual"])
@@ -398,24 +430,6 @@ class PDSparseClassifier(LinearLabelClassifier):
 
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]
-
-
-def _labelled(X: sp.csr_matrix, labels: EncodedLabels, index_type: Any) -> Any:
-    indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
-    return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
-
-
-def _as_model(
-    by_feature: tuple[Any, Any, Any], X: sp.csr_matrix, labels: EncodedLabels, prune: float
-) -> LinearLabels:
-    indptr, indices, values = by_feature
-    weights = sp.csr_matrix((values, indices, indptr), shape=(X.shape[1], labels.n_classes))
-    if labels.kind is LabelKind.BINARY:  # one score is enough: the second class against the first
-        weights = (weights[:, 1] - weights[:, 0]).tocsr()
-    if prune > 0:
-        weights.data[np.abs(weights.data) <= prune] = 0
-        weights.eliminate_zeros()
-    return LinearLabels(weights, np.zeros(weights.shape[1], dtype=X.dtype))
 
 
 def _relative_gap(objective: Any, dual: Any) -> Any:

@@ -53,8 +53,12 @@ class HashedRows {
     T amount;
   };
 
-  HashedRows(std::size_t n_rows, index_t n_labels, T level, Rng rng)
-      : rows_(n_rows), hash_(static_cast<std::size_t>(n_labels)), level_(level) {
+  /// `level` is the threshold of all rows but the last `n_free`, which have none.
+  HashedRows(std::size_t n_rows, index_t n_labels, T level, Rng rng, std::size_t n_free = 0)
+      : rows_(n_rows),
+        hash_(static_cast<std::size_t>(n_labels)),
+        first_free_(n_rows - n_free),
+        level_(level) {
     std::iota(hash_.begin(), hash_.end(), 0U);
     rng.shuffle(std::span<std::uint32_t>(hash_));
   }
@@ -62,6 +66,7 @@ class HashedRows {
   HashedRows(const HashedRows& other)
       : rows_(other.rows_.size()),
         hash_(other.hash_),
+        first_free_(other.first_free_),
         level_(other.level_),
         is_closed_(other.is_closed_) {
     for (std::size_t r = 0; r < rows_.size(); ++r) rows_[r] = copy_of(other.rows_[r]);
@@ -70,6 +75,7 @@ class HashedRows {
   HashedRows& operator=(HashedRows other) noexcept {
     std::swap(rows_, other.rows_);
     std::swap(hash_, other.hash_);
+    first_free_ = other.first_free_;
     level_ = other.level_;
     is_closed_ = other.is_closed_;
     return *this;
@@ -77,7 +83,7 @@ class HashedRows {
 
   index_t n_labels() const { return static_cast<index_t>(hash_.size()); }
   std::size_t n_rows() const { return rows_.size(); }
-  T level() const { return level_; }
+  T level(std::size_t r) const { return r < first_free_ ? level_ : T{0}; }
   Place place(index_t label) const { return {label, hash_[static_cast<std::size_t>(label)]}; }
 
   /// Weights of a row that are not zero (of a closed matrix: its support).
@@ -91,44 +97,49 @@ class HashedRows {
   void add(std::size_t r, Place place, T amount) {
     Row& row = rows_[r];
     if (row.capacity == kDense) {
-      add_dense(row, place.label, amount);
+      add_dense(row, place.label, amount, level(r));
     } else {
-      add_sparse(row, place, amount);
+      add_sparse(row, place, amount, level(r));
     }
   }
 
   /// v += x * amount for several labels of a row.
   void add(std::size_t r, std::span<const Change> changes, T x) {
     Row& row = rows_[r];
+    const T threshold = level(r);
     std::size_t c = 0;
     for (; c < changes.size() && row.capacity != kDense; ++c) {
-      add_sparse(row, changes[c].place, x * changes[c].amount);
+      add_sparse(row, changes[c].place, x * changes[c].amount, threshold);
     }
-    for (; c < changes.size(); ++c) add_dense(row, changes[c].place.label, x * changes[c].amount);
+    for (; c < changes.size(); ++c) {
+      add_dense(row, changes[c].place.label, x * changes[c].amount, threshold);
+    }
   }
 
   T weight(std::size_t r, Place place) const {
     const Row& row = rows_[r];
-    if (row.capacity == kDense) return soft_threshold(values_of(row)[place.label], level_);
+    if (row.capacity == kDense) return soft_threshold(values_of(row)[place.label], level(r));
     const index_t at = find(row, place);
-    return at < 0 ? T{0} : soft_threshold(entries_of(row)[at].value, level_);
+    return at < 0 ? T{0} : soft_threshold(entries_of(row)[at].value, level(r));
   }
 
   /// Adds x times the weights of a row to the scores of their labels.
   void add_to(std::size_t r, T x, ScoreBoard<T>& board) const {
     const Row& row = rows_[r];
+    const T threshold = level(r);
     if (row.capacity != kDense) {
       const Entry* entries = entries_of(row);
       for (index_t e = 0; e < row.n_weights; ++e) {
-        board.add(entries[e].label, x * soft_threshold(entries[e].value, level_));
+        board.add(entries[e].label, x * soft_threshold(entries[e].value, threshold));
       }
     } else if (row.n_weights > n_labels() / kScanShare) {
-      add_soft(values_of(row), level_, x, hash_.size(), board.scores());
+      add_soft(values_of(row), threshold, x, hash_.size(), board.scores());
       board.mark_all();
     } else {
       const T* values = values_of(row);
-      for_each_bit(
-          row, [&](index_t label) { board.add(label, x * soft_threshold(values[label], level_)); });
+      for_each_bit(row, [&](index_t label) {
+        board.add(label, x * soft_threshold(values[label], threshold));
+      });
     }
   }
 
@@ -136,13 +147,14 @@ class HashedRows {
   template <class F>
   void for_each_weight(std::size_t r, F&& f) const {
     const Row& row = rows_[r];
+    const T threshold = level(r);
     if (row.capacity == kDense) {
       const T* values = values_of(row);
-      for_each_bit(row, [&](index_t label) { f(label, soft_threshold(values[label], level_)); });
+      for_each_bit(row, [&](index_t label) { f(label, soft_threshold(values[label], threshold)); });
     } else {
       const Entry* entries = entries_of(row);
       for (index_t e = 0; e < row.n_weights; ++e) {
-        f(entries[e].label, soft_threshold(entries[e].value, level_));
+        f(entries[e].label, soft_threshold(entries[e].value, threshold));
       }
     }
   }
@@ -205,7 +217,7 @@ class HashedRows {
 
   static constexpr index_t kEmpty = -1;
 
-  bool has_weight(T v) const { return std::abs(v) > level_; }
+  static bool has_weight(T v, T level) { return std::abs(v) > level; }
 
   std::size_t n_words() const { return (hash_.size() + 63) / 64; }
   std::size_t dense_bytes() const { return n_words() * 8 + hash_.size() * sizeof(T); }
@@ -337,13 +349,13 @@ class HashedRows {
     }
   }
 
-  void add_sparse(Row& row, Place place, T amount) {
+  void add_sparse(Row& row, Place place, T amount, T level) {
     index_t at = find(row, place);
     if (at < 0) {
       if (is_closed_) return;
       if (row.size == row.capacity) {
         grow(row);
-        if (row.capacity == kDense) return add_dense(row, place.label, amount);
+        if (row.capacity == kDense) return add_dense(row, place.label, amount, level);
       }
       at = append(row, place);
     }
@@ -351,10 +363,11 @@ class HashedRows {
     const T before = entries[at].value;
     const T after = before + amount;
     entries[at].value = after;
-    if (!is_closed_ && has_weight(before) != has_weight(after)) cross(row, at, has_weight(after));
+    const bool has_now = has_weight(after, level);
+    if (!is_closed_ && has_weight(before, level) != has_now) cross(row, at, has_now);
   }
 
-  void add_dense(Row& row, index_t label, T amount) {
+  void add_dense(Row& row, index_t label, T amount, T level) {
     T& value = values_of(row)[label];
     if (is_closed_) {
       if ((row.block[static_cast<std::size_t>(label) / 64] >> (label % 64) & 1) != 0) {
@@ -362,9 +375,9 @@ class HashedRows {
       }
       return;
     }
-    const bool before = has_weight(value);
+    const bool before = has_weight(value, level);
     value += amount;
-    const bool after = has_weight(value);
+    const bool after = has_weight(value, level);
     if (before == after) [[likely]] {
       return;
     }
@@ -392,6 +405,7 @@ class HashedRows {
 
   std::vector<Row> rows_;
   std::vector<std::uint32_t> hash_;
+  std::size_t first_free_;
   T level_;
   bool is_closed_ = false;
 };

@@ -60,7 +60,8 @@ enum class PDSearch {
 
 struct PDSettings {
   double l1 = 0.1;
-  double tol = 1e-2;  ///< on the duality gap, relative to the objective
+  bool has_bias = false;  ///< the last feature is a constant, free of l1
+  double tol = 1e-2;      ///< on the duality gap, relative to the objective
   int max_iter = 100;
   PDSearch search = PDSearch::automatic;
   int n_partitions = 3;      ///< parts of the labels where a search looks at one
@@ -244,7 +245,8 @@ class PDSolver {
     if (is_refit_) return support_;
     const auto n_rows = column_counts_.size() * static_cast<std::size_t>(n_parts_);
     return HashedRows<T>(n_rows, (n_labels_ + n_parts_ - 1) / n_parts_, static_cast<T>(l1_),
-                         root_.split(kHashStream));
+                         root_.split(kHashStream),
+                         settings_.has_bias ? static_cast<std::size_t>(n_parts_) : 0);
   }
 
   /// Adds V of the duals to rows; costs what a pass of corrections costs.
@@ -526,10 +528,10 @@ class PDSolver {
 
   // --- what a pass reached -------------------------------------------------------------------
 
-  /// Squares, absolute values and number of the weights; totals of the masses.
+  /// Squares, l1 penalty and number of the weights; totals of the masses.
   struct Sums {
     double squares = 0.0;
-    double absolute = 0.0;
+    double penalty = 0.0;
     double mass = 0.0;
     std::int64_t n_weights = 0;
     std::int64_t n_masses = 0;
@@ -540,7 +542,7 @@ class PDSolver {
     for (std::size_t r = 0; r < rows_.n_rows(); ++r) {
       rows_.for_each_weight(r, [&](index_t, T w) {
         sums.squares += static_cast<double>(w) * static_cast<double>(w);
-        sums.absolute += std::abs(static_cast<double>(w));
+        sums.penalty += static_cast<double>(rows_.level(r)) * std::abs(static_cast<double>(w));
         sums.n_weights += w != T{0};
       });
     }
@@ -610,7 +612,7 @@ class PDSolver {
       return has_loss(i) ? caps_[static_cast<std::size_t>(i)] * loss_of(i, reader) : 0.0;
     });
     const double loss = std::accumulate(losses.begin(), losses.end(), 0.0);
-    primal_ = 0.5 * sums_.squares + l1_ * sums_.absolute + loss;
+    primal_ = 0.5 * sums_.squares + sums_.penalty + loss;
     is_evaluated_ = !monitor_.stop_requested();
     work_at_evaluation_ = work_;
   }
