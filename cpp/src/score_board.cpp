@@ -1,36 +1,35 @@
 // The one loop of score_board.hpp that gains from wide registers.
 #include "sublearn/search/score_board.hpp"
 
+#include <cstring>
 #include <limits>
 
+#include "sublearn/core/lanes.hpp"
 #include "sublearn/core/multiversion.hpp"
 
 namespace sublearn {
 
 namespace {
 
-/// Lane by lane, so that it vectorises without a promise about NaN.
 template <class T>
 SUBLEARN_INLINE BlockSummary<T> summarise(const T* scores) {
-  constexpr int kWide = 16;
-  T most[kWide];
-  index_t touched[kWide];
-  for (int l = 0; l < kWide; ++l) {
-    most[l] = -std::numeric_limits<T>::infinity();
-    touched[l] = 0;
+  using Vector = typename Pack<T>::Vector;
+  using Bits = typename Pack<T>::Bits;
+  constexpr T kNone = -std::numeric_limits<T>::infinity();
+  Vector most = Vector{} + kNone;
+  Bits touched{};
+  for (int at = 0; at < 64; at += kLanes<T>) {
+    Vector score;
+    std::memcpy(&score, scores + at, sizeof(score));
+    const Bits is_touched = score != Vector{};  // minus one where true
+    const Vector shown = is_touched ? score : Vector{} + kNone;
+    most = shown > most ? shown : most;
+    touched -= is_touched;
   }
-  for (int at = 0; at < 64; at += kWide) {
-    for (int l = 0; l < kWide; ++l) {
-      const T score = scores[at + l];
-      const T shown = score == T{0} ? -std::numeric_limits<T>::infinity() : score;
-      most[l] = shown > most[l] ? shown : most[l];
-      touched[l] += score != T{0};
-    }
-  }
-  BlockSummary<T> summary{most[0], touched[0]};
-  for (int l = 1; l < kWide; ++l) {
+  BlockSummary<T> summary{kNone, 0};
+  for (int l = 0; l < kLanes<T>; ++l) {
     if (most[l] > summary.largest) summary.largest = most[l];
-    summary.n_touched += touched[l];
+    summary.n_touched += static_cast<index_t>(touched[l]);
   }
   return summary;
 }

@@ -93,6 +93,19 @@ class HashedRows {
   void prefetch(std::size_t r) const { __builtin_prefetch(&rows_[r]); }
   void prefetch_block(std::size_t r) const { __builtin_prefetch(rows_[r].block.get()); }
 
+  /// Asks for the memory at which `changes` will begin to look.
+  void prefetch(std::size_t r, std::span<const Change> changes) const {
+    const Row& row = rows_[r];
+    if (row.capacity == kDense) {
+      const T* values = values_of(row);
+      for (const Change& c : changes) __builtin_prefetch(values + c.place.label);
+    } else if (row.capacity > kUnhashed) {
+      const index_t* slots = slots_of(row);
+      const std::size_t mask = n_slots(row.capacity) - 1;
+      for (const Change& c : changes) __builtin_prefetch(slots + (c.place.hash & mask));
+    }
+  }
+
   /// v += amount.
   void add(std::size_t r, Place place, T amount) {
     Row& row = rows_[r];

@@ -168,6 +168,8 @@ class PDSolver {
   static constexpr offset_t kChunk = 64;
   // Rows of W are asked for this many features before they are read.
   static constexpr std::size_t kAhead = 8;
+  // And their entries this many features before they are changed.
+  static constexpr std::size_t kNext = 2;
   // Draws for each untouched label that a search has room for.
   static constexpr int kDraws = 4;
 
@@ -490,7 +492,9 @@ class PDSolver {
       if (x == T{0}) continue;
       for (index_t part = 0; part < n_parts_; ++part) {
         const auto& changes = changes_[static_cast<std::size_t>(part)];
-        if (!changes.empty()) rows.add(row_of(row.ids[p], part), changes, x);
+        if (changes.empty()) continue;
+        if (p + kNext < row.size()) rows.prefetch(row_of(row.ids[p + kNext], part), changes);
+        rows.add(row_of(row.ids[p], part), changes, x);
       }
     }
     return static_cast<std::int64_t>(row.size() * n_changes);
