@@ -7,6 +7,7 @@ void bind_features(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
+void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
 }  // namespace sublearn::bindings
@@ -18,6 +19,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
+  sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
 }

@@ -11,7 +11,10 @@ import typer
 __all__ = ["METHODS", "make_estimator"]
 
 #: A method's published name to the room and the class that implement it.
-METHODS = {"ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier")}
+METHODS = {
+    "ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier"),
+    "pd-sparse": ("sublearn.extreme", "PDSparseClassifier"),
+}
 
 
 def make_estimator(method: str, params: dict[str, Any]) -> Any:

@@ -1,7 +1,14 @@
 """Classification with very many labels."""
 
 from sublearn.extreme.explanation import Contribution, Explanation
+from sublearn.extreme.pd_sparse import PDSparseClassifier
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
 from sublearn.extreme.text_tagger import TextTagger
 
-__all__ = ["Contribution", "Explanation", "PPDSparseClassifier", "TextTagger"]
+__all__ = [
+    "Contribution",
+    "Explanation",
+    "PDSparseClassifier",
+    "PPDSparseClassifier",
+    "TextTagger",
+]

@@ -91,8 +91,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
         whether it is faster is what `benchmarks/extreme.py --entrants sublearn
         sublearn-sparsified` measures.
-    tol : float, default=0.01
-        A label is done when its duality gap is at most `tol` times its objective.
+    tol : float, default=0.03
+        A label is done when its duality gap is at most `tol` times its objective. The gap of all
+        labels together, `certificate_`, is a fraction of that.
     max_iter : int, default=100
         Limit on the searches per label.
     prune : float, default=0.0
@@ -208,7 +209,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         loss: str = "squared_hinge",
         bias: str = "learned",
         search: str = "exact",
-        tol: float = 0.01,
+        tol: float = 0.03,
         max_iter: int = 100,
         prune: float = 0.0,
         class_weight: Any = None,

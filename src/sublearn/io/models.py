@@ -24,6 +24,7 @@ __all__ = [
 
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
+    "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
     "TextTagger": "sublearn.extreme",
 }

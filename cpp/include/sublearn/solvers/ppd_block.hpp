@@ -32,7 +32,7 @@ enum class PPDSearch {
 
 struct PPDSettings {
   double l1 = 0.1;
-  double tol = 1e-2;   ///< on the duality gap of a label, relative to its objective
+  double tol = 3e-2;   ///< on the duality gap of a label, relative to its objective
   double prune = 0.0;  ///< weights of at most this size are not returned
   int max_iter = 100;  ///< searches per label
   bool learn_bias = true;
@@ -154,7 +154,7 @@ class PPDBlockSolver {
   // A sparsified search keeps this share of a label's weights.
   static constexpr double kSparsifiedShare = 0.125;
   // Rows that violate by less than this wait; the floor falls from search to search.
-  static constexpr double kFirstFloor = 0.3;
+  static constexpr double kFirstFloor = 0.1;
   static constexpr double kFloorFalls = 0.2;
   // Scores are made and looked at tile by tile: half a megabyte stays in the second-level cache
   // whatever the number of rows is.

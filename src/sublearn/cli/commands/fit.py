@@ -129,7 +129,7 @@ _Hashes = Annotated[
 _Tol = Annotated[
     float | None,
     typer.Option(
-        metavar="X", show_default="0.01", **_SOLVER,
+        metavar="X", show_default="0.03", **_SOLVER,
         help="Stop a label when its certificate (relative duality gap) is below.",
     ),
 ]  # fmt: skip

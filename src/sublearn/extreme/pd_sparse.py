@@ -1,0 +1,458 @@
+"""Ranking very many labels by one margin: PD-Sparse as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+from sublearn.extreme.held_out import read_eval_set, split_rows, take_rows
+from sublearn.extreme.label_weights import as_label_weights
+from sublearn.extreme.linear_classifier import LinearLabelClassifier
+from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    ClassWeight,
+    EncodedLabels,
+    Interval,
+    JobCount,
+    LabelKind,
+    NonNegative,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+    check_features,
+    check_params,
+    check_sample_weight,
+    encode_labels,
+)
+
+__all__ = ["PDSparseClassifier"]
+
+_MOST_INT = 2**31 - 1  # the core counts passes, parts and labels with 32 bits
+_PARTS = 3  # the paper's choice
+
+
+class PDSparseClassifier(LinearLabelClassifier):
+    r"""Linear classifier that ranks a sample's labels above all others by a margin.
+
+    With :math:`P_i` the labels of sample :math:`i`, :math:`N_i` the other labels and
+    :math:`z = W^\top x_i`, minimises (equation 13 of [1]_)
+
+    .. math::
+        \sum_k \bigl(\tfrac12 \|w_k\|^2 + l_1 \|w_k\|_1\bigr)
+        + C \sum_i s_i \max\bigl(0,\; 1 + \max_{k \in N_i} z_k - \min_{k \in P_i} z_k\bigr)
+
+    where :math:`s_i` are the sample weights. With a learned bias :math:`z = W^\top x_i + b`, and
+    :math:`\tfrac12 \|b\|^2` is added. All labels are one problem: their scores compete. A
+    sample touches its own labels and the few that it confuses with them: violating labels are
+    found through the non-zero weights of its features (search), its dual variables are optimised
+    by an exact projection (correct), and labels whose dual variable is back at zero leave its
+    active set (shrink).
+
+    A sample has no loss if it has no labels, or all of them. Without a bias, a sample without
+    features has the loss :math:`C s_i`, whatever the weights.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss.
+    l1 : float, default=0.1
+        Weight of the l1 penalty; larger gives fewer non-zero weights. In the paper:
+        :math:`\lambda`. It does not scale with the number of samples, but with the length of
+        rows: 1 is moderate for 0/1 features, 0.01 for rows of length one.
+    bias : {"none", "learned"}, default="none"
+        "none" as in the paper. "learned" adds a constant feature whose weights are free of l1. It
+        helps where samples have many labels of very different frequency, and costs time in
+        proportion to the number of labels at each visit.
+    search : {"auto", "exact", "partition", "sampled"}, default="auto"
+        How violating labels are found.
+
+        - "exact": among all labels (20).
+        - "partition": in one of `n_partitions` parts of the labels, drawn per visit (24).
+        - "sampled": the same by scores estimated from a sample of the features (25), of the size
+          that (30) gives; what it finds is scored exactly.
+        - "auto": "exact", and "partition" from the pass on after which counted work says that it
+          is cheaper. Never decided by the clock.
+    n_partitions : int or None, default=None
+        Parts of the labels; None means 3, for "exact" 1. In the paper: :math:`\nu`.
+    n_candidates : int or None, default=None
+        Labels that one search may add to an active set. None starts with five for each label of
+        a sample, and doubles, up to 100, after passes whose search took more than twice the work
+        of the rest.
+    tol : float, default=0.01
+        The fit ends when the duality gap is at most `tol` times the objective.
+    max_iter : int, default=100
+        Limit on the passes over the samples; a refit has as many again.
+    early_stopping : bool, default=False
+        Keep rows away from training, end the fit when the precision of the best label on them has
+        not risen for `n_iter_no_change` passes, and return the best. Each pass offers two models:
+        the weights at its end, and those of the mean of its dual variables.
+    validation_fraction : float, default=0.1
+        Share of the rows that `early_stopping` keeps away if `fit` gets no `eval_set`.
+    n_iter_no_change : int, default=3
+        Patience of early stopping, in passes.
+    refit : bool, default=False
+        After the fit, solve again without l1 over the weights that are not zero (section 4.3),
+        and return that model if it is better on the held-out rows. Needs `early_stopping` or an
+        `eval_set`.
+    prune : float, default=0.0
+        Weights of at most this size are dropped after the fit. The certificate speaks of the
+        weights before that.
+    class_weight : {"balanced", "propensity"}, mapping, array-like or None, default=None
+        Weights of labels; a sample counts by the mean weight of its labels, beside
+        `sample_weight`. "balanced" is n_samples / (n_classes * count); "propensity" is 2 / p - 1
+        with p the label's propensity.
+    n_jobs : int or None, default=None
+        Threads for prediction, for the held-out rows and for the evaluation of the objective;
+        None means 1, -1 all processors. Samples are visited one after another on one thread. The
+        model does not depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Order of the samples, draws of the searches, and the held-out rows. The same seed gives
+        the same model.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then what was reached, with held-out rows the best so far.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, or column numbers if `y` was an indicator matrix.
+    coef_ : sparse matrix of shape (n_classes, n_features)
+        Weights. One row, the difference of the two, if there are two classes and `y` is
+        one-dimensional.
+    intercept_ : ndarray of shape (n_classes,)
+        Biases; zeros unless `bias` is "learned".
+    objective_ : float
+        Value of the objective at the weights found; without its l1 term if `refit_`.
+    certificate_ : float
+        Duality gap divided by `objective_`: the weights are at most this far from optimal.
+        Infinite if the callback stopped the fit. With early stopping it can be large.
+    n_iter_ : int
+        Passes over the samples, those of the refit included.
+    refit_ : bool
+        Whether the model is that of the refit.
+    held_out_precision_ : float or None
+        Share of the held-out rows whose best label is right; None without held-out rows.
+    trace_ : Trace
+        One row per pass. Columns seconds, objective, dual, certificate, nnz_primal, nnz_dual,
+        active (labels in the active set of a sample, mean), work (entries visited so far),
+        evaluated, n_candidates, n_partitions, refit, and held_out where there are held-out rows.
+        The dual is of each pass. The objective takes an exact search of all samples and is
+        computed where that adds at most a quarter to the work, and in the last pass
+        (`evaluated`); elsewhere the last one stands, and the certificate is its gap to the dual
+        of the pass.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    The loss orders labels and does not say where to cut: use `predict_top_k` where samples have
+    several labels. `predict` returns the labels that score above zero.
+
+    The dual has masses :math:`a \ge 0` on a sample's labels and :math:`b \ge 0` on the others,
+    both of one sum :math:`t_i \le C s_i`, and the value :math:`\sum_i t_i - \tfrac12 \|W\|^2`,
+    :math:`W = \mathrm{soft}(V, l_1)`, :math:`v_k = \sum_i (a_{ik} - b_{ik}) x_i`.
+
+    References
+    ----------
+    .. [1] I. E.-H. Yen, X. Huang, K. Zhong, P. Ravikumar, I. Dhillon, "PD-Sparse: A Primal and
+       Dual Sparse Approach to Extreme Multiclass and Multilabel Classification", ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.extreme import PDSparseClassifier
+    >>> X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 1.0]])
+    >>> model = PDSparseClassifier(l1=0.01, random_state=0).fit(X, ["a", "b", "b", "c"])
+    >>> model.predict(X).tolist()
+    ['a', 'b', 'b', 'c']
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "C": Positive(float),
+        "l1": NonNegative(float),
+        "bias": OneOf("none", "learned"),
+        "search": OneOf("auto", "exact", "partition", "sampled"),
+        "n_partitions": OrNone(Positive(int)),
+        "n_candidates": OrNone(Positive(int)),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        "early_stopping": Boolean(),
+        "validation_fraction": Interval(float, 0, 1, "neither"),
+        "n_iter_no_change": Positive(int),
+        "refit": Boolean(),
+        "prune": NonNegative(float),
+        "class_weight": ClassWeight("balanced", "propensity"),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    refit_: bool
+    held_out_precision_: float | None
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        l1: float = 0.1,
+        bias: str = "none",
+        search: str = "auto",
+        n_partitions: int | None = None,
+        n_candidates: int | None = None,
+        tol: float = 0.01,
+        max_iter: int = 100,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        refit: bool = False,
+        prune: float = 0.0,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.C = C
+        self.l1 = l1
+        self.bias = bias
+        self.search = search
+        self.n_partitions = n_partitions
+        self.n_candidates = n_candidates
+        self.tol = tol
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.refit = refit
+        self.prune = prune
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None
+    ) -> PDSparseClassifier:
+        """Learn the weights of all labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. A dense matrix is stored as a sparse one during the fit.
+        y : array-like, sparse matrix, or list of label lists
+            Labels: one per sample (1-D), an indicator matrix of shape (n_samples, n_labels), or for
+            each sample a list of its labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the losses of samples; zero leaves a sample out. Held-out rows count alike.
+        eval_set : pair (X, y) or None, default=None
+            Held-out rows for early stopping, which it turns on. Labels that `y` lacks are never
+            predicted.
+
+        Returns
+        -------
+        PDSparseClassifier
+            Itself, fitted.
+        """
+        check_params(self)
+        self._refuse_what_does_not_fit(eval_set)
+        self.__dict__.pop("model_", None)  # must not outlive the features that the next line sets
+        X = check_features(self, X, reset=True)
+        name = type(self).__name__
+        labels = encode_labels(y, X.shape[0], estimator_name=name)
+        weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
+        caps = self._caps(labels, weights)
+        seed = as_seed(self.random_state)
+        train, caps, held_out = self._divide(X, labels, caps, eval_set, seed)
+        by_feature, report = self._solve(train, caps, held_out, seed)
+        solution = self._summarise(report)
+        if solution.status is not Status.CONVERGED and not self._ended_early(report):
+            solution.warn_unless_converged(self, self.tol)
+
+        self.classes_ = labels.classes
+        self.label_kind_ = labels.kind.name
+        self.model_ = self._model(by_feature, X, labels)
+        self.objective_ = solution.objective
+        self.certificate_ = solution.certificate
+        self.n_iter_ = solution.n_iter
+        self.refit_ = bool(report["was_refit"])
+        best = float(report["held_out"].max(initial=0.0))
+        self.held_out_precision_ = best if held_out[0].shape[0] else None
+        self.trace_ = solution.trace
+        return self
+
+    def _refuse_what_does_not_fit(self, eval_set: Any) -> None:
+        name = type(self).__name__
+        if self.refit and not self.early_stopping and eval_set is None:
+            raise ParameterError(
+                f"{name}.refit must be False without early_stopping or an eval_set, got True"
+            )
+        if self.search == "exact" and self.n_partitions not in (None, 1):
+            raise ParameterError(
+                f"{name}.n_partitions must be None or 1 for search='exact', got {self.n_partitions}"
+            )
+
+    def _caps(self, labels: EncodedLabels, weights: np.ndarray | None) -> np.ndarray:
+        """C times the weight of each sample."""
+        caps = np.full(labels.n_samples, float(self.C))
+        if weights is not None:
+            caps *= weights
+        of_labels = as_label_weights(self.class_weight, labels, estimator_name=type(self).__name__)
+        if of_labels is not None:
+            indicator = labels.to_csr()
+            counts = np.maximum(np.diff(indicator.indptr), 1)
+            caps *= indicator.astype(np.float64) @ of_labels / counts
+        return caps
+
+    def _divide(
+        self, X: sp.csr_matrix, labels: EncodedLabels, caps: np.ndarray, eval_set: Any, seed: int
+    ) -> tuple[_Rows, np.ndarray, _Rows]:
+        """Training rows, their caps, and held-out rows (none of them without early stopping)."""
+        if eval_set is not None:
+            return (X, labels), caps, read_eval_set(eval_set, self, labels, X.dtype)
+        if not self.early_stopping:
+            return (X, labels), caps, (X[:0], take_rows(labels, np.arange(0)))
+        if X.shape[0] < 2:
+            raise ValueError(
+                f"{type(self).__name__}: X must have at least 2 samples for early_stopping, "
+                f"got n_samples = {X.shape[0]}"
+            )
+        rows, held_out = split_rows(X.shape[0], self.validation_fraction, seed)
+        train, rest = (X[rows], take_rows(labels, rows)), (X[held_out], take_rows(labels, held_out))
+        return train, caps[rows], rest
+
+    def _solve(
+        self, train: _Rows, caps: np.ndarray, held_out: _Rows, seed: int
+    ) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+        settings = self._settings(seed)
+        monitor = _core.Monitor()
+        index_type = train[0].indices.dtype
+
+        def job() -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+            rows, others = self._labelled(*train, index_type), self._labelled(*held_out, index_type)
+            return _core.fit_pd_sparse(rows, caps, others, settings, monitor)
+
+        by_feature, report = watch(
+            job,
+            monitor,
+            n_total=settings.max_iter * (2 if self.refit else 1),
+            callback=self.callback,
+            verbose=self.verbose,
+            title="PD-Sparse",
+        )
+        report["was_stopped"] = monitor.stop_requested
+        report["has_held_out"] = held_out[0].shape[0] > 0
+        return by_feature, report
+
+    def _settings(self, seed: int) -> Any:
+        settings = _core.PDSettings()
+        settings.l1 = float(self.l1)
+        settings.has_bias = self.bias == "learned"
+        settings.tol = float(self.tol)
+        settings.max_iter = min(int(self.max_iter), _MOST_INT // 2)
+        settings.search = getattr(_core.PDSearch, self.search)
+        settings.n_partitions = min(int(self.n_partitions or _PARTS), _MOST_INT)
+        settings.n_candidates = min(int(self.n_candidates or 0), _MOST_INT)
+        settings.n_iter_no_change = min(int(self.n_iter_no_change), _MOST_INT)
+        settings.refit = bool(self.refit)
+        settings.seed = seed
+        settings.n_threads = as_n_threads(self.n_jobs)
+        return settings
+
+    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels, index_type: Any) -> Any:
+        if self.bias == "learned":
+            X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
+        indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
+        return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
+
+    def _model(
+        self, by_feature: tuple[Any, Any, Any], X: sp.csr_matrix, labels: EncodedLabels
+    ) -> LinearLabels:
+        indptr, indices, values = by_feature
+        shape = (len(indptr) - 1, labels.n_classes)
+        weights = sp.csr_matrix((values, indices, indptr), shape=shape)
+        if labels.kind is LabelKind.BINARY:  # one score is enough: the second class less the first
+            weights = (weights[:, 1] - weights[:, 0]).tocsr()
+        bias = np.zeros(weights.shape[1], dtype=X.dtype)
+        if self.bias == "learned":
+            bias += weights[-1].toarray()[0]
+            weights = weights[:-1]
+        if self.prune > 0:
+            weights.data[np.abs(weights.data) <= self.prune] = 0
+            weights.eliminate_zeros()
+        return LinearLabels(weights, bias)
+
+    def _summarise(self, report: dict[str, Any]) -> Solution:
+        objective, dual = float(report["final_primal"]), float(report["final_dual"])
+        certificate = _relative_gap(objective, dual) if report["is_certified"] else float("inf")
+        status = Status.CONVERGED
+        if report["was_stopped"] and not certificate <= self.tol:
+            status, certificate = Status.STOPPED, float("inf")
+        elif not certificate <= self.tol:
+            status = Status.MAX_ITER
+        return Solution(
+            status=status,
+            objective=objective,
+            certificate=certificate,
+            n_iter=len(report["seconds"]),
+            trace=_trace(report),
+        )
+
+    def _ended_early(self, report: dict[str, Any]) -> bool:
+        """Whether held-out rows ended the fit before its limit: then nothing is amiss."""
+        n_refit = int(report["is_refit"].sum())
+        n_first = len(report["is_refit"]) - n_refit
+        limit = self.max_iter
+        return (
+            report["has_held_out"] and not report["was_stopped"] and max(n_first, n_refit) < limit
+        )
+
+    def _to_bundle(self) -> dict[str, Any]:
+        more = {"refit_": self.refit_, "held_out_precision_": self.held_out_precision_}
+        return super()._to_bundle() | more
+
+
+_Rows = tuple[sp.csr_matrix, EncodedLabels]
+
+
+def _relative_gap(objective: Any, dual: Any) -> Any:
+    gap = np.asarray(objective) - dual
+    relative = np.divide(gap, objective, out=np.zeros_like(gap), where=np.asarray(objective) > 0)
+    return relative if relative.ndim else float(relative)
+
+
+def _trace(report: dict[str, Any]) -> Trace:
+    columns = {
+        "seconds": report["seconds"],
+        "objective": report["primal"],
+        "dual": report["dual"],
+        "certificate": _relative_gap(report["primal"], report["dual"]),
+        "nnz_primal": report["nnz_primal"],
+        "nnz_dual": report["nnz_dual"],
+        "active": report["active"],
+        "work": report["work"],
+        "evaluated": report["is_evaluated"],
+        "n_candidates": report["n_candidates"],
+        "n_partitions": report["n_partitions"],
+        "refit": report["is_refit"],
+    }
+    if report["has_held_out"]:
+        columns["held_out"] = report["held_out"]
+    return Trace(columns)

@@ -1,0 +1,618 @@
+"""PDSparseClassifier as an estimator: scikit-learn's contract, held-out rows, odd data, files."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sublearn
+from sublearn.errors import ParameterError
+from sublearn.extreme import PDSparseClassifier
+from sublearn.metrics import precision_at_k
+from sublearn.validation import assert_rules_complete
+
+SETTINGS = [
+    PDSparseClassifier(max_iter=1000),
+    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
+    PDSparseClassifier(
+        bias="learned", search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+    ),
+]
+SEARCHES = ("auto", "exact", "partition", "sampled")
+
+
+def not_passed(estimator):
+    """Checks that ask for what the method does not have, each with its reason."""
+    weights = "a weight of two and a row twice give another order of visits: equal up to tol only"
+    failed = {
+        "check_sample_weight_equivalence_on_dense_data": weights,
+        "check_sample_weight_equivalence_on_sparse_data": weights,
+    }
+    if estimator.bias == "none":
+        failed["check_class_weight_classifiers"] = "without a bias no class can win everywhere"
+    return failed
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
+@parametrize_with_checks(SETTINGS, expected_failed_checks=not_passed)
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(PDSparseClassifier())
+
+
+# --- problems --------------------------------------------------------------------------------
+
+
+def multilabel(seed=0, n_rows=150, n_features=40, n_labels=37):
+    """Sparse rows of length one and the indicator matrix of labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n_rows, n_features, 0.2, "csr", random_state=rng, data_rvs=rng.standard_normal)
+    X = Normalizer().fit_transform(X)
+    scores = X @ rng.normal(size=(n_features, n_labels))
+    return X, scores > np.quantile(scores, 0.93)
+
+
+def multiclass(seed=0, n_rows=150, n_classes=5):
+    X, _ = multilabel(seed, n_rows)
+    weights = np.random.default_rng(seed + 1).normal(size=(X.shape[1], n_classes))
+    return X, np.asarray(X @ weights).argmax(axis=1)
+
+
+def extreme(n_rows=4000, n_labels=1000, n_features=4000, seed=0):
+    """Rows have five of the eight features of their label and three of any."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_labels, n_rows)
+    features = rng.integers(0, n_features, (n_labels, 8))
+    own = features[y[:, None], rng.integers(0, 8, (n_rows, 5))]
+    columns = np.hstack([own, rng.integers(0, n_features, (n_rows, 3))]).ravel()
+    rows = np.repeat(np.arange(n_rows), 8)
+    X = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_features))
+    return Normalizer().fit_transform(X), y
+
+
+def solver(**options):
+    return PDSparseClassifier(**({"l1": 0.01, "max_iter": 1000, "random_state": 0} | options))
+
+
+def endless(**options):
+    """A fit that reaches no limit in the life of a test, and its data."""
+    X, Y = multilabel(n_rows=300, n_labels=1000)
+    return solver(tol=1e-300, max_iter=10**9, **options), X, Y
+
+
+def assert_same_model(a, b):
+    np.testing.assert_array_equal(a.coef_.toarray(), b.coef_.toarray())
+
+
+# --- the same model --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_model_does_not_depend_on_the_threads(dtype, early_stopping, search):
+    X, Y = multilabel()
+    options = {"search": search, "early_stopping": early_stopping, "refit": early_stopping}
+    one = solver(**options).fit(X.astype(dtype), Y)
+    for n_jobs in (1, 2, 3):
+        model = solver(n_jobs=n_jobs, **options).fit(X.astype(dtype), Y)
+        assert_same_model(model, one)
+        assert model.objective_ == one.objective_
+        np.testing.assert_array_equal(model.trace_["objective"], one.trace_["objective"])
+        np.testing.assert_array_equal(model.trace_["work"], one.trace_["work"])
+
+
+def test_seeds_repeat_and_other_seeds_differ_within_the_tolerance():
+    X, Y = multilabel()
+    models = [solver(random_state=s, tol=1e-3).fit(X, Y) for s in (0, 0, 1)]
+    assert_same_model(models[0], models[1])
+    assert (models[0].coef_ != models[2].coef_).nnz > 0
+    assert models[2].objective_ == pytest.approx(models[0].objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize("make", [sp.csc_matrix, sp.coo_array, sp.csr_array, lambda X: X.toarray()])
+def test_takes_features_in_any_format(make):
+    X, Y = multilabel()
+    assert_same_model(solver().fit(make(X), Y), solver().fit(X, Y))
+
+
+def test_long_indices_give_the_same_model():
+    X, Y = multilabel()
+    long = X.copy()
+    long.indices, long.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert_same_model(
+        solver(early_stopping=True).fit(long, Y), solver(early_stopping=True).fit(X, Y)
+    )
+    assert_same_model(solver().fit(long, Y, eval_set=(X, Y)), solver().fit(X, Y, eval_set=(X, Y)))
+
+
+def test_duplicate_entries_and_explicit_zeros_change_nothing():
+    X, Y = multilabel()
+    coo = X.tocoo()
+    parts = [np.concatenate([a, a]) for a in (coo.row, coo.col)]
+    twice = sp.coo_matrix((np.concatenate([coo.data / 2] * 2), parts), shape=X.shape)
+    np.testing.assert_allclose(
+        solver().fit(twice, Y).coef_.toarray(), solver().fit(X, Y).coef_.toarray(), atol=1e-9
+    )
+    zeros = X.copy()
+    zeros.data[::5] = 0
+    cleaned = zeros.copy()
+    cleaned.eliminate_zeros()
+    assert (zeros.data == 0).any()
+    assert_same_model(solver().fit(zeros, Y), solver().fit(cleaned, Y))
+
+
+def test_keeps_the_precision_of_the_data_and_the_names_of_frames():
+    X, y = multiclass()
+    model = solver().fit(X.astype(np.float32), y)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+    columns = [f"f{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=columns)
+    assert solver().fit(frame, y).feature_names_in_.tolist() == columns
+
+
+# --- forms of labels -------------------------------------------------------------------------
+
+
+def test_one_label_per_sample_comes_back_as_it_was():
+    X, codes = multiclass()
+    names = np.array(["ant", "bee", "cat", "dog", "eel"])
+    numbers = solver().fit(X, codes)
+    strings = solver().fit(X, names[codes])
+    np.testing.assert_array_equal(strings.predict(X), names[numbers.predict(X)])
+    assert numbers.score(X, codes) > 0.9
+    assert_same_model(numbers, solver().fit(X, codes[:, None] == np.arange(5)))
+
+
+def test_several_labels_per_sample_come_back_as_they_were():
+    X, Y = multilabel()
+    lists = [[f"{k:03}" for k in np.flatnonzero(row)] for row in Y]
+    dense = solver().fit(X, Y.astype(int))
+    named = solver().fit(X, lists)
+    assert_same_model(solver().fit(X, sp.csr_matrix(Y)), dense)
+    expected = dense.decision_function(X) > 0
+    np.testing.assert_array_equal(dense.predict(X), expected)
+    labels, _ = named.predict_top_k(X, 3)
+    assert precision_at_k(lists, labels, 1) > 0.9
+
+
+def test_a_learned_bias_is_the_intercept():
+    X, Y = multilabel()
+    rows = {"X": X[:100], "y": Y[:100], "eval_set": (X[100:], Y[100:])}
+    model = solver(bias="learned", refit=True).fit(**rows)
+    assert model.coef_.shape == (37, 40)
+    assert model.intercept_.any()
+    assert not solver().fit(X, Y).intercept_.any()
+    scores = X @ model.coef_.toarray().T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-12)
+    top = precision_at_k(Y[100:], scores[100:], 1)
+    assert top == pytest.approx(model.held_out_precision_)
+
+
+def test_two_classes_with_a_bias_have_one_intercept():
+    X, y = multiclass(n_classes=2)
+    X = sp.csr_matrix(np.abs(X.toarray()))
+    y = np.asarray(X.sum(axis=1)).ravel() > 1.5
+    model = solver(bias="learned", C=100.0).fit(X, y)
+    assert model.intercept_.shape == (1,)
+    assert model.intercept_[0] < 0
+    assert model.score(X, y) > 0.9
+
+
+def test_two_classes_have_one_score():
+    X, y = multiclass(n_classes=2)
+    model = solver().fit(X, np.where(y, "yes", "no"))
+    assert model.coef_.shape == (1, X.shape[1])
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
+    assert model.score(X, np.where(y, "yes", "no")) > 0.95
+
+
+# --- odd data --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_without_features_or_labels_or_with_all_labels_are_no_trouble(search, early_stopping):
+    X, Y = multilabel()
+    X = sp.vstack([X, sp.csr_matrix((3, X.shape[1]))]).tocsr()
+    Y = np.vstack([Y, np.eye(3, Y.shape[1], dtype=bool)])
+    Y[4], Y[5] = False, True
+    model = solver(search=search, early_stopping=early_stopping).fit(X, Y)
+    assert np.isfinite(model.coef_.data).all()
+    assert np.isfinite(model.objective_)
+    assert np.isfinite(model.predict_top_k(X, 3)[1]).all()
+
+
+def test_rows_without_labels_have_no_loss():
+    X, Y = multilabel()
+    Y[100:] = False
+    short, long = solver(tol=1e-6, max_iter=50_000), solver(tol=1e-6, max_iter=50_000)
+    assert long.fit(X, Y).objective_ == pytest.approx(
+        short.fit(X[:100], Y[:100]).objective_, rel=2e-6
+    )
+
+
+def test_rows_without_features_lose_one_each():
+    X, y = multiclass()
+    plain = solver(tol=1e-6, max_iter=50_000).fit(X, y)
+    longer = sp.vstack([X, sp.csr_matrix((7, X.shape[1]))]).tocsr()
+    model = solver(tol=1e-6, max_iter=50_000).fit(longer, np.append(y, np.zeros(7, dtype=int)))
+    assert model.objective_ == pytest.approx(plain.objective_ + 7, rel=2e-6)
+
+
+@pytest.mark.parametrize("shape", ["one column", "all ones", "one label"])
+def test_labels_without_a_negative_give_a_model_of_zeros_or_one_that_works(shape):
+    X, _ = multilabel()
+    Y = np.ones((X.shape[0], 1 if shape == "one column" else 4), dtype=bool)
+    if shape == "one label":
+        Y[:, 1:] = False
+    model = solver().fit(X, sp.csr_matrix(Y))
+    assert model.certificate_ <= model.tol
+    assert (model.coef_.nnz == 0) == (shape != "one label")
+    assert model.predict_top_k(X, 1)[0].shape == (X.shape[0], 1)
+
+
+def test_a_label_on_every_row_comes_first():
+    X, Y = multilabel()
+    X = sp.hstack([X, np.ones((X.shape[0], 1))]).tocsr()
+    Y[:, 11] = True
+    labels, _ = solver().fit(X, Y).predict_top_k(X, 1)
+    assert (labels[:, 0] == 11).mean() > 0.5
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_takes_more_labels_than_rows(search):
+    X, _ = multilabel(n_rows=30)
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix((np.ones(30), (np.arange(30), rng.permutation(5000)[:30])), (30, 5000))
+    model = solver(search=search).fit(X, Y)
+    assert model.certificate_ <= model.tol
+    assert precision_at_k(Y, model.predict_top_k(X, 1)[0], 1) > 0.9
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_takes_very_few_rows(n_rows, search):
+    X = np.eye(3)[:n_rows]
+    Y = np.eye(3, dtype=bool)[:n_rows]
+    model = solver(search=search, n_partitions=None).fit(X, Y)
+    assert precision_at_k(Y, model.predict_top_k(X, 1)[0], 1) == 1
+
+
+def test_touches_a_small_part_of_an_extreme_problem():
+    X, y = extreme()
+    model = solver(l1=0.1).fit(X, y)
+    n_labels = len(model.classes_)
+    assert model.score(X, y) > 0.9
+    assert model.trace_["nnz_dual"][-1] < 0.02 * X.shape[0] * n_labels
+    assert model.trace_["nnz_primal"][-1] < 0.02 * X.shape[1] * n_labels
+    assert model.trace_["work"][-1] < 0.5 * X.nnz * n_labels
+
+
+# --- search ----------------------------------------------------------------------------------
+
+
+def test_auto_divides_the_labels_when_the_search_dominates():
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(rng.normal(size=(200, 60)))  # few features, many labels: W is dense
+    y = np.asarray(X @ rng.normal(size=(60, 400))).argmax(axis=1)
+    model = solver(l1=0.0, C=0.1, tol=1e-6, max_iter=60, n_candidates=1, n_partitions=20)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    parts = model.trace_["n_partitions"]
+    assert parts[0] == 1
+    assert parts[-1] == 20
+    exact = clone(model).set_params(search="exact", n_partitions=None)
+    with pytest.warns(ConvergenceWarning):
+        exact.fit(X, y)
+    assert (exact.trace_["n_partitions"] == 1).all()
+    assert model.trace_["work"][-1] < exact.trace_["work"][-1]
+
+
+def test_the_number_of_candidates_doubles_unless_it_is_given():
+    X, Y = multilabel()
+    grown = solver(l1=0.0, tol=1e-4).fit(X, Y).trace_["n_candidates"]
+    assert grown[-1] > grown[0]
+    assert grown.max() <= 100
+    fixed = solver(l1=0.0, tol=1e-4, n_candidates=7).fit(X, Y).trace_["n_candidates"]
+    assert (fixed == 7).all()
+
+
+# --- held-out rows ---------------------------------------------------------------------------
+
+
+def test_early_stopping_returns_the_best_model_of_the_held_out_rows():
+    X, y = multiclass(n_rows=400)
+    noisy = np.where(np.random.default_rng(0).random(400) < 0.3, 0, y)
+    train, rest = slice(0, 300), slice(300, 400)
+    model = solver(n_iter_no_change=2).fit(X[train], noisy[train], eval_set=(X[rest], noisy[rest]))
+    assert model.held_out_precision_ == model.trace_["held_out"].max()
+    assert model.score(X[rest], noisy[rest]) == pytest.approx(model.held_out_precision_)
+    last = len(model.trace_) - 1
+    assert model.trace_["held_out"].argmax() in (last, last - 2)
+    assert model.n_iter_ == len(model.trace_) < 1000
+
+
+def test_a_share_of_the_rows_is_held_out():
+    X, y = multiclass()
+    model = solver(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2).fit(X, y)
+    held_out = model.held_out_precision_ * 45
+    assert held_out == pytest.approx(round(held_out))
+    assert "held_out" in model.trace_.columns
+    assert "held_out" not in solver().fit(X, y).trace_.columns
+    assert solver().fit(X, y).held_out_precision_ is None
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_objective_is_that_of_the_weights_returned(search):
+    X, Y = multilabel()
+    model = solver(search=search, l1=0.05, n_iter_no_change=2, tol=1e-9).fit(
+        X[:100], Y[:100], eval_set=(X[100:], Y[100:])
+    )
+    W, Z, Y = model.coef_.toarray(), model.decision_function(X[:100]), Y[:100]
+    worst = np.where(Y, -np.inf, Z).max(axis=1) - np.where(Y, Z, np.inf).min(axis=1)
+    loss = np.maximum(0, 1 + worst)[Y.any(axis=1)].sum()
+    assert model.objective_ == pytest.approx(
+        0.5 * (W**2).sum() + 0.05 * np.abs(W).sum() + loss, rel=1e-9
+    )
+
+
+def test_a_label_only_in_the_eval_set_is_a_miss():
+    X, y = multiclass()
+    names = np.array(["ant", "bee", "cat", "dog", "eel"], dtype=object)[y]
+    other = names[100:].copy()
+    other[:25] = "zebra"
+    model = solver(n_iter_no_change=2).fit(X[:100], names[:100], eval_set=(X[100:], other))
+    assert "zebra" not in model.classes_
+    assert model.held_out_precision_ <= 0.5
+    lists = [[name] for name in names]
+    mixed = [["zebra"]] * 25 + lists[125:]
+    same = solver(n_iter_no_change=2).fit(X[:100], lists[:100], eval_set=(X[100:], mixed))
+    assert_same_model(same, model)
+
+
+def test_a_refit_is_kept_only_if_it_is_better_on_the_held_out_rows():
+    kept = []
+    for seed, l1 in itertools.product(range(4), (0.3, 0.001)):
+        X, Y = multilabel(seed)
+        rows = {"X": X[:100], "y": Y[:100], "eval_set": (X[100:], Y[100:])}
+        plain = solver(l1=l1, n_iter_no_change=3).fit(**rows)
+        model = solver(l1=l1, n_iter_no_change=3, refit=True).fit(**rows)
+        stage = model.trace_["refit"] == 1
+        assert stage.any()
+        assert model.refit_ == (model.trace_["held_out"][stage].max() > plain.held_out_precision_)
+        top = precision_at_k(Y[100:], model.predict_top_k(X[100:], 1)[0], 1)
+        assert top == pytest.approx(model.held_out_precision_)
+        if model.refit_:
+            support = plain.coef_.toarray() != 0
+            assert (support | (model.coef_.toarray() == 0)).all()
+        else:  # made again from its duals
+            expected = plain.coef_.toarray()
+            np.testing.assert_allclose(model.coef_.toarray(), expected, atol=1e-9)
+        kept.append(model.refit_)
+    assert any(kept)
+    assert not all(kept)
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+POSITIVE, COUNT = "must be a positive number", "must be a positive integer"
+AT_LEAST_ZERO = "must be a non-negative number"
+REFUSALS = [
+    *[("C", value, POSITIVE) for value in (0, -1.0, np.nan, np.inf, "1", None, True)],
+    *[("l1", value, AT_LEAST_ZERO) for value in (-0.1, np.nan, np.inf, "a", None)],
+    *[("bias", v, "must be 'none' or 'learned'") for v in ("fixed", None, False)],
+    *[("search", v, "must be 'auto', 'exact', 'partition' or 'sampled'") for v in ("all", None)],
+    *[("n_partitions", value, f"{COUNT} or None") for value in (0, -1, 1.5)],
+    *[("n_candidates", value, f"{COUNT} or None") for value in (0, "3")],
+    *[("tol", value, POSITIVE) for value in (0, -1e-3, np.nan, None)],
+    *[("max_iter", value, COUNT) for value in (0, -5, 1.5, None)],
+    *[("early_stopping", value, "must be True or False") for value in (1, None)],
+    *[("validation_fraction", v, r"must be a number in \(0, 1\)") for v in (0, 1, -0.1, None)],
+    *[("n_iter_no_change", value, COUNT) for value in (0, 2.5)],
+    *[("refit", value, "must be True or False") for value in (0, "yes")],
+    *[("prune", value, AT_LEAST_ZERO) for value in (-1, np.inf)],
+    *[("class_weight", value, "must be None, 'balanced', 'propensity'") for value in ("even", 3)],
+    *[("n_jobs", value, "must be an integer other than 0") for value in (0, 1.5, "2")],
+    *[("random_state", value, "must be a non-negative integer") for value in (-1, 0.5, "x")],
+    *[("verbose", value, "must be a non-negative integer") for value in (-1, "yes")],
+    ("callback", 3, "must be a callable or None"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), REFUSALS)
+def test_refuses_a_parameter_by_name(name, value, sentence):
+    X, y = multiclass()
+    with pytest.raises(ParameterError, match=rf"^PDSparseClassifier\.{name} {sentence}.*, got "):
+        PDSparseClassifier(**{name: value}).fit(X, y)
+
+
+def test_refuses_parameters_that_do_not_fit_together():
+    X, y = multiclass()
+    with pytest.raises(ParameterError, match="refit must be False without early_stopping or an"):
+        PDSparseClassifier(refit=True).fit(X, y)
+    with pytest.raises(ParameterError, match="n_partitions must be None or 1 for search='exact'"):
+        PDSparseClassifier(search="exact", n_partitions=4).fit(X, y)
+    with pytest.raises(ValueError, match="X must have at least 2 samples for early_stopping"):
+        PDSparseClassifier(early_stopping=True).fit(X[:1], np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("eval_set", "sentence"),
+    [
+        (3, r"eval_set must be a pair \(X, y\), got 3"),
+        ((1, 2, 3), r"eval_set must be a pair \(X, y\)"),
+        ((np.ones((2, 39)), [0, 1]), r"eval_set\[0\] must be features as in fit: X has 39"),
+        ((np.full((2, 40), np.nan), [0, 1]), r"eval_set\[0\] must be features as in fit: .*NaN"),
+        ((np.ones((2, 40)), [0]), r"eval_set\[1\] must have one row per sample \(2\), got 1"),
+        ((np.ones((2, 40)), np.eye(2)), r"eval_set\[1\] must have the form of y"),
+        ((np.ones((2, 40)), [[0], [1, 2]]), r"eval_set\[1\] must have the form of y"),
+        ((np.ones((2, 40)), ["a", "b"]), r"eval_set\[1\] must hold labels of the type"),
+    ],
+)
+def test_refuses_an_eval_set_by_name(eval_set, sentence):
+    X, y = multiclass()
+    with pytest.raises(ValueError, match=sentence):
+        PDSparseClassifier().fit(X, y, eval_set=eval_set)
+
+
+def test_refuses_an_eval_set_of_another_width_or_form():
+    X, Y = multilabel()
+    with pytest.raises(ValueError, match=r"eval_set\[1\] must have 37 columns, got 36"):
+        solver().fit(X, Y, eval_set=(X, Y[:, 1:]))
+    with pytest.raises(ValueError, match=r"eval_set\[1\] must have the form of y"):
+        solver().fit(X, Y, eval_set=(X, [[0]] * 149 + [[1, 2]]))
+
+
+def test_refuses_labels_and_weights_that_do_not_fit():
+    X, y = multiclass()
+    with pytest.raises(ValueError, match=r"y must have one row per sample \(150\), got 149"):
+        PDSparseClassifier().fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"y needs at least 2 classes, got 1 class"):
+        PDSparseClassifier().fit(X, np.zeros_like(y))
+    with pytest.raises(ValueError, match=r"sample_weight must have one weight for each of 150"):
+        PDSparseClassifier().fit(X, y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match=r"class_weight must have one weight for each of 5"):
+        PDSparseClassifier(class_weight=[1.0, 2.0]).fit(X, y)
+
+
+# --- limits, trace, callback -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_warns_at_the_limit_of_passes(search):
+    X, Y = multilabel()
+    model = solver(max_iter=1, tol=1e-9, search=search)
+    with pytest.warns(ConvergenceWarning, match="the iteration limit was reached before"):
+        model.fit(X, Y)
+    assert 1e-9 < model.certificate_ < np.inf
+    assert model.n_iter_ == 1
+
+
+def test_takes_limits_that_no_32_bits_hold():
+    X, y = multiclass()
+    huge = dict.fromkeys(("max_iter", "n_partitions", "n_candidates", "n_jobs"), 10**12)
+    model = solver(search="partition", **huge).fit(X, y)
+    assert model.certificate_ <= model.tol
+
+
+def test_trace_has_a_row_for_each_pass():
+    X, Y = multilabel()
+    model = solver(tol=1e-4, search="exact").fit(X, Y)
+    trace = model.trace_
+    names = "seconds objective dual certificate nnz_primal nnz_dual active work evaluated"
+    assert trace.columns == (*names.split(), "n_candidates", "n_partitions", "refit")
+    assert len(trace) == model.n_iter_
+    assert trace["objective"][-1] == pytest.approx(model.objective_)
+    assert trace["certificate"][-1] == pytest.approx(model.certificate_)
+    assert trace["nnz_primal"][-1] == model.coef_.nnz
+    assert (np.diff(trace["work"]) > 0).all()
+    assert (np.diff(trace["dual"]) >= 0).all()
+    assert trace["evaluated"][0] == trace["evaluated"][-1] == 1
+    assert (trace["certificate"] >= 0).all()
+    assert (trace["active"] >= 1).all()
+
+
+def test_callback_gets_events():
+    X, Y = multilabel()
+    events = []
+    model = solver(callback=events.append).fit(X, Y)
+    last = events[-1]
+    assert (last.n_done, last.n_total) == (model.n_iter_, 1000)
+    assert last.objective == pytest.approx(model.objective_)
+    assert last.certificate == pytest.approx(model.certificate_)
+    assert last.work == model.trace_["work"][-1]
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_callback_stops_the_fit(early_stopping, tmp_path):
+    model, X, Y = endless(
+        callback=lambda event: True, early_stopping=early_stopping, n_iter_no_change=10**9
+    )
+    with pytest.warns(ConvergenceWarning, match=r"the callback asked to stop; .*certificate inf"):
+        model.fit(X, Y)
+    assert model.certificate_ == np.inf
+    assert np.isfinite(model.decision_function(X)).all()
+    model.set_params(callback=None).save(tmp_path / "model")
+    assert sublearn.load(tmp_path / "model").certificate_ == np.inf
+
+
+def test_an_exception_of_the_callback_leaves_nothing_fitted():
+    def fail(event):
+        raise LookupError("from the callback")
+
+    model, X, Y = endless(callback=fail)
+    with pytest.raises(LookupError, match="from the callback"):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_failed_second_fit_leaves_no_old_model():
+    X, y = multiclass()
+    model = solver().fit(X, y)
+    with pytest.raises(ValueError, match="one row per sample"):
+        model.fit(X[:, :10], y[:-1])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_draws_progress_on_standard_error_only(capfd):
+    X, Y = multilabel()
+    solver(verbose=1).fit(X, Y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "PD-Sparse" in err
+
+
+# --- copies, files, scikit-learn -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("prune", [0.0, 0.05])
+def test_copies_and_files_predict_alike(tmp_path, dtype, prune):
+    X, Y = multilabel()
+    model = solver(prune=prune, early_stopping=True).fit(X.astype(dtype), Y)
+    model.save(tmp_path / "model.sublearn")
+    loaded = sublearn.load(tmp_path / "model.sublearn")
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), loaded):
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+        assert other.get_params() == model.get_params()
+        assert other.trace_ == model.trace_
+        for name in ("objective_", "certificate_", "n_iter_", "refit_", "held_out_precision_"):
+            assert getattr(other, name) == getattr(model, name)
+
+
+def test_pruning_drops_the_small_weights_and_no_others():
+    X, Y = multilabel()
+    W = solver().fit(X, Y).coef_.toarray()
+    pruned = solver(prune=0.1).fit(X, Y)
+    np.testing.assert_array_equal(pruned.coef_.toarray(), np.where(np.abs(W) > 0.1, W, 0))
+    assert 0 < pruned.coef_.nnz < (W != 0).sum()
+
+
+def test_works_in_a_pipeline_under_a_grid_search():
+    X, y = multiclass()
+    pipeline = make_pipeline(Normalizer(), solver())
+    grid = {"pdsparseclassifier__C": [1e-3, 1.0], "pdsparseclassifier__l1": [0.01, 0.1]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X * 7, y)
+    assert search.best_score_ > 0.5
+    direct = clone(search.best_estimator_).fit(X * 7, y)
+    np.testing.assert_array_equal(direct.predict(X), search.predict(X))
