@@ -42,6 +42,14 @@ ENTRANTS = [
         "PPDSparseClassifier",
     ),
     Entrant(
+        "sublearn-8bit",
+        "main",
+        SCRIPTS / "sublearn_ppd.py",
+        {**SUBLEARN, "bits": 8},
+        SUBLEARN_BY_PROBLEM,
+        "PPDSparseClassifier, its model compressed to 8 bits a weight",
+    ),
+    Entrant(
         "sublearn-default", "main", SCRIPTS / "sublearn_ppd.py", note="defaults on every problem"
     ),
     Entrant(

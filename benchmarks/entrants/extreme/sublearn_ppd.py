@@ -1,4 +1,4 @@
-"""sublearn's PPD-Sparse."""
+"""sublearn's PPD-Sparse; with the setting `bits` a fit ends with a compressed model."""
 
 import numpy as np
 
@@ -6,8 +6,11 @@ from sublearn.extreme import PPDSparseClassifier
 
 
 def fit(train, task):
-    classifier = PPDSparseClassifier(n_jobs=task.threads, random_state=task.seed, **task.settings)
-    return classifier.fit(train["X"], train["Y"])
+    settings = dict(task.settings)
+    bits = settings.pop("bits", None)
+    classifier = PPDSparseClassifier(n_jobs=task.threads, random_state=task.seed, **settings)
+    classifier.fit(train["X"], train["Y"])
+    return classifier if bits is None else classifier.compress(bits)
 
 
 def predict(model, test, task):
