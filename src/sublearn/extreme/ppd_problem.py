@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sublearn.validation import EncodedLabels
 
 __all__ = ["Chunk", "PPDProblem", "gather_reports", "gather_weights"]
 
+REPORTS = ("primal", "dual", "seconds", "work", "nnz_primal", "nnz_dual", "n_iter", "converged")
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
 
 
@@ -30,7 +31,7 @@ class Chunk:
     bias : ndarray
         Their biases.
     reports : dict of str to ndarray
-        How each label went; the columns that the compiled core reports.
+        How each label went; the columns `REPORTS` of the compiled core.
     """
 
     labels: np.ndarray
@@ -39,6 +40,37 @@ class Chunk:
     values: np.ndarray
     bias: np.ndarray
     reports: dict[str, np.ndarray]
+
+    def is_of(self, labels: np.ndarray, n_features: int) -> bool:
+        """Whether the chunk is about these labels, and its arrays fit together."""
+        n_weights = len(self.features)
+        columns = [self.bias, *self.reports.values()]
+        return (
+            np.array_equal(self.labels, labels)
+            and self.indptr.shape == (len(labels) + 1,)
+            and (self.indptr[0], self.indptr[-1]) == (0, n_weights)
+            and bool((np.diff(self.indptr) >= 0).all())
+            and self.values.shape == self.features.shape == (n_weights,)
+            and (n_weights == 0 or 0 <= self.features.min() <= self.features.max() < n_features)
+            and set(self.reports) == set(REPORTS)
+            and all(column.shape == labels.shape for column in columns)
+        )
+
+    def later(self, seconds: float) -> Chunk:
+        """The same chunk with times that count from so much earlier."""
+        times = {"seconds": self.reports["seconds"] + seconds}
+        return replace(self, reports=self.reports | times)
+
+    def without_weights(self) -> Chunk:
+        """Labels, biases and reports in memory; the weights are left where they are."""
+        return Chunk(
+            labels=np.array(self.labels),
+            indptr=np.zeros(1, dtype=self.indptr.dtype),
+            features=np.empty(0, dtype=self.features.dtype),
+            values=np.empty(0, dtype=self.values.dtype),
+            bias=np.array(self.bias),
+            reports={name: np.array(column) for name, column in self.reports.items()},
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything as named arrays, for a file."""

@@ -226,8 +226,11 @@ class PPDBlockSolver {
   /// at the optimum alpha_i = -loss'(y_i <w, x_i> + y_i b).
   void restart(std::span<const index_t> block, LaneMask warm) {
     load_start(block);
-    for_each_lane(warm, [&](int l) { state_.bias.set(l, task_.start.bias[block[l]]); });
+    if (settings_.learn_bias) {
+      for_each_lane(warm, [&](int l) { state_.bias.set(l, task_.start.bias[block[l]]); });
+    }
     prepare_scan(kRestartFloor, warm);
+    scan_.join_free = false;  // a row that joins needs its dual, whatever lanes it is active in
     for_each_lane(warm, [&](int l) {
       const std::size_t n_positives = task_.labels.of(block[l]).size();
       best_[l].start(std::max(kRestartAtLeast, kRestartPerPositive * n_positives));
@@ -282,10 +285,7 @@ class PPDBlockSolver {
   /// The given bias is the sum of y alpha over all rows, of which only the worst are active: the
   /// random negatives, whose duals are zero so far, share what is missing.
   void balance_bias(std::span<const index_t> block, LaneMask warm) {
-    if (!settings_.learn_bias) {
-      for_each_lane(warm, [&](int l) { state_.bias.set(l, static_cast<T>(bias_centre_)); });
-      return;
-    }
+    if (!settings_.learn_bias) return;
     const LaneSums<T> before = signed_duals();
     Pack<T> share = Pack<T>::all(0);
     for_each_lane(warm, [&](int l) {
@@ -580,15 +580,16 @@ class PPDBlockSolver {
     for (std::size_t l = 0; l < block.size(); ++l) {
       const int lane = static_cast<int>(l);
       LabelWeights<T>& out = weights[l];
+      reports[l] = report_[l];
+      out.bias = T{-1};
+      if (report_[l].n_iter == 0) continue;  // untrained; a warm start may have set v already
+      out.bias = state_.bias[lane];
       for (const auto& coefficient : weights_) {
         const T weight = coefficient.weight[lane];
         if (weight == 0 || std::abs(weight) <= smallest) continue;
         out.features.push_back(coefficient.feature);
         out.values.push_back(weight);
       }
-      const bool untrained = report_[l].n_iter == 0;
-      out.bias = untrained ? T{-1} : state_.bias[lane];
-      reports[l] = report_[l];
     }
     reset();
   }
