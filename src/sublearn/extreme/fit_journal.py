@@ -59,6 +59,8 @@ class FitJournal:
         Where the model will be saved.
     plan : dict of str to JSON values
         What determines the model. `seed` may be None: a journal that exists then keeps its own.
+    seed : int
+        The seed of a new journal whose plan has none.
 
     Raises
     ------
@@ -68,20 +70,20 @@ class FitJournal:
         If the disk refuses: before the fit, not after it.
     """
 
-    def __init__(self, model_path: Any, plan: dict[str, Any]):
+    def __init__(self, model_path: Any, plan: dict[str, Any], seed: int):
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.folder = Path(f"{os.fspath(model_path)}.parts")
         self._finished: list[int] = []
-        self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan)
+        self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
 
     @property
     def _plan_file(self) -> Path:
         return self.folder / "plan.json"
 
-    def _begin(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _begin(self, plan: dict[str, Any], seed: int) -> dict[str, Any]:
         if plan["seed"] is None:
-            plan = plan | {"seed": int(np.random.SeedSequence().generate_state(1, np.uint64)[0])}
+            plan = plan | {"seed": seed}
         self.folder.mkdir(parents=True, exist_ok=True)
         for left_over in self.folder.glob("part-*.safetensors"):
             left_over.unlink()  # nobody knows which fit a part without a plan belongs to

@@ -509,7 +509,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         settings = self._settings()
         journal = None
         if plan is not None:
-            journal = FitJournal(self.model_path, plan)
+            journal = FitJournal(self.model_path, plan, settings.seed)
             settings.seed = journal.plan["seed"]
         monitor = _core.Monitor()
         parts = problem.parts(None if journal is None else _JOURNAL_BLOCKS)
