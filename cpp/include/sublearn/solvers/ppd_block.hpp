@@ -230,15 +230,21 @@ class PPDBlockSolver {
       for_each_lane(warm, [&](int l) { state_.bias.set(l, task_.start.bias[block[l]]); });
     }
     prepare_scan(kRestartFloor, warm);
-    scan_.join_free = false;  // a row that joins needs its dual, whatever lanes it is active in
     for_each_lane(warm, [&](int l) {
       const std::size_t n_positives = task_.labels.of(block[l]).size();
-      best_[l].start(std::max(kRestartAtLeast, kRestartPerPositive * n_positives));
+      const std::size_t room = std::max(kRestartAtLeast, kRestartPerPositive * n_positives);
+      best_[l].start(is_dense() ? n_rows_ : room);
     });
     share_work(score_and_scan());
     for (std::size_t s = 0; s < active_.size(); ++s) {
-      for_each_lane(active_[s].positive & warm, [&](int l) {
-        set_dual(s, l, loss_.slope(static_cast<double>(active_scores_[s][l]) + state_.bias[l]));
+      // Negatives that joined in a dense block: with a learned bias they are left to balance_bias.
+      // On 4,000 rows of delicious a second fit with the squared hinge visits 0.63 of the entries
+      // of the first that way and 0.66 with duals from their scores; with a fixed bias 0.73 and
+      // 0.61.
+      const LaneMask known = settings_.learn_bias ? active_[s].positive : active_[s].member;
+      for_each_lane(known & warm, [&](int l) {
+        const double score = static_cast<double>(active_scores_[s][l]) + state_.bias[l];
+        set_dual(s, l, loss_.slope((active_[s].positive & lane_bit(l)) ? score : -score));
       });
     }
     for_each_lane(warm, [&](int l) {
