@@ -37,7 +37,7 @@ def as_lists(Y):
 
 
 def solver(**options):
-    return PPDSparseClassifier(**({"random_state": 0} | options))
+    return PPDSparseClassifier(**({"random_state": 0, "tol": 0.01} | options))
 
 
 def arrays(model):

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +121,16 @@ class FitJournal:
     def _open(self, number: int) -> Chunk:
         return Chunk.from_arrays(load_bundle(self._part(number), class_name=_PART_CLASS).arrays)
 
-    def read(self, number: int, labels: np.ndarray, n_features: int) -> Chunk | None:
-        """The chunk of these labels without its weights, if it was written before.
+    def read(self, number: int, is_sound: Callable[[Chunk], bool]) -> Chunk | None:
+        """A chunk without its weights, if it was written before.
 
-        None if there is none, or one that is damaged: it is then to be solved again.
+        None if there is none, or one that is damaged or not sound: it is then to be solved again.
         """
         try:
             chunk = self._open(number)
         except (FileNotFoundError, TypeError, ValueError):
             return None
-        if not chunk.is_of(labels, n_features):
+        if not is_sound(chunk):
             return None
         self._finished.append(number)
         return chunk.without_weights()

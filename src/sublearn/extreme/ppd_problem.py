@@ -41,19 +41,21 @@ class Chunk:
     bias: np.ndarray
     reports: dict[str, np.ndarray]
 
-    def is_of(self, labels: np.ndarray, n_features: int) -> bool:
-        """Whether the chunk is about these labels, and its arrays fit together."""
+    def is_sound(self, n_labels: int, n_features: int) -> bool:
+        """Whether the arrays fit together; those of a file may not."""
         n_weights = len(self.features)
         columns = [self.bias, *self.reports.values()]
         return (
-            np.array_equal(self.labels, labels)
-            and self.indptr.shape == (len(labels) + 1,)
+            self.labels.ndim == 1
+            and len(self.labels) > 0
+            and 0 <= self.labels.min() <= self.labels.max() < n_labels
+            and self.indptr.shape == (len(self.labels) + 1,)
             and (self.indptr[0], self.indptr[-1]) == (0, n_weights)
             and bool((np.diff(self.indptr) >= 0).all())
             and self.values.shape == self.features.shape == (n_weights,)
             and (n_weights == 0 or 0 <= self.features.min() <= self.features.max() < n_features)
             and set(self.reports) == set(REPORTS)
-            and all(column.shape == labels.shape for column in columns)
+            and all(column.shape == self.labels.shape for column in columns)
         )
 
     def later(self, seconds: float) -> Chunk:
@@ -130,12 +132,21 @@ class PPDProblem:
             )  # fmt: skip
         # Labels of similar size go together, and the most expensive first.
         self.order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
+        self.n_labels, self.n_features = labels.n_classes, X.shape[1]
+        self._is_solved = np.zeros(self.n_labels, dtype=bool)
+        self._is_solved[self.order] = True
         self._lanes = _LANES[X.dtype]
 
     def parts(self, n_blocks: int | None) -> list[slice]:
         """Cuts of `order`, each of so many blocks of labels; one cut if None."""
         step = len(self.order) if n_blocks is None else n_blocks * self._lanes
         return [slice(begin, begin + step) for begin in range(0, len(self.order), step)]
+
+    def is_answer(self, part: slice, chunk: Chunk) -> bool:
+        """Whether a chunk from a file can be what `solve` gave for this part."""
+        if not chunk.is_sound(self.n_labels, self.n_features):
+            return False
+        return np.array_equal(chunk.labels[self._is_solved[chunk.labels]], self.order[part])
 
     def solve(self, part: slice, loss: str, C: float, settings: Any, monitor: Any) -> Chunk:
         """Solve the labels `order[part]`."""

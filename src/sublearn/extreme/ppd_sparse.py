@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -418,7 +419,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         plan = None
         if self.model_path is not None:
             plan = self._plan(X, targets, (row_weight, label_weight), start)
-        weights, reports, journal = self._solve(problem, X.shape[1], plan)
+        weights, reports, journal = self._solve(problem, plan)
         solution = self._summarise(reports, targets.counts())
         solution.warn_unless_converged(self, self.tol)
 
@@ -503,7 +504,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         return classes, self.model_.weights.tocsc().T, self.model_.bias
 
     def _solve(
-        self, problem: PPDProblem, n_features: int, plan: dict[str, Any] | None
+        self, problem: PPDProblem, plan: dict[str, Any] | None
     ) -> tuple[sp.csr_matrix, dict[str, np.ndarray], FitJournal | None]:
         """Weights by feature, report columns, and the journal if there is a plan for one."""
         settings = self._settings()
@@ -519,9 +520,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
             seconds = 0.0  # spent on the labels so far, also by a fit that was killed
             for number, part in enumerate(parts):
                 if journal is not None:
-                    kept = journal.read(number, problem.order[part], n_features)
+                    kept = journal.read(number, partial(problem.is_answer, part))
                     if kept is not None:
-                        monitor.add_done(len(kept.labels))
+                        monitor.add_done(len(problem.order[part]))
                         seconds = max(seconds, float(kept.reports["seconds"].max()))
                         chunks.append(kept)
                         continue
@@ -543,12 +544,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
             verbose=self.verbose,
             title="PPD-Sparse",
         )
-        n_labels = len(problem.order)
         if journal is None:
-            by_feature = gather_weights(chunks[0], n_features)
+            by_feature = gather_weights(chunks[0], problem.n_features)
         else:
-            by_feature = journal.gather_weights(chunks, (n_features, n_labels))
-        reports = gather_reports(chunks, n_labels)
+            shape = (problem.n_features, problem.n_labels)
+            by_feature = journal.gather_weights(chunks, shape)
+        reports = gather_reports(chunks, problem.n_labels)
         reports["was_stopped"] = np.array(monitor.stop_requested)
         return by_feature, reports, journal
 
