@@ -144,9 +144,23 @@ def test_refuses_a_parameter_that_is_not_plain(tmp_path, value):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("key", [3, None, "__tuple__", "__float__"])
+@pytest.mark.parametrize("key", ["__tuple__", "__float__", "__mapping__"])
+def test_refuses_a_key_that_stands_for_something_else(tmp_path, key):
+    with pytest.raises(TypeError, match=rf"Thing\.params\.x must have other keys .*{key!r}"):
+        save_bundle(tmp_path / "m", **(PARTS | {"params": {"x": {key: 1}}}))
+
+
+def test_keys_that_are_no_strings_survive(tmp_path):
+    values = {"x": {3: 1, None: 2, (1, "a"): {True: np.inf}, np.int64(7): "s", 2.5: [{0: 1}]}}
+    save_bundle(tmp_path / "m", class_name="T", params=values, attributes=values, arrays={})
+    bundle = load_bundle(tmp_path / "m")
+    assert bundle.params == bundle.attributes == values
+    assert {type(key) for key in bundle.params["x"]} == {int, type(None), tuple, float}
+
+
+@pytest.mark.parametrize("key", [b"bytes", frozenset([1]), 1j])
 def test_refuses_a_key_that_cannot_be_stored(tmp_path, key):
-    with pytest.raises(TypeError, match=rf"Thing\.params\.x must have strings as keys .*{key!r}"):
+    with pytest.raises(TypeError, match=rf"Thing\.params\.x\[0\] must be .*{type(key).__name__}"):
         save_bundle(tmp_path / "m", **(PARTS | {"params": {"x": {key: 1}}}))
 
 

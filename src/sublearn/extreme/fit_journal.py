@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import scipy.sparse as sp
 from sublearn.extreme.ppd_problem import Chunk
 from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import write_atomically
+from sublearn.io.state import pack_state
 
-__all__ = ["FitJournal", "fingerprint"]
+__all__ = ["FitJournal", "fingerprint", "refuse_unsavable"]
 
 _PART_CLASS = "PPDSparseChunk"
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
@@ -40,6 +42,14 @@ def fingerprint(*arrays: np.ndarray | None) -> str:
     return digest.hexdigest()
 
 
+def refuse_unsavable(state: dict[str, Any]) -> None:
+    """Raise what saving this part of a model would raise, before a long fit and not after it."""
+    arrays, attributes = pack_state(state)
+    with tempfile.TemporaryDirectory() as folder:
+        save_bundle(Path(folder) / "trial", class_name="trial", params={},
+                    arrays=arrays, attributes=attributes)  # fmt: skip
+
+
 class FitJournal:
     """The folder `<model_path>.parts` of one fit.
 
@@ -49,34 +59,46 @@ class FitJournal:
         Where the model will be saved.
     plan : dict of str to JSON values
         What determines the model. `seed` may be None: a journal that exists then keeps its own.
+    seed : int
+        The seed of a new journal whose plan has none.
 
     Raises
     ------
     ValueError
-        If the folder belongs to a fit with another plan.
+        If the folder belongs to a fit with another plan, or `model_path` is a folder.
+    OSError
+        If the disk refuses: before the fit, not after it.
     """
 
-    def __init__(self, model_path: Any, plan: dict[str, Any]):
+    def __init__(self, model_path: Any, plan: dict[str, Any], seed: int):
+        if os.path.isdir(model_path):
+            raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.folder = Path(f"{os.fspath(model_path)}.parts")
-        self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan)
+        self._finished: list[int] = []
+        self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
 
     @property
     def _plan_file(self) -> Path:
         return self.folder / "plan.json"
 
-    def _begin(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _begin(self, plan: dict[str, Any], seed: int) -> dict[str, Any]:
         if plan["seed"] is None:
-            plan = plan | {"seed": int(np.random.SeedSequence().generate_state(1, np.uint64)[0])}
+            plan = plan | {"seed": seed}
         self.folder.mkdir(parents=True, exist_ok=True)
+        for left_over in self.folder.glob("part-*.safetensors"):
+            left_over.unlink()  # nobody knows which fit a part without a plan belongs to
         with write_atomically(self._plan_file) as stream:
             stream.write(json.dumps(plan, indent=1).encode())
         return plan
 
     def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
         try:
-            found = json.loads(self._plan_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{self._plan_file}: not the plan of a fit: {error}") from error
+            found = dict(json.loads(self._plan_file.read_text(encoding="utf-8")))
+        except (OSError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self._plan_file}: not the plan of a fit: {error}; remove the folder to start "
+                f"again"
+            ) from error
         wanted = plan if plan["seed"] is not None else plan | {"seed": found.get("seed")}
         other = [name for name in sorted(wanted | found) if wanted.get(name) != found.get(name)]
         if other:
@@ -89,31 +111,45 @@ class FitJournal:
     def _part(self, number: int) -> Path:
         return self.folder / f"part-{number:06d}.safetensors"
 
-    def __contains__(self, number: int) -> bool:
-        return self._part(number).exists()
-
-    def write(self, number: int, chunk: Chunk) -> None:
-        """Keep a finished chunk."""
+    def keep(self, number: int, chunk: Chunk) -> Chunk:
+        """Write a finished chunk, and return it without its weights, which are in its file."""
         save_bundle(self._part(number), class_name=_PART_CLASS, params={},
                     arrays=chunk.to_arrays(), attributes={})  # fmt: skip
+        self._finished.append(number)
+        return chunk.without_weights()
 
-    def read(self, number: int) -> Chunk:
-        """A chunk written before; its arrays are mapped, not read."""
+    def _open(self, number: int) -> Chunk:
         return Chunk.from_arrays(load_bundle(self._part(number), class_name=_PART_CLASS).arrays)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """All chunks written so far."""
-        for path in sorted(self.folder.glob("part-*.safetensors")):
-            yield Chunk.from_arrays(load_bundle(path, class_name=_PART_CLASS).arrays)
+    def read(self, number: int, is_sound: Callable[[Chunk], bool]) -> Chunk | None:
+        """A chunk without its weights, if it was written before.
+
+        None if there is none, or one that is damaged or not sound: it is then to be solved again.
+        """
+        try:
+            chunk = self._open(number)
+        except (FileNotFoundError, TypeError, ValueError):
+            return None
+        if not is_sound(chunk):
+            return None
+        self._finished.append(number)
+        return chunk.without_weights()
+
+    def _each(self, others: list[Chunk]) -> Iterator[Chunk]:
+        """All finished chunks, mapped one at a time: each map keeps a file open; then others."""
+        for number in self._finished:
+            yield self._open(number)
+        yield from others
 
     def gather_weights(self, chunks: list[Chunk], shape: tuple[int, int]) -> sp.csr_matrix:
-        """The weights of the chunks by feature, of shape (n_features, n_labels), mapped from disk.
+        """The weights by feature, of shape (n_features, n_labels), mapped from disk.
 
-        Takes one pass over the chunks per `_WINDOW` weights and memory for one window.
+        They are those of all finished chunks, and of `chunks` if they have any. Takes one pass over
+        the chunks per `_WINDOW` weights and memory for one window.
         """
         n_features, _ = shape
         counts = np.zeros(n_features, dtype=np.int64)
-        for chunk in chunks:
+        for chunk in self._each(chunks):
             counts += np.bincount(chunk.features, minlength=n_features)
         dtype = chunks[0].values.dtype
         offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -124,7 +160,7 @@ class FitJournal:
             last = int(np.searchsorted(offsets, offsets[first] + _WINDOW, side="right")) - 1
             last = min(max(last, first + 1), n_features)
             window = slice(offsets[first], offsets[last])
-            labels[window], values[window] = _window(chunks, first, last)
+            labels[window], values[window] = _window(self._each(chunks), first, last)
             first = last
         index_type = np.int32 if offsets[-1] < 2**31 else np.int64
         csr = sp.csr_matrix(shape, dtype=values.dtype)
@@ -143,13 +179,14 @@ class FitJournal:
         shutil.rmtree(self.folder)
 
 
-def _window(chunks: list[Chunk], first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+def _window(chunks: Iterator[Chunk], first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and values of the features `first` to `last - 1`, by feature, then by label."""
     features, labels, values = [], [], []
     for chunk in chunks:
         inside = (chunk.features >= first) & (chunk.features < last)
         features.append(chunk.features[inside])
-        labels.append(np.repeat(chunk.labels, np.diff(chunk.indptr))[inside])
+        rows = np.repeat(np.arange(len(chunk.indptr) - 1), np.diff(chunk.indptr))
+        labels.append(chunk.labels[rows[inside]])
         values.append(chunk.values[inside])
     all_labels = np.concatenate(labels)
     order = np.lexsort((all_labels, np.concatenate(features)))

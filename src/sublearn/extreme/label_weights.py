@@ -52,6 +52,8 @@ def as_label_weights(
             f"{name} must have one weight for each of {labels.n_classes} labels, "
             f"got an array of shape {weights.shape}"
         )
+    if not weights.any():
+        raise ValueError(f"{name} must have a weight above zero, got zeros only")
     return None if (weights == 1).all() else weights
 
 
@@ -69,5 +71,8 @@ def _mapped_weights(mapping: Mapping[Any, Any], classes: np.ndarray, name: str) 
         key = label.item() if isinstance(label, np.generic) else label
         if key not in place:
             raise ValueError(f"{name} must name labels of y, got {show(label)}")
-        weights[place[key]] = as_weights(weight, f"{name}[{show(label)}]")
+        value = as_weights(weight, f"{name}[{show(label)}]")
+        if value.ndim != 0:
+            raise ValueError(f"{name}[{show(label)}] must be one number, got {show(weight)}")
+        weights[place[key]] = value
     return weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sublearn.validation import EncodedLabels
 
 __all__ = ["Chunk", "PPDProblem", "find_twins", "gather_reports", "gather_weights"]
 
+REPORTS = ("primal", "dual", "seconds", "work", "nnz_primal", "nnz_dual", "n_iter", "converged")
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
 
 
@@ -30,7 +31,7 @@ class Chunk:
     bias : ndarray
         Their biases.
     reports : dict of str to ndarray
-        How each label went; the columns that the compiled core reports.
+        How each label went; the columns `REPORTS` of the compiled core.
     """
 
     labels: np.ndarray
@@ -39,6 +40,39 @@ class Chunk:
     values: np.ndarray
     bias: np.ndarray
     reports: dict[str, np.ndarray]
+
+    def is_sound(self, n_labels: int, n_features: int) -> bool:
+        """Whether the arrays fit together; those of a file may not."""
+        n_weights = len(self.features)
+        columns = [self.bias, *self.reports.values()]
+        return (
+            self.labels.ndim == 1
+            and len(self.labels) > 0
+            and 0 <= self.labels.min() <= self.labels.max() < n_labels
+            and self.indptr.shape == (len(self.labels) + 1,)
+            and (self.indptr[0], self.indptr[-1]) == (0, n_weights)
+            and bool((np.diff(self.indptr) >= 0).all())
+            and self.values.shape == self.features.shape == (n_weights,)
+            and (n_weights == 0 or 0 <= self.features.min() <= self.features.max() < n_features)
+            and set(self.reports) == set(REPORTS)
+            and all(column.shape == self.labels.shape for column in columns)
+        )
+
+    def later(self, seconds: float) -> Chunk:
+        """The same chunk with times that count from so much earlier."""
+        times = {"seconds": self.reports["seconds"] + seconds}
+        return replace(self, reports=self.reports | times)
+
+    def without_weights(self) -> Chunk:
+        """Labels, biases and reports in memory; the weights are left where they are."""
+        return Chunk(
+            labels=np.array(self.labels),
+            indptr=np.zeros(1, dtype=self.indptr.dtype),
+            features=np.empty(0, dtype=self.features.dtype),
+            values=np.empty(0, dtype=self.values.dtype),
+            bias=np.array(self.bias),
+            reports={name: np.array(column) for name, column in self.reports.items()},
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything as named arrays, for a file."""
@@ -100,12 +134,21 @@ class PPDProblem:
         order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
         self._twins = find_twins(labels, label_weight) if start is None else np.arange(len(order))
         self.order = order[self._twins[order] == order]
+        self.n_labels, self.n_features = labels.n_classes, X.shape[1]
+        self._is_solved = np.zeros(self.n_labels, dtype=bool)
+        self._is_solved[self.order] = True
         self._lanes = _LANES[X.dtype]
 
     def parts(self, n_blocks: int | None) -> list[slice]:
         """Cuts of `order`, each of so many blocks of labels; one cut if None."""
         step = len(self.order) if n_blocks is None else n_blocks * self._lanes
         return [slice(begin, begin + step) for begin in range(0, len(self.order), step)]
+
+    def is_answer(self, part: slice, chunk: Chunk) -> bool:
+        """Whether a chunk from a file can be what `solve` gave for this part."""
+        if not chunk.is_sound(self.n_labels, self.n_features):
+            return False
+        return np.array_equal(chunk.labels[self._is_solved[chunk.labels]], self.order[part])
 
     def solve(self, part: slice, loss: str, C: float, settings: Any, monitor: Any) -> Chunk:
         """Solve the labels `order[part]`; the chunk holds their twins as well."""

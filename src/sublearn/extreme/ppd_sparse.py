@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import numbers
 import os
+import time
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import sublearn
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
-from sublearn.extreme.fit_journal import FitJournal, fingerprint
+from sublearn.extreme.fit_journal import FitJournal, fingerprint, refuse_unsavable
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
@@ -107,12 +112,14 @@ class PPDSparseClassifier(LinearLabelClassifier):
         label of weight 0 is not trained. With two classes in a 1-D `y` both have their weight.
     warm_start : bool, default=False
         Start from the weights of the last fit, label by label, instead of from nothing. The same
-        model up to `tol`; a saving if data or parameters have changed little.
+        model up to `tol`; a saving if data or parameters have changed little. Weights for another
+        number of features are not used.
     model_path : path or None, default=None
         Write the model to this file as it grows: memory then holds a chunk of labels, not the
         model, and a fit that was killed goes on at the last finished chunk of 1,024 labels (512 in
-        float64) when it is called again with the same data and parameters. The unfinished parts
-        are in the folder `<model_path>.parts`. Afterwards the estimator's weights are mapped from
+        float64) when it is called again with the same data and parameters (and, with `warm_start`,
+        from the same model). The unfinished parts are in the folder `<model_path>.parts`; one that
+        is damaged is solved again. Afterwards the estimator's weights are mapped from
         the file, which :func:`sublearn.load` can open as well.
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The model does not depend on it.
@@ -279,12 +286,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
             New fitted models with the other parameters of this one, in the order of `l1`. This one
             is not fitted.
         """
-        penalties = list(l1)
+        penalties = list(l1) if isinstance(l1, Iterable) else [None]
         for value in penalties:
             if not is_finite_number(value) or value < 0:
                 raise ValueError(
-                    f"{type(self).__name__}.fit_path: l1 must be numbers that are not negative, "
-                    f"got {show(value)}"
+                    f"{type(self).__name__}.fit_path: l1 must be a list of numbers that are not "
+                    f"negative, got {show(l1 if value is None else value)}"
                 )
         models: dict[float, PPDSparseClassifier] = {}
         previous = None
@@ -297,7 +304,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             previous = model._weights_to_start_from()
             model.warm_start = self.warm_start
             models[value] = model
-        return [models[value] for value in penalties]
+        return [copy.copy(models[value]) for value in penalties]  # one each, if two are equal
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -313,7 +320,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
             Features, as many as in `fit`.
         y : array-like, sparse matrix, or list of label lists
             Labels in the form given to `fit`. An indicator matrix has a column for each known
-            label, then one for each new label.
+            label, then one for each new label. A `class_weight` that is an array has an entry for
+            each label of the model as it will be, known and new.
         classes : array-like or None, default=None
             If given, `y` may hold no other labels than these. Other estimators must be told all
             labels at the first call; here labels are added when samples of them come.
@@ -323,7 +331,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         Returns
         -------
         PPDSparseClassifier
-            Itself. On a model that is not fitted this is `fit`.
+            Itself. On a model that is not fitted this is `fit`. `trace_` tells of the new labels;
+            `objective_` and `certificate_` of all, those known before as they were certified then.
+            A file at `model_path` is not changed.
         """
         check_params(self)
         is_first = not self.__sklearn_is_fitted__()
@@ -334,13 +344,15 @@ class PPDSparseClassifier(LinearLabelClassifier):
             _refuse_other_labels(labels.classes, classes, f"{name}.partial_fit: y")
         if is_first:
             return self._fit(X, labels, sample_weight, None)
-        self._refuse_another_form(labels.kind)
+        self._refuse_another_form(labels)
         new = self._unknown(labels)
         if new.n_classes == 0:
+            check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
             return self
         added = clone(self).set_params(model_path=None)
         added.n_features_in_ = self.n_features_in_
-        added._fit(X.astype(self.model_.bias.dtype, copy=False), new, sample_weight, None)
+        X = _as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
+        added._fit(X, new, sample_weight, None, known=self.classes_)
         return self._append(added)
 
     def remove_labels(self, labels: Iterable[Any]) -> PPDSparseClassifier:
@@ -355,7 +367,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         Returns
         -------
         PPDSparseClassifier
-            Itself.
+            Itself. `objective_`, `certificate_` and `trace_` stay as they are.
         """
         check_is_fitted(self)
         if self._kind.is_indicator:
@@ -395,23 +407,21 @@ class PPDSparseClassifier(LinearLabelClassifier):
         labels: EncodedLabels,
         sample_weight: Any,
         previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None,
+        known: np.ndarray | None = None,
     ) -> PPDSparseClassifier:
+        """Fit the labels given; `known` are further ones, which only count in class weights."""
         name = type(self).__name__
+        if self.model_path is not None:
+            refuse_unsavable({"classes_": labels.classes})
         row_weight = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-        label_weight = as_label_weights(self.class_weight, labels, estimator_name=name)
-        targets = _drop_complement(labels)
-        if labels.kind is LabelKind.BINARY and label_weight is not None:
-            of_class = np.full(X.shape[0], label_weight[0])
-            of_class[targets.rows] = label_weight[1]
-            row_weight = of_class if row_weight is None else row_weight * of_class
-            label_weight = None
-        X, targets, row_weight = _without_weightless(X, targets, row_weight, label_weight)
-        if label_weight is not None:
-            label_weight = np.where(label_weight > 0, label_weight, 1.0)
-        self._refuse_extreme_C(X.dtype, row_weight, label_weight)
+        X, targets, row_weight, label_weight = self._weigh(X, labels, row_weight, known)
+        self._refuse_extreme_weights(X.dtype, row_weight, label_weight)
         start = None if previous is None else _matched(previous, targets, X.shape[1])
         problem = PPDProblem(X, targets, row_weight, label_weight, start)
-        weights, reports, journal = self._solve(X, targets, problem, (row_weight, label_weight))
+        plan = None
+        if self.model_path is not None:
+            plan = self._plan(X, targets, (row_weight, label_weight), start)
+        weights, reports, journal = self._solve(problem, plan)
         solution = self._summarise(reports, targets.counts())
         solution.warn_unless_converged(self, self.tol)
 
@@ -438,27 +448,55 @@ class PPDSparseClassifier(LinearLabelClassifier):
         if not keep_parts:
             journal.remove()
 
-    def _refuse_extreme_C(
+    def _weigh(
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        row_weight: np.ndarray | None,
+        known: np.ndarray | None,
+    ) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None, np.ndarray | None]:
+        """The problem without what weighs nothing, and positive weights of samples and labels."""
+        name = type(self).__name__
+        X, labels, row_weight = _without_weightless(X, labels, row_weight)
+        label_weight = as_label_weights(
+            self.class_weight, labels if known is None else _padded(known, labels),
+            estimator_name=name,
+        )  # fmt: skip
+        if known is not None and label_weight is not None:
+            label_weight = label_weight[_order_of(known, labels.classes) >= len(known)]
+        targets = _drop_complement(labels)
+        if label_weight is None:
+            return X, targets, row_weight, None
+        if labels.kind is not LabelKind.BINARY:
+            targets = _without_labels(targets, label_weight == 0)
+            return X, targets, row_weight, np.where(label_weight > 0, label_weight, 1.0)
+        of_sample = np.full(X.shape[0], label_weight[0])
+        of_sample[targets.rows] = label_weight[1]
+        if row_weight is not None:
+            with np.errstate(over="ignore"):  # infinity is refused later, by a sentence
+                of_sample *= row_weight
+        if not of_sample.any():
+            raise ValueError(
+                f"{name}: sample_weight and class_weight must leave a sample of a weight above "
+                "zero, got none"
+            )
+        return *_without_weightless(X, targets, of_sample), None
+
+    def _refuse_extreme_weights(
         self, dtype: np.dtype, row_weight: np.ndarray | None, label_weight: np.ndarray | None
     ) -> None:
         """The dual needs 1 / (2 C weight), which must be neither zero nor infinite."""
-        smallest, largest = float(self.C), float(self.C)
+        smallest, largest = 1.0, 1.0
         for weights in (row_weight, label_weight):
             if weights is not None and len(weights):
                 smallest *= min(1.0, float(weights.min()))
                 largest *= max(1.0, float(weights.max()))
-        tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
-        subject = f"{type(self).__name__}.C"
-        if row_weight is not None or label_weight is not None:
-            subject += " times the weights"
-        if smallest < tiny:
-            raise ParameterError(
-                f"{subject} must be at least {tiny:.3g} for {dtype} data, got {smallest:g}"
-            )
-        if largest > huge and largest > self.C:
-            raise ParameterError(
-                f"{subject} must be at most {huge:.3g} for {dtype} data, got {largest:g}"
-            )
+        is_weighted = row_weight is not None or label_weight is not None
+        name = type(self).__name__
+        _refuse_out_of_range(f"{name}: sample_weight times class_weight", dtype, smallest, largest)
+        subject = f"{name}.C times the weights" if is_weighted else f"{name}.C"
+        highest = self.C * largest if largest > 1 else 1.0  # C alone may be as large as it likes
+        _refuse_out_of_range(subject, dtype, self.C * smallest, highest)
 
     def _weights_to_start_from(self) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None:
         """Labels, weights by label and biases of the last fit, if there was one."""
@@ -468,31 +506,37 @@ class PPDSparseClassifier(LinearLabelClassifier):
         return classes, self.model_.weights.tocsc().T, self.model_.bias
 
     def _solve(
-        self,
-        X: sp.csr_matrix,
-        labels: EncodedLabels,
-        problem: PPDProblem,
-        weights: tuple[np.ndarray | None, np.ndarray | None],
+        self, problem: PPDProblem, plan: dict[str, Any] | None
     ) -> tuple[sp.csr_matrix, dict[str, np.ndarray], FitJournal | None]:
+        """Weights by feature, report columns, and the journal if there is a plan for one."""
         settings = self._settings()
         journal = None
-        if self.model_path is not None:
-            journal = FitJournal(self.model_path, self._plan(X, labels, weights))
+        if plan is not None:
+            journal = FitJournal(self.model_path, plan, settings.seed)
             settings.seed = journal.plan["seed"]
         monitor = _core.Monitor()
         parts = problem.parts(None if journal is None else _JOURNAL_BLOCKS)
-        solved: list[Chunk] = []
+        chunks: list[Chunk] = []
 
         def job() -> None:
+            seconds = 0.0  # spent on the labels so far, also by a fit that was killed
             for number, part in enumerate(parts):
-                if journal is not None and number in journal:
-                    monitor.add_done(len(journal.read(number).labels))
-                    continue
+                if journal is not None:
+                    kept = journal.read(number, partial(problem.is_answer, part))
+                    if kept is not None:
+                        monitor.add_done(len(problem.order[part]))
+                        seconds = max(seconds, float(kept.reports["seconds"].max()))
+                        chunks.append(kept)
+                        continue
+                began = time.perf_counter()
                 chunk = problem.solve(part, self.loss, float(self.C), settings, monitor)
-                if journal is None or monitor.stop_requested:
-                    solved.append(chunk)
-                    break
-                journal.write(number, chunk)
+                chunk = chunk.later(seconds)
+                if journal is not None and not monitor.stop_requested:
+                    chunk = journal.keep(number, chunk)
+                chunks.append(chunk)
+                if monitor.stop_requested:  # what a stop cut short is in the model all the same
+                    return
+                seconds += time.perf_counter() - began
 
         watch(
             job,
@@ -503,11 +547,11 @@ class PPDSparseClassifier(LinearLabelClassifier):
             title="PPD-Sparse",
         )
         if journal is None:
-            chunks, by_feature = solved, gather_weights(solved[0], X.shape[1])
-        else:  # a chunk that a stop has cut short is in the model, and not in the journal
-            chunks = [*journal.chunks(), *solved]
-            by_feature = journal.gather_weights(chunks, (X.shape[1], labels.n_classes))
-        reports = gather_reports(chunks, labels.n_classes)
+            by_feature = gather_weights(chunks[0], problem.n_features)
+        else:
+            shape = (problem.n_features, problem.n_labels)
+            by_feature = journal.gather_weights(chunks, shape)
+        reports = gather_reports(chunks, problem.n_labels)
         reports["was_stopped"] = np.array(monitor.stop_requested)
         return by_feature, reports, journal
 
@@ -528,19 +572,26 @@ class PPDSparseClassifier(LinearLabelClassifier):
         X: sp.csr_matrix,
         labels: EncodedLabels,
         weights: tuple[np.ndarray | None, np.ndarray | None],
+        start: tuple[sp.csr_matrix, np.ndarray] | None,
     ) -> dict[str, Any]:
         """What the model depends on: equal plans, equal models."""
-        names = ("C", "l1", "loss", "bias", "search", "tol", "max_iter", "prune")
+        plan = {
+            **{name: float(getattr(self, name)) for name in ("C", "l1", "tol", "prune")},
+            **{name: getattr(self, name) for name in ("loss", "bias", "search")},
+            "max_iter": int(self.max_iter),
+        }
         is_repeatable = isinstance(self.random_state, (int, np.integer))
-        return {name: getattr(self, name) for name in names} | {
-            "X": fingerprint(X.indptr, X.indices, X.data),
+        parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
+        return plan | {
+            "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),
             "y": fingerprint(labels.indptr, labels.rows),
             "weights": fingerprint(*weights),
+            "start": fingerprint(*parts, start[1]) if start is not None else None,
             "seed": as_seed(self.random_state) if is_repeatable else None,
             "sublearn": sublearn.__version__,
         }
 
-    def _refuse_another_form(self, kind: LabelKind) -> None:
+    def _refuse_another_form(self, labels: EncodedLabels) -> None:
         """Labels added later come as those of the first fit: names or columns, one or several."""
 
         def form(kind: LabelKind) -> str:
@@ -548,10 +599,16 @@ class PPDSparseClassifier(LinearLabelClassifier):
                 return "an indicator matrix"
             return "a list of label lists" if kind.is_multilabel else "one label per sample"
 
-        if form(kind) != form(self._kind):
+        if form(labels.kind) != form(self._kind):
             raise ValueError(
                 f"{type(self).__name__}.partial_fit: y must be {form(self._kind)} as in fit, "
-                f"got {form(kind)}"
+                f"got {form(labels.kind)}"
+            )
+        ours, theirs = _type_of(self.classes_), _type_of(labels.classes)
+        if labels.n_classes and ours != theirs:
+            raise ValueError(
+                f"{type(self).__name__}.partial_fit: y must hold labels of type {ours} as in fit, "
+                f"got {theirs}"
             )
 
     def _unknown(self, labels: EncodedLabels) -> EncodedLabels:
@@ -575,19 +632,22 @@ class PPDSparseClassifier(LinearLabelClassifier):
     def _append(self, added: PPDSparseClassifier) -> PPDSparseClassifier:
         """Take over the labels of another model, at the places that keep `classes_` in order."""
         weights, bias = self.model_.weights, self.model_.bias
+        objective = self.objective_
         if self._kind is LabelKind.BINARY:  # two scores now, where one and its negative did
             weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
             self.label_kind_ = LabelKind.MULTICLASS.name
-        classes = np.concatenate([self.classes_, added.classes_])
-        order = (
-            np.argsort(classes, kind="stable") if _has_order(classes) else np.arange(len(classes))
-        )
+            objective *= 2
+        order = _order_of(self.classes_, added.classes_)
         joined = sp.hstack([weights, added.model_.weights], format="csr")[:, order]
-        gaps = [m.certificate_ * m.objective_ for m in (self, added)]
+        joined.sort_indices()
         self._set_model(joined, np.concatenate([bias, added.model_.bias])[order])
-        self.classes_ = classes[order]
-        self.objective_ += added.objective_
-        self.certificate_ = sum(gaps) / self.objective_ if self.objective_ != 0 else 0.0
+        self.classes_ = np.concatenate([self.classes_, added.classes_])[order]
+        self.objective_ = objective + added.objective_
+        if np.isfinite([self.certificate_, added.certificate_]).all():
+            gap = self.certificate_ * objective + added.certificate_ * added.objective_
+            self.certificate_ = gap / self.objective_ if self.objective_ != 0 else 0.0
+        else:
+            self.certificate_ = float("inf")
         self.n_iter_ = max(self.n_iter_, added.n_iter_)
         self.trace_ = added.trace_
         return self
@@ -628,27 +688,37 @@ def _drop_complement(labels: EncodedLabels) -> EncodedLabels:
 
 
 def _without_weightless(
-    X: sp.csr_matrix,
-    labels: EncodedLabels,
-    row_weight: np.ndarray | None,
-    label_weight: np.ndarray | None,
+    X: sp.csr_matrix, labels: EncodedLabels, row_weight: np.ndarray | None
 ) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None]:
-    """Samples and positives of weight zero left out: the solver divides by the others."""
-    keep = np.ones(X.shape[0], dtype=bool) if row_weight is None else row_weight > 0
-    is_trained = np.ones(labels.n_classes, dtype=bool) if label_weight is None else label_weight > 0
-    if keep.all() and is_trained.all():
+    """Samples of weight zero left out: the solver divides by the others."""
+    if row_weight is None or (row_weight > 0).all():
         return X, labels, row_weight
-    kept_entry = keep[labels.rows] & np.repeat(is_trained, labels.counts())
+    keep = row_weight > 0
     position = (np.cumsum(keep) - 1).astype(labels.rows.dtype)
-    ends = np.concatenate([[0], np.cumsum(kept_entry)])[labels.indptr]
-    labels = EncodedLabels(
-        indptr=ends.astype(np.int64),
-        rows=position[labels.rows[kept_entry]],
-        classes=labels.classes,
-        kind=labels.kind,
-        n_samples=int(keep.sum()),
+    labels = _without_entries(labels, ~keep[labels.rows])
+    labels = replace(labels, rows=position[labels.rows], n_samples=int(keep.sum()))
+    return X[keep], labels, row_weight[keep]
+
+
+def _without_labels(labels: EncodedLabels, is_left_out: np.ndarray) -> EncodedLabels:
+    """Labels that no sample carries are not trained."""
+    return _without_entries(labels, np.repeat(is_left_out, labels.counts()))
+
+
+def _without_entries(labels: EncodedLabels, is_left_out: np.ndarray) -> EncodedLabels:
+    ends = np.concatenate([[0], np.cumsum(~is_left_out)])[labels.indptr]
+    return replace(labels, indptr=ends.astype(np.int64), rows=labels.rows[~is_left_out])
+
+
+def _padded(known: np.ndarray, labels: EncodedLabels) -> EncodedLabels:
+    """Among known labels, which no sample carries here, in the order of the joined model."""
+    order = _order_of(known, labels.classes)
+    counts = np.concatenate([np.zeros(len(known), dtype=np.int64), labels.counts()])[order]
+    return replace(
+        labels,
+        indptr=np.concatenate([[0], np.cumsum(counts)]),
+        classes=np.concatenate([known, labels.classes])[order],
     )
-    return X[keep], labels, None if row_weight is None else row_weight[keep]
 
 
 def _matched(
@@ -680,13 +750,44 @@ def _refuse_other_labels(found: np.ndarray, allowed: Any, subject: str) -> None:
         )
 
 
-def _has_order(classes: np.ndarray) -> bool:
-    """Whether labels can be sorted; those of one type that has no order stand as they came."""
+def _order_of(known: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Puts both, one after the other, in order; labels that have none stand as they came."""
+    classes = np.concatenate([known, new])
     try:
-        np.sort(classes)
+        return np.argsort(classes, kind="stable")
     except TypeError:
-        return False
-    return True
+        return np.arange(len(classes))
+
+
+def _type_of(classes: np.ndarray) -> str:
+    """Labels of one type are compared with each other; numbers of all types are."""
+    first = classes[:1].tolist()
+    if first and isinstance(first[0], numbers.Real) and not isinstance(first[0], bool):
+        return "number"
+    return type(first[0]).__name__ if first else "none"
+
+
+def _as_precise_as(dtype: np.dtype, X: sp.csr_matrix, subject: str) -> sp.csr_matrix:
+    """Features in the precision of a model."""
+    with np.errstate(over="ignore"):
+        data = X.data.astype(dtype, copy=False)
+    if not np.isfinite(data).all():
+        raise ValueError(f"{subject} must be finite in {dtype}, the precision of the model")
+    cast = sp.csr_matrix(X.shape, dtype=dtype)  # the constructor would change the index type
+    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, data
+    return cast
+
+
+def _refuse_out_of_range(subject: str, dtype: np.dtype, smallest: float, largest: float) -> None:
+    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    if smallest < tiny:
+        raise ParameterError(
+            f"{subject} must be at least {tiny:.3g} for {dtype} data, got {smallest:g}"
+        )
+    if largest > huge:
+        raise ParameterError(
+            f"{subject} must be at most {huge:.3g} for {dtype} data, got {largest:g}"
+        )
 
 
 def _trace(reports: dict[str, np.ndarray]) -> Trace:

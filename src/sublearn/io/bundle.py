@@ -50,7 +50,7 @@ _DTYPES = {
     "I64": np.dtype("<i8"),
     "F64": np.dtype("<f8"),
 }
-_TUPLE, _FLOAT = "__tuple__", "__float__"
+_TUPLE, _FLOAT, _MAPPING = "__tuple__", "__float__", "__mapping__"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Bundle:
     class_name : str
         Public name of the class.
     params, attributes : dict
-        JSON values; tuples and non-finite floats survive.
+        JSON values; tuples, non-finite floats and keys that are no strings survive.
     arrays : dict of str to ndarray
         Read-only views of the memory-mapped file.
     sublearn_version : str
@@ -172,7 +172,7 @@ def _to_json(values: Mapping[str, Any], where: str) -> str:
 
 
 def _encode(value: Any, where: str) -> Any:
-    """`value` in plain JSON types; tuples and non-finite floats become one-entry objects."""
+    """`value` in plain JSON types; what JSON lacks becomes an object of one entry."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -183,6 +183,8 @@ def _encode(value: Any, where: str) -> Any:
         return {_TUPLE: _encode(list(value), where)}
     if isinstance(value, list):
         return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
+        return {_MAPPING: [_encode(list(pair), where) for pair in value.items()]}
     if isinstance(value, dict):
         return {_key(key, where): _encode(item, f"{where}.{key}") for key, item in value.items()}
     raise TypeError(
@@ -191,15 +193,17 @@ def _encode(value: Any, where: str) -> Any:
     )
 
 
-def _key(key: Any, where: str) -> str:
-    if not isinstance(key, str) or key in (_TUPLE, _FLOAT):
-        raise TypeError(f"{where} must have strings as keys to be saved, got {key!r}")
+def _key(key: str, where: str) -> str:
+    if key in (_TUPLE, _FLOAT, _MAPPING):
+        raise TypeError(f"{where} must have other keys to be saved, got {key!r}")
     return key
 
 
 def _decode(value: dict[str, Any]) -> Any:
     if _TUPLE in value:
         return tuple(value[_TUPLE])
+    if _MAPPING in value:
+        return dict(value[_MAPPING])
     return float(value[_FLOAT]) if _FLOAT in value else value
 
 

@@ -91,9 +91,11 @@ class SavedModel:
 
         Notes
         -----
-        Parameters are stored too, with two exceptions: `callback` is a function and is left out,
-        and a `random_state` that is a generator object is stored as None, since its state after
-        fitting would not make another fit repeat this one. Integers are kept.
+        Parameters are stored too, with some exceptions. `callback` is a function and is left out,
+        and so is `model_path`, which belongs to one machine. A `random_state` that is a generator
+        object is stored as None, since its state after fitting would not make another fit repeat
+        this one; integers are kept. An array, such as a `class_weight`, comes back as a list, and
+        a mapping of any kind as a dict.
         """
         check_is_fitted(self)
         self._check_is_listed()
@@ -175,9 +177,12 @@ def restore_nested(state: dict[str, Any], prefix: str) -> Any:
 def storable_params(model: Any) -> dict[str, Any]:
     """Constructor parameters without those that no file can hold."""
     params = model.get_params(deep=False)
-    generators = (np.random.RandomState, np.random.Generator)
-    return {
-        name: None if name == "random_state" and isinstance(value, generators) else value
-        for name, value in params.items()
-        if name not in _NOT_STORED
-    }
+    return {name: _storable(value) for name, value in params.items() if name not in _NOT_STORED}
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else value

@@ -226,16 +226,25 @@ class PPDBlockSolver {
   /// at the optimum alpha_i = -loss'(y_i <w, x_i> + y_i b).
   void restart(std::span<const index_t> block, LaneMask warm) {
     load_start(block);
-    for_each_lane(warm, [&](int l) { state_.bias.set(l, task_.start.bias[block[l]]); });
+    if (settings_.learn_bias) {
+      for_each_lane(warm, [&](int l) { state_.bias.set(l, task_.start.bias[block[l]]); });
+    }
     prepare_scan(kRestartFloor, warm);
     for_each_lane(warm, [&](int l) {
       const std::size_t n_positives = task_.labels.of(block[l]).size();
-      best_[l].start(std::max(kRestartAtLeast, kRestartPerPositive * n_positives));
+      const std::size_t room = std::max(kRestartAtLeast, kRestartPerPositive * n_positives);
+      best_[l].start(is_dense() ? n_rows_ : room);
     });
     share_work(score_and_scan());
     for (std::size_t s = 0; s < active_.size(); ++s) {
-      for_each_lane(active_[s].positive & warm, [&](int l) {
-        set_dual(s, l, loss_.slope(static_cast<double>(active_scores_[s][l]) + state_.bias[l]));
+      // Negatives that joined in a dense block: with a learned bias they are left to balance_bias.
+      // On 4,000 rows of delicious a second fit with the squared hinge visits 0.62 of the entries
+      // of the first that way and 0.66 with duals from their scores; with a fixed bias 0.74 and
+      // 0.61.
+      const LaneMask known = settings_.learn_bias ? active_[s].positive : active_[s].member;
+      for_each_lane(known & warm, [&](int l) {
+        const double score = static_cast<double>(active_scores_[s][l]) + state_.bias[l];
+        set_dual(s, l, loss_.slope((active_[s].positive & lane_bit(l)) ? score : -score));
       });
     }
     for_each_lane(warm, [&](int l) {
@@ -282,10 +291,7 @@ class PPDBlockSolver {
   /// The given bias is the sum of y alpha over all rows, of which only the worst are active: the
   /// random negatives, whose duals are zero so far, share what is missing.
   void balance_bias(std::span<const index_t> block, LaneMask warm) {
-    if (!settings_.learn_bias) {
-      for_each_lane(warm, [&](int l) { state_.bias.set(l, static_cast<T>(bias_centre_)); });
-      return;
-    }
+    if (!settings_.learn_bias) return;
     const LaneSums<T> before = signed_duals();
     Pack<T> share = Pack<T>::all(0);
     for_each_lane(warm, [&](int l) {
@@ -580,15 +586,16 @@ class PPDBlockSolver {
     for (std::size_t l = 0; l < block.size(); ++l) {
       const int lane = static_cast<int>(l);
       LabelWeights<T>& out = weights[l];
+      reports[l] = report_[l];
+      out.bias = T{-1};
+      if (report_[l].n_iter == 0) continue;  // untrained; a warm start may have set v already
+      out.bias = state_.bias[lane];
       for (const auto& coefficient : weights_) {
         const T weight = coefficient.weight[lane];
         if (weight == 0 || std::abs(weight) <= smallest) continue;
         out.features.push_back(coefficient.feature);
         out.values.push_back(weight);
       }
-      const bool untrained = report_[l].n_iter == 0;
-      out.bias = untrained ? T{-1} : state_.bias[lane];
-      reports[l] = report_[l];
     }
     reset();
   }
