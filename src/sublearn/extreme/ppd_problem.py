@@ -10,11 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.trace import Trace
 from sublearn.validation import EncodedLabels
 
-__all__ = ["Chunk", "PPDProblem", "find_twins", "gather_reports", "gather_weights"]
+__all__ = ["Chunk", "PPDProblem", "find_twins", "gather_reports", "gather_weights", "trace_of"]
 
 REPORTS = ("primal", "dual", "seconds", "work", "nnz_primal", "nnz_dual", "n_iter", "converged")
+_TRACE_ROWS = 100
+_SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
 
 
@@ -224,3 +227,24 @@ def gather_weights(chunk: Chunk, n_features: int) -> sp.csr_matrix:
         chunk.indptr, chunk.features, chunk.values, place, n_features
     )
     return sp.csr_matrix((values, labels, indptr), shape=(n_features, len(place)))
+
+
+def trace_of(reports: dict[str, np.ndarray]) -> Trace:
+    """Running totals in the order in which labels were finished, at most `_TRACE_ROWS` rows."""
+    order = np.argsort(reports["seconds"], kind="stable")
+    order = order[reports["n_iter"][order] > 0]
+    n_rows = min(_TRACE_ROWS, len(order))
+    ends = np.linspace(0, len(order), n_rows + 1).astype(int)[1:] - 1
+    totals = {name: np.cumsum(reports[name][order])[ends] for name in _SUMMED}
+    gap = totals["primal"] - totals["dual"]
+    return Trace(
+        {
+            "seconds": reports["seconds"][order][ends],
+            "labels": ends + 1,
+            "objective": totals["primal"],
+            "certificate": gap / np.where(totals["primal"] > 0, totals["primal"], 1.0),
+            "nnz_primal": totals["nnz_primal"],
+            "nnz_dual": totals["nnz_dual"],
+            "work": totals["work"],
+        }
+    )

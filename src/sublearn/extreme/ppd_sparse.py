@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import numbers
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,14 +16,31 @@ from sklearn.utils.validation import check_is_fitted
 
 import sublearn
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.errors import ParameterError
 from sublearn.extreme.fit_journal import FitJournal, fingerprint, refuse_unsavable
+from sublearn.extreme.label_arrays import (
+    as_precise_as,
+    drop_complement,
+    matched,
+    order_of,
+    padded,
+    refuse_other_labels,
+    refuse_out_of_range,
+    type_of,
+    without_labels,
+    without_weightless,
+)
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.extreme.ppd_problem import Chunk, PPDProblem, gather_reports, gather_weights
+from sublearn.extreme.ppd_problem import (
+    Chunk,
+    PPDProblem,
+    gather_reports,
+    gather_weights,
+    trace_of,
+)
 from sublearn.io.bundle import load_bundle
-from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.trace import Callback, Solution, Status, watch
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -52,7 +67,6 @@ from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["PPDSparseClassifier"]
 
-_TRACE_ROWS = 100
 _MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
 _JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 
@@ -341,7 +355,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         name = type(self).__name__
         labels = encode_labels(y, X.shape[0], estimator_name=name, for_fit=is_first)
         if classes is not None:
-            _refuse_other_labels(labels.classes, classes, f"{name}.partial_fit: y")
+            refuse_other_labels(labels.classes, classes, f"{name}.partial_fit: y")
         if is_first:
             return self._fit(X, labels, sample_weight, None)
         self._refuse_another_form(labels)
@@ -351,7 +365,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             return self
         added = clone(self).set_params(model_path=None)
         added.n_features_in_ = self.n_features_in_
-        X = _as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
+        X = as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
         added._fit(X, new, sample_weight, None, known=self.classes_)
         return self._append(added)
 
@@ -416,7 +430,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         row_weight = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
         X, targets, row_weight, label_weight = self._weigh(X, labels, row_weight, known)
         self._refuse_extreme_weights(X.dtype, row_weight, label_weight)
-        start = None if previous is None else _matched(previous, targets, X.shape[1])
+        start = None if previous is None else matched(previous, targets, X.shape[1])
         problem = PPDProblem(X, targets, row_weight, label_weight, start)
         plan = None
         if self.model_path is not None:
@@ -457,18 +471,18 @@ class PPDSparseClassifier(LinearLabelClassifier):
     ) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None, np.ndarray | None]:
         """The problem without what weighs nothing, and positive weights of samples and labels."""
         name = type(self).__name__
-        X, labels, row_weight = _without_weightless(X, labels, row_weight)
+        X, labels, row_weight = without_weightless(X, labels, row_weight)
         label_weight = as_label_weights(
-            self.class_weight, labels if known is None else _padded(known, labels),
+            self.class_weight, labels if known is None else padded(known, labels),
             estimator_name=name,
         )  # fmt: skip
         if known is not None and label_weight is not None:
-            label_weight = label_weight[_order_of(known, labels.classes) >= len(known)]
-        targets = _drop_complement(labels)
+            label_weight = label_weight[order_of(known, labels.classes) >= len(known)]
+        targets = drop_complement(labels)
         if label_weight is None:
             return X, targets, row_weight, None
         if labels.kind is not LabelKind.BINARY:
-            targets = _without_labels(targets, label_weight == 0)
+            targets = without_labels(targets, label_weight == 0)
             return X, targets, row_weight, np.where(label_weight > 0, label_weight, 1.0)
         of_sample = np.full(X.shape[0], label_weight[0])
         of_sample[targets.rows] = label_weight[1]
@@ -480,7 +494,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
                 f"{name}: sample_weight and class_weight must leave a sample of a weight above "
                 "zero, got none"
             )
-        return *_without_weightless(X, targets, of_sample), None
+        return *without_weightless(X, targets, of_sample), None
 
     def _refuse_extreme_weights(
         self, dtype: np.dtype, row_weight: np.ndarray | None, label_weight: np.ndarray | None
@@ -493,10 +507,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
                 largest *= max(1.0, float(weights.max()))
         is_weighted = row_weight is not None or label_weight is not None
         name = type(self).__name__
-        _refuse_out_of_range(f"{name}: sample_weight times class_weight", dtype, smallest, largest)
+        refuse_out_of_range(f"{name}: sample_weight times class_weight", dtype, smallest, largest)
         subject = f"{name}.C times the weights" if is_weighted else f"{name}.C"
         highest = self.C * largest if largest > 1 else 1.0  # C alone may be as large as it likes
-        _refuse_out_of_range(subject, dtype, self.C * smallest, highest)
+        refuse_out_of_range(subject, dtype, self.C * smallest, highest)
 
     def _weights_to_start_from(self) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None:
         """Labels, weights by label and biases of the last fit, if there was one."""
@@ -604,7 +618,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
                 f"{type(self).__name__}.partial_fit: y must be {form(self._kind)} as in fit, "
                 f"got {form(labels.kind)}"
             )
-        ours, theirs = _type_of(self.classes_), _type_of(labels.classes)
+        ours, theirs = type_of(self.classes_), type_of(labels.classes)
         if labels.n_classes and ours != theirs:
             raise ValueError(
                 f"{type(self).__name__}.partial_fit: y must hold labels of type {ours} as in fit, "
@@ -637,7 +651,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
             self.label_kind_ = LabelKind.MULTICLASS.name
             objective *= 2
-        order = _order_of(self.classes_, added.classes_)
+        order = order_of(self.classes_, added.classes_)
         joined = sp.hstack([weights, added.model_.weights], format="csr")[:, order]
         joined.sort_indices()
         self._set_model(joined, np.concatenate([bias, added.model_.bias])[order])
@@ -669,146 +683,5 @@ class PPDSparseClassifier(LinearLabelClassifier):
             objective=objective,
             certificate=certificate,
             n_iter=int(reports["n_iter"].max()),
-            trace=_trace(reports),
+            trace=trace_of(reports),
         )
-
-
-def _drop_complement(labels: EncodedLabels) -> EncodedLabels:
-    """With two classes in a 1-D `y` one problem is enough: the second class against the first."""
-    if labels.kind is not LabelKind.BINARY:
-        return labels
-    first, last = labels.indptr[1], labels.indptr[2]
-    return EncodedLabels(
-        indptr=np.array([0, last - first], dtype=np.int64),
-        rows=labels.rows[first:last],
-        classes=labels.classes[1:],
-        kind=labels.kind,
-        n_samples=labels.n_samples,
-    )
-
-
-def _without_weightless(
-    X: sp.csr_matrix, labels: EncodedLabels, row_weight: np.ndarray | None
-) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None]:
-    """Samples of weight zero left out: the solver divides by the others."""
-    if row_weight is None or (row_weight > 0).all():
-        return X, labels, row_weight
-    keep = row_weight > 0
-    position = (np.cumsum(keep) - 1).astype(labels.rows.dtype)
-    labels = _without_entries(labels, ~keep[labels.rows])
-    labels = replace(labels, rows=position[labels.rows], n_samples=int(keep.sum()))
-    return X[keep], labels, row_weight[keep]
-
-
-def _without_labels(labels: EncodedLabels, is_left_out: np.ndarray) -> EncodedLabels:
-    """Labels that no sample carries are not trained."""
-    return _without_entries(labels, np.repeat(is_left_out, labels.counts()))
-
-
-def _without_entries(labels: EncodedLabels, is_left_out: np.ndarray) -> EncodedLabels:
-    ends = np.concatenate([[0], np.cumsum(~is_left_out)])[labels.indptr]
-    return replace(labels, indptr=ends.astype(np.int64), rows=labels.rows[~is_left_out])
-
-
-def _padded(known: np.ndarray, labels: EncodedLabels) -> EncodedLabels:
-    """Among known labels, which no sample carries here, in the order of the joined model."""
-    order = _order_of(known, labels.classes)
-    counts = np.concatenate([np.zeros(len(known), dtype=np.int64), labels.counts()])[order]
-    return replace(
-        labels,
-        indptr=np.concatenate([[0], np.cumsum(counts)]),
-        classes=np.concatenate([known, labels.classes])[order],
-    )
-
-
-def _matched(
-    previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray], labels: EncodedLabels, n_features: int
-) -> tuple[sp.csr_matrix, np.ndarray] | None:
-    """Earlier weights for the labels of this fit; no weights where a label is new."""
-    classes, weights, bias = previous
-    if weights.shape[1] != n_features:
-        return None
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    at = np.array([place.get(label, -1) for label in labels.classes.tolist()], dtype=np.int64)
-    known = at >= 0
-    pick = sp.csr_matrix(
-        (np.ones(known.sum(), weights.dtype), (np.flatnonzero(known), at[known])),
-        shape=(len(at), len(classes)),
-    )
-    start_bias = np.full(len(at), -1, dtype=bias.dtype)
-    start_bias[known] = bias[at[known]]
-    start = (pick @ weights.tocsr()).tocsr()
-    start.sort_indices()
-    return start, start_bias
-
-
-def _refuse_other_labels(found: np.ndarray, allowed: Any, subject: str) -> None:
-    strangers = set(found.tolist()) - set(np.asarray(allowed).tolist())
-    if strangers:
-        raise ValueError(
-            f"{subject} must hold labels of classes only, got {show(min(strangers, key=repr))}"
-        )
-
-
-def _order_of(known: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Puts both, one after the other, in order; labels that have none stand as they came."""
-    classes = np.concatenate([known, new])
-    try:
-        return np.argsort(classes, kind="stable")
-    except TypeError:
-        return np.arange(len(classes))
-
-
-def _type_of(classes: np.ndarray) -> str:
-    """Labels of one type are compared with each other; numbers of all types are."""
-    first = classes[:1].tolist()
-    if first and isinstance(first[0], numbers.Real) and not isinstance(first[0], bool):
-        return "number"
-    return type(first[0]).__name__ if first else "none"
-
-
-def _as_precise_as(dtype: np.dtype, X: sp.csr_matrix, subject: str) -> sp.csr_matrix:
-    """Features in the precision of a model."""
-    with np.errstate(over="ignore"):
-        data = X.data.astype(dtype, copy=False)
-    if not np.isfinite(data).all():
-        raise ValueError(f"{subject} must be finite in {dtype}, the precision of the model")
-    cast = sp.csr_matrix(X.shape, dtype=dtype)  # the constructor would change the index type
-    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, data
-    return cast
-
-
-def _refuse_out_of_range(subject: str, dtype: np.dtype, smallest: float, largest: float) -> None:
-    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
-    if smallest < tiny:
-        raise ParameterError(
-            f"{subject} must be at least {tiny:.3g} for {dtype} data, got {smallest:g}"
-        )
-    if largest > huge:
-        raise ParameterError(
-            f"{subject} must be at most {huge:.3g} for {dtype} data, got {largest:g}"
-        )
-
-
-def _trace(reports: dict[str, np.ndarray]) -> Trace:
-    """Running totals in the order in which labels were finished, at most `_TRACE_ROWS` rows."""
-    order = np.argsort(reports["seconds"], kind="stable")
-    order = order[reports["n_iter"][order] > 0]
-    n_rows = min(_TRACE_ROWS, len(order))
-    ends = np.linspace(0, len(order), n_rows + 1).astype(int)[1:] - 1
-    totals = {name: np.cumsum(reports[name][order])[ends] for name in _SUMMED}
-    gap = totals["primal"] - totals["dual"]
-    return Trace(
-        {
-            "seconds": reports["seconds"][order][ends],
-            "labels": ends + 1,
-            "objective": totals["primal"],
-            "certificate": gap / np.where(totals["primal"] > 0, totals["primal"], 1.0),
-            "nnz_primal": totals["nnz_primal"],
-            "nnz_dual": totals["nnz_dual"],
-            "work": totals["work"],
-        }
-    )
-
-
-_SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
