@@ -98,8 +98,11 @@ def main() -> None:
         **own,
     }
     save_arrays(directory / "predictions.npz", predictions)
-    if job["audited"] and hasattr(script, "solution"):
-        save_arrays(directory / "solution.npz", script.solution(model, task))
+    solution = (
+        script.solution(model, task) if job["audited"] and hasattr(script, "solution") else None
+    )
+    if solution is not None:
+        save_arrays(directory / "solution.npz", solution)
     (directory / "result.json").write_text(json.dumps({"figures": figures, **versions()}))
 
 

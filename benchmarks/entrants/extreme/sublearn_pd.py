@@ -4,9 +4,6 @@ import numpy as np
 
 from sublearn import extreme
 
-if not hasattr(extreme, "PDSparseClassifier"):
-    raise ImportError("this version of sublearn has no PDSparseClassifier")
-
 
 def fit(train, task):
     settings = {"n_jobs": task.threads, "random_state": task.seed, **task.settings}
@@ -24,6 +21,8 @@ def save(model, task, directory):
 
 
 def solution(model, task):
+    if model.early_stopping:
+        return None  # its objective is that of the rows that were not held out
     return {
         "form": np.array("separation"),
         "coef": model.coef_,
