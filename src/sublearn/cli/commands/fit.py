@@ -58,14 +58,17 @@ _L1 = Annotated[
 _Loss = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", show_default="squared_hinge", **_OBJECTIVE, help="squared_hinge or hinge."
+        metavar="NAME",
+        show_default="squared_hinge",
+        **_OBJECTIVE,
+        help="squared_hinge or hinge (ppd-sparse).",
     ),
 ]
 _Bias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", show_default="learned", **_OBJECTIVE,
-        help="Intercept of each label: learned, or fixed.",
+        help="Intercept of each label: learned or fixed (pd-sparse: learned or none, its default).",
     ),
 ]  # fmt: skip
 # Options of the vectoriser; each needs --text.
@@ -130,14 +133,15 @@ _Tol = Annotated[
     float | None,
     typer.Option(
         metavar="X", show_default="0.03", **_SOLVER,
-        help="Stop a label when its certificate (relative duality gap) is below.",
+        help="Stop when the certificate (relative duality gap) is below: that of a label "
+        "(pd-sparse: of the whole problem, default 0.01).",
     ),
 ]  # fmt: skip
 _MaxIter = Annotated[
     int | None,
     typer.Option(
         metavar="N", show_default="100", **_SOLVER,
-        help="Most rounds of search, correct and shrink for a label.",
+        help="Most searches for a label (pd-sparse: most passes over the rows).",
     ),
 ]  # fmt: skip
 _Prune = Annotated[
@@ -153,7 +157,12 @@ def command(
     data: Data,
     model: _Output,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="Learning method: ppd-sparse.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
+            "other. Defaults of both are shown where they differ.",
+        ),
     ] = "ppd-sparse",
     C: _LossWeight = None,
     l1: _L1 = None,
