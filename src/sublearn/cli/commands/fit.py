@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -290,10 +291,24 @@ def _fit_text(
     with working(f"reading {data.name}"):
         texts, labels = read_texts(data, form)
     refuse_no_rows(texts, data)
+    if form.columns is None:
+        _warn_of_swapped_columns(texts, labels)
     figures = fit_texts_with_figures(tagger, texts, labels)
     tagger.classifier_.set_params(verbose=0)
     tagger.save(model, notes=form.as_notes())
     return figures
+
+
+def _warn_of_swapped_columns(texts: list[str], labels: list[list[str]]) -> None:
+    """Sentences as labels: more labels than rows, and longer than the texts."""
+    distinct = {label for row in labels for label in row}
+    length_of_labels = sum(len(label) for row in labels for label in row)
+    if len(distinct) > len(texts) and length_of_labels > sum(map(len, texts)):
+        warnings.warn(
+            f"{len(distinct):,} labels for {len(texts):,} rows, longer than the texts: if the text "
+            "comes first in the file, say --columns text,labels (else --columns labels,text)",
+            stacklevel=2,
+        )
 
 
 def _parse_pair(text: str) -> tuple[int, int]:
