@@ -1,4 +1,4 @@
-"""`sublearn quickstart` on a slice of its data, and the example that draws a picture."""
+"""`sublearn quickstart` on a slice of its data, and the examples that draw pictures of them."""
 
 import json
 import subprocess
@@ -88,9 +88,10 @@ def test_refuses_a_penalty_below_zero(sublearn):
     assert sublearn("quickstart", "--rows", 300, "--l1", -1).code == 2
 
 
-def test_the_example_draws_its_picture(tmp_path):
-    picture = tmp_path / "headings.png"
-    script = ROOT / "examples" / "extreme_text.py"
+@pytest.mark.parametrize("name", ["extreme_text.py", "active_sets.py"])
+def test_the_example_draws_its_picture(name, tmp_path):
+    picture = tmp_path / "picture.png"
+    script = ROOT / "examples" / name
     done = subprocess.run(
         [sys.executable, "-W", "error", script, picture, "--small"],
         capture_output=True,

@@ -245,6 +245,21 @@ def test_options_of_text_need_text(sublearn, files, tmp_path, option):
     assert option in done.err
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("columns", [(), ("--columns", "labels,text")])
+def test_fit_warns_of_sentences_for_labels_unless_the_order_is_given(sublearn, tmp_path, columns):
+    path = tmp_path / "swapped.tsv"
+    path.write_text("A survey, its data\tp1\nSailing, a handbook\tp2\nLighthouses, a list\tp1\n")
+    done = sublearn("fit", "--text", path, "-m", tmp_path / "m", "-q", *columns)
+    assert done.code == 0, done
+    assert ("say --columns text,labels" in done.err) == (not columns)
+
+
+def test_fit_does_not_warn_of_labels_that_are_labels(sublearn, texts, tmp_path):
+    done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--separator", "|", "-q")
+    assert (done.code, done.err) == (0, "")
+
+
 def test_fit_names_the_line_that_is_no_record(sublearn, tmp_path):
     (tmp_path / "r.tsv").write_text("a\tFirst text\nsecond without a tab\n")
     done = sublearn("fit", "--text", tmp_path / "r.tsv", "-m", tmp_path / "m")

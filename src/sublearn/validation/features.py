@@ -69,7 +69,8 @@ def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:
     if type(X) is np.ndarray:
         if X.dtype not in _DTYPES or not X.flags.c_contiguous:
             return None
-        if (arrays := _core.rows_of(X)) is None:
+        arrays: Any = _core.rows_of(X)  # the stub of the core says object
+        if arrays is None:
             return None
         data, indices, indptr = arrays
         return _assemble(data, indices, indptr, shape)

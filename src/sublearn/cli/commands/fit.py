@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,14 +59,17 @@ _L1 = Annotated[
 _Loss = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", show_default="squared_hinge", **_OBJECTIVE, help="squared_hinge or hinge."
+        metavar="NAME",
+        show_default="squared_hinge",
+        **_OBJECTIVE,
+        help="squared_hinge or hinge (ppd-sparse).",
     ),
 ]
 _Bias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", show_default="learned", **_OBJECTIVE,
-        help="Intercept of each label: learned, or fixed.",
+        help="Intercept of each label: learned or fixed (pd-sparse: learned or none, its default).",
     ),
 ]  # fmt: skip
 # Options of the vectoriser; each needs --text.
@@ -130,14 +134,15 @@ _Tol = Annotated[
     float | None,
     typer.Option(
         metavar="X", show_default="0.03", **_SOLVER,
-        help="Stop a label when its certificate (relative duality gap) is below.",
+        help="Stop when the certificate (relative duality gap) is below: that of a label "
+        "(pd-sparse: of the whole problem, default 0.01).",
     ),
 ]  # fmt: skip
 _MaxIter = Annotated[
     int | None,
     typer.Option(
         metavar="N", show_default="100", **_SOLVER,
-        help="Most rounds of search, correct and shrink for a label.",
+        help="Most searches for a label (pd-sparse: most passes over the rows).",
     ),
 ]  # fmt: skip
 _Prune = Annotated[
@@ -153,7 +158,12 @@ def command(
     data: Data,
     model: _Output,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="Learning method: ppd-sparse.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
+            "other. Defaults of both are shown where they differ.",
+        ),
     ] = "ppd-sparse",
     C: _LossWeight = None,
     l1: _L1 = None,
@@ -281,10 +291,24 @@ def _fit_text(
     with working(f"reading {data.name}"):
         texts, labels = read_texts(data, form)
     refuse_no_rows(texts, data)
+    if form.columns is None:
+        _warn_of_swapped_columns(texts, labels)
     figures = fit_texts_with_figures(tagger, texts, labels)
     tagger.classifier_.set_params(verbose=0)
     tagger.save(model, notes=form.as_notes())
     return figures
+
+
+def _warn_of_swapped_columns(texts: list[str], labels: list[list[str]]) -> None:
+    """Sentences as labels: more labels than rows, and longer than the texts."""
+    distinct = {label for row in labels for label in row}
+    length_of_labels = sum(len(label) for row in labels for label in row)
+    if len(distinct) > len(texts) and length_of_labels > sum(map(len, texts)):
+        warnings.warn(
+            f"{len(distinct):,} labels for {len(texts):,} rows, longer than the texts: if the text "
+            "comes first in the file, say --columns text,labels (else --columns labels,text)",
+            stacklevel=2,
+        )
 
 
 def _parse_pair(text: str) -> tuple[int, int]:
