@@ -31,6 +31,12 @@ void bind_margin_loss(nb::module_& m, const char* name, const char* formula) {
           },
           "margins"_a.noconvert(), "Loss at each margin.")
       .def(
+          "slope",
+          [](const Loss& loss, Vector<double> margins) {
+            return map_entries(margins, [&](double z) { return loss.slope(z); });
+          },
+          "margins"_a.noconvert(), "The dual variable that belongs to each margin.")
+      .def(
           "conjugate_term",
           [](const Loss& loss, Vector<double> alphas) {
             return map_entries(alphas, [&](double alpha) { return loss.conjugate_term(alpha); });

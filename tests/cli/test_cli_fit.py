@@ -57,6 +57,29 @@ def test_options_reach_the_estimator(sublearn, files, tmp_path):
     assert (params["random_state"], params["n_jobs"]) == (7, 1)
 
 
+def test_class_weights_reach_both_methods_and_early_stopping_one(sublearn, files, tmp_path):
+    for method, flags in (("ppd-sparse", []), ("pd-sparse", ["--early-stopping"])):
+        path = tmp_path / method
+        options = ("--method", method, "--class-weight", "balanced", *flags)
+        done = sublearn("fit", files["txt"], "-m", path, *options, "-q")
+        assert done.code == 0, done
+        assert package.load(path).get_params()["class_weight"] == "balanced"
+    assert package.load(tmp_path / "pd-sparse").get_params()["early_stopping"] is True
+    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--early-stopping")
+    assert done.code != 0
+    assert "ppd-sparse has no parameter early_stopping" in done.err
+
+
+def test_fewer_bits_make_a_smaller_file(sublearn, files, tmp_path):
+    for bits in (32, 8):
+        done = sublearn("fit", files["txt"], "-m", tmp_path / f"{bits}", "--bits", bits, "-q")
+        assert done.code == 0, done
+    assert (tmp_path / "8").stat().st_size < (tmp_path / "32").stat().st_size
+    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--bits", 12)
+    assert done.code != 0
+    assert "must be 8, 16 or 32, got 12" in done.err
+
+
 def test_every_default_shown_in_the_help_is_the_estimators():
     parameters = inspect.signature(PPDSparseClassifier).parameters
     hints = typing.get_type_hints(fit.command, include_extras=True)

@@ -46,6 +46,17 @@ def test_the_best_dual_variable_attains_the_value(loss_class, C):
 
 @each_weight
 @each_loss
+def test_the_slope_is_the_dual_variable_that_attains_the_value(loss_class, C):
+    loss = loss_class(C)
+    alphas = loss.slope(MARGINS)
+    assert (alphas >= 0).all()
+    assert (alphas <= loss.upper_bound).all()
+    attained = loss.conjugate_term(alphas) - MARGINS * alphas
+    np.testing.assert_allclose(attained, loss.value(MARGINS), rtol=1e-12, atol=1e-12)
+
+
+@each_weight
+@each_loss
 def test_dual_diagonal_is_the_curvature_of_the_dual_term(loss_class, C):
     loss = loss_class(C)
     step = min(C, 1.0) / 4
