@@ -616,3 +616,8 @@ def test_works_in_a_pipeline_under_a_grid_search():
     assert search.best_score_ > 0.5
     direct = clone(search.best_estimator_).fit(X * 7, y)
     np.testing.assert_array_equal(direct.predict(X), search.predict(X))
+
+
+def test_pruning_beyond_the_range_of_float32_leaves_no_weight():
+    X, Y = np.eye(4, dtype=np.float32), np.eye(4)
+    assert PDSparseClassifier(prune=1e300, random_state=0).fit(X, Y).coef_.nnz == 0

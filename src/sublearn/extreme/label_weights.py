@@ -12,7 +12,7 @@ from sublearn.validation import EncodedLabels
 from sublearn.validation.values import show
 from sublearn.validation.weights import as_weights
 
-__all__ = ["as_label_weights"]
+__all__ = ["as_json_weights", "as_label_weights"]
 
 
 def as_label_weights(
@@ -53,6 +53,17 @@ def as_label_weights(
             f"got an array of shape {weights.shape}"
         )
     return None if (weights == 1).all() else weights
+
+
+def as_json_weights(class_weight: Any, classes: np.ndarray) -> Any:
+    """The same `class_weight` as a value that JSON holds.
+
+    A mapping of strings stays; other keys would come back as strings, so its weights are listed in
+    the order of `classes`.
+    """
+    if isinstance(class_weight, Mapping) and not all(isinstance(k, str) for k in class_weight):
+        return [class_weight.get(label, 1.0) for label in classes.tolist()]
+    return class_weight.tolist() if isinstance(class_weight, np.ndarray) else class_weight
 
 
 def _named_weights(name: str, labels: EncodedLabels) -> np.ndarray:

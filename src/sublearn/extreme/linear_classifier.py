@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.extreme.calibration import Calibration, fit_calibration
 from sublearn.extreme.explanation import Explanation, explain_score
+from sublearn.extreme.label_weights import as_json_weights
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.io.models import SavedModel
+from sublearn.io.models import SavedModel, storable_params
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Trace
 from sublearn.validation import (
@@ -82,7 +83,7 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Bias of each label."""
+        """Bias of each label; read-only."""
         check_is_fitted(self)
         return self.model_.bias
 
@@ -470,6 +471,12 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: sp.csr_matrix) -> np.ndarray:
         return self.model_.scores(X, as_n_threads(self.n_jobs))
+
+    def _stored_params(self) -> dict[str, Any]:
+        params = storable_params(self)
+        if "class_weight" in params:
+            params["class_weight"] = as_json_weights(params["class_weight"], self.classes_)
+        return params
 
     def _to_bundle(self) -> dict[str, Any]:
         state = self.model_.to_state() | {

@@ -12,7 +12,7 @@ from sublearn.errors import ParameterError
 from sublearn.extreme.held_out import read_eval_set, split_rows, take_rows
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
-from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
@@ -395,7 +395,7 @@ class PDSparseClassifier(LinearLabelClassifier):
             bias += weights[-1].toarray()[0]
             weights = weights[:-1]
         if self.prune > 0:
-            weights.data[np.abs(weights.data) <= self.prune] = 0
+            weights.data[is_small(weights.data, float(self.prune))] = 0
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
 
