@@ -551,7 +551,22 @@ def test_callback_stops_the_fit(early_stopping, tmp_path):
     assert model.certificate_ == np.inf
     assert np.isfinite(model.decision_function(X)).all()
     model.set_params(callback=None).save(tmp_path / "model")
-    assert sublearn.load(tmp_path / "model").certificate_ == np.inf
+    again = sublearn.load(tmp_path / "model")
+    assert again.certificate_ == np.inf
+    np.testing.assert_equal(again.objective_, model.objective_)
+
+
+def test_the_objective_of_a_stopped_fit_is_that_of_its_weights_or_not_known():
+    model, X, Y = endless(callback=lambda event: True)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, Y)
+    scores, truth = model.decision_function(X), sp.csr_matrix(Y).toarray() != 0
+    lowest = np.where(truth, scores, np.inf).min(axis=1)
+    highest = np.where(truth, -np.inf, scores).max(axis=1)
+    W = model.coef_.data
+    value = 0.5 * (W**2).sum() + model.l1 * np.abs(W).sum()
+    value += model.C * np.maximum(0, 1 + highest - lowest).sum()
+    assert np.isnan(model.objective_) or model.objective_ == pytest.approx(value)
 
 
 def test_an_exception_of_the_callback_leaves_nothing_fitted():

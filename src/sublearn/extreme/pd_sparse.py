@@ -136,7 +136,8 @@ class PDSparseClassifier(LinearLabelClassifier):
     intercept_ : ndarray of shape (n_classes,)
         Biases; zeros unless `bias` is "learned".
     objective_ : float
-        Value of the objective at the weights found; without its l1 term if `refit_`.
+        Value of the objective at the weights found; without its l1 term if `refit_`. NaN if the
+        callback stopped the fit before it was known.
     certificate_ : float
         Duality gap divided by `objective_`: the weights are at most this far from optimal.
         Infinite if the callback stopped the fit. With early stopping it can be large.
@@ -400,8 +401,10 @@ class PDSparseClassifier(LinearLabelClassifier):
         return LinearLabels(weights, bias)
 
     def _summarise(self, report: dict[str, Any]) -> Solution:
-        objective, dual = float(report["final_primal"]), float(report["final_dual"])
-        certificate = _relative_gap(objective, dual) if report["is_certified"] else float("inf")
+        objective, certificate = float("nan"), float("inf")  # a pass was cut short
+        if report["is_certified"]:
+            objective = float(report["final_primal"])
+            certificate = _relative_gap(objective, float(report["final_dual"]))
         status = Status.CONVERGED
         if report["was_stopped"] and not certificate <= self.tol:
             status, certificate = Status.STOPPED, float("inf")
