@@ -580,15 +580,18 @@ class PPDBlockSolver {
     for (std::size_t l = 0; l < block.size(); ++l) {
       const int lane = static_cast<int>(l);
       LabelWeights<T>& out = weights[l];
+      reports[l] = report_[l];
+      if (report_[l].n_iter == 0) {  // no positives, or stopped before the first correction
+        out.bias = T{-1};
+        continue;
+      }
+      out.bias = state_.bias[lane];
       for (const auto& coefficient : weights_) {
         const T weight = coefficient.weight[lane];
         if (weight == 0 || std::abs(weight) <= smallest) continue;
         out.features.push_back(coefficient.feature);
         out.values.push_back(weight);
       }
-      const bool untrained = report_[l].n_iter == 0;
-      out.bias = untrained ? T{-1} : state_.bias[lane];
-      reports[l] = report_[l];
     }
     reset();
   }
