@@ -636,3 +636,12 @@ def test_works_in_a_pipeline_under_a_grid_search():
 def test_pruning_beyond_the_range_of_float32_leaves_no_weight():
     X, Y = np.eye(4, dtype=np.float32), np.eye(4)
     assert PDSparseClassifier(prune=1e300, random_state=0).fit(X, Y).coef_.nnz == 0
+
+
+def test_refuses_weights_whose_sum_is_not_finite():
+    X, y = multiclass()
+    words = "C times the weights of samples and labels must have a finite sum, got inf"
+    with pytest.raises(ParameterError, match=words):
+        solver().fit(X, y, sample_weight=np.full(X.shape[0], 1e308))
+    with pytest.raises(ParameterError, match=words):
+        solver(C=1e200).fit(X, y, sample_weight=np.full(X.shape[0], 1e200))

@@ -310,6 +310,7 @@ class PDSparseClassifier(LinearLabelClassifier):
                 f"{name}.n_partitions must be None or 1 for search='exact', got {self.n_partitions}"
             )
 
+    @np.errstate(over="ignore")
     def _caps(self, labels: EncodedLabels, weights: np.ndarray | None) -> np.ndarray:
         """C times the weight of each sample."""
         caps = np.full(labels.n_samples, float(self.C))
@@ -320,6 +321,11 @@ class PDSparseClassifier(LinearLabelClassifier):
             indicator = labels.to_csr()
             counts = np.maximum(np.diff(indicator.indptr), 1)
             caps *= indicator.astype(np.float64) @ of_labels / counts
+        if not caps.sum() < np.finfo(np.float64).max:  # the loss where all scores are zero
+            raise ParameterError(
+                f"{type(self).__name__}.C times the weights of samples and labels must have a "
+                f"finite sum, got {caps.sum():g}"
+            )
         return caps
 
     def _divide(
