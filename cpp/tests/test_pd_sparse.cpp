@@ -149,3 +149,14 @@ TEST(pd_sparse_does_nothing_after_a_stop_request) {
     CHECK(solution.indptr.size() == static_cast<std::size_t>(kCols) + 1);
   }
 }
+
+TEST(pd_sparse_finds_no_more_labels_than_there_are) {
+  const Problem<double, std::int32_t> problem;
+  PDSettings settings;
+  settings.max_iter = 3;
+  settings.n_candidates = kLabels;
+  Monitor monitor;
+  const auto all = problem.solve(settings, false, monitor);
+  settings.n_candidates = std::numeric_limits<int>::max();
+  CHECK(same(all, problem.solve(settings, false, monitor)));
+}

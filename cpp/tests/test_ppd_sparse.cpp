@@ -269,6 +269,33 @@ TEST(ppd_sparse_started_from_its_own_weights_needs_less_work) {
   }
 }
 
+TEST(ppd_sparse_stopped_before_a_restarted_label_is_corrected_returns_no_weights_of_it) {
+  const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
+  const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));
+  PPDTask<double> task;
+  task.labels = labels.view();
+  std::vector<offset_t> indptr;
+  for (offset_t k = 0; k <= kLabels; ++k) indptr.push_back(k);
+  std::vector<index_t> features;
+  for (offset_t k = 0; k < kLabels; ++k) features.push_back(static_cast<index_t>(k % kCols));
+  const std::vector<double> values(kLabels, 0.5), bias(kLabels, -0.5);
+  task.start = {indptr, features, values, bias};
+  const PPDData<double, std::int32_t> data(X.view());
+  PPDBlockSolver<SquaredHinge, double, std::int32_t> solver(data, task, SquaredHinge{1.0},
+                                                            strict_settings());
+  Monitor monitor;
+  monitor.request_stop();
+  const std::vector<index_t> block = {0, 1, 2};
+  std::vector<LabelReport> reports(block.size());
+  std::vector<LabelWeights<double>> weights(block.size());
+  solver.solve(block, Rng(1), monitor, reports, weights);
+  for (std::size_t l = 0; l < block.size(); ++l) {
+    CHECK(reports[l].n_iter == 0);
+    CHECK(weights[l].features.empty());
+    CHECK(weights[l].bias == -1.0);
+  }
+}
+
 TEST(ppd_sparse_returns_no_weight_that_is_to_be_pruned) {
   const RandomMatrix<double, std::int32_t> X(kRows, kCols, 0.2, Rng(1));
   const RandomLabels labels(kRows, kLabels, 0.1, Rng(2));

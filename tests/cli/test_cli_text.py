@@ -225,6 +225,7 @@ def test_inspects_chosen_labels_of_a_model_of_numbers(sublearn, model):
         (["--ngrams", "2,1"], "TextTagger.ngram_range must be a pair of positive integers"),
         (["--vectorizer", "count"], "TextTagger.vectorizer must be 'tfidf' or 'hashing'"),
         (["--columns", "text"], "--columns: must be labels,text or text,labels, got text"),
+        (["--separator", ""], "--separator: must have characters, got none"),
         (["--hashes", "8"], "TextTagger.n_hashes must be None for vectorizer='tfidf'"),
         (["--labels", "3"], "--labels: is for data of numbers"),
         (["--zero-based"], "--zero-based: is for data of numbers"),
@@ -288,6 +289,12 @@ def test_fit_names_the_line_that_is_no_record(sublearn, tmp_path):
         (["explain", "{tags}", "--text", "x", "--label", "zz"], "--label: must be one of the"),
         (["inspect", "{tags}", "--labels", "zz"], "--labels: must be one of the model's"),
         (["inspect", "{tags}", "--labels", "all", "--sort", "x"], "--sort: must be one of"),
+        (["inspect", "{tags}", "--sort", "bias"], "--sort: needs --labels of a model"),
+        (["inspect", "{tags}", "--limit", "3"], "--limit: needs --labels of a model"),
+        (["inspect", "{data}", "--limit", "3"], "--limit: needs --labels of a model"),
+        (["inspect", "{data}", "--label", "3"], "--label: needs a model, got a data file"),
+        (["inspect", "{data}", "--top", "3"], "--top: needs a model, got a data file"),
+        (["predict", "{tags}", "{test}", "--separator", ""], "--separator: must have characters"),
     ],
 )
 def test_refuses_by_the_name_of_the_argument(sublearn, tags, texts, model, files, arguments, words):

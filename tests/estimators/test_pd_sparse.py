@@ -551,7 +551,22 @@ def test_callback_stops_the_fit(early_stopping, tmp_path):
     assert model.certificate_ == np.inf
     assert np.isfinite(model.decision_function(X)).all()
     model.set_params(callback=None).save(tmp_path / "model")
-    assert sublearn.load(tmp_path / "model").certificate_ == np.inf
+    again = sublearn.load(tmp_path / "model")
+    assert again.certificate_ == np.inf
+    np.testing.assert_equal(again.objective_, model.objective_)
+
+
+def test_the_objective_of_a_stopped_fit_is_that_of_its_weights_or_not_known():
+    model, X, Y = endless(callback=lambda event: True)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, Y)
+    scores, truth = model.decision_function(X), sp.csr_matrix(Y).toarray() != 0
+    lowest = np.where(truth, scores, np.inf).min(axis=1)
+    highest = np.where(truth, -np.inf, scores).max(axis=1)
+    W = model.coef_.data
+    value = 0.5 * (W**2).sum() + model.l1 * np.abs(W).sum()
+    value += model.C * np.maximum(0, 1 + highest - lowest).sum()
+    assert np.isnan(model.objective_) or model.objective_ == pytest.approx(value)
 
 
 def test_an_exception_of_the_callback_leaves_nothing_fitted():
@@ -616,3 +631,17 @@ def test_works_in_a_pipeline_under_a_grid_search():
     assert search.best_score_ > 0.5
     direct = clone(search.best_estimator_).fit(X * 7, y)
     np.testing.assert_array_equal(direct.predict(X), search.predict(X))
+
+
+def test_pruning_beyond_the_range_of_float32_leaves_no_weight():
+    X, Y = np.eye(4, dtype=np.float32), np.eye(4)
+    assert PDSparseClassifier(prune=1e300, random_state=0).fit(X, Y).coef_.nnz == 0
+
+
+def test_refuses_weights_whose_sum_is_not_finite():
+    X, y = multiclass()
+    words = "C times the weights of samples and labels must have a finite sum, got inf"
+    with pytest.raises(ParameterError, match=words):
+        solver().fit(X, y, sample_weight=np.full(X.shape[0], 1e308))
+    with pytest.raises(ParameterError, match=words):
+        solver(C=1e200).fit(X, y, sample_weight=np.full(X.shape[0], 1e200))

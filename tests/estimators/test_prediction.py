@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 import sublearn
-from sublearn.extreme import PPDSparseClassifier
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_bundle, load_svmlight, save_bundle
 from sublearn.metrics import precision_at_k
 
@@ -248,3 +248,25 @@ def test_half_the_effort_finds_most_of_the_best_labels_on_real_data(news):
     exact, found = model.predict_top_k(X)[0], model.predict_top_k(X, effort=0.5)[0]
     recall = np.mean([np.isin(f, e).mean() for f, e in zip(found, exact, strict=True)])
     assert 0.6 < recall < 1  # .708 when this was written: 101 labels, far from the best case
+
+
+def test_biases_cannot_be_changed_behind_the_back_of_the_ranking(model):
+    with pytest.raises(ValueError, match="read-only"):
+        model.intercept_[0] = 7.0
+
+
+@pytest.mark.parametrize("bits", [8, 32])
+def test_pruning_beyond_the_range_of_the_weights_leaves_none(model, bits):
+    assert model.coef_.dtype == np.float32
+    assert model.compress(bits, prune=1e300).coef_.nnz == 0
+
+
+@pytest.mark.parametrize("make", [PPDSparseClassifier, PDSparseClassifier])
+@pytest.mark.parametrize(
+    "weights", [np.linspace(1, 2, 40), {3: 2.0, np.int64(5): np.float32(0.5)}, [1.5] * 40]
+)
+def test_a_model_with_weights_of_labels_can_be_saved(tmp_path, data, make, weights):
+    model = make(class_weight=weights, random_state=0).fit(*data)
+    model.save(tmp_path / "model")
+    again = sublearn.load(tmp_path / "model")
+    assert (again.fit(*data).coef_ != model.coef_).nnz == 0

@@ -279,3 +279,10 @@ def test_scikit_learns_own_scoring_works_for_indicators_and_classes():
 def test_a_scorer_refuses_a_cut_that_is_not_positive(k):
     with pytest.raises(ValueError, match="k must be a positive integer"):
         precision_scorer(k)
+
+
+def test_scorers_take_labels_that_are_booleans():
+    X, y = np.eye(4), np.array([True, False, True, True])
+    model = PPDSparseClassifier(random_state=0).fit(X, y)
+    found = precision_scorer(1)(model, X, y)
+    assert found == np.mean(model.predict(X) == y) > 0

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.extreme import PPDSparseClassifier, TextTagger
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
 from sublearn.io import load_quickstart
 from sublearn.metrics import precision_scorer
 from sublearn.validation import assert_rules_complete
@@ -179,7 +179,8 @@ def test_words_that_share_a_column_are_all_named():
         ({"min_df": 0}, "min_df must be a positive integer or a number in"),
         ({"max_df": 1.5}, "max_df must be a positive integer or a number in"),
         ({"max_features": -1}, "max_features must be a positive integer or None"),
-        ({"n_hashes": 0}, "n_hashes must be a positive integer or None"),
+        ({"n_hashes": 0}, r"n_hashes must be an integer in \[1, 2147483646\] or None"),
+        ({"n_hashes": 2**31}, r"n_hashes must be an integer in \[1, 2147483646\] or None"),
         ({"stop_words": "finnish"}, "stop_words must be 'english' or None"),
         ({"n_hashes": 8}, "n_hashes must be None for vectorizer='tfidf', got 8"),
         ({"vectorizer": "hashing", "min_df": 2}, "min_df must be None for vectorizer='hashing'"),
@@ -225,3 +226,23 @@ def test_refuses_to_save_a_classifier_of_others(tmp_path):
     with pytest.raises(TypeError, match="a classifier of this library is needed to be saved"):
         tagger.save(tmp_path / "tags")
     assert not (tmp_path / "tags").exists()
+
+
+def test_words_of_all_texts_may_stay_by_a_share_of_one():
+    texts, labels = ["a sea", "a coast", "a table"], ["x", "x", "y"]
+    kept = TextTagger(max_df=1.0, analyzer="char").fit(texts, labels)
+    assert "a" in kept.feature_names_.tolist()
+
+
+def test_held_out_texts_end_the_fit_of_a_classifier_that_takes_them():
+    texts, labels = ["sea coast", "coast sea", "table data", "data table"], ["x", "x", "y", "y"]
+    tagger = TextTagger(PDSparseClassifier(l1=0.01, random_state=0))
+    tagger.fit(texts, labels, eval_set=(["the sea", "a table"], ["x", "y"]))
+    assert tagger.classifier_.held_out_precision_ == 1.0
+    for wrong, words in [
+        (texts, r"eval_set must be a pair \(texts, y\)"),
+        (("sea", ["x"]), r"eval_set\[0\] must be a sequence of strings"),
+        (([3], ["x"]), r"eval_set\[0\] must hold strings, got 3 at position 0"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            tagger.fit(texts, labels, eval_set=wrong)

@@ -92,7 +92,9 @@ def test_one_string_of_labels_in_json_is_split(tmp_path):
         ("r.jsonl", '{"text": "T", "labels": [1]}\n', r'"labels" must be a list of strings'),
         ("r.csv", "text,tags\nT,a\n", "the first line must name a column 'labels', got text, tags"),
         ("r.csv", "", "the first line must name a column 'text', got none"),
-        ("r.csv", "labels,text\na\n", r"r\.csv:2: must have a field for each column"),
+        ("r.csv", "labels,text\na\n", r"r\.csv:2: must have 2 fields as the first line, got fewer"),
+        ("r.csv", "text,labels\nT\n", r"r\.csv:2: must have 2 fields as the first line, got fewer"),
+        ("r.csv", "text,labels\nT, not quoted,a\n", r"r\.csv:2: must have 2 fields .*, got more"),
         ("r.csv", 'labels,text\na,"open', r"r\.csv:2: "),
     ],
 )

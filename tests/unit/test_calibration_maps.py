@@ -161,3 +161,15 @@ def test_state_gives_the_same_maps_back(method, min_positives):
     again = Calibration.from_state(calibration.to_state())
     assert again.method == method
     np.testing.assert_array_equal(probabilities(again, scores), probabilities(calibration, scores))
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("min_positives", [1, 10**6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_infinite_scores_have_the_probabilities_of_the_ends(method, min_positives, dtype):
+    X, W, bias, truth, scores = problem()
+    truth[:, 0] = scores[:, 0] < -1  # a higher score means less: a map without a slope
+    calibration = fit(X, W, bias, truth, method, min_positives)
+    ends = np.outer([-np.inf, np.inf], np.ones(len(bias))).astype(dtype)
+    far = np.outer([-1e30, 1e30], np.ones(len(bias)))
+    np.testing.assert_array_equal(probabilities(calibration, ends), probabilities(calibration, far))

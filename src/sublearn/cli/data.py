@@ -77,9 +77,8 @@ def read_rows(
             if value is not None:
                 raise typer.BadParameter("is for data of numbers, got text", param_hint=option)
         notes = getattr(model, "notes_", {})
-        form = TextForm(
-            True, form.separator or notes.get("separator"), form.columns or notes.get("columns")
-        )
+        separator = notes.get("separator") if form.separator is None else form.separator
+        form = TextForm(True, separator, form.columns or notes.get("columns"))
         return read_texts(path, form, needs_labels=needs_labels)
     if form.is_text:
         raise typer.BadParameter(

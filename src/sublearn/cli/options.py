@@ -24,6 +24,7 @@ __all__ = [
     "ZeroBased",
     "check_folder",
     "parse_labels",
+    "refuse_given",
 ]
 
 _FORMATS = (
@@ -125,6 +126,13 @@ def check_folder(path: Path | None, option: str) -> None:
         raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)
 
 
+def refuse_given(options: dict[str, Any], reason: str) -> None:
+    """Refuse options, by name, that mean nothing here; those not given are None."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
+
+
 @dataclass(frozen=True)
 class TextForm:
     """What the command line says about the form of text files."""
@@ -135,6 +143,8 @@ class TextForm:
 
     def as_notes(self) -> dict[str, str]:
         """The form with its defaults, for a model to remember."""
+        if self.separator == "":
+            raise typer.BadParameter("must have characters, got none", param_hint="--separator")
         form = {"separator": self.separator or ",", "columns": self.columns or "labels,text"}
         orders = ("labels,text", "text,labels")
         if form["columns"] not in orders:

@@ -28,6 +28,7 @@ __all__ = ["Calibration", "IsotonicCalibration", "SigmoidCalibration", "fit_cali
 _BLOCK = 2**22  # pairs of row and label looked at together
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
+_LARGEST = 1e100  # scores beyond are as certain, and a slope of zero times infinity is no number
 _KEPT_BITS = 12  # of a score's mantissa, where the scores of many labels are pooled
 
 
@@ -84,6 +85,7 @@ class SigmoidCalibration(Calibration):
 
     def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Probability of each label id at its score; both arrays of one shape."""
+        scores = np.clip(scores.astype(np.float64), -_LARGEST, _LARGEST)
         found = expit(self.slope[labels] * scores + self.offset[labels])
         shares = self.is_pooled[labels]
         if shares.any():
@@ -133,13 +135,20 @@ class IsotonicCalibration(Calibration):
     def _first_knot_above(self, curves: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """One binary search for all: complex numbers are ordered by real part, then imaginary."""
         ids = np.repeat(np.arange(len(self.curve_starts) - 1), np.diff(self.curve_starts))
-        knots = ids + 1j * self.knot_score
-        return np.searchsorted(knots, curves + 1j * scores.astype(np.float64), side="right")
+        knots = _as_complex(ids, self.knot_score)
+        return np.searchsorted(knots, _as_complex(curves, scores), side="right")
 
     def to_state(self) -> dict[str, Any]:
         """The arrays that `from_state` takes, and the method."""
         names = ("curve_of", "curve_starts", "knot_score", "knot_probability", "is_pooled")
         return {"method": self.method} | {name: getattr(self, name) for name in names}
+
+
+def _as_complex(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
+    """Unlike ``real + 1j * imaginary`` right for infinite numbers too."""
+    found = np.empty(np.shape(imaginary), dtype=np.complex128)
+    found.real, found.imag = real, imaginary
+    return found
 
 
 def fit_calibration(

@@ -82,7 +82,7 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Bias of each label."""
+        """Bias of each label; read-only."""
         check_is_fitted(self)
         return self.model_.bias
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 
-__all__ = ["LabelLists", "LinearLabels"]
+__all__ = ["LabelLists", "LinearLabels", "is_small"]
 
 _MOST_SHORT_IDS = 2**16
 _INTEGERS = {8: np.int8, 16: np.int16}
@@ -79,7 +79,7 @@ class LabelLists:
             # Where every weight of a feature is zero or too small to divide by, nothing is kept.
             divisors = np.repeat(np.where(scales > 0, scales, np.inf), counts)
             values = np.clip(np.rint(weights.data / divisors), -most, most).astype(_INTEGERS[bits])
-        keep = (values != 0) & ~(np.abs(weights.data) <= prune)
+        keep = (values != 0) & ~is_small(weights.data, prune)
         offsets = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[weights.indptr]
         short = np.uint16 if n_labels <= _MOST_SHORT_IDS else np.int32
         return LabelLists(
@@ -110,8 +110,9 @@ class LinearLabels:
     def __init__(self, weights: sp.csr_matrix | LabelLists, bias: np.ndarray):
         self._csr = None if isinstance(weights, LabelLists) else weights
         lists = weights if isinstance(weights, LabelLists) else LabelLists.of(weights)
-        for indices in (lists.offsets, lists.labels):
-            indices.flags.writeable = False  # checked once, then trusted by the compiled code
+        # Lists are checked once and biases ranked once, then the compiled code relies on them.
+        for array in (lists.offsets, lists.labels, bias):
+            array.flags.writeable = False
         self.lists = lists
         self.bias = bias
         self._native = _core.linear_model(
@@ -181,6 +182,11 @@ class LinearLabels:
         indptr, labels = self._native.above(X.indptr, X.indices, X.data, threshold, n_threads)
         ones = np.ones(len(labels), dtype=bool)
         return sp.csr_matrix((ones, labels, indptr), shape=(X.shape[0], self.n_labels))
+
+
+def is_small(weights: np.ndarray, prune: float) -> np.ndarray:
+    """Which weights have at most the size `prune`; that may be beyond the range of their type."""
+    return np.abs(weights) <= min(prune, float(np.finfo(weights.dtype).max))
 
 
 def _largest(weights: sp.csr_matrix) -> np.ndarray:

@@ -12,7 +12,7 @@ from sublearn.errors import ParameterError
 from sublearn.extreme.held_out import read_eval_set, split_rows, take_rows
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
-from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
@@ -136,7 +136,8 @@ class PDSparseClassifier(LinearLabelClassifier):
     intercept_ : ndarray of shape (n_classes,)
         Biases; zeros unless `bias` is "learned".
     objective_ : float
-        Value of the objective at the weights found; without its l1 term if `refit_`.
+        Value of the objective at the weights found; without its l1 term if `refit_`. NaN if the
+        callback stopped the fit before it was known.
     certificate_ : float
         Duality gap divided by `objective_`: the weights are at most this far from optimal.
         Infinite if the callback stopped the fit. With early stopping it can be large.
@@ -309,6 +310,7 @@ class PDSparseClassifier(LinearLabelClassifier):
                 f"{name}.n_partitions must be None or 1 for search='exact', got {self.n_partitions}"
             )
 
+    @np.errstate(over="ignore")
     def _caps(self, labels: EncodedLabels, weights: np.ndarray | None) -> np.ndarray:
         """C times the weight of each sample."""
         caps = np.full(labels.n_samples, float(self.C))
@@ -319,6 +321,11 @@ class PDSparseClassifier(LinearLabelClassifier):
             indicator = labels.to_csr()
             counts = np.maximum(np.diff(indicator.indptr), 1)
             caps *= indicator.astype(np.float64) @ of_labels / counts
+        if not caps.sum() < np.finfo(np.float64).max:  # the loss where all scores are zero
+            raise ParameterError(
+                f"{type(self).__name__}.C times the weights of samples and labels must have a "
+                f"finite sum, got {caps.sum():g}"
+            )
         return caps
 
     def _divide(
@@ -395,13 +402,15 @@ class PDSparseClassifier(LinearLabelClassifier):
             bias += weights[-1].toarray()[0]
             weights = weights[:-1]
         if self.prune > 0:
-            weights.data[np.abs(weights.data) <= self.prune] = 0
+            weights.data[is_small(weights.data, float(self.prune))] = 0
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
 
     def _summarise(self, report: dict[str, Any]) -> Solution:
-        objective, dual = float(report["final_primal"]), float(report["final_dual"])
-        certificate = _relative_gap(objective, dual) if report["is_certified"] else float("inf")
+        objective, certificate = float("nan"), float("inf")  # a pass was cut short
+        if report["is_certified"]:
+            objective = float(report["final_primal"])
+            certificate = _relative_gap(objective, float(report["final_dual"]))
         status = Status.CONVERGED
         if report["was_stopped"] and not certificate <= self.tol:
             status, certificate = Status.STOPPED, float("inf")

@@ -38,6 +38,7 @@ __all__ = ["TextTagger"]
 _CLASSIFIER = "classifier."  # heads the stored names of the classifier's parts
 _TFIDF_ONLY = ("min_df", "max_df", "max_features")
 _HASHING_ONLY = ("n_hashes",)
+_MOST_HASHES = 2**31 - 2  # scikit-learn's limit
 
 
 def _has_probabilities(tagger: TextTagger) -> bool:
@@ -68,7 +69,7 @@ class _NgramRange(Rule):
         return "a pair of positive integers, the smaller first"
 
 
-_DOCUMENT_COUNT = OrNone(Either(Positive(int), Interval(float, 0.0, 1.0, "neither")))
+_DOCUMENT_COUNT = OrNone(Either(Positive(int), Interval(float, 0.0, 1.0, "right")))
 
 
 class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
@@ -130,7 +131,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         "min_df": _DOCUMENT_COUNT,
         "max_df": _DOCUMENT_COUNT,
         "max_features": OrNone(Positive(int)),
-        "n_hashes": OrNone(Positive(int)),
+        "n_hashes": OrNone(Interval(int, 1, _MOST_HASHES)),
     }
 
     def __init__(
@@ -166,7 +167,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         y : array-like, sparse matrix, or list of label lists
             Their labels, in any form that the classifier takes.
         **fit_params
-            Further arguments of the classifier's `fit`.
+            Further arguments of the classifier's `fit`; an `eval_set` holds texts and labels.
 
         Returns
         -------
@@ -178,6 +179,8 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         vectorizer = make_vectorizer(self.vectorizer, self._settings())
         X = _fit_transform(vectorizer, texts)
         classifier = PPDSparseClassifier() if self.classifier is None else clone(self.classifier)
+        if fit_params.get("eval_set") is not None:
+            fit_params["eval_set"] = _as_rows(vectorizer, fit_params["eval_set"])
         classifier.fit(X, y, **fit_params)
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
         self.vectorizer_, self.classifier_ = vectorizer, classifier
@@ -356,16 +359,23 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _check_texts(texts: Any) -> list[str]:
+def _check_texts(texts: Any, argument: str = "texts") -> list[str]:
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise ValueError(f"texts must be a sequence of strings, got {show(texts)}")
+        raise ValueError(f"{argument} must be a sequence of strings, got {show(texts)}")
     found = list(texts)
     for i, text in enumerate(found):
         if not isinstance(text, str):
-            raise ValueError(f"texts must hold strings, got {show(text)} at position {i}")
+            raise ValueError(f"{argument} must hold strings, got {show(text)} at position {i}")
     if not found:
-        raise ValueError("texts must have at least one text, got none")
+        raise ValueError(f"{argument} must have at least one text, got none")
     return found
+
+
+def _as_rows(vectorizer: Any, eval_set: Any) -> tuple[sp.csr_matrix, Any]:
+    """Held-out texts and labels as the classifier takes them."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
+        raise ValueError(f"eval_set must be a pair (texts, y), got {show(eval_set)}")
+    return vectorizer.transform(_check_texts(eval_set[0], "eval_set[0]")), eval_set[1]
 
 
 def _fit_transform(vectorizer: Any, texts: list[str]) -> sp.csr_matrix:

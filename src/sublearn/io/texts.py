@@ -181,6 +181,8 @@ def _read_csv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str
         found = ", ".join(names) or "none"
         raise ValueError(f"the first line must name a column {missing[0]!r}, got {found}")
     for record in reader:
-        if record["text"] is None:
-            raise ValueError("must have a field for each column, got fewer")
+        if None in record:  # most often a comma in a text that is not quoted
+            raise ValueError(f"must have {len(names)} fields as the first line, got more")
+        if any(record[name] is None for name in needed):
+            raise ValueError(f"must have {len(names)} fields as the first line, got fewer")
         yield record["text"], form.split(record.get("labels") or "")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sublearn.metrics.at_k import ndcg_at_k, precision_at_k, recall_at_k
 from sublearn.validation.values import is_int64, show
 
@@ -23,6 +25,8 @@ class _TopKScorer:
         if hasattr(estimator, "steps"):  # a pipeline passes on scikit-learn's own methods only
             X, estimator = estimator[:-1].transform(X), estimator[-1]
         labels, _ = estimator.predict_top_k(X, self.k)
+        if labels.dtype == bool:  # metrics take booleans for an indicator matrix and refuse them
+            labels = labels.astype(np.int8)
         return float(self.metric(y, labels, self.k))
 
 

@@ -134,7 +134,9 @@ class PDSolver {
     duals_.positive.assign(train.labels.size(), T{0});
     duals_.negative.resize(static_cast<std::size_t>(train.X.n_rows()));
     if (has_held_out()) mean_duals_ = duals_;
-    n_candidates_ = settings.n_candidates > 0 ? settings.n_candidates : first_candidates();
+    // A search draws untouched labels in proportion to its room, so room for no label costs time.
+    n_candidates_ =
+        settings.n_candidates > 0 ? std::min(settings.n_candidates, n_labels_) : first_candidates();
     const bool parts =
         settings.search == PDSearch::partition || settings.search == PDSearch::sampled;
     set_parts(parts ? settings.n_partitions : 1);

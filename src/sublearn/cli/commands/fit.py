@@ -21,6 +21,7 @@ from sublearn.cli.options import (
     TextForm,
     ZeroBased,
     check_folder,
+    refuse_given,
 )
 
 if TYPE_CHECKING:
@@ -258,11 +259,11 @@ def command(
     words |= {"hashes": hashes}
     if text:
         numbers = {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
-        _refuse_given(numbers, "is for data of numbers, got --text")
-        _refuse_given({"no_normalize": None if normalize else True}, "is for data of numbers")
+        refuse_given(numbers, "is for data of numbers, got --text")
+        refuse_given({"no_normalize": None if normalize else True}, "is for data of numbers")
         figures = _fit_text(estimator, data, form, words, model, bits)
     else:
-        _refuse_given(words, "needs --text, got data of numbers")
+        refuse_given(words, "needs --text, got data of numbers")
         form.refuse_unless_text()
         dataset = _read(data, labels, data_format, zero_based=zero_based)
         figures = _fit_numbers(
@@ -270,12 +271,6 @@ def command(
         )
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
     show_figures(figures, title=f"{method} on {data.name}", json=json, quiet=quiet)
-
-
-def _refuse_given(options: dict[str, Any], reason: str) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
 
 
 def _read(data: Path, labels: str | None, data_format: str | None, *, zero_based: bool) -> Dataset:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import DataFormat, Json, ZeroBased
+from sublearn.cli.options import DataFormat, Json, ZeroBased, refuse_given
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,12 @@ def command(
         raise typer.BadParameter(
             f"must be one of {', '.join(_ORDERS)}, got {sort}", param_hint="--sort"
         )
-    if data_format or find_reader(file):
+    is_data = bool(data_format or find_reader(file))
+    if is_data:
+        refuse_given({"label": label or None, "top": top}, "needs a model, got a data file")
+    if is_data or labels is None:
+        refuse_given({"sort": sort, "limit": limit}, "needs --labels of a model, got none")
+    if is_data:
         found = _describe_data(read_data(file, labels, data_format, zero_based=zero_based))
     else:
         found = _describe_model(load_bundle(file), label or [], top or 10)
