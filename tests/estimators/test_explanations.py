@@ -104,10 +104,12 @@ def test_a_row_without_shared_features_is_its_bias():
     ("change", "words"),
     [
         ({"label": 99}, r"explain\.label must be one of classes_, got 99"),
+        ({"label": np.zeros(2)}, r"explain\.label must be one of classes_, got an array"),
+        ({"feature_names": 3}, r"explain\.feature_names must be 25 names, got 3"),
         ({"label": "x"}, r"explain\.label must be one of classes_, got 'x'"),
         ({"k": 0}, r"explain\.k must be a positive integer, got 0"),
         ({"k": 2.0}, r"explain\.k must be a positive integer, got 2\.0"),
-        ({"feature_names": ["a"]}, r"explain\.feature_names must have 25 entries, got 1"),
+        ({"feature_names": ["a"]}, r"explain\.feature_names must be 25 names, got \['a'\]"),
         ({"x": np.zeros((2, 25))}, r"explain\.x must be one sample, got 2"),
         ({"x": np.zeros(3)}, "3 features"),
     ],

@@ -350,10 +350,8 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             raise ValueError(f"explain.x must be one sample, got {x.shape[0]}")
         position = self._position(label)
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        if names is not None and len(names) != x.shape[1]:
-            raise ValueError(
-                f"explain.feature_names must have {x.shape[1]} entries, got {len(names)}"
-            )
+        if names is not None and np.shape(names) != (x.shape[1],):
+            raise ValueError(f"explain.feature_names must be {x.shape[1]} names, got {show(names)}")
         weights, bias = self._weights_of(position)
         found = explain_score(x, weights, bias, self.classes_[position], int(k), names)
         if not hasattr(self, "predict_proba"):
@@ -364,7 +362,9 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def _position(self, label: Any) -> int:
         """Where `label` stands in `classes_`."""
         check_is_fitted(self)
-        found = [k for k, known in enumerate(self.classes_.tolist()) if known == label]
+        is_array = isinstance(label, np.ndarray)
+        known_labels = enumerate(self.classes_.tolist())
+        found = [k for k, known in known_labels if not is_array and known == label]
         if not found:
             raise ValueError(f"explain.label must be one of classes_, got {show(label)}")
         return found[0]
