@@ -350,7 +350,8 @@ class LinearLabelClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             raise ValueError(f"explain.x must be one sample, got {x.shape[0]}")
         position = self._position(label)
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        if names is not None and np.shape(names) != (x.shape[1],):
+        # A sequence may make its names when they are asked for: only its length is looked at.
+        if names is not None and (not hasattr(names, "__len__") or len(names) != x.shape[1]):
             raise ValueError(f"explain.feature_names must be {x.shape[1]} names, got {show(names)}")
         weights, bias = self._weights_of(position)
         found = explain_score(x, weights, bias, self.classes_[position], int(k), names)
