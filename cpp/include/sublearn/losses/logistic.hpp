@@ -1,0 +1,50 @@
+// Logistic loss, log(1 + exp(-y z)), y in {-1, +1}. The notation is that of smooth_loss.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sublearn/losses/smooth_loss.hpp"
+
+namespace sublearn {
+
+/// x log x, with its limit at 0.
+inline double x_log_x(double x) { return x > 0.0 ? x * std::log(x) : 0.0; }
+
+struct Logistic {
+  // exp sees no positive argument, so nothing overflows.
+  double value(double z, double y) const {
+    const double margin = y * z;
+    return std::max(-margin, 0.0) + std::log1p(std::exp(-std::abs(margin)));
+  }
+  double slope(double z, double y) const { return -y * sigmoid(-y * z); }
+  double curvature(double z, double /*y*/) const {
+    const double e = std::exp(-std::abs(z));
+    return e / ((1.0 + e) * (1.0 + e));
+  }
+  double conjugate(double a, double y) const {
+    const double u = -a * y;
+    if (!(u >= 0.0 && u <= 1.0)) return std::numeric_limits<double>::infinity();
+    return x_log_x(u) + x_log_x(1.0 - u);
+  }
+  double smoothness() const { return 0.25; }
+
+  /// One exponential serves all three.
+  LossTerms terms(double z, double y) const {
+    const double margin = y * z;
+    const double e = std::exp(-std::abs(margin));
+    const double far = e / (1.0 + e);  // probability of the less likely side
+    const double wrong = margin >= 0.0 ? far : 1.0 - far;
+    return {std::max(-margin, 0.0) + std::log1p(e), -y * wrong, far / (1.0 + e)};
+  }
+
+  static double sigmoid(double m) {
+    const double e = std::exp(-std::abs(m));
+    return m >= 0.0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+  }
+};
+
+static_assert(SmoothLoss<Logistic>);
+
+}  // namespace sublearn

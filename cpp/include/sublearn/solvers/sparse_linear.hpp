@@ -1,0 +1,202 @@
+// Sparse linear models: an outer working set with gap-safe screening around an inner method.
+//
+//   min_{w,b}  P(w, b) = sum_i s_i f(<x_i, w> + b; y_i) + p(w)
+//
+// Search: one gradient over the features that are not yet ruled out gives the violations, the
+// certificate and the screening. Correct: the inner method on the working set. Shrink: a feature is
+// ruled out for good when the dual ball of radius sqrt(2 gap beta) around theta proves w_j* = 0
+// (Ndiaye, Fercoq, Gramfort, Salmon 2017), beta the smoothness of f.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/objectives/linear.hpp"
+#include "sublearn/prox/separable.hpp"
+#include "sublearn/solvers/newton_cd.hpp"
+
+namespace sublearn {
+
+struct SparseLinearSettings {
+  double tol = 1e-6;  ///< on the relative duality gap
+  int max_iter = 100;
+  int n_threads = 1;
+  std::size_t first_size = 100;  ///< of the working set
+};
+
+/// One row of the trace: a full gradient and what it showed.
+struct SparseLinearPass {
+  double objective = 0.0;
+  double gap = 0.0;
+  double violation = 0.0;
+  std::int64_t n_nonzero = 0;
+  std::int64_t n_kept = 0;   ///< features not ruled out
+  std::int64_t n_working = 0;
+  std::int64_t work = 0;     ///< entries of X looked at so far
+};
+
+template <class Columns, class Loss>
+class SparseLinearSolver {
+ public:
+  SparseLinearSolver(const LinearProblem<Columns, Loss>& problem, const SeparablePenalty& penalty,
+                     const SparseLinearSettings& settings)
+      : problem_(problem),
+        penalty_(penalty),
+        settings_(settings),
+        inner_(problem_, penalty),
+        point_(problem.n_features(), problem.n_rows()) {}
+
+  bool solve(const Monitor& monitor) {
+    start();
+    for (int round = 0; round < settings_.max_iter && !monitor.stop_requested(); ++round) {
+      centre_intercept();
+      certify();
+      if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
+      screen();
+      choose_working();
+      inner_.minimise(point_, working_, 0.1 * passes.back().violation, settings_.n_threads, monitor);
+    }
+    return false;
+  }
+
+  LinearPoint& point() { return point_; }
+  std::vector<SparseLinearPass> passes;
+  NewtonCd<Columns, Loss>& inner() { return inner_; }
+
+ private:
+  void start() {
+    kept_.resize(static_cast<std::size_t>(problem_.n_features()));
+    norms_.resize(kept_.size());
+    for (std::size_t j = 0; j < kept_.size(); ++j) {
+      kept_[j] = static_cast<index_t>(j);
+      norms_[j] = std::sqrt(problem_.X.square(kept_[j], problem_.weights.data()));
+      work_ += problem_.X.nnz(kept_[j]);
+    }
+    auto& z = point_.rows.predictions;
+    std::fill(z.begin(), z.end(), point_.intercept);
+    for (std::size_t j = 0; j < kept_.size(); ++j) {
+      if (point_.w[j] != 0.0) problem_.X.add(kept_[j], point_.w[j], z.data());
+    }
+    point_.loss = evaluate(problem_, point_.rows);
+  }
+
+  /// Minimises over the intercept alone, so that the slopes add up to 0 as the dual demands.
+  void centre_intercept() {
+    if (!problem_.has_intercept) return;
+    for (int step = 0; step < 30; ++step) {
+      double slope = 0.0, size = 0.0, curvature = 0.0;
+      for (std::size_t i = 0; i < point_.rows.slopes.size(); ++i) {
+        slope += point_.rows.slopes[i];
+        size += std::abs(point_.rows.slopes[i]);
+        curvature += point_.rows.curvatures[i];
+      }
+      if (std::abs(slope) <= 1e-14 * size) return;
+      const double move = -slope / std::max(curvature, 1e-300);
+      point_.intercept += move;
+      for (double& z : point_.rows.predictions) z += move;
+      point_.loss = evaluate(problem_, point_.rows);
+    }
+  }
+
+  void certify() {
+    gradient_.resize(kept_.size());
+    gradient_at(problem_, point_.rows.slopes, kept_, gradient_, settings_.n_threads);
+    SparseLinearPass pass;
+    double penalty = 0.0;
+    scale_ = 1.0;
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      const double w = point_.w[static_cast<std::size_t>(kept_[k])];
+      work_ += problem_.X.nnz(kept_[k]);
+      penalty += penalty_.value(kept_[k], w);
+      pass.violation =
+          std::max(pass.violation, penalty_.violation(kept_[k], w, gradient_[k]));
+      scale_ = std::min(scale_, penalty_.feasible_scale(kept_[k], -gradient_[k]));
+      pass.n_nonzero += w != 0.0;
+    }
+    pass.objective = point_.loss + penalty;
+    best_dual_ = std::max(best_dual_, dual());
+    pass.gap = std::max(pass.objective - best_dual_, 0.0);
+    pass.n_kept = static_cast<std::int64_t>(kept_.size());
+    pass.work = work_ + inner_.work;
+    passes.push_back(pass);
+  }
+
+  /// Value of the dual at theta = -scale * slopes. Features ruled out have p_j* = 0 there too.
+  double dual() const {
+    double value = 0.0;
+    for (std::size_t i = 0; i < problem_.weights.size(); ++i) {
+      const double s = problem_.weights[i];
+      if (s == 0.0) continue;
+      value -= s * problem_.loss.conjugate(scale_ * point_.rows.slopes[i] / s, problem_.y[i]);
+    }
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      value -= penalty_.conjugate(kept_[k], -scale_ * gradient_[k]);
+    }
+    return value;
+  }
+
+  void screen() {
+    const double current = std::max(passes.back().objective - dual(), 0.0);
+    const double radius = std::sqrt(2.0 * current * problem_.loss.smoothness());
+    std::size_t n = 0;
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(kept_[k]);
+      const double reach = scale_ * std::abs(gradient_[k]) + radius * norms_[j];
+      if (point_.w[j] == 0.0 && reach < penalty_.l1[j]) continue;
+      kept_[n] = kept_[k];
+      gradient_[n++] = gradient_[k];
+    }
+    kept_.resize(n);
+    gradient_.resize(n);
+  }
+
+  /// The support, and as many of the worst violators again.
+  void choose_working() {
+    working_.clear();
+    candidates_.clear();
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      const double w = point_.w[static_cast<std::size_t>(kept_[k])];
+      if (w != 0.0) {
+        working_.push_back(kept_[k]);
+      } else {
+        const double violation = penalty_.violation(kept_[k], 0.0, gradient_[k]);
+        if (violation > 0.0) candidates_.push_back({violation, kept_[k]});
+      }
+    }
+    const std::size_t n = std::min(candidates_.size(), std::max(settings_.first_size, working_.size()));
+    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(n),
+                      candidates_.end(), [](const Candidate& a, const Candidate& b) {
+                        return a.violation != b.violation ? a.violation > b.violation : a.id < b.id;
+                      });
+    for (std::size_t c = 0; c < n; ++c) working_.push_back(candidates_[c].id);
+    std::sort(working_.begin(), working_.end());
+    passes.back().n_working = static_cast<std::int64_t>(working_.size());
+  }
+
+  struct Candidate {
+    double violation;
+    index_t id;
+  };
+
+  LinearProblem<Columns, Loss> problem_;
+  SeparablePenalty penalty_;
+  SparseLinearSettings settings_;
+  NewtonCd<Columns, Loss> inner_;
+  LinearPoint point_;
+  std::vector<index_t> kept_;
+  std::vector<double> norms_;  ///< sqrt(sum_i s_i x_ij^2)
+  std::vector<double> gradient_;
+  std::vector<index_t> working_;
+  std::vector<Candidate> candidates_;
+  double scale_ = 1.0;
+  double best_dual_ = -std::numeric_limits<double>::infinity();
+  std::int64_t work_ = 0;
+};
+
+}  // namespace sublearn
