@@ -5,6 +5,7 @@ namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
+void bind_linear(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
@@ -17,6 +18,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_core(m);
   sublearn::bindings::bind_features(m);
   sublearn::bindings::bind_io(m);
+  sublearn::bindings::bind_linear(m);
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
   sublearn::bindings::bind_pd_sparse(m);

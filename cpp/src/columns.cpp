@@ -8,8 +8,8 @@
 namespace sublearn {
 namespace {
 
-// Eight doubles of a sum side by side, four such packs at once: enough independent additions to keep
-// two units of four cycles latency busy.
+// Eight doubles of a sum side by side, four such packs at once: enough independent additions to
+// keep two units of four cycles latency busy.
 using Doubles = Pack<double>::Vector;
 constexpr offset_t kWidth = kLanes<double>;
 constexpr int kSums = 4;

@@ -1,8 +1,8 @@
-// The columns of a data matrix, sparse or dense, as solvers that go coordinate by coordinate use them:
-// inner products with a vector over the rows, and multiples added to one.
+// The columns of a data matrix, sparse or dense, as solvers that go coordinate by coordinate use
+// them: inner products with a vector over the rows, and multiples added to one.
 //
-// Both kinds offer the same functions, so a solver is written once. Sums run in double whatever T is,
-// and in an order that does not depend on the instruction set.
+// Both kinds offer the same functions, so a solver is written once. Sums run in double whatever T
+// is, and in an order that does not depend on the instruction set.
 #pragma once
 
 #include <span>

@@ -1,7 +1,8 @@
-// What a solver of linear models needs to know about the loss of one row, f(z; y), convex and smooth
-// in the prediction z = <x, w> + b.
+// What a solver of linear models needs to know about the loss of one row, f(z; y), convex and
+// smooth in the prediction z = <x, w> + b.
 //
-// With weights s_i > 0 the problem  sum_i s_i f(<x_i, w>; y_i) + p(w)  has the dual, to be maximised,
+// With weights s_i > 0 the problem  sum_i s_i f(<x_i, w>; y_i) + p(w)  has the dual, to be
+// maximised,
 //
 //   - sum_i s_i f*(-theta_i / s_i; y_i) - p*(X'theta),
 //

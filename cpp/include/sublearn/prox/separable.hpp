@@ -2,7 +2,8 @@
 //
 //   p_j(t) = l1_j |t| + l2/2 t^2   on  lower <= t <= upper,   lower <= 0 <= upper,
 //
-// and all that solvers ask of it: a coordinate step, the distance to optimality, the conjugate.
+// and all that solvers ask of it: a coordinate step, the distance to optimality, the conjugate. An
+// intercept, put last, has no term and no bounds.
 #pragma once
 
 #include <algorithm>
@@ -20,22 +21,25 @@ struct SeparablePenalty {
   double l2 = 0.0;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
+  bool has_free_last = false;  ///< the last coordinate has p = 0
 
   double value(offset_t j, double t) const {
-    return l1[static_cast<std::size_t>(j)] * std::abs(t) + 0.5 * l2 * t * t;
+    if (is_free(j)) return 0.0;
+    return level(j) * std::abs(t) + 0.5 * l2 * t * t;
   }
 
   /// argmin_t a/2 t^2 - v t + p_j(t), for a > 0.
   double minimise(offset_t j, double a, double v) const {
-    const double t = soft_threshold(v, l1[static_cast<std::size_t>(j)]) / (a + l2);
+    if (is_free(j)) return v / a;
+    const double t = soft_threshold(v, level(j)) / (a + l2);
     return std::clamp(t, lower, upper);
   }
 
   /// Size of the least subgradient of  g t + p_j(t)  at t: 0 exactly where t is a minimiser.
   double violation(offset_t j, double t, double g) const {
-    const double level = l1[static_cast<std::size_t>(j)];
-    const double right = g + l2 * t + (t >= 0.0 ? level : -level);  // slope to the right
-    const double left = g + l2 * t + (t > 0.0 ? level : -level);
+    if (is_free(j)) return std::abs(g);
+    const double right = g + l2 * t + (t >= 0.0 ? level(j) : -level(j));  // slope to the right
+    const double left = g + l2 * t + (t > 0.0 ? level(j) : -level(j));
     const double rises_left = t > lower ? left : 0.0;
     const double falls_right = t < upper ? -right : 0.0;
     return std::max({rises_left, falls_right, 0.0});
@@ -43,7 +47,7 @@ struct SeparablePenalty {
 
   /// p_j*(v) = max_t v t - p_j(t); infinite if v leaves the domain.
   double conjugate(offset_t j, double v) const {
-    const double excess = soft_threshold(v, l1[static_cast<std::size_t>(j)]);
+    const double excess = soft_threshold(v, level(j));
     if (excess == 0.0) return 0.0;
     const double end = excess > 0.0 ? upper : lower;
     const double t = l2 > 0.0 ? std::clamp(excess / l2, lower, upper) : end;
@@ -53,8 +57,13 @@ struct SeparablePenalty {
   /// Largest factor in [0, 1] by which v must shrink for conjugate(j, v) to be finite.
   double feasible_scale(offset_t j, double v) const {
     const bool is_bounded = l2 > 0.0 || std::isfinite(v > 0.0 ? upper : lower);
-    const double level = l1[static_cast<std::size_t>(j)];
-    return is_bounded || std::abs(v) <= level ? 1.0 : level / std::abs(v);
+    return is_bounded || std::abs(v) <= level(j) ? 1.0 : level(j) / std::abs(v);
+  }
+
+ private:
+  double level(offset_t j) const { return l1[static_cast<std::size_t>(j)]; }
+  bool is_free(offset_t j) const {
+    return has_free_last && j + 1 == static_cast<offset_t>(l1.size());
   }
 };
 

@@ -1,5 +1,6 @@
-// The Hessian X'DX + of a linear model, D the curvatures of the rows, kept in two ways for coordinate
-// descent (active/coordinate_descent.hpp). The intercept, where there is one, is a column of ones.
+// The Hessian X'DX + of a linear model, D the curvatures of the rows, kept in two ways for
+// coordinate descent (active/coordinate_descent.hpp). The intercept, where there is one, is a
+// column of ones.
 //
 //   ResidualModel   q = r + D X d over the rows; a look costs a column, a step another
 //   GramModel       the matrix itself; a look is free, a step costs a row of it
@@ -15,8 +16,8 @@
 
 namespace sublearn {
 
-/// Curvature below this share of the largest is raised to it: a column of zeros, or rows that are all
-/// on the flat side of the loss, would ask for endless steps.
+/// Curvature below this share of the largest is raised to it: a column of zeros, or rows that are
+/// all on the flat side of the loss, would ask for endless steps.
 inline constexpr double kLeastCurvature = 1e-10;
 
 template <class Columns>

@@ -15,22 +15,12 @@
 #include "sublearn/objectives/linear.hpp"
 #include "sublearn/prox/separable.hpp"
 #include "sublearn/solvers/hessian_models.hpp"
+#include "sublearn/solvers/inner_method.hpp"
 
 namespace sublearn {
 
-/// The point of a linear model, with the rows' state at it.
-struct LinearPoint {
-  std::vector<double> w;
-  double intercept = 0.0;
-  RowState rows;
-  double loss = 0.0;
-
-  LinearPoint(offset_t n_features, offset_t n_rows)
-      : w(static_cast<std::size_t>(n_features)), rows(n_rows) {}
-};
-
-template <class Columns, class Loss>
-class NewtonCd {
+template <class Columns>
+class NewtonCd final : public InnerMethod {
  public:
   struct Settings {
     double inner_share = 0.1;  ///< a model is minimised until this share of the violation is left
@@ -39,12 +29,13 @@ class NewtonCd {
     double sufficient = 1e-4;  ///< share of the predicted decrease that a step must reach
   };
 
-  NewtonCd(const LinearProblem<Columns, Loss>& problem, const SeparablePenalty& penalty)
+  NewtonCd(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty)
       : problem_(&problem), penalty_(penalty), residual_(problem.X), trial_(problem.n_rows()) {}
 
-  /// Steps over the features `ids` until their violation is at most `target`. Returns whether it is.
+  /// Steps over the features `ids` until their violation is at most `target`. Returns whether it
+  /// is.
   bool minimise(LinearPoint& at, std::span<const index_t> ids, double target, int n_threads,
-                const Monitor& monitor) {
+                Monitor& monitor) override {
     gradient_.resize(ids.size());
     for (int step = 0; step < settings.max_steps; ++step) {
       if (monitor.stop_requested()) return false;
@@ -59,8 +50,6 @@ class NewtonCd {
   }
 
   Settings settings;
-  std::int64_t work = 0;    ///< entries of X looked at
-  std::int64_t passes = 0;  ///< of coordinate descent
 
  private:
   std::int64_t count(std::span<const index_t> ids) const {
@@ -114,7 +103,8 @@ class NewtonCd {
     return std::abs(slope);
   }
 
-  /// Moves towards the model's minimiser as far as the objective agrees (Armijo). False: no further.
+  /// Moves towards the model's minimiser as far as the objective agrees (Armijo). False: no
+  /// further.
   bool line_search(LinearPoint& at) {
     direction_.assign(at.rows.predictions.size(), intercept_step_);
     double change = 0.0;  // of the penalty over a whole step
@@ -170,7 +160,7 @@ class NewtonCd {
     at.loss = loss;
   }
 
-  const LinearProblem<Columns, Loss>* problem_;
+  const LinearProblem<Columns>* problem_;
   SeparablePenalty penalty_;
   ResidualModel<Columns> residual_;
   RowState trial_;

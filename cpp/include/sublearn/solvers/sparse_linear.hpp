@@ -9,9 +9,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,15 +21,25 @@
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/linear.hpp"
 #include "sublearn/prox/separable.hpp"
+#include "sublearn/solvers/inner_method.hpp"
+#include "sublearn/solvers/lhac_inner.hpp"
 #include "sublearn/solvers/newton_cd.hpp"
 
 namespace sublearn {
 
+enum class LinearMethod {
+  newton,  ///< CD2: proximal Newton steps by coordinate descent (newton_cd.hpp)
+  lhac,    ///< low-rank Hessian (lhac.hpp)
+};
+
 struct SparseLinearSettings {
+  LinearMethod method = LinearMethod::newton;
+  LhacSettings lhac;  ///< for LinearMethod::lhac
   double tol = 1e-6;  ///< on the relative duality gap
   int max_iter = 100;
   int n_threads = 1;
   std::size_t first_size = 100;  ///< of the working set
+  double inner_target = 0.3;     ///< share of the violation that the inner method leaves
 };
 
 /// One row of the trace: a full gradient and what it showed.
@@ -36,40 +48,51 @@ struct SparseLinearPass {
   double gap = 0.0;
   double violation = 0.0;
   std::int64_t n_nonzero = 0;
-  std::int64_t n_kept = 0;   ///< features not ruled out
+  std::int64_t n_kept = 0;  ///< features not ruled out
   std::int64_t n_working = 0;
-  std::int64_t work = 0;     ///< entries of X looked at so far
+  std::int64_t work = 0;      ///< entries of X looked at so far
+  std::int64_t n_passes = 0;  ///< of coordinate descent so far
+  double seconds = 0.0;
 };
 
-template <class Columns, class Loss>
+template <class Columns>
 class SparseLinearSolver {
  public:
-  SparseLinearSolver(const LinearProblem<Columns, Loss>& problem, const SeparablePenalty& penalty,
+  SparseLinearSolver(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty,
                      const SparseLinearSettings& settings)
       : problem_(problem),
         penalty_(penalty),
         settings_(settings),
-        inner_(problem_, penalty),
+        inner_(make_inner()),
         point_(problem.n_features(), problem.n_rows()) {}
 
-  bool solve(const Monitor& monitor) {
+  bool solve(Monitor& monitor) {
+    started_ = std::chrono::steady_clock::now();
     start();
     for (int round = 0; round < settings_.max_iter && !monitor.stop_requested(); ++round) {
       centre_intercept();
       certify();
+      publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
       screen();
       choose_working();
-      inner_.minimise(point_, working_, 0.1 * passes.back().violation, settings_.n_threads, monitor);
+      inner_->minimise(point_, working_, settings_.inner_target * passes.back().violation,
+                       settings_.n_threads, monitor);
     }
     return false;
   }
 
   LinearPoint& point() { return point_; }
   std::vector<SparseLinearPass> passes;
-  NewtonCd<Columns, Loss>& inner() { return inner_; }
 
  private:
+  std::unique_ptr<InnerMethod> make_inner() const {
+    if (settings_.method == LinearMethod::lhac) {
+      return std::make_unique<LhacInner<Columns>>(problem_, penalty_, settings_.lhac);
+    }
+    return std::make_unique<NewtonCd<Columns>>(problem_, penalty_);
+  }
+
   void start() {
     kept_.resize(static_cast<std::size_t>(problem_.n_features()));
     norms_.resize(kept_.size());
@@ -109,41 +132,41 @@ class SparseLinearSolver {
     gradient_at(problem_, point_.rows.slopes, kept_, gradient_, settings_.n_threads);
     SparseLinearPass pass;
     double penalty = 0.0;
-    scale_ = 1.0;
     for (std::size_t k = 0; k < kept_.size(); ++k) {
       const double w = point_.w[static_cast<std::size_t>(kept_[k])];
       work_ += problem_.X.nnz(kept_[k]);
       penalty += penalty_.value(kept_[k], w);
-      pass.violation =
-          std::max(pass.violation, penalty_.violation(kept_[k], w, gradient_[k]));
-      scale_ = std::min(scale_, penalty_.feasible_scale(kept_[k], -gradient_[k]));
+      pass.violation = std::max(pass.violation, penalty_.violation(kept_[k], w, gradient_[k]));
       pass.n_nonzero += w != 0.0;
     }
     pass.objective = point_.loss + penalty;
+    scale_ = feasible_scale(penalty_, kept_, gradient_);
     best_dual_ = std::max(best_dual_, dual());
     pass.gap = std::max(pass.objective - best_dual_, 0.0);
     pass.n_kept = static_cast<std::int64_t>(kept_.size());
-    pass.work = work_ + inner_.work;
+    pass.work = work_ + inner_->work;
+    pass.n_passes = inner_->passes;
     passes.push_back(pass);
   }
 
-  /// Value of the dual at theta = -scale * slopes. Features ruled out have p_j* = 0 there too.
   double dual() const {
-    double value = 0.0;
-    for (std::size_t i = 0; i < problem_.weights.size(); ++i) {
-      const double s = problem_.weights[i];
-      if (s == 0.0) continue;
-      value -= s * problem_.loss.conjugate(scale_ * point_.rows.slopes[i] / s, problem_.y[i]);
-    }
-    for (std::size_t k = 0; k < kept_.size(); ++k) {
-      value -= penalty_.conjugate(kept_[k], -scale_ * gradient_[k]);
-    }
-    return value;
+    return linear_dual(problem_, penalty_, kept_, point_.rows.slopes, gradient_, scale_);
+  }
+
+  void publish(Monitor& monitor) {
+    SparseLinearPass& pass = passes.back();
+    pass.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    monitor.objective = pass.objective;
+    monitor.gap = pass.gap;
+    monitor.nnz_primal = pass.n_nonzero;
+    monitor.work = pass.work;
+    monitor.n_done = static_cast<std::int64_t>(passes.size());
   }
 
   void screen() {
     const double current = std::max(passes.back().objective - dual(), 0.0);
-    const double radius = std::sqrt(2.0 * current * problem_.loss.smoothness());
+    const double radius = std::sqrt(2.0 * current * smoothness(problem_.loss));
     std::size_t n = 0;
     for (std::size_t k = 0; k < kept_.size(); ++k) {
       const auto j = static_cast<std::size_t>(kept_[k]);
@@ -169,7 +192,8 @@ class SparseLinearSolver {
         if (violation > 0.0) candidates_.push_back({violation, kept_[k]});
       }
     }
-    const std::size_t n = std::min(candidates_.size(), std::max(settings_.first_size, working_.size()));
+    const std::size_t n =
+        std::min(candidates_.size(), std::max(settings_.first_size, working_.size()));
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(n),
                       candidates_.end(), [](const Candidate& a, const Candidate& b) {
                         return a.violation != b.violation ? a.violation > b.violation : a.id < b.id;
@@ -184,10 +208,10 @@ class SparseLinearSolver {
     index_t id;
   };
 
-  LinearProblem<Columns, Loss> problem_;
+  LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;
   SparseLinearSettings settings_;
-  NewtonCd<Columns, Loss> inner_;
+  std::unique_ptr<InnerMethod> inner_;
   LinearPoint point_;
   std::vector<index_t> kept_;
   std::vector<double> norms_;  ///< sqrt(sum_i s_i x_ij^2)
@@ -197,6 +221,7 @@ class SparseLinearSolver {
   double scale_ = 1.0;
   double best_dual_ = -std::numeric_limits<double>::infinity();
   std::int64_t work_ = 0;
+  std::chrono::steady_clock::time_point started_;
 };
 
 }  // namespace sublearn

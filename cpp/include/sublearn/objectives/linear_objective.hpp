@@ -1,0 +1,72 @@
+// The smooth part of a linear model, over some of its features, as an objective for LHAC. The last
+// coordinate is the intercept where the problem has one.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sublearn/objectives/linear.hpp"
+#include "sublearn/objectives/smooth_objective.hpp"
+
+namespace sublearn {
+
+template <class Columns>
+class LinearObjective final : public SmoothObjective {
+ public:
+  /// Of the features `ids`, in that order.
+  LinearObjective(const LinearProblem<Columns>& problem, std::vector<index_t> ids, int n_threads)
+      : problem_(problem), n_threads_(n_threads), ids_(std::move(ids)), rows_(problem.n_rows()) {}
+
+  /// Of all features.
+  LinearObjective(const LinearProblem<Columns>& problem, int n_threads)
+      : LinearObjective(problem, all_ids(problem.n_features()), n_threads) {}
+
+  offset_t size() const override {
+    return static_cast<offset_t>(ids_.size()) + (problem_.has_intercept ? 1 : 0);
+  }
+
+  double move_to(std::span<const double> x) override {
+    auto& z = rows_.predictions;
+    std::fill(z.begin(), z.end(), problem_.has_intercept ? x.back() : 0.0);
+    for (std::size_t k = 0; k < ids_.size(); ++k) {
+      if (x[k] != 0.0) problem_.X.add(ids_[k], x[k], z.data());
+    }
+    return evaluate(problem_, rows_);
+  }
+
+  void gradient(std::span<double> out) override {
+    gradient_at(problem_, rows_.slopes, ids_, out.first(ids_.size()), n_threads_);
+    if (problem_.has_intercept) {
+      out.back() = std::accumulate(rows_.slopes.begin(), rows_.slopes.end(), 0.0);
+    }
+  }
+
+  /// Only where no feature is left out: the dual point must satisfy them all.
+  double lower_bound(const SeparablePenalty& penalty, std::span<const double> gradient) override {
+    return is_whole() && !problem_.has_intercept
+               ? linear_dual(problem_, penalty, ids_, rows_.slopes, gradient,
+                             feasible_scale(penalty, ids_, gradient))
+               : SmoothObjective::lower_bound(penalty, gradient);
+  }
+
+  const RowState& rows() const { return rows_; }
+
+ private:
+  static std::vector<index_t> all_ids(offset_t n) {
+    std::vector<index_t> ids(static_cast<std::size_t>(n));
+    std::iota(ids.begin(), ids.end(), index_t{0});
+    return ids;
+  }
+  bool is_whole() const { return static_cast<offset_t>(ids_.size()) == problem_.n_features(); }
+
+  LinearProblem<Columns> problem_;
+  int n_threads_;
+  std::vector<index_t> ids_;
+  RowState rows_;
+};
+
+}  // namespace sublearn

@@ -1,0 +1,123 @@
+// Which coordinates an outer iteration of LHAC may move: the seven strategies of section 5.7.1 of
+// Tang's thesis, from the four sets of (5.4.1),
+//
+//   Z1  x != 0, |gradient| >= l1      Z2  x != 0, |gradient| < l1
+//   Z3  x == 0, |gradient| >  l1      Z4  x == 0, |gradient| <= l1,
+//
+// and the size P of the least subgradient. Z4 is never free.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sublearn/core/types.hpp"
+#include "sublearn/prox/separable.hpp"
+
+namespace sublearn {
+
+enum class FreeSet {
+  standard,                     ///< STD: Z1, Z2, Z3
+  standard_inexact,             ///< STD-EP: of Z3 only P > 0.01 l1
+  standard_inexact_aggressive,  ///< STD-EPA: of Z3 only P > 0.5 l1
+  greedy,                       ///< GRDY: STD, largest P first
+  greedy_cut,                   ///< GRDY-CTZ: as many as Z1 and Z2, largest P first
+  greedy_inexact,               ///< GRDY-EP: STD-EP, largest P first
+  greedy_adaptive,              ///< GRDY-AD: Z2, and as many of Z1 and Z3, all once they are few
+};
+
+struct FreeSetCounts {
+  offset_t z1 = 0, z2 = 0, z3 = 0;
+};
+
+class FreeSetChooser {
+ public:
+  /// Fills `free` with coordinates in the order in which they are to be visited.
+  FreeSetCounts choose(FreeSet strategy, const SeparablePenalty& penalty, std::span<const double> x,
+                       std::span<const double> gradient, std::vector<index_t>& free) {
+    FreeSetCounts counts;
+    candidates_.clear();
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const double violation = penalty.violation(static_cast<offset_t>(j), x[j], gradient[j]);
+      const bool is_inside = std::abs(gradient[j]) < penalty.l1[j];
+      if (x[j] == 0.0 && violation == 0.0) continue;
+      const bool is_new = x[j] == 0.0;
+      (is_new ? counts.z3 : is_inside ? counts.z2 : counts.z1) += 1;
+      if (is_new && violation <= least(strategy) * penalty.l1[j]) continue;
+      candidates_.push_back({violation, static_cast<index_t>(j), !is_new && is_inside});
+    }
+    if (is_greedy(strategy)) sort();
+    cut(strategy, counts);
+    free.clear();
+    for (const Candidate& candidate : candidates_) free.push_back(candidate.id);
+    return counts;
+  }
+
+ private:
+  struct Candidate {
+    double violation;
+    index_t id;
+    bool is_z2;
+  };
+
+  static double least(FreeSet strategy) {
+    switch (strategy) {
+      case FreeSet::standard_inexact:
+      case FreeSet::greedy_inexact:
+        return 0.01;
+      case FreeSet::standard_inexact_aggressive:
+        return 0.5;
+      default:
+        return 0.0;
+    }
+  }
+
+  static bool is_greedy(FreeSet strategy) {
+    return strategy == FreeSet::greedy || strategy == FreeSet::greedy_cut ||
+           strategy == FreeSet::greedy_inexact || strategy == FreeSet::greedy_adaptive;
+  }
+
+  void sort() {
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.violation != b.violation ? a.violation > b.violation : a.id < b.id;
+    });
+  }
+
+  void cut(FreeSet strategy, const FreeSetCounts& counts) {
+    if (strategy == FreeSet::greedy_cut) {
+      // From x = 0 there is nothing to count by; then everything is kept.
+      const offset_t n = counts.z1 + counts.z2;
+      if (n > 0) keep(std::max(n, kFewest));
+    } else if (strategy == FreeSet::greedy_adaptive) {
+      const offset_t rest = counts.z1 + counts.z3;
+      if (rest <= kEnough * counts.z2) return;
+      if (counts.z1 + counts.z2 == 0) return;
+      keep_adaptive(std::max(counts.z2, std::max(kFewest, rest / 2)));
+    }
+  }
+
+  void keep(offset_t n) {
+    if (static_cast<std::size_t>(n) < candidates_.size()) {
+      candidates_.resize(static_cast<std::size_t>(n));
+    }
+  }
+
+  /// All of Z2, and the worst `n` of the others.
+  void keep_adaptive(offset_t n) {
+    std::size_t kept = 0;
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.is_z2 || n-- > 0) candidates_[kept++] = candidate;
+    }
+    candidates_.resize(kept);
+  }
+
+  static constexpr offset_t kEnough = 2;  ///< eta of algorithm 20
+  static constexpr offset_t kFewest =
+      10;  ///< a subproblem smaller than this is not worth a gradient
+
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace sublearn

@@ -1,0 +1,38 @@
+// What the working set of sparse_linear.hpp asks of the method inside it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/objectives/linear.hpp"
+
+namespace sublearn {
+
+/// The point of a linear model, with the rows' state at it.
+struct LinearPoint {
+  std::vector<double> w;
+  double intercept = 0.0;
+  RowState rows;
+  double loss = 0.0;
+
+  LinearPoint(offset_t n_features, offset_t n_rows)
+      : w(static_cast<std::size_t>(n_features)), rows(n_rows) {}
+};
+
+class InnerMethod {
+ public:
+  virtual ~InnerMethod() = default;
+
+  /// Moves over the features `ids` (and the intercept) until none of them violates by more than
+  /// `target`. Returns whether that was reached.
+  virtual bool minimise(LinearPoint& at, std::span<const index_t> ids, double target, int n_threads,
+                        Monitor& monitor) = 0;
+
+  std::int64_t work = 0;    ///< entries of X looked at
+  std::int64_t passes = 0;  ///< of coordinate descent
+};
+
+}  // namespace sublearn

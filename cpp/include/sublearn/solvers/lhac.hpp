@@ -1,0 +1,261 @@
+// LHAC: low-rank Hessian approximation in active-set coordinate descent (algorithm 20 of Tang's
+// thesis)
+//
+//   min_x  F(x) = L(x) + p(x),   L smooth and convex, p separable (prox/separable.hpp).
+//
+// Each outer iteration chooses free coordinates, minimises the model
+//
+//   Q(d) = L(x) + <grad L(x), d> + 1/2 <d, (mu/2 I + B) d> + p(x + d)
+//
+// over them by l(k) passes of coordinate descent, and accepts d when F falls by at least the share
+// rho of Q(d) - F(x) (5.2.3); otherwise mu grows. (The thesis prints L(x + d) in Q.)
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sublearn/active/coordinate_descent.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/objectives/smooth_objective.hpp"
+#include "sublearn/prox/separable.hpp"
+#include "sublearn/solvers/free_set.hpp"
+#include "sublearn/solvers/low_rank_hessian.hpp"
+
+namespace sublearn {
+
+enum class Globalisation {
+  prox_parameter,  ///< mu grows until the decrease suffices
+  line_search,     ///< d shrinks until it does (Armijo)
+};
+
+/// Passes of the inner loop at outer iteration k: slope * k + constant, or slope * log(k) +
+/// constant.
+struct InnerBudget {
+  double slope = 0.2;
+  double constant = 1.0;
+  bool is_logarithmic = false;
+
+  int operator()(int k) const {
+    const double grown = slope * (is_logarithmic ? std::log(k) : static_cast<double>(k));
+    return std::max(1, static_cast<int>(grown + constant));
+  }
+};
+
+struct LhacSettings {
+  double tol = 1e-6;  ///< on the gap over |F| where there is a dual, else on the subgradient
+  double least_violation = 0;  ///< stop as well once no coordinate violates by more than this
+  int max_iter = 1000;
+  int memory = 10;
+  double sufficient = 0.01;  ///< rho
+  double growth = 2.0;       ///< beta
+  FreeSet free_set = FreeSet::greedy_adaptive;
+  InnerBudget budget;
+  Globalisation globalisation = Globalisation::prox_parameter;
+  bool is_random = false;  ///< coordinates in random order instead of one after the other
+  std::uint64_t seed = 0;
+};
+
+struct LhacIteration {
+  double seconds = 0.0;
+  double objective = 0.0;
+  double certificate = 0.0;  ///< relative gap, or the subgradient's l1 norm over that at the start
+  double violation = 0.0;    ///< largest entry of the subgradient
+  std::int64_t n_nonzero = 0;
+  std::int64_t n_free = 0;
+  std::int64_t z1 = 0, z2 = 0, z3 = 0;
+  std::int64_t n_passes = 0;  ///< of coordinate descent so far
+  std::int64_t n_steps = 0;   ///< coordinates visited so far
+  std::int64_t n_values = 0;  ///< values of the objective asked for so far
+};
+
+enum class LhacEnd { converged, max_iter, stopped, stalled };
+
+class Lhac {
+ public:
+  Lhac(SmoothObjective& objective, const SeparablePenalty& penalty, const LhacSettings& settings)
+      : objective_(&objective),
+        penalty_(penalty),
+        settings_(settings),
+        hessian_(objective.size(), settings.memory),
+        rng_(settings.seed),
+        gradient_(static_cast<std::size_t>(objective.size())),
+        next_gradient_(gradient_.size()),
+        trial_(gradient_.size()),
+        s_(gradient_.size()),
+        t_(gradient_.size()) {}
+
+  /// From x to an (approximate) minimiser, left in x. `report` is called once per iteration.
+  LhacEnd solve(std::vector<double>& x, Monitor& monitor) {
+    start_time_ = std::chrono::steady_clock::now();
+    loss_ = value_at(x);
+    objective_->gradient(gradient_);
+    for (int k = 1; k <= settings_.max_iter; ++k) {
+      const FreeSetCounts counts =
+          chooser_.choose(settings_.free_set, penalty_, x, gradient_, free_);
+      record(x, counts, monitor);
+      if (iterations.back().certificate <= settings_.tol ||
+          iterations.back().violation <= settings_.least_violation) {
+        return LhacEnd::converged;
+      }
+      if (monitor.stop_requested()) return LhacEnd::stopped;
+      if (!advance(x, settings_.budget(k))) return LhacEnd::stalled;
+    }
+    return LhacEnd::max_iter;
+  }
+
+  std::vector<LhacIteration> iterations;
+  double best_bound = -std::numeric_limits<double>::infinity();
+
+ private:
+  double value_at(std::span<const double> x) {
+    ++n_values_;
+    return objective_->move_to(x);
+  }
+
+  /// One outer iteration. False when no step lowers the objective any more.
+  bool advance(std::vector<double>& x, int n_passes) {
+    prepare_model(x);
+    if (!take_step(x, n_passes)) {
+      if (hessian_.rank() == 0) return false;
+      hessian_.clear();  // the model misled: once more with the gradient alone
+      prepare_model(x);
+      if (!take_step(x, n_passes)) return false;
+    }
+    objective_->gradient(next_gradient_);
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      s_[j] = trial_[j] - x[j];
+      t_[j] = next_gradient_[j] - gradient_[j];
+    }
+    hessian_.append(s_, t_);
+    std::swap(x, trial_);
+    std::swap(gradient_, next_gradient_);
+    return true;
+  }
+
+  void prepare_model(std::span<const double> x) {
+    model_.reset(hessian_, free_, gradient_);
+    point_.resize(free_.size());
+    order_.resize(free_.size());
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      point_[k] = x[static_cast<std::size_t>(free_[k])];
+      order_[k] = static_cast<index_t>(k);
+    }
+  }
+
+  /// Leaves an acceptable point in trial_ and its value in loss_.
+  bool take_step(std::span<const double> x, int n_passes) {
+    const bool is_prox = settings_.globalisation == Globalisation::prox_parameter;
+    double half_mu = 0.0;
+    for (int trial = 0; trial < kMostTrials; ++trial) {
+      if (is_prox || trial == 0) {
+        model_.set_half_mu(half_mu);
+        descend(n_passes);
+      }
+      const double share = is_prox ? 1.0 : std::pow(0.5, trial);
+      std::copy(x.begin(), x.end(), trial_.begin());
+      double change = 0.0;  // of the penalty
+      for (std::size_t k = 0; k < free_.size(); ++k) {
+        const auto j = static_cast<std::size_t>(free_[k]);
+        trial_[j] = share == 1.0 ? point_[k] : x[j] + share * (point_[k] - x[j]);
+        change += penalty_.value(free_[k], trial_[j]) - penalty_.value(free_[k], x[j]);
+      }
+      const double predicted = is_prox ? model_.value() + change : share * slope_along(x);
+      if (!(predicted < 0.0)) {
+        if (trial == 0 && predicted > -0.0 && half_mu == 0.0) return false;
+      } else {
+        const double loss = value_at(trial_);
+        if (loss - loss_ + change <= settings_.sufficient * predicted + noise()) {
+          loss_ = loss;
+          return true;
+        }
+      }
+      half_mu = settings_.growth * std::max(half_mu, hessian_.theta() / settings_.growth);
+    }
+    return false;
+  }
+
+  /// <g, d> + p(x + d) - p(x) for the whole d: what Armijo's rule compares with.
+  double slope_along(std::span<const double> x) const {
+    double slope = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(free_[k]);
+      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.value(free_[k], point_[k]) -
+               penalty_.value(free_[k], x[j]);
+    }
+    return slope;
+  }
+
+  double noise() const { return 1e-15 * std::abs(loss_); }
+
+  void descend(int n_passes) {
+    for (int pass = 0; pass < n_passes; ++pass) {
+      if (settings_.is_random) rng_.shuffle(std::span<index_t>(order_));
+      const double largest = descend_once(model_, penalty_, free_, order_, point_);
+      ++n_passes_;
+      n_steps_ += static_cast<std::int64_t>(order_.size());
+      if (largest == 0.0) return;
+    }
+  }
+
+  void record(std::span<const double> x, const FreeSetCounts& counts, Monitor& monitor) {
+    LhacIteration now;
+    double norm = 0.0, penalty = 0.0;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const double violation = penalty_.violation(static_cast<offset_t>(j), x[j], gradient_[j]);
+      norm += violation;
+      now.violation = std::max(now.violation, violation);
+      penalty += penalty_.value(static_cast<offset_t>(j), x[j]);
+      now.n_nonzero += x[j] != 0.0;
+    }
+    now.objective = loss_ + penalty;
+    now.certificate = certificate(now.objective, norm);
+    now.n_free = static_cast<std::int64_t>(free_.size());
+    now.z1 = counts.z1, now.z2 = counts.z2, now.z3 = counts.z3;
+    now.n_passes = n_passes_, now.n_steps = n_steps_, now.n_values = n_values_;
+    now.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time_).count();
+    iterations.push_back(now);
+    monitor.objective = now.objective;
+    monitor.gap = now.certificate * std::abs(now.objective);
+    monitor.nnz_primal = now.n_nonzero;
+    monitor.work = now.n_values;
+    monitor.n_done = static_cast<std::int64_t>(iterations.size());
+  }
+
+  double certificate(double objective, double norm) {
+    best_bound = std::max(best_bound, objective_->lower_bound(penalty_, gradient_));
+    if (iterations.empty()) first_norm_ = norm;
+    if (std::isfinite(best_bound)) {
+      return std::max(objective - best_bound, 0.0) / std::max(std::abs(objective), 1e-300);
+    }
+    return first_norm_ > 0.0 ? norm / first_norm_ : 0.0;
+  }
+
+  static constexpr int kMostTrials = 60;
+
+  SmoothObjective* objective_;
+  SeparablePenalty penalty_;
+  LhacSettings settings_;
+  LowRankHessian hessian_;
+  LowRankModel model_;
+  FreeSetChooser chooser_;
+  Rng rng_;
+  std::vector<double> gradient_, next_gradient_, trial_, s_, t_;
+  std::vector<index_t> free_, order_;
+  std::vector<double> point_;
+  double loss_ = 0.0;
+  double first_norm_ = 0.0;
+  std::int64_t n_passes_ = 0, n_steps_ = 0, n_values_ = 0;
+  std::chrono::steady_clock::time_point start_time_;
+};
+
+}  // namespace sublearn
