@@ -70,19 +70,42 @@ ONLY_IN = {
 
 # --- C++: cpp/include/sublearn/<layer>/, cpp/src, cpp/bindings, cpp/tests ----------------------
 
-#: core <- losses, prox <- search, active <- solvers <- bindings; io beside them, on core alone.
+#: core <- losses, prox <- objectives, search, active <- solvers <- bindings; io on core alone.
 CPP_RULES = {
     "core": {"core"},
     "losses": {"core", "losses"},
     "prox": {"core", "prox"},
     "search": {"core", "losses", "prox", "search"},
+    "objectives": {"core", "losses", "prox", "objectives"},
     "active": {"core", "losses", "prox", "active"},
-    "solvers": {"core", "losses", "prox", "search", "active", "solvers"},
+    "solvers": {"core", "losses", "prox", "objectives", "search", "active", "solvers"},
     "io": {"core", "io"},
-    "bindings": {"core", "losses", "prox", "search", "active", "solvers", "io", "bindings"},
-    "tests": {"core", "losses", "prox", "search", "active", "solvers", "io", "tests"},
+    "bindings": {
+        "core",
+        "losses",
+        "prox",
+        "objectives",
+        "search",
+        "active",
+        "solvers",
+        "io",
+        "bindings",
+    },
+    "tests": {
+        "core",
+        "losses",
+        "prox",
+        "objectives",
+        "search",
+        "active",
+        "solvers",
+        "io",
+        "tests",
+    },
 }
-CPP_RULE = "core <- losses, prox <- search, active <- solvers <- bindings; io uses core only"
+CPP_RULE = (
+    "core <- losses, prox <- objectives, search, active <- solvers <- bindings; io uses core only"
+)
 PYTHON_IN_CPP_RULE = "only cpp/bindings knows Python"
 CPP_SOURCE_RULE = "cpp/src/x.cpp includes the header it implements, sublearn/<layer>/x.hpp"
 CPP_PYTHON_HEADERS = ("nanobind/", "Python.h", "pybind11/")

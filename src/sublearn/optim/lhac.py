@@ -226,9 +226,9 @@ def _as_budget(budget: Any) -> tuple[float, float, bool]:
         return BUDGETS[budget]
     if Positive(int).accepts(budget):
         return 0.0, float(budget), False
-    if isinstance(budget, tuple) and len(budget) == 2:
-        if all(NonNegative(float).accepts(part) for part in budget):
-            return float(budget[0]), float(budget[1]), False
+    is_pair = isinstance(budget, tuple) and len(budget) == 2
+    if is_pair and all(NonNegative(float).accepts(part) for part in budget):
+        return float(budget[0]), float(budget[1]), False
     raise ParameterError(
         "lhac: budget must be 'linear', 'log', a positive integer or a pair of non-negative "
         f"numbers, got {show(budget)}"
