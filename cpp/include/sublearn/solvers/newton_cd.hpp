@@ -48,6 +48,10 @@ class NewtonCd final : public InnerMethod {
       work += count(ids);
       const double violation = choose_free(at, ids);
       if (violation <= target) return true;
+      if (hidden_steps_ > kMostHidden) {
+        hidden_steps_ = 0;
+        return false;
+      }
       minimise_model(at, violation);
       if (!line_search(at)) return false;
     }
@@ -180,12 +184,21 @@ class NewtonCd final : public InnerMethod {
       }
       const double loss = evaluate(*problem_, trial_);
       const double gain = loss - at.loss + penalty_change(at, share);
-      if (gain <= settings.sufficient * share * predicted + 1e-15 * std::abs(at.loss)) {
+      const bool is_hidden = -predicted <= noise(at) && gain <= 100.0 * noise(at);
+      if (is_hidden || gain <= settings.sufficient * share * predicted + noise(at)) {
+        hidden_steps_ = is_hidden ? hidden_steps_ + 1 : 0;
         accept(at, share, loss);
         return true;
       }
     }
     return false;
+  }
+
+  /// Rounding of a sum over the rows. Below it the decrease cannot be seen and the model is
+  /// trusted.
+  double noise(const LinearPoint& at) const {
+    const auto n = static_cast<double>(at.rows.slopes.size());
+    return 1e-16 * std::max(10.0, std::sqrt(n)) * std::abs(at.loss);
   }
 
   double penalty_change(const LinearPoint& at, double share) const {
@@ -218,7 +231,8 @@ class NewtonCd final : public InnerMethod {
   /// curvatures have drifted no further than this.
   static constexpr double kStaleProgress = 0.7;
   static constexpr double kMostDrift = 0.5;
-  static constexpr double kReuse = 3.0;      ///< steps that a new matrix is expected to serve
+  static constexpr double kReuse = 3.0;  ///< steps that a new matrix is expected to serve
+  static constexpr int kMostHidden = 5;
   static constexpr double kMostGram = 4000;  ///< features; 128 MB
 
   const LinearProblem<Columns>* problem_;
@@ -235,6 +249,7 @@ class NewtonCd final : public InnerMethod {
   double intercept_slope_ = 0.0;
   double intercept_step_ = 0.0;
   double typical_passes_ = 8.0;
+  int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
   double last_violation_ = std::numeric_limits<double>::infinity();
 };
 

@@ -75,6 +75,7 @@ class SparseLinearSolver {
       certify();
       publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
+      if (is_stalled()) return false;
       screen();
       choose_working();
       inner_->minimise(point_, working_, settings_.inner_target * passes.back().violation,
@@ -148,6 +149,17 @@ class SparseLinearSolver {
 
   double dual() const {
     return linear_dual(problem_, penalty_, kept_, point_.rows.slopes, gradient_, scale_);
+  }
+
+  /// Rounding ends what can be reached: the gap and the violation no longer get smaller.
+  bool is_stalled() const {
+    if (static_cast<std::ptrdiff_t>(passes.size()) <= kPatience) return false;
+    const SparseLinearPass& before = *(passes.end() - 1 - kPatience);
+    const auto is_worse = [&](const SparseLinearPass& pass) {
+      return pass.gap > 0.9 * before.gap && pass.violation > 0.9 * before.violation &&
+             pass.objective > before.objective - 1e-12 * std::abs(before.objective);
+    };
+    return std::all_of(passes.end() - kPatience, passes.end(), is_worse);
   }
 
   void publish(Monitor& monitor) {
@@ -227,6 +239,7 @@ class SparseLinearSolver {
 
   static constexpr double kUnknown = -1.0;
   static constexpr std::size_t kSample = 64;
+  static constexpr std::ptrdiff_t kPatience = 3;
 
   struct Candidate {
     double violation;
