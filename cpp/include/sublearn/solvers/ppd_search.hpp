@@ -42,9 +42,10 @@ class PPDSearcher {
   ///   lazy    A feature follows once a lane is off by a quarter of its typical weight; the weights
   ///           so held are certified and returned. Searches visit 0.98, 1.00, 0.44, 0.61 and 0.41
   ///           of the entries (bibtex, delicious, 5,000, yso, 32,000), but an entry of a list costs
-  ///           more than one of a row, and all scores move through memory rather than a tile. Best
-  ///           of 7 fits took 1.00, 1.06, 1.06, 1.04 and 0.89 of the processor time, with
-  ///           objectives up to 0.12 % higher: too little for what it adds.
+  ///           more than one of a row, and all scores move through memory rather than a tile. Of 7
+  ///           fits on a busy machine the best took 1.00, 1.06, 1.06, 1.04 and 0.89 of the
+  ///           processor time, the median 0.95, 0.95, 0.89, 1.20 and 0.88: a gain on 32,000 labels
+  ///           at most, where the rest is noise; objectives are up to 0.12 % higher.
   bool search(int iter, bool is_last) {
     const auto live = state_.live;
     sums_ = collect(live);
