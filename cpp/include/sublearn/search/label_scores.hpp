@@ -29,6 +29,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -40,6 +41,7 @@
 #include "sublearn/core/top_k.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
+#include "sublearn/search/block_maxima.hpp"
 #include "sublearn/search/weight_lists.hpp"
 
 namespace sublearn {
@@ -54,10 +56,12 @@ struct RankedBias {
   explicit RankedBias(std::span<const T> values) : bias(values) {
     TopK<T> best;
     for (const auto& label : top_k(bias, kMostRanked, best)) order.push_back(label.id);
+    for (const T value : bias) largest = std::max(largest, std::abs(value));
   }
 
   std::span<const T> bias;
   std::vector<index_t> order;
+  T largest = 0;  // of the sizes
 };
 
 /// What prediction needs of a scorer, whatever the storage of the weights.
@@ -87,6 +91,7 @@ template <class Lists>
 class LabelScores final : public LabelScorer<typename Lists::Score> {
  public:
   using T = typename Lists::Score;
+  using Id = typename Lists::LabelId;
   using typename LabelScorer<T>::Row;
 
   /// A row that reads at least one weight per this many labels is scored in the plain way.
@@ -107,6 +112,10 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   }
 
   /// The two ways by name, for tests.
+  std::span<const Scored<T>> top_bounded(const Row& row, std::size_t k) {
+    gather(row);
+    return top_bounded(k);
+  }
   std::span<const Scored<T>> top_plain(const Row& row, std::size_t k) {
     gather(row);
     return top_plain(k);
@@ -123,6 +132,11 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   struct Term {
     typename Lists::List list;
     T x;
+    std::size_t feature;
+    const Id* labels;  // what is read: the list, or its raising part
+    std::size_t n_read;
+    const std::uint8_t* levels;
+    T step;
   };
 
   void gather(const Row& row) {
@@ -131,7 +145,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     for (std::size_t p = 0; p < row.size(); ++p) {
       const auto list = lists_.list(static_cast<std::size_t>(row.ids[p]));
       if (list.size == 0) continue;
-      terms_.push_back({list, row.values[p]});
+      terms_.push_back({list, row.values[p], static_cast<std::size_t>(row.ids[p]), list.labels, list.size, nullptr, T(0)});
       n_weights_ += list.size;
     }
   }
@@ -168,7 +182,8 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
 
   std::span<const Scored<T>> top_plain(std::size_t k) {
     this->work_ += n_weights_ + scores_.size();
-    return top_k(score_gathered(), k, best_);
+    maxima_.find(score_gathered());
+    return maxima_.top(k, best_);
   }
 
   std::span<const Scored<T>> top_touched(std::size_t k) {
@@ -184,6 +199,77 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     // A score of minus infinity cannot be told from a label already seen: the plain way can.
     const bool is_sure = is_complete && best.size() == k && best.back().score > kSeen;
     return is_sure ? best : top_plain(k);
+  }
+
+  std::span<const Scored<T>> top_bounded(std::size_t k) {
+    double reach = ranked_.largest;
+    std::size_t n_read = 0;
+    for (Term& term : terms_) {
+      const auto bounds = lists_.bounds(term.feature);
+      reach += std::abs(double(term.x)) * double(bounds.largest);
+      if (bounds.raising && term.x > 0) {
+        term.labels = bounds.raising->labels.data();
+        term.n_read = bounds.raising->labels.size();
+        term.levels = bounds.raising->levels.data();
+        term.step = term.x * bounds.raising->step;
+      }
+      n_read += term.n_read;
+    }
+    const T slack = T(reach * double(2 * terms_.size() + 8) * double(std::numeric_limits<T>::epsilon()));
+    std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
+    is_clean_ = false;
+    T* __restrict scores = scores_.data();
+    for (const Term& term : terms_) {
+      if (term.levels) {
+        const T step = term.step; const auto* labels = term.labels; const auto* levels = term.levels;
+        for (std::size_t q = 0; q < term.n_read; ++q) scores[labels[q]] += step * T(levels[q]);
+      } else {
+        const auto list = term.list; const T x = term.x;
+        for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
+      }
+    }
+    this->work_ += n_read + scores_.size();
+    maxima_.find(scores_);
+    const auto found = maxima_.top(std::min(scores_.size(), (k + 7) / 8 * 8), candidates_);
+    best_.start(k);
+    for (std::size_t at = 0; at < found.size(); at += 8) finish_batch(found.data() + at, std::min<std::size_t>(8, found.size() - at));
+    n_cand += found.size();
+    const T theta = best_.finish()[k - 1].score;
+    if (found.size() == scores_.size() || found.back().score + slack < theta) return best_.finish();
+    const T bar = theta - 2 * slack;
+    for (const auto& f : found) scores_[static_cast<std::size_t>(f.id)] = -std::numeric_limits<T>::infinity();
+    more_.clear();
+    maxima_.for_each_from(bar, [&](index_t label, T score) { more_.push_back({score, label}); });
+    n_cand += more_.size();
+    if (more_.size() > 4 * k + 32) return {};
+    for (std::size_t at = 0; at < more_.size(); at += 8) finish_batch(more_.data() + at, std::min<std::size_t>(8, more_.size() - at));
+    return best_.finish();
+  }
+  public: std::uint64_t n_cand = 0; private:
+
+  void finish_batch(const Scored<T>* found, std::size_t n) {
+    constexpr std::size_t kBatch = 8;
+    Id ids[kBatch];
+    T sums[kBatch];
+    for (std::size_t c = 0; c < kBatch; ++c) {
+      ids[c] = static_cast<Id>(found[c < n ? c : 0].id);
+      sums[c] = ranked_.bias[static_cast<std::size_t>(ids[c])];
+    }
+    for (const Term& term : terms_) {
+      std::uint32_t at[kBatch] = {};
+      const auto list = term.list;
+      for (std::size_t size = list.size; size > 1;) {
+        const auto half = static_cast<std::uint32_t>(size / 2);
+        for (std::size_t c = 0; c < kBatch; ++c) at[c] += half & (0u - static_cast<std::uint32_t>(list.labels[at[c] + half - 1] < ids[c]));
+        size -= half;
+      }
+      for (std::size_t c = 0; c < kBatch; ++c) {
+        const T sum = sums[c] + term.x * list.weight(at[c]);
+        sums[c] = list.labels[at[c]] == ids[c] ? sum : sums[c];
+      }
+    }
+    this->work_ += n * terms_.size();
+    for (std::size_t c = 0; c < n; ++c) best_.offer(found[c].id, sums[c]);
   }
 
   void add() {
@@ -241,6 +327,9 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   std::size_t n_weights_ = 0;
   bool is_clean_ = true;
   TopK<T> best_;
+  TopK<T> candidates_;
+  BlockMaxima<T> maxima_;
+  std::vector<Scored<T>> more_;
 };
 
 }  // namespace sublearn
