@@ -29,6 +29,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -52,16 +53,20 @@ namespace sublearn {
 template <class T>
 struct RankedBias {
   static constexpr std::size_t kMostRanked = 4096;
+  static constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
   explicit RankedBias(std::span<const T> values) : bias(values) {
     TopK<T> best;
     for (const auto& label : top_k(bias, kMostRanked, best)) order.push_back(label.id);
-    for (const T value : bias) largest = std::max(largest, std::abs(value));
+    for (const T value : bias) {
+      const T size = std::abs(value);
+      if (!(size <= largest)) largest = size < kInfinity ? size : kInfinity;
+    }
   }
 
   std::span<const T> bias;
   std::vector<index_t> order;
-  T largest = 0;  // of the sizes
+  T largest = 0;  ///< of the sizes; infinity if one is not finite
 };
 
 /// What prediction needs of a scorer, whatever the storage of the weights.
@@ -91,11 +96,15 @@ template <class Lists>
 class LabelScores final : public LabelScorer<typename Lists::Score> {
  public:
   using T = typename Lists::Score;
-  using Id = typename Lists::LabelId;
+  using Raising = typename Lists::Raising;
   using typename LabelScorer<T>::Row;
 
   /// A row that reads at least one weight per this many labels is scored in the plain way.
   static constexpr std::size_t kLabelsPerWeight = 10;
+
+  /// A row whose bounds spare it fewer weights per label looked up in a list is scored in the plain
+  /// way.
+  static constexpr std::size_t kWeightsPerLookup = 50;
 
   LabelScores(const Lists& lists, const RankedBias<T>& bias)
       : lists_(lists), ranked_(bias), scores_(bias.bias.begin(), bias.bias.end()) {}
@@ -108,14 +117,15 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   std::span<const Scored<T>> top(const Row& row, std::size_t k, double effort) override {
     gather(row);
     if (effort < 1) spare(effort);
-    return n_weights_ * kLabelsPerWeight >= scores_.size() ? top_plain(k) : top_touched(k);
+    if (n_weights_ * kLabelsPerWeight < scores_.size()) return top_touched(k);
+    // No list is bounded for rows that could not gain by it.
+    const std::size_t worth = kWeightsPerLookup * terms_.size() * in_batches(k);
+    if (n_weights_ < worth) return top_plain(k);
+    const Reach reach = bound();
+    return n_weights_ - reach.n_read < worth ? top_plain(k) : top_bounded(k, reach);
   }
 
   /// The two ways by name, for tests.
-  std::span<const Scored<T>> top_bounded(const Row& row, std::size_t k) {
-    gather(row);
-    return top_bounded(k);
-  }
   std::span<const Scored<T>> top_plain(const Row& row, std::size_t k) {
     gather(row);
     return top_plain(k);
@@ -124,28 +134,31 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     gather(row);
     return top_touched(k);
   }
+  std::span<const Scored<T>> top_bounded(const Row& row, std::size_t k) {
+    gather(row);
+    return top_bounded(k, bound());
+  }
 
  private:
   static constexpr T kSeen = -std::numeric_limits<T>::infinity();
+  static constexpr std::size_t kBatch = 8;
   static constexpr T kLowest = std::numeric_limits<T>::lowest();
 
   struct Term {
     typename Lists::List list;
     T x;
     std::size_t feature;
-    const Id* labels;  // what is read: the list, or its raising part
-    std::size_t n_read;
-    const std::uint8_t* levels;
-    T step;
+    const Raising* raising;  // what is read in place of the list; null if nothing is
   };
 
   void gather(const Row& row) {
     terms_.clear();
     n_weights_ = 0;
     for (std::size_t p = 0; p < row.size(); ++p) {
-      const auto list = lists_.list(static_cast<std::size_t>(row.ids[p]));
+      const auto feature = static_cast<std::size_t>(row.ids[p]);
+      const auto list = lists_.list(feature);
       if (list.size == 0) continue;
-      terms_.push_back({list, row.values[p], static_cast<std::size_t>(row.ids[p]), list.labels, list.size, nullptr, T(0)});
+      terms_.push_back({list, row.values[p], feature, nullptr});
       n_weights_ += list.size;
     }
   }
@@ -201,66 +214,91 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     return is_sure ? best : top_plain(k);
   }
 
-  std::span<const Scored<T>> top_bounded(std::size_t k) {
-    double reach = ranked_.largest;
-    std::size_t n_read = 0;
+  /// How far scores can go, and what it takes to bound them.
+  struct Reach {
+    double largest;  // of the sizes of all partial sums
+    std::size_t n_read;
+  };
+
+  Reach bound() {
+    Reach reach{static_cast<double>(ranked_.largest), 0};
     for (Term& term : terms_) {
       const auto bounds = lists_.bounds(term.feature);
-      reach += std::abs(double(term.x)) * double(bounds.largest);
-      if (bounds.raising && term.x > 0) {
-        term.labels = bounds.raising->labels.data();
-        term.n_read = bounds.raising->labels.size();
-        term.levels = bounds.raising->levels.data();
-        term.step = term.x * bounds.raising->step;
-      }
-      n_read += term.n_read;
+      reach.largest += std::abs(static_cast<double>(term.x)) * static_cast<double>(bounds.largest);
+      term.raising = term.x > 0 ? bounds.raising : nullptr;
+      reach.n_read += term.raising != nullptr ? term.raising->labels.size() : term.list.size;
     }
-    const T slack = T(reach * double(2 * terms_.size() + 8) * double(std::numeric_limits<T>::epsilon()));
+    return reach;
+  }
+
+  std::span<const Scored<T>> top_bounded(std::size_t k, const Reach& reach) {
+    using Limits = std::numeric_limits<T>;
+    if (!(reach.largest <= static_cast<double>(Limits::max() / 4))) return top_plain(k);
+    // A sum of n terms is wrong by (n + 2) epsilon / 2 of `largest`, or by what underflows.
+    const auto n = static_cast<double>(terms_.size() + 4);
+    const T slack = static_cast<T>(2 * n * reach.largest * Limits::epsilon() + n * Limits::min());
+    add_bounds();
+    this->work_ += reach.n_read + scores_.size();
+    maxima_.find(scores_);
+    const auto first = maxima_.top(std::min(in_batches(k), scores_.size()), candidates_);
+    best_.start(k);
+    finish(first);
+    const T bar = best_.finish()[k - 1].score - 2 * slack;
+    if (first.size() == scores_.size() || first.back().score < bar) return best_.finish();
+    for (const auto& done : first) scores_[static_cast<std::size_t>(done.id)] = kSeen;
+    others_.clear();
+    maxima_.for_each_from(bar, [&](index_t label, T most) { others_.push_back({most, label}); });
+    if (others_.size() * terms_.size() > n_weights_) return top_plain(k);
+    finish(others_);
+    return best_.finish();
+  }
+
+  /// Each score becomes no less than what add() makes of it, up to rounding.
+  void add_bounds() {
     std::copy(ranked_.bias.begin(), ranked_.bias.end(), scores_.begin());
     is_clean_ = false;
     T* __restrict scores = scores_.data();
     for (const Term& term : terms_) {
-      if (term.levels) {
-        const T step = term.step; const auto* labels = term.labels; const auto* levels = term.levels;
-        for (std::size_t q = 0; q < term.n_read; ++q) scores[labels[q]] += step * T(levels[q]);
-      } else {
-        const auto list = term.list; const T x = term.x;
-        for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
+      if (term.raising == nullptr) {
+        add(term);
+        continue;
       }
+      const T step = term.x * term.raising->step;
+      const auto* labels = term.raising->labels.data();
+      const auto* levels = term.raising->levels.data();
+      const std::size_t size = term.raising->labels.size();
+      for (std::size_t q = 0; q < size; ++q) scores[labels[q]] += step * static_cast<T>(levels[q]);
     }
-    this->work_ += n_read + scores_.size();
-    maxima_.find(scores_);
-    const auto found = maxima_.top(std::min(scores_.size(), (k + 7) / 8 * 8), candidates_);
-    best_.start(k);
-    for (std::size_t at = 0; at < found.size(); at += 8) finish_batch(found.data() + at, std::min<std::size_t>(8, found.size() - at));
-    n_cand += found.size();
-    const T theta = best_.finish()[k - 1].score;
-    if (found.size() == scores_.size() || found.back().score + slack < theta) return best_.finish();
-    const T bar = theta - 2 * slack;
-    for (const auto& f : found) scores_[static_cast<std::size_t>(f.id)] = -std::numeric_limits<T>::infinity();
-    more_.clear();
-    maxima_.for_each_from(bar, [&](index_t label, T score) { more_.push_back({score, label}); });
-    n_cand += more_.size();
-    if (more_.size() > 4 * k + 32) return {};
-    for (std::size_t at = 0; at < more_.size(); at += 8) finish_batch(more_.data() + at, std::min<std::size_t>(8, more_.size() - at));
-    return best_.finish();
   }
-  public: std::uint64_t n_cand = 0; private:
 
-  void finish_batch(const Scored<T>* found, std::size_t n) {
-    constexpr std::size_t kBatch = 8;
-    Id ids[kBatch];
-    T sums[kBatch];
+  static std::size_t in_batches(std::size_t k) { return (k + kBatch - 1) / kBatch * kBatch; }
+
+  /// Offers the scores of candidates, added as add() does it.
+  void finish(std::span<const Scored<T>> candidates) {
+    for (std::size_t at = 0; at < candidates.size(); at += kBatch) {
+      finish_batch(candidates.subspan(at, std::min(kBatch, candidates.size() - at)));
+    }
+  }
+
+  /// Searches all candidates in a list at once, without branches: none waits for another.
+  void finish_batch(std::span<const Scored<T>> candidates) {
+    using Id = typename Lists::LabelId;
+    std::array<Id, kBatch> ids;
+    std::array<T, kBatch> sums;
     for (std::size_t c = 0; c < kBatch; ++c) {
-      ids[c] = static_cast<Id>(found[c < n ? c : 0].id);
-      sums[c] = ranked_.bias[static_cast<std::size_t>(ids[c])];
+      const index_t id = candidates[c < candidates.size() ? c : 0].id;
+      ids[c] = static_cast<Id>(id);
+      sums[c] = ranked_.bias[static_cast<std::size_t>(id)];
     }
     for (const Term& term : terms_) {
-      std::uint32_t at[kBatch] = {};
       const auto list = term.list;
+      std::array<std::uint32_t, kBatch> at{};
       for (std::size_t size = list.size; size > 1;) {
         const auto half = static_cast<std::uint32_t>(size / 2);
-        for (std::size_t c = 0; c < kBatch; ++c) at[c] += half & (0u - static_cast<std::uint32_t>(list.labels[at[c] + half - 1] < ids[c]));
+        for (std::size_t c = 0; c < kBatch; ++c) {
+          const bool is_right = list.labels[at[c] + half - 1] < ids[c];
+          at[c] += half & (0U - static_cast<std::uint32_t>(is_right));
+        }
         size -= half;
       }
       for (std::size_t c = 0; c < kBatch; ++c) {
@@ -268,17 +306,19 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
         sums[c] = list.labels[at[c]] == ids[c] ? sum : sums[c];
       }
     }
-    this->work_ += n * terms_.size();
-    for (std::size_t c = 0; c < n; ++c) best_.offer(found[c].id, sums[c]);
+    this->work_ += candidates.size() * terms_.size();
+    for (std::size_t c = 0; c < candidates.size(); ++c) best_.offer(candidates[c].id, sums[c]);
   }
 
   void add() {
+    for (const Term& term : terms_) add(term);
+  }
+
+  void add(const Term& term) {
     T* __restrict scores = scores_.data();
-    for (const Term& term : terms_) {
-      const auto list = term.list;
-      const T x = term.x;
-      for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
-    }
+    const auto list = term.list;
+    const T x = term.x;
+    for (std::size_t q = 0; q < list.size; ++q) scores[list.labels[q]] += x * list.weight(q);
   }
 
   /// Offers each label that a weight fell on once, and leaves kSeen in the place of its score.
@@ -327,9 +367,9 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   std::size_t n_weights_ = 0;
   bool is_clean_ = true;
   TopK<T> best_;
-  TopK<T> candidates_;
+  TopK<T> candidates_;             // the first, by their bounds
+  std::vector<Scored<T>> others_;  // candidates after the first
   BlockMaxima<T> maxima_;
-  std::vector<Scored<T>> more_;
 };
 
 }  // namespace sublearn

@@ -75,13 +75,14 @@ class WeightLists {
   using Score = T;
   using LabelId = Id;
   using List = LabelList<T, Id, V>;
+  using Raising = RaisingList<T, Id>;
 
   /// A list that is shorter is read as it is.
   static constexpr std::size_t kShortest = 32;
 
   struct Bounds {
-    T largest;                           ///< of the sizes of the weights; infinity if one is not finite
-    const RaisingList<T, Id>* raising;   ///< null where the whole list is as good
+    T largest;               ///< of the sizes of the weights; infinity if one is not finite
+    const Raising* raising;  ///< null where the whole list is as good
   };
 
   /// `scales` has one entry per feature if V is an integer type, none otherwise.
@@ -142,14 +143,14 @@ class WeightLists {
     largest_[feature].store(largest, std::memory_order_relaxed);
     if (list.size >= kShortest && 3 * n_raising <= 2 * list.size && largest <= kFinite) {
       auto raising = raise(list, highest, n_raising);
-      const RaisingList<T, Id>* none = nullptr;
+      const Raising* none = nullptr;
       if (raising_[feature].compare_exchange_strong(none, raising.get())) raising.release();
     }
     state_[feature].store(kBounded, std::memory_order_release);
   }
 
-  static std::unique_ptr<RaisingList<T, Id>> raise(const List& list, T highest, std::size_t n) {
-    auto raising = std::make_unique<RaisingList<T, Id>>();
+  static std::unique_ptr<Raising> raise(const List& list, T highest, std::size_t n) {
+    auto raising = std::make_unique<Raising>();
     raising->labels.reserve(n);
     raising->levels.reserve(n);
     const T step = std::max(highest / 254, std::numeric_limits<T>::min());
@@ -200,7 +201,7 @@ class WeightLists {
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
   mutable std::vector<std::atomic<std::uint8_t>> state_;
   mutable std::vector<std::atomic<T>> largest_;
-  mutable std::vector<std::atomic<const RaisingList<T, Id>*>> raising_;
+  mutable std::vector<std::atomic<const Raising*>> raising_;
 };
 
 }  // namespace sublearn
