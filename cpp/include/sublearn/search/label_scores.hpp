@@ -106,6 +106,9 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
   /// way.
   static constexpr std::size_t kWeightsPerLookup = 50;
 
+  /// With more weights per label, those below zero weigh so much that bounds exclude too little.
+  static constexpr std::size_t kWeightsPerLabel = 4;
+
   LabelScores(const Lists& lists, const RankedBias<T>& bias)
       : lists_(lists), ranked_(bias), scores_(bias.bias.begin(), bias.bias.end()) {}
 
@@ -120,7 +123,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     if (n_weights_ * kLabelsPerWeight < scores_.size()) return top_touched(k);
     // No list is bounded for rows that could not gain by it.
     const std::size_t worth = kWeightsPerLookup * terms_.size() * in_batches(k);
-    if (n_weights_ < worth) return top_plain(k);
+    if (n_weights_ < worth || n_weights_ > kWeightsPerLabel * scores_.size()) return top_plain(k);
     const Reach reach = bound();
     return n_weights_ - reach.n_read < worth ? top_plain(k) : top_bounded(k, reach);
   }
@@ -142,6 +145,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
  private:
   static constexpr T kSeen = -std::numeric_limits<T>::infinity();
   static constexpr std::size_t kBatch = 8;
+  static constexpr std::size_t kDearest = 10;  // weights read in the time of a lookup, at most
   static constexpr T kLowest = std::numeric_limits<T>::lowest();
 
   struct Term {
@@ -248,7 +252,7 @@ class LabelScores final : public LabelScorer<typename Lists::Score> {
     for (const auto& done : first) scores_[static_cast<std::size_t>(done.id)] = kSeen;
     others_.clear();
     maxima_.for_each_from(bar, [&](index_t label, T most) { others_.push_back({most, label}); });
-    if (others_.size() * terms_.size() > n_weights_) return top_plain(k);
+    if (others_.size() * terms_.size() * kDearest > n_weights_) return top_plain(k);
     finish(others_);
     return best_.finish();
   }
