@@ -2,7 +2,7 @@
 // increasing order, and the weights, as they are or quantised.
 //
 // The arrays may be a file mapped into memory, so nothing is read when the lists are opened, and
-// nothing is trusted: a list is checked when it is first asked for. Opening costs a byte per
+// nothing is trusted: a list is checked when it is first asked for. Opening costs a few bytes per
 // feature whatever the number of weights, and a damaged file ends in an exception, never in a read
 // outside the arrays.
 //
