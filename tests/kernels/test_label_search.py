@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_twins import top_k_by_sorting
 
+from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.linear_labels import LabelLists, LinearLabels
+from sublearn.io import load_xmc
 
 # Few distinct values make equal scores the rule.
 VALUES = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0])
@@ -182,6 +184,18 @@ def test_upper_bounds_spare_the_weights_below_zero():
     n_raising = (weights.data > 0).sum()
     assert n_raising < weights.nnz / 4
     assert 5_000 + n_raising <= labels.work < 5_000 + weights.nnz / 2
+
+
+def test_upper_bounds_are_exact_on_library_records(shared_data):
+    train = load_xmc(shared_data / "yso_en" / "yso_en_train.xmc.txt.xz")
+    test = load_xmc(shared_data / "yso_en" / "yso_en_test.xmc.txt.xz")
+    Y = train.Y[:6_000]
+    Y = Y[:, Y.getnnz(axis=0) > 0]
+    labels = PPDSparseClassifier(l1=0.1, random_state=0).fit(train.X[:6_000], Y).model_
+    X = test.X[:300]
+    assert_finds_the_best(labels, X, 5)
+    n_plain = np.diff(labels.lists.offsets)[X.indices].sum() + X.shape[0] * labels.n_labels
+    assert labels.work < n_plain
 
 
 def test_weights_cannot_change_behind_the_bounds():
