@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.errors import ParameterError
@@ -35,6 +36,37 @@ ENDLESS = {PD: {"n_iter_no_change": 10**9}, PPD: {"loss": "hinge"}}
 @pytest.fixture(params=[PD, PPD], ids=["PD-Sparse", "PPD-Sparse"])
 def solver(request):
     return request.param
+
+
+SETTINGS = [
+    PDSparseClassifier(max_iter=1000),
+    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
+    PDSparseClassifier(
+        bias="learned", search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+    ),
+    PPDSparseClassifier(max_iter=1000),
+    PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
+    PPDSparseClassifier(bias="fixed", search="sparsified", C=10.0, max_iter=1000),
+    PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
+]
+
+
+def not_promised(estimator):
+    """Checks that ask for what these estimators do not promise, each with its reason."""
+    to_tolerance = "equal problems have equal solutions up to tol, the check compares to 1e-7"
+    reasons = {
+        "check_sample_weight_equivalence_on_dense_data": to_tolerance,
+        "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
+    }
+    if estimator.bias != "learned":
+        reasons["check_class_weight_classifiers"] = "without a bias no class can win everywhere"
+    return reasons
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
+@parametrize_with_checks(SETTINGS, expected_failed_checks=not_promised)
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_has_a_rule_for_each_parameter(solver):

@@ -9,39 +9,13 @@ import scipy.sparse as sp
 from label_problems import assert_same_model, multiclass, multilabel
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.extreme import PDSparseClassifier
 from sublearn.metrics import precision_at_k
 
-SETTINGS = [
-    PDSparseClassifier(max_iter=1000),
-    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
-    PDSparseClassifier(
-        bias="learned", search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
-    ),
-]
 SEARCHES = ("auto", "exact", "partition", "sampled")
-
-
-def not_passed(estimator):
-    """Checks that ask for what the method does not have, each with its reason."""
-    weights = "a weight of two and a row twice give another order of visits: equal up to tol only"
-    failed = {
-        "check_sample_weight_equivalence_on_dense_data": weights,
-        "check_sample_weight_equivalence_on_sparse_data": weights,
-    }
-    if estimator.bias == "none":
-        failed["check_class_weight_classifiers"] = "without a bias no class can win everywhere"
-    return failed
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
-@parametrize_with_checks(SETTINGS, expected_failed_checks=not_passed)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 # --- problems --------------------------------------------------------------------------------

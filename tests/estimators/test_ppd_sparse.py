@@ -7,37 +7,10 @@ import pytest
 import scipy.sparse as sp
 from label_problems import assert_same_model, multiclass, multilabel
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.extreme import PPDSparseClassifier
-
-SETTINGS = [
-    PPDSparseClassifier(max_iter=1000),
-    PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
-    PPDSparseClassifier(bias="fixed", search="sparsified", C=10.0, max_iter=1000),
-    PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
-]
-
-
-def expected_failures(estimator):
-    """Checks that ask for what these estimators do not promise, with the reason."""
-    to_tolerance = "equal problems have equal solutions up to tol, the check compares to 1e-7"
-    reasons = {
-        "check_sample_weight_equivalence_on_dense_data": to_tolerance,
-        "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
-    }
-    if estimator.bias == "fixed":
-        reasons["check_class_weight_classifiers"] = "two features cannot make up for a fixed bias"
-    return reasons
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
-@parametrize_with_checks(SETTINGS, expected_failed_checks=expected_failures)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
 
 # --- problems --------------------------------------------------------------------------------
 
