@@ -111,7 +111,8 @@ def compared(directory: Path, n_train: int | None) -> Figures:
 
 NOTE = (
     "The projects of `examples/annif/projects.cfg`, trained by `annif train -j 1` and judged by "
-    "`annif eval` on 9,995 other records; CPU seconds of the whole command, size of the project on disk."
+    "`annif eval` on 9,995 other records; CPU seconds of the whole command, MB of the project on "
+    "disk."
 )
 MEASUREMENTS = [
     Measurement("all", "50,000 records, 20,578 subjects", NOTE, lambda d, seed: compared(d, None)),

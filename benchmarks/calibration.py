@@ -104,16 +104,16 @@ MEASUREMENTS = [
     Measurement(
         "all",
         "All labels of a row",
-        "A fifth of the training rows held out; calibration error (15 groups), Brier score and log loss "
-        "are means over all pairs of a test row and a label. The frequencies are well calibrated and "
-        "say nothing about the row; the Brier score shows the difference.",
+        "A fifth of the training rows held out; calibration error (15 groups), Brier score and log "
+        "loss are means over all pairs of a test row and a label. The frequencies are well "
+        "calibrated and say nothing about the row; the Brier score shows the difference.",
         all_labels,
     ),
     Measurement(
         "best",
         "The five best labels of `yso_en`",
-        "20,578 labels, a tenth of the 50,000 training rows held out; means over the five best labels of "
-        "9,995 test rows. Labels with too few held-out rows share one map.",
+        "20,578 labels, a tenth of the 50,000 training rows held out; means over the five best "
+        "labels of 9,995 test rows. Labels with too few held-out rows share one map.",
         best_labels,
     ),
 ]

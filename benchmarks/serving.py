@@ -192,7 +192,7 @@ MEASUREMENTS = [
     Measurement(
         "rows",
         "What a row costs",
-        "One thread, the five best labels, default model. Weights per row: the lengths of the lists of "
+        "One thread, the five best labels, default model. Weights per row: lengths of the lists of "
         f"its features. Single rows: median of {SINGLE_ROWS}, elapsed; a CSC row goes through "
         "scikit-learn's validation.",
         rows,
