@@ -79,7 +79,7 @@ def uri(name: str) -> str:
 def write_vocabulary(source: Path, target: Path) -> None:
     with lzma.open(source, "rt", encoding="utf-8") as lines, target.open("w") as file:
         for line in lines:
-            _, name, heading = line.rstrip("\n").split("\t")
+            _, name, heading, *_ = line.rstrip("\n").split("\t")
             file.write(f"{uri(name)}\t{heading}\n")
 
 

@@ -23,7 +23,7 @@ from harness.synthetic import Documents, make_documents
 #: `sublearn-default` below has the defaults everywhere.
 SUBLEARN = {"C": 1.0, "l1": 0.1}
 SUBLEARN_BY_PROBLEM: dict[str, dict[str, object]] = {
-    "bibtex": {"l1": 1.0},
+    "bibtex": {"l1": 1.0, "bias": "fixed"},
     "delicious": {"l1": 1.0},
     "sector": {"C": 3.0, "bias": "fixed"},
     "rcv1sub1": {"l1": 0.3, "tol": 0.01},

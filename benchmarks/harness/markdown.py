@@ -107,7 +107,7 @@ def _versions(record: Mapping[str, Any]) -> list[str]:
     """Our foundations, and the package that a rival's environment is named for."""
     found = []
     for environment, content in record["environments"].items():
-        ours = ("numpy", "scipy", "scikit-learn", "sublearn")
+        ours = ("numpy", "scipy", "scikit-learn", "sublearn", "annif", "omikuji")
         for name, version in content["packages"].items():
             is_named = name in ours if environment == "main" else environment in name.lower()
             found += [f"{name} {version}"] if is_named else []
