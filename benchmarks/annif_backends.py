@@ -1,9 +1,7 @@
 """Annif with this library as its backend, and with two of its own, on library records.
 
-    pip install annif omikuji        # and this package, into one environment
-    python benchmarks/annif_backends.py --json benchmarks/results/annif_backends.json
-    python benchmarks/annif_backends.py --records benchmarks/results/annif_backends.json \\
-        --markdown docs/measured/annif.md
+pip install annif omikuji        # and this package, into one environment
+python benchmarks/annif_backends.py --json benchmarks/results/annif_backends.json
 """
 
 from __future__ import annotations
