@@ -1,12 +1,15 @@
 """Figures about the library alone: records, their tables, and the pages that include them."""
 
 import json
+import os
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from harness.figures import Figures, Measurement, main, median_ms, ms_per_row
+from harness.machine import group_seconds
 from harness.synthetic import Documents, make_documents
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +75,16 @@ def test_times_are_for_each_row_and_for_each_call():
     assert ms_per_row(lambda: calls.append(1), n_rows=10, repeat=3) >= 0
     assert median_ms([lambda: calls.append(1)] * 4) >= 0
     assert len(calls) == 7
+
+
+def test_counts_the_cpu_seconds_of_a_group_of_processes():
+    before = group_seconds(os.getpgrp())
+    if before is None:
+        pytest.skip("only Linux tells")
+    start = time.process_time()
+    while time.process_time() - start < 0.2:
+        pass
+    assert group_seconds(os.getpgrp()) >= before + 0.1
 
 
 def test_settings_are_chosen_on_training_rows_alone():
