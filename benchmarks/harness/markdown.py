@@ -82,7 +82,7 @@ def _unloaded(record: dict[str, Any]) -> list[tuple[str, str]]:
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) -> str:
     """The first `n_names` columns hold names, the others numbers; a row begins with a name."""
     rule = ["---"] * n_names + ["---:"] * (len(headings) - n_names)
-    named = [[f"`{row[0]}`", *row[1:]] for row in rows]
+    named = [[f"`{row[0]}`" if row[0] else "", *row[1:]] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *named])
 
 
