@@ -23,6 +23,7 @@ from harness.audit import Audit
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.judge import Judge
+from harness.machine import group_seconds
 from harness.problem import Split
 
 __all__ = ["Conditions", "Outcome", "Run", "run_all"]
@@ -167,11 +168,15 @@ def _run(
         limit = conditions.timeout_seconds
         try:
             error = _start(python, directory, outcome.threads, limit)
-        except subprocess.TimeoutExpired:
-            return Run(error=f"stopped after {limit:g} s", was_stopped=True)
+        except OutOfTime as stop:
+            return Run(error=f"stopped after {limit:g} s{stop}", was_stopped=True)
         if error is not None:
             return Run(error=error)
         return _judged(directory, split, judge, audit)
+
+
+class OutOfTime(Exception):
+    """A run was stopped; the message says what CPU time it had, which a busy machine cuts."""
 
 
 def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
@@ -189,6 +194,9 @@ def _start(python: str, directory: Path, threads: int, limit: float) -> str | No
         )
         try:
             code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            seconds = group_seconds(process.pid)
+            raise OutOfTime("" if seconds is None else f", CPU {seconds:.0f} s") from None
         finally:
             _end(process)
         log.seek(0)
