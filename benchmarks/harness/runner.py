@@ -26,10 +26,10 @@ from harness.judge import Judge
 from harness.machine import group_seconds
 from harness.problem import Split
 
-__all__ = ["Conditions", "Outcome", "Run", "run_all"]
+__all__ = ["THREAD_VARIABLES", "Conditions", "Outcome", "Run", "run_all"]
 
 _CHILD = Path(__file__).with_name("child.py")
-_THREAD_VARIABLES = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -181,7 +181,7 @@ class OutOfTime(Exception):
 
 def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
     """Run the measured process to its end; the error's last line, or None."""
-    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+    surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     if python != sys.executable:
         surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
     with (directory / "log").open("w+") as log:
