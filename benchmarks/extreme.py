@@ -57,6 +57,14 @@ ENTRANTS = [
         "sublearn-default", "main", SCRIPTS / "sublearn_ppd.py", note="defaults on every problem"
     ),
     Entrant(
+        "sublearn-tuned",
+        "main",
+        SCRIPTS / "sublearn_ppd.py",
+        SUBLEARN,
+        {**SUBLEARN_BY_PROBLEM, "yso_en": {"C": 0.3, "l1": 0.03}},
+        "as `sublearn`, and settings chosen on held-out training rows for yso_en too",
+    ),
+    Entrant(
         "sublearn-fixed",
         "main",
         SCRIPTS / "sublearn_ppd.py",
