@@ -90,10 +90,7 @@ class MultinomialObjective final : public SmoothObjective {
     double c = 1.0;
     for (std::size_t j = 0; j < gradient.size(); ++j) {
       const auto id = static_cast<offset_t>(j);
-      // A scale of 0 for the slope 1 is one that nothing holds: unpenalised and unbounded.
-      if (penalty.feasible_scale(id, 1.0) == 0.0 || penalty.feasible_scale(id, -1.0) == 0.0) {
-        return -std::numeric_limits<double>::infinity();
-      }
+      if (penalty.is_open(id)) return -std::numeric_limits<double>::infinity();
       c = std::min(c, penalty.feasible_scale(id, -gradient[j]));
     }
     double value = -mixed_entropy(c);
