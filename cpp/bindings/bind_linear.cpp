@@ -134,8 +134,8 @@ void bind_dense_data(nb::module_& m, const char* name) {
          double parameter, bool has_intercept) {
         return std::make_shared<LinearData<Columns>>(
             Columns(X.data(), static_cast<offset_t>(X.shape(0)), static_cast<offset_t>(X.shape(1))),
-            ColumnRows{nullptr, nullptr, static_cast<offset_t>(X.shape(0))}, nb::cast(X), y, weights,
-            loss_by_name(loss, parameter), has_intercept);
+            ColumnRows{nullptr, nullptr, static_cast<offset_t>(X.shape(0))}, nb::cast(X), y,
+            weights, loss_by_name(loss, parameter), has_intercept);
       },
       "X"_a.noconvert(), "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a, "parameter"_a,
       "has_intercept"_a, "A problem over the columns of a dense matrix.");

@@ -34,9 +34,8 @@ template <class Columns>
 auto make(const Columns& X, const Vector<index_t>& codes, const Vector<double>& weights,
           offset_t n_classes, bool has_intercept, int n_threads) {
   check_codes(codes, weights, X.n_rows(), n_classes);
-  return std::make_shared<MultinomialObjective<Columns>>(X, as_span<index_t>(codes),
-                                                         as_span<double>(weights), n_classes,
-                                                         has_intercept, n_threads);
+  return std::make_shared<MultinomialObjective<Columns>>(
+      X, as_span<index_t>(codes), as_span<double>(weights), n_classes, has_intercept, n_threads);
 }
 
 template <class T>

@@ -27,8 +27,8 @@ inline void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector
 template <class Columns>
 class LinearData {
  public:
-  LinearData(Columns X, ColumnRows rows, nb::object owner, Vector<double> y, Vector<double> weights, AnyLoss loss,
-             bool has_intercept)
+  LinearData(Columns X, ColumnRows rows, nb::object owner, Vector<double> y, Vector<double> weights,
+             AnyLoss loss, bool has_intercept)
       : rows_(rows),
         owner_(std::move(owner)),
         y_(y),

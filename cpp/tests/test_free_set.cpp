@@ -60,7 +60,8 @@ TEST(nothing_is_free_at_an_optimum) {
   Example example;
   example.x = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
   example.gradient = {1.0, -1.0, 0.3, 0.0, 0.9, -0.2, 0.0};
-  for (const FreeSet strategy : {FreeSet::standard, FreeSet::greedy_cut, FreeSet::greedy_adaptive}) {
+  for (const FreeSet strategy :
+       {FreeSet::standard, FreeSet::greedy_cut, FreeSet::greedy_adaptive}) {
     CHECK(example.choose(strategy).empty());
   }
 }
@@ -112,9 +113,9 @@ TEST(the_cut_set_is_small_and_holds_the_worst) {
 TEST(from_the_origin_every_strategy_takes_something) {
   Wide wide(30);
   for (double& x : wide.x) x = 0.0;
-  for (const FreeSet strategy : {FreeSet::standard, FreeSet::standard_inexact, FreeSet::greedy,
-                                 FreeSet::greedy_cut, FreeSet::greedy_inexact,
-                                 FreeSet::greedy_adaptive}) {
+  for (const FreeSet strategy :
+       {FreeSet::standard, FreeSet::standard_inexact, FreeSet::greedy, FreeSet::greedy_cut,
+        FreeSet::greedy_inexact, FreeSet::greedy_adaptive}) {
     CHECK(!wide.choose(strategy).empty());
   }
 }

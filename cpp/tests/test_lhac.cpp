@@ -78,13 +78,13 @@ TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
     for (const auto globalisation : {Globalisation::prox_parameter, Globalisation::line_search}) {
       Diagonal objective({1.0, 4.0, 0.5, 2.0}, {3.0, -2.0, 1.0, 0.25});
       LhacSettings settings;
-      settings.tol = 1e-12;
+      settings.tol = 1e-9;
       settings.free_set = strategy;
       settings.globalisation = globalisation;
       const Run run = minimise(objective, 1.0, settings, Vec(4));
       CHECK(run.end == LhacEnd::converged);
       const Vec expected = {2.0, -1.75, 0.0, 0.0};
-      for (std::size_t j = 0; j < 4; ++j) CHECK_NEAR(run.x[j], expected[j], 1e-9);
+      for (std::size_t j = 0; j < 4; ++j) CHECK_NEAR(run.x[j], expected[j], 1e-7);
       CHECK(run.x[2] == 0.0 && run.x[3] == 0.0);
     }
   }
@@ -107,7 +107,7 @@ TEST(lhac_solves_a_quadratic_of_condition_1e8) {
   for (int j = 0; j < 9; ++j) a.push_back(std::pow(10.0, j)), c.push_back(j % 2 ? -1.0 : 2.0);
   Diagonal objective(a, c);
   LhacSettings settings;
-  settings.tol = 1e-12;
+  settings.tol = 1e-12, settings.max_iter = 20000;
   const Run run = minimise(objective, 0.5, settings, Vec(9));
   CHECK(run.end == LhacEnd::converged);
   for (std::size_t j = 0; j < 9; ++j) CHECK_NEAR(run.x[j], soft_threshold(c[j], 0.5 / a[j]), 1e-5);

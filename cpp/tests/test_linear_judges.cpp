@@ -127,7 +127,8 @@ TEST(the_smoothed_absolute_value_is_the_barrier_minimised_over_its_bound) {
     const auto barrier = [&](double v) { return 0.7 * v - 0.05 * std::log(v * v - w * w); };
     CHECK(u > std::abs(w));
     CHECK_NEAR(smooth.value(w), barrier(u), 1e-13);
-    CHECK(barrier(u) <= barrier(1.001 * u) && barrier(u) <= barrier(0.999 * u + 0.001 * std::abs(w)));
+    CHECK(barrier(u) <= barrier(1.001 * u) &&
+          barrier(u) <= barrier(0.999 * u + 0.001 * std::abs(w)));
     const double h = 1e-5;
     CHECK_NEAR(smooth.slope(w), (smooth.value(w + h) - smooth.value(w - h)) / (2 * h), 1e-7);
     CHECK_NEAR(smooth.curvature(w), (smooth.slope(w + h) - smooth.slope(w - h)) / (2 * h), 1e-5);
@@ -139,8 +140,12 @@ namespace {
 MultinomialObjective<DenseColumns<double>> three_classes(const Problem& problem,
                                                          const std::vector<index_t>& codes,
                                                          int n_threads) {
-  return {DenseColumns<double>(problem.X.data(), problem.n_rows, problem.n_features), codes,
-          problem.weights, 3, true, n_threads};
+  return {DenseColumns<double>(problem.X.data(), problem.n_rows, problem.n_features),
+          codes,
+          problem.weights,
+          3,
+          true,
+          n_threads};
 }
 
 std::vector<index_t> codes_of(const Problem& problem) {

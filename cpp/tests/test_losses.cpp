@@ -94,9 +94,11 @@ TEST(fenchel_and_young_hold_as_an_inequality_elsewhere) {
 }
 
 TEST(conjugates_are_finite_at_0_and_infinite_outside_their_interval) {
-  for_each([](const auto& loss, double, double y) { CHECK(std::isfinite(loss.conjugate(0.0, y))); });
+  for_each(
+      [](const auto& loss, double, double y) { CHECK(std::isfinite(loss.conjugate(0.0, y))); });
   const double infinity = std::numeric_limits<double>::infinity();
-  CHECK(Logistic{}.conjugate(0.01, 1.0) == infinity && Logistic{}.conjugate(-1.01, 1.0) == infinity);
+  CHECK(Logistic{}.conjugate(0.01, 1.0) == infinity &&
+        Logistic{}.conjugate(-1.01, 1.0) == infinity);
   CHECK(Logistic{}.conjugate(-1.0, 1.0) == 0.0);
   CHECK(Huber{0.7}.conjugate(0.71, 0.0) == infinity);
   CHECK(Poisson{}.conjugate(-4.1, 4.0) == infinity);

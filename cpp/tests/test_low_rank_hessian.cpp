@@ -70,7 +70,8 @@ Vec as_dense(const LowRankHessian& hessian) {
   for (std::size_t i = 0; i < kSize; ++i) {
     for (std::size_t j = 0; j < kSize; ++j) {
       b[i * kSize + j] = i == j ? hessian.theta() : 0.0;
-      for (std::size_t c = 0; c < width; ++c) b[i * kSize + j] -= g[i * width + c] * gr[j * width + c];
+      for (std::size_t c = 0; c < width; ++c)
+        b[i * kSize + j] -= g[i * width + c] * gr[j * width + c];
     }
   }
   return b;
@@ -130,7 +131,8 @@ TEST(a_cleared_hessian_is_a_multiple_of_the_identity) {
   CHECK(hessian.rank() == 0);
   const Vec b = as_dense(hessian);
   for (std::size_t i = 0; i < kSize; ++i) {
-    for (std::size_t j = 0; j < kSize; ++j) CHECK(b[i * kSize + j] == (i == j ? hessian.theta() : 0.0));
+    for (std::size_t j = 0; j < kSize; ++j)
+      CHECK(b[i * kSize + j] == (i == j ? hessian.theta() : 0.0));
   }
   const auto [s, t] = random_pair(rng);
   CHECK(hessian.append(s, t));
@@ -156,7 +158,8 @@ TEST(a_model_over_some_coordinates_is_that_block_of_the_matrix) {
   for (std::size_t k = 0; k < ids.size(); ++k) {
     double product = 0.75 * d[k];
     for (std::size_t l = 0; l < ids.size(); ++l) {
-      product += b[static_cast<std::size_t>(ids[k]) * kSize + static_cast<std::size_t>(ids[l])] * d[l];
+      product +=
+          b[static_cast<std::size_t>(ids[k]) * kSize + static_cast<std::size_t>(ids[l])] * d[l];
     }
     const double g = gradient[static_cast<std::size_t>(ids[k])];
     CHECK_NEAR(model.slope(static_cast<index_t>(k)), g + product, 1e-10);

@@ -51,7 +51,8 @@ class Problem:
             loss = cp.sum(cp.logistic(-cp.multiply(y, X @ x))) / N_ROWS
         penalty = self.levels @ cp.abs(x) + 0.5 * self.l2 * cp.sum_squares(x)
         lower, upper = self.bounds
-        constraints = [x >= lower] * np.isfinite(lower) + [x <= upper] * np.isfinite(upper)
+        constraints = [x >= lower] if np.isfinite(lower) else []
+        constraints += [x <= upper] if np.isfinite(upper) else []
         problem = cp.Problem(cp.Minimize(loss + penalty), constraints)
         problem.solve(solver=cp.CLARABEL)
         return problem.value

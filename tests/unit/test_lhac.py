@@ -125,8 +125,8 @@ def test_the_trace_tells_of_sets_and_work():
         ((1.0, np.array([0.0, np.nan, 0.0])), "finite numbers"),
         ((1.0, np.zeros(2)), r"gradient of shape \(3,\), got \(2,\)"),
         ((1.0, np.zeros((3, 1))), r"gradient of shape \(3,\), got \(3, 1\)"),
-        (1.0, r"return \(value, gradient\)"),
-        ((1.0, np.zeros(3), 0), r"return \(value, gradient\)"),
+        (1.0, r"\(value, gradient\)"),
+        ((1.0, np.zeros(3), 0), r"\(value, gradient\)"),
     ],
 )
 def test_refuses_what_a_callable_must_not_return(result, message):
@@ -177,7 +177,8 @@ def test_goes_down_to_a_stationary_point_of_a_function_that_is_not_convex(global
         return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
 
     solution = lhac(two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, globalisation=globalisation)
-    np.testing.assert_allclose(solution.x, [1.0, -1.0], atol=1e-5)
+    np.testing.assert_allclose(two_wells(solution.x)[1], 0, atol=1e-5)
+    assert solution.objective < two_wells(np.array([0.1, -3.0]))[0]
     assert (np.diff(solution.trace["objective"]) <= 1e-14).all()
 
 

@@ -9,11 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from sublearn.errors import ParameterError
-from sublearn.optim import lhac, minimise_linear, multinomial_objective
+from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
 from sublearn.trace import Status
 
 SOLVERS = ["newton", "lhac", "cd1", "interior_point"]
 each_solver = pytest.mark.parametrize("solver", SOLVERS)
+#: Relative gaps that each can show: below, what LHAC's models promise is lost in rounding.
+FINE = {"newton": 1e-9, "lhac": 1e-7, "cd1": 1e-9, "interior_point": 1e-9}
 LOSSES = ["logistic", "squared", "squared_hinge", "huber", "poisson"]
 
 
@@ -45,7 +47,7 @@ def test_all_solvers_agree_and_report_their_objective(loss, fit_intercept, l2):
     solvers = [s for s in SOLVERS if not (s == "cd1" and loss == "poisson")]
     found = [
         minimise_linear(
-            X, y, loss, 0.02, l2=l2, solver=s, fit_intercept=fit_intercept, tol=1e-9,
+            X, y, loss, 0.02, l2=l2, solver=s, fit_intercept=fit_intercept, tol=FINE[s],
             max_iter=50_000,
         )
         for s in solvers
@@ -55,7 +57,7 @@ def test_all_solvers_agree_and_report_their_objective(loss, fit_intercept, l2):
         objective = loss_of(loss, X @ w + b, y).mean() + 0.02 * np.abs(w).sum() + l2 / 2 * w @ w
         assert solution.status is Status.CONVERGED
         assert solution.objective == pytest.approx(objective, rel=1e-12)
-        assert solution.objective == pytest.approx(found[0].objective, rel=2e-9)
+        assert solution.objective == pytest.approx(found[0].objective, rel=1e-7)
         np.testing.assert_array_equal(w != 0, found[0].x != 0)
         assert (b != 0) is fit_intercept
 
@@ -66,9 +68,9 @@ def test_all_solvers_agree_and_report_their_objective(loss, fit_intercept, l2):
 def test_the_form_of_the_data_changes_nothing(solver, dtype, form):
     X, y = data()
     X = X.astype(dtype)
-    dense = minimise_linear(X, y, l1=0.02, solver=solver, tol=1e-8)
-    other = minimise_linear(form(X), y, l1=0.02, solver=solver, tol=1e-8)
-    assert other.objective == pytest.approx(dense.objective, rel=1e-8)
+    dense = minimise_linear(X, y, l1=0.02, solver=solver, tol=1e-7)
+    other = minimise_linear(form(X), y, l1=0.02, solver=solver, tol=1e-7)
+    assert other.objective == pytest.approx(dense.objective, rel=1e-7)
     np.testing.assert_allclose(other.x, dense.x, atol=1e-3)
 
 
@@ -77,13 +79,14 @@ def test_weights_of_rows_are_repetitions(solver):
     X, y = data()
     times = np.arange(len(y)) % 3
     repeated = minimise_linear(
-        np.repeat(X, times, axis=0), np.repeat(y, times), l1=0.02, solver=solver, tol=1e-9,
-        fit_intercept=True,
+        np.repeat(X, times, axis=0), np.repeat(y, times), l1=0.02, solver=solver,
+        tol=FINE[solver], fit_intercept=True,
     )  # fmt: skip
     weighted = minimise_linear(
-        X, y, l1=0.02, solver=solver, tol=1e-9, weights=times / times.sum(), fit_intercept=True
-    )
-    assert weighted.objective == pytest.approx(repeated.objective, rel=2e-9)
+        X, y, l1=0.02, solver=solver, tol=FINE[solver], weights=times / times.sum(),
+        fit_intercept=True,
+    )  # fmt: skip
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-7)
 
 
 @each_solver
@@ -97,13 +100,13 @@ def test_a_penalty_above_the_largest_slope_leaves_nothing(solver):
 @each_solver
 def test_a_start_at_the_optimum_needs_no_further_step(solver):
     X, y = data()
-    first = minimise_linear(X, y, l1=0.02, solver=solver, tol=1e-8, fit_intercept=True)
+    first = minimise_linear(X, y, l1=0.02, solver=solver, tol=1e-7, fit_intercept=True)
     again = minimise_linear(
-        X, y, l1=0.02, solver=solver, tol=1e-7, fit_intercept=True, x0=first.x,
+        X, y, l1=0.02, solver=solver, tol=2e-7, fit_intercept=True, x0=first.x,
         intercept0=first.intercept,
     )  # fmt: skip
     assert again.n_iter == 0
-    assert again.objective == pytest.approx(first.objective, rel=1e-7)
+    assert again.objective == pytest.approx(first.objective, rel=1e-12)
 
 
 @each_solver
@@ -153,9 +156,7 @@ def test_both_bounds_of_cd1_reach_the_optimum(bound):
 def test_conjugate_gradients_serve_many_features():
     X, y = data(n_rows=60, n_features=500, density=0.2)
     judge = minimise_linear(X, y, l1=0.02, tol=1e-9, fit_intercept=True)
-    solution = minimise_linear(
-        X, y, l1=0.02, solver="interior_point", tol=1e-7, fit_intercept=True
-    )
+    solution = minimise_linear(X, y, l1=0.02, solver="interior_point", tol=1e-7, fit_intercept=True)
     assert solution.status is Status.CONVERGED
     assert solution.objective == pytest.approx(judge.objective, rel=1e-7)
     np.testing.assert_array_equal(solution.x != 0, judge.x != 0)
@@ -225,7 +226,7 @@ def test_refuses_a_parameter_by_name(change, message):
 def test_refuses_features_that_are_not_finite(bad):
     X, y = data()
     X[3, 4] = bad
-    with pytest.raises(ValueError, match="contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
         minimise_linear(X, y, l1=0.1)
 
 
@@ -272,8 +273,8 @@ def test_the_multinomial_objective_certifies_a_sparse_solution():
         ({"y_codes": np.arange(50)}, "y_codes must be classes 0 to 2"),
         ({"y_codes": np.zeros(50)}, "y_codes must be 50 integers"),
         ({"y_codes": np.zeros(3, int)}, "y_codes must be 50 integers"),
-        ({"weights": np.ones(2)}, "weights must be 50 non-negative"),
-        ({"weights": -np.ones(50)}, "weights must be 50 non-negative"),
+        ({"weights": np.ones(2)}, "weights must be 50 finite numbers"),
+        ({"weights": -np.ones(50)}, "weights must be non-negative"),
     ],
 )
 def test_the_multinomial_objective_refuses_an_argument_by_name(change, message):
@@ -281,3 +282,19 @@ def test_the_multinomial_objective_refuses_an_argument_by_name(change, message):
     arguments = {"X": X, "y_codes": np.zeros(50, int), "n_classes": 3} | change
     with pytest.raises(ParameterError, match=f"multinomial_objective: {message}"):
         multinomial_objective(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": "hinge"}, "loss must be one of logistic"),
+        ({"y": [1.0]}, "y must be 50 finite numbers"),
+        ({"y": np.zeros(50)}, "y must be -1 or 1 for the logistic loss"),
+        ({"weights": np.full(50, np.nan)}, "weights must be 50 finite numbers"),
+        ({"huber_delta": -1.0}, "huber_delta must be"),
+    ],
+)
+def test_the_linear_objective_refuses_an_argument_by_name(change, message):
+    X, y = data()
+    with pytest.raises(ParameterError, match=f"linear_objective: {message}"):
+        linear_objective(**{"X": X, "y": y} | change)

@@ -1,4 +1,4 @@
-"""Solvers that know their objective only through values and gradients, and those of linear models."""
+"""Solvers of sparse problems: any smooth objective, and linear models."""
 
 from sublearn.optim.lhac import LhacSolution, lhac
 from sublearn.optim.linear_objective import linear_objective

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.optim.linear_input import (
+    check_features,
+    check_numbers,
+    check_row_weights,
+    check_targets,
+    refusal,
+)
 from sublearn.optim.linear_objective import LOSSES, as_columns, linear_data
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
@@ -27,9 +33,11 @@ from sublearn.validation import (
     as_n_threads,
     as_seed,
 )
-from sublearn.validation.values import is_finite_number, show
+from sublearn.validation.values import is_finite_number
 
 __all__ = ["LinearSolution", "minimise_linear"]
+
+_NAME = "minimise_linear"
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class _Solver:
 
     run: Callable[..., tuple[Any, float, Status | None, dict[str, Any]]]
     max_iter: int
+    counts_passes: bool = True  # whether an iteration is a pass, or a round of the working set
     needs_bounded_curvature: bool = False
     takes_bounds: bool = True
 
@@ -116,8 +125,8 @@ def _with_status(w: Any, intercept: float, end: Any, columns: dict[str, Any]) ->
 
 #: The one table of solvers.
 SOLVERS = {
-    "newton": _Solver(_working_set("newton"), max_iter=100),
-    "lhac": _Solver(_working_set("lhac"), max_iter=100),
+    "newton": _Solver(_working_set("newton"), max_iter=100, counts_passes=False),
+    "lhac": _Solver(_working_set("lhac"), max_iter=100, counts_passes=False),
     "cd1": _Solver(_cd1, max_iter=10_000, needs_bounded_curvature=True),
     "interior_point": _Solver(_interior_point, max_iter=200, takes_bounds=False),
 }
@@ -242,12 +251,11 @@ def minimise_linear(
     _check(locals())
     chosen = SOLVERS[solver]
     _check_choice(solver, loss, bounds)
-    design = as_columns(_features(X))
+    design = as_columns(check_features(_NAME, X))
     n_rows, n_features = design.shape
-    data = linear_data(
-        design, _targets(y, n_rows, loss), loss, _row_weights(weights, n_rows), fit_intercept,
-        huber_delta,
-    )  # fmt: skip
+    targets = check_targets(_NAME, y, n_rows, loss)
+    rows = check_row_weights(_NAME, weights, n_rows)
+    data = linear_data(design, targets, loss, rows, fit_intercept, huber_delta)
     levels = _levels(l1, n_features, l2, bounds)
     penalty = _core.SeparablePenalty()
     penalty.l2, (penalty.lower, penalty.upper) = float(l2), (float(end) for end in bounds)
@@ -269,10 +277,11 @@ def minimise_linear(
         verbose=verbose,
         title=solver,
     )
-    return _solution(*found, was_stopped=monitor.stop_requested)
+    return _solution(chosen, *found, was_stopped=monitor.stop_requested)
 
 
 def _solution(
+    solver: _Solver,
     w: np.ndarray,
     intercept: float,
     status: Status | None,
@@ -286,7 +295,7 @@ def _solution(
         status=status or (Status.STOPPED if was_stopped else Status.MAX_ITER),
         objective=objective,
         certificate=gap / abs(objective) if gap else 0.0,
-        n_iter=int(trace["n_passes"][-1]),
+        n_iter=int(trace["n_passes"][-1]) if solver.counts_passes else len(trace) - 1,
         trace=trace,
         x=w,
         intercept=float(intercept),
@@ -294,7 +303,7 @@ def _solution(
 
 
 def _refuse(name: str, must: str, value: Any) -> ParameterError:
-    return ParameterError(f"minimise_linear: {name} must {must}, got {show(value)}")
+    return refusal(_NAME, name, must, value)
 
 
 def _check(arguments: dict[str, Any]) -> None:
@@ -308,9 +317,7 @@ def _check(arguments: dict[str, Any]) -> None:
     except (TypeError, ValueError):
         lower, upper = np.nan, np.nan
     if not lower <= 0 <= upper:
-        raise _refuse(
-            "bounds", "be a pair of numbers with 0 between them", arguments["bounds"]
-        )
+        raise _refuse("bounds", "be a pair of numbers with 0 between them", arguments["bounds"])
 
 
 def _check_choice(solver: str, loss: str, bounds: tuple[float, float]) -> None:
@@ -320,43 +327,9 @@ def _check_choice(solver: str, loss: str, bounds: tuple[float, float]) -> None:
         raise _refuse("bounds", f"be infinite for solver {solver!r}", bounds)
 
 
-def _features(X: Any) -> Any:
-    return check_array(
-        X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator="minimise_linear"
-    )
-
-
-def _numbers(name: str, values: Any, length: int, per: str) -> np.ndarray:
-    try:
-        vector = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise _refuse(name, "be numbers", values) from error
-    if vector.shape != (length,) or not np.isfinite(vector).all():
-        raise _refuse(name, f"be {length} finite numbers, one for each {per}", values)
-    return vector
-
-
-def _targets(y: Any, n_rows: int, loss: str) -> np.ndarray:
-    targets = _numbers("y", y, n_rows, "sample")
-    if loss in ("logistic", "squared_hinge") and not np.isin(targets, (-1, 1)).all():
-        raise _refuse("y", f"be -1 or 1 for the {loss} loss", y)
-    if loss == "poisson" and (targets < 0).any():
-        raise _refuse("y", "be non-negative for the poisson loss", y)
-    return targets
-
-
-def _row_weights(weights: Any, n_rows: int) -> np.ndarray | None:
-    if weights is None:
-        return None
-    numbers = _numbers("weights", weights, n_rows, "sample")
-    if (numbers < 0).any() or not numbers.any():
-        raise _refuse("weights", "be non-negative and not all zero", weights)
-    return numbers
-
-
 def _levels(l1: Any, n_features: int, l2: float, bounds: tuple[float, float]) -> np.ndarray:
     values = np.full(n_features, l1) if np.ndim(l1) == 0 else l1
-    levels = _numbers("l1", values, n_features, "feature")
+    levels = check_numbers(_NAME, "l1", values, n_features, "feature")
     if (levels < 0).any():
         raise _refuse("l1", "be non-negative", l1)
     if not levels.all() and l2 == 0 and not np.isfinite(bounds).all():
@@ -367,4 +340,4 @@ def _levels(l1: Any, n_features: int, l2: float, bounds: tuple[float, float]) ->
 def _start(x0: Any, n_features: int, bounds: tuple[float, float]) -> np.ndarray:
     if x0 is None:
         return np.zeros(n_features)
-    return np.clip(_numbers("x0", x0, n_features, "feature"), *bounds)
+    return np.clip(check_numbers(_NAME, "x0", x0, n_features, "feature"), *bounds)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.errors import ParameterError
+from sublearn.optim.linear_input import check_features, check_row_weights, refusal
 from sublearn.optim.linear_objective import as_columns
-from sublearn.validation.values import show
 
 __all__ = ["multinomial_objective"]
+
+_NAME = "multinomial_objective"
 
 
 def multinomial_objective(
@@ -63,17 +63,16 @@ def multinomial_objective(
            [0.   , 1.141, 0.   ],
            [0.   , 0.   , 1.141]])
     """
-    design = as_columns(
-        check_array(
-            X,
-            accept_sparse="csc",
-            dtype=[np.float64, np.float32],
-            estimator="multinomial_objective",
-        )
-    )
+    design = as_columns(check_features(_NAME, X))
     n_rows = design.shape[0]
     codes = _codes(y_codes, n_rows, n_classes)
-    rest = (codes, _weights(weights, n_rows), int(n_classes), bool(fit_intercept), int(n_threads))
+    rest = (
+        codes,
+        check_row_weights(_NAME, weights, n_rows),
+        int(n_classes),
+        bool(fit_intercept),
+        int(n_threads),
+    )
     if not sp.issparse(design):
         return _core.multinomial_objective(design, *rest)
     indptr = design.indptr.astype(np.int32, copy=False)
@@ -81,27 +80,12 @@ def multinomial_objective(
     return _core.multinomial_objective(indptr, indices, design.data, n_rows, *rest)
 
 
-def _refuse(name: str, must: str, value: Any) -> ParameterError:
-    return ParameterError(f"multinomial_objective: {name} must {must}, got {show(value)}")
-
-
 def _codes(y_codes: Any, n_rows: int, n_classes: Any) -> np.ndarray:
     if not isinstance(n_classes, (int, np.integer)) or not 2 <= n_classes < 2**31:
-        raise _refuse("n_classes", "be an integer of at least 2", n_classes)
+        raise refusal(_NAME, "n_classes", "be an integer of at least 2", n_classes)
     codes = np.asarray(y_codes)
     if codes.shape != (n_rows,) or not np.issubdtype(codes.dtype, np.integer):
-        raise _refuse("y_codes", f"be {n_rows} integers, one for each sample", y_codes)
+        raise refusal(_NAME, "y_codes", f"be {n_rows} integers, one for each sample", y_codes)
     if n_rows and not 0 <= codes.min() <= codes.max() < n_classes:
-        raise _refuse("y_codes", f"be classes 0 to {n_classes - 1}", y_codes)
+        raise refusal(_NAME, "y_codes", f"be classes 0 to {n_classes - 1}", y_codes)
     return np.ascontiguousarray(codes, dtype=np.int32)
-
-
-def _weights(weights: Any, n_rows: int) -> np.ndarray:
-    if weights is None:
-        return np.full(n_rows, 1.0 / n_rows)
-    numbers = np.ascontiguousarray(weights, dtype=np.float64)
-    if numbers.shape != (n_rows,) or not np.isfinite(numbers).all() or (numbers < 0).any():
-        raise _refuse(
-            "weights", f"be {n_rows} non-negative numbers, one for each sample", weights
-        )
-    return numbers

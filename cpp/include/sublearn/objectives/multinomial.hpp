@@ -2,8 +2,8 @@
 //
 //   L(W, b) = sum_i s_i ( log sum_k exp(z_ik) - z_i,y_i ),   z_ik = <x_i, w_k> + b_k,
 //
-// as an objective for LHAC. Coordinate j * K + k is the weight of feature j for class k; where there
-// are intercepts, they stand behind the features, as a feature that is always 1.
+// as an objective for LHAC. Coordinate j * K + k is the weight of feature j for class k; where
+// there are intercepts, they stand behind the features, as a feature that is always 1.
 #pragma once
 
 #include <algorithm>
@@ -36,12 +36,10 @@ class MultinomialObjective final : public SmoothObjective {
         rows_(static_cast<std::size_t>(X.n_rows())),
         z_(rows_ * static_cast<std::size_t>(n_classes)) {}
 
-  offset_t size() const override {
-    return (X_.n_cols() + (has_intercept_ ? 1 : 0)) * n_classes_;
-  }
+  offset_t size() const override { return (X_.n_cols() + (has_intercept_ ? 1 : 0)) * n_classes_; }
 
-  /// z_ holds predictions, then in their place the probabilities. Each class, and then each block of
-  /// rows, is one thread's, and the blocks' values are added in their order.
+  /// z_ holds predictions, then in their place the probabilities. Each class, and then each block
+  /// of rows, is one thread's, and the blocks' values are added in their order.
   double move_to(std::span<const double> x) override {
     parallel_for(n_classes_, n_threads_, [&](offset_t k, int) { predict(x, k); });
     const offset_t n_blocks = (static_cast<offset_t>(rows_) + kBlock - 1) / kBlock;

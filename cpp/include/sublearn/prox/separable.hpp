@@ -57,7 +57,8 @@ struct SeparablePenalty {
   /// Whether nothing holds coordinate j on one side at least, so that p_j* is finite at 0 alone
   /// there: no scaling makes a dual point feasible.
   bool is_open(offset_t j) const {
-    return is_free(j) || (level(j) == 0.0 && l2 == 0.0 && !(std::isfinite(lower) && std::isfinite(upper)));
+    return is_free(j) ||
+           (level(j) == 0.0 && l2 == 0.0 && !(std::isfinite(lower) && std::isfinite(upper)));
   }
 
   /// Largest factor in [0, 1] by which v must shrink for conjugate(j, v) to be finite.

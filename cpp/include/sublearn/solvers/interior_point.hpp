@@ -3,13 +3,15 @@
 //
 //   min_{w,b}  L(w, b) + sum_j l1_j |w_j| + l2/2 ||w||^2
 //
-// becomes  min L + sum_j l1_j u_j + l2/2 ||w||^2  with  |w_j| <= u_j,  and the constraints a barrier
+// becomes  min L + sum_j l1_j u_j + l2/2 ||w||^2  with  |w_j| <= u_j,  and the constraints a
+// barrier
 //
 //   phi_mu(w, u) = L + l2/2 ||w||^2 + sum_j (l1_j u_j - mu log(u_j^2 - w_j^2)).
 //
 // Given w, the best u is known, u = r + sqrt(r^2 + w^2) with r = mu / l1, so Newton's method works
 // on w and b alone: minimising u out leaves exactly the Schur complement that elimination of u from
-// the Newton system would give, 2 mu / (u^2 + w^2) on the diagonal, and no step can leave the domain.
+// the Newton system would give, 2 mu / (u^2 + w^2) on the diagonal, and no step can leave the
+// domain.
 //
 // The slopes at w, scaled to be feasible, are a dual point: their gap ends the method and says how
 // far mu may fall, since 2 mu per penalised weight is the gap on the central path. At the end,
@@ -35,10 +37,10 @@
 namespace sublearn {
 
 struct InteriorPointSettings {
-  double tol = 1e-6;          ///< on the relative duality gap
-  int max_iter = 200;         ///< Newton steps
-  offset_t most_direct = 400; ///< unknowns up to which the Newton system is factored
-  double shrink = 10.0;       ///< mu aims at this part of the gap
+  double tol = 1e-6;           ///< on the relative duality gap
+  int max_iter = 200;          ///< Newton steps
+  offset_t most_direct = 400;  ///< unknowns up to which the Newton system is factored
+  double shrink = 10.0;        ///< mu aims at this part of the gap
   int n_threads = 1;
 };
 

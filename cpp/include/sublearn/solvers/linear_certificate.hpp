@@ -95,8 +95,8 @@ class LinearCertificate {
       now.n_nonzero += at.w[j] != 0.0;
     }
     const double scale = feasible_scale(penalty_, ids_, gradient_);
-    best_dual_ = std::max(best_dual_, linear_dual(problem_, penalty_, ids_, at.rows.slopes,
-                                                  gradient_, scale));
+    best_dual_ = std::max(best_dual_,
+                          linear_dual(problem_, penalty_, ids_, at.rows.slopes, gradient_, scale));
     now.gap = std::max(now.objective - best_dual_, 0.0);
     now.work = work;
     now.seconds =

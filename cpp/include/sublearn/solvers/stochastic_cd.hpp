@@ -96,7 +96,8 @@ class StochasticCd {
       for (const double s : problem_.weights) total += s;
       bounds_.back() = m * total;
     }
-    const double largest = bounds_.empty() ? 0.0 : *std::max_element(bounds_.begin(), bounds_.end());
+    const double largest =
+        bounds_.empty() ? 0.0 : *std::max_element(bounds_.begin(), bounds_.end());
     for (double& bound : bounds_) {
       if (settings_.bound == CurvatureBound::global) bound = largest;
       bound = std::max(bound, kLeastBound);
