@@ -86,6 +86,8 @@ void bind_settings(nb::module_& m) {
       .def_rw("tol", &InteriorPointSettings::tol)
       .def_rw("max_iter", &InteriorPointSettings::max_iter)
       .def_rw("most_direct", &InteriorPointSettings::most_direct)
+      .def_rw("forcing", &InteriorPointSettings::forcing)
+      .def_rw("shrink", &InteriorPointSettings::shrink)
       .def_rw("n_threads", &InteriorPointSettings::n_threads);
 }
 

@@ -120,18 +120,26 @@ TEST(solvers_stop_when_asked_to) {
   CHECK(interior.solve(monitor) == LinearEnd::stopped);
 }
 
-TEST(the_smoothed_absolute_value_is_the_barrier_minimised_over_its_bound) {
-  const SmoothedAbsolute smooth{0.7, 0.05};
+TEST(the_derivatives_of_the_barrier_are_those_of_finite_differences) {
+  const BarrierTerm term{0.7, 0.05};
+  const double h = 1e-6;
   for (const double w : {-3.0, -0.1, 0.0, 0.02, 1.0}) {
-    const double u = smooth.bound(w);
-    const auto barrier = [&](double v) { return 0.7 * v - 0.05 * std::log(v * v - w * w); };
-    CHECK(u > std::abs(w));
-    CHECK_NEAR(smooth.value(w), barrier(u), 1e-13);
-    CHECK(barrier(u) <= barrier(1.001 * u) &&
-          barrier(u) <= barrier(0.999 * u + 0.001 * std::abs(w)));
-    const double h = 1e-5;
-    CHECK_NEAR(smooth.slope(w), (smooth.value(w + h) - smooth.value(w - h)) / (2 * h), 1e-7);
-    CHECK_NEAR(smooth.curvature(w), (smooth.slope(w + h) - smooth.slope(w - h)) / (2 * h), 1e-5);
+    for (const double u : {std::abs(w) + 0.1, std::abs(w) + 2.0}) {
+      const auto in_w = [&](auto&& f) { return (f(w + h, u) - f(w - h, u)) / (2 * h); };
+      const auto in_u = [&](auto&& f) { return (f(w, u + h) - f(w, u - h)) / (2 * h); };
+      const auto value = [&](double a, double b) { return term.value(a, b); };
+      const auto slope_w = [&](double a, double b) { return term.slope_w(a, b); };
+      const auto slope_u = [&](double a, double b) { return term.slope_u(a, b); };
+      CHECK_NEAR(term.slope_w(w, u), in_w(value), 1e-7);
+      CHECK_NEAR(term.slope_u(w, u), in_u(value), 1e-7);
+      const double c = term.curvature(w, u), m = term.mixed(w, u);
+      CHECK_NEAR(c, in_w(slope_w), 1e-6 * (1 + c));
+      CHECK_NEAR(c, in_u(slope_u), 1e-6 * (1 + c));
+      CHECK_NEAR(m, in_u(slope_w), 1e-6 * (1 + c));
+      CHECK_NEAR(term.reduced(w, u), c - m * m / c, 1e-12 * (1 + c));
+    }
+    CHECK(term.bound(w) > std::abs(w));
+    CHECK_NEAR(term.slope_u(w, term.bound(w)), 0.0, 1e-12);
   }
 }
 

@@ -3,15 +3,15 @@
 //
 //   min_{w,b}  L(w, b) + sum_j l1_j |w_j| + l2/2 ||w||^2
 //
-// becomes  min L + sum_j l1_j u_j + l2/2 ||w||^2  with  |w_j| <= u_j,  and the constraints a
-// barrier
+// becomes  min L + sum_j l1_j u_j + l2/2 ||w||^2  with  |w_j| <= u_j,
+// and the constraints a barrier
 //
 //   phi_mu(w, u) = L + l2/2 ||w||^2 + sum_j (l1_j u_j - mu log(u_j^2 - w_j^2)).
 //
-// Given w, the best u is known, u = r + sqrt(r^2 + w^2) with r = mu / l1, so Newton's method works
-// on w and b alone: minimising u out leaves exactly the Schur complement that elimination of u from
-// the Newton system would give, 2 mu / (u^2 + w^2) on the diagonal, and no step can leave the
-// domain.
+// Newton's method works on w, b and u together. Eliminating u leaves X'DX with 2 mu / (u^2 + w^2)
+// on its diagonal; a step is cut where it would leave the domain. (u could be minimised out in
+// closed form, and nothing would be cut. That took 139 steps where this takes 30, on a text problem
+// of 4,862 features: a weight near 0 then moves by about its own u at a time.)
 //
 // The slopes at w, scaled to be feasible, are a dual point: their gap ends the method and says how
 // far mu may fall, since 2 mu per penalised weight is the gap on the central path. At the end,
@@ -40,30 +40,33 @@ struct InteriorPointSettings {
   double tol = 1e-6;           ///< on the relative duality gap
   int max_iter = 200;          ///< Newton steps
   offset_t most_direct = 400;  ///< unknowns up to which the Newton system is factored
-  double shrink = 10.0;        ///< mu aims at this part of the gap
+  double forcing = 0.1;        ///< share of the residual that conjugate gradients may leave
+  double shrink = 10.0;        ///< by which mu falls at a time
   int n_threads = 1;
 };
 
-/// The barrier's part of one penalised weight, u minimised out.
-struct SmoothedAbsolute {
+/// The part of one penalised weight in phi, l1 u - mu log(u^2 - w^2), and its derivatives.
+struct BarrierTerm {
   double l1;
   double mu;
 
+  double value(double w, double u) const { return l1 * u - mu * std::log(room(w, u)); }
+  double slope_w(double w, double u) const { return 2.0 * mu * w / room(w, u); }
+  double slope_u(double w, double u) const { return l1 - 2.0 * mu * u / room(w, u); }
+  /// d^2/dw^2, which is d^2/du^2 as well.
+  double curvature(double w, double u) const {
+    return 2.0 * mu * (u * u + w * w) / (room(w, u) * room(w, u));
+  }
+  double mixed(double w, double u) const { return -4.0 * mu * u * w / (room(w, u) * room(w, u)); }
+  /// curvature - mixed^2 / curvature: what is left for w when u is eliminated.
+  double reduced(double w, double u) const { return 2.0 * mu / (u * u + w * w); }
+  /// The u that is best for w.
   double bound(double w) const {
     const double r = mu / l1;
     return r + std::sqrt(r * r + w * w);
   }
-  /// l1 u - mu log(u^2 - w^2), where u^2 - w^2 = 2 r u.
-  double value(double w) const {
-    const double u = bound(w);
-    return l1 * u - mu * std::log(2.0 * (mu / l1) * u);
-  }
-  /// 2 mu w / (u^2 - w^2).
-  double slope(double w) const { return l1 * w / bound(w); }
-  double curvature(double w) const {
-    const double u = bound(w);
-    return 2.0 * mu / (u * u + w * w);
-  }
+
+  static double room(double w, double u) { return (u - w) * (u + w); }
 };
 
 /// For penalties without bounds.
@@ -108,49 +111,88 @@ class InteriorPoint {
   LinearCertificate<Columns> certificate;
 
  private:
-  /// mu never rises, and falls only after a step that went at least half its way: before that the
-  /// point is not yet near the central path. A point that is stuck is helped on by a lower mu.
+  /// From the scale of the penalty mu falls by `shrink` at a time, to that part of what the gap
+  /// asks for at most, and only after a step that went at least half its way: before that the point
+  /// is not yet near the central path. A point that is stuck is helped on by a lower mu.
   void lower_barrier(const LinearRound& now, double share) {
-    const double aim = now.gap / (2.0 * settings_.shrink * std::max<double>(n_barriers_, 1));
-    if (mu_ == 0.0) mu_ = std::max(aim, kLeastBarrier);
-    if (share >= 0.5) mu_ = std::max(std::min(mu_, aim), kLeastBarrier);
-    if (share == 0.0) mu_ = std::max(mu_ / settings_.shrink, kLeastBarrier);
+    if (mu_ == 0.0) {
+      for (const double level : penalty_.l1) mu_ = std::max(mu_, level);
+      u_.assign(point_.w.size(), 0.0);
+      for (std::size_t j = 0; j < u_.size(); ++j) {
+        if (has_barrier(j)) u_[j] = barrier(j).bound(point_.w[j]);
+      }
+    } else if (share == 0.0 || share >= 0.5) {
+      const double asked = now.gap / (2.0 * std::max<double>(n_barriers_, 1));
+      mu_ = std::min(mu_, std::max(std::max(asked, mu_) / settings_.shrink, kLeastBarrier));
+    }
   }
 
-  SmoothedAbsolute barrier(std::size_t j) const { return {penalty_.l1[j], mu_}; }
+  BarrierTerm barrier(std::size_t j) const { return {penalty_.l1[j], mu_}; }
   bool has_barrier(std::size_t j) const { return penalty_.l1[j] > 0.0; }
 
-  double phi(double loss, std::span<const double> w) const {
+  double phi(double loss, std::span<const double> w, std::span<const double> u) const {
     double value = loss;
     for (std::size_t j = 0; j < w.size(); ++j) {
       value += 0.5 * penalty_.l2 * w[j] * w[j];
-      if (has_barrier(j)) value += barrier(j).value(w[j]);
+      if (has_barrier(j)) value += barrier(j).value(w[j], u[j]);
     }
     return value;
   }
 
-  /// Newton's direction for phi, and its slope along it.
+  /// Newton's direction for phi, and the slope of phi along it.
   void find_direction(const LinearRound& now) {
     right_.assign(size_, 0.0);
     diagonal_.assign(size_, 0.0);
     const auto gradient = certificate.gradient();
     for (std::size_t j = 0; j < point_.w.size(); ++j) {
-      const double w = point_.w[j];
+      const double w = point_.w[j], u = u_[j];
       right_[j] = -(gradient[j] + penalty_.l2 * w);
       diagonal_[j] = penalty_.l2;
       if (!has_barrier(j)) continue;
-      right_[j] -= barrier(j).slope(w);
-      diagonal_[j] += barrier(j).curvature(w);
+      const BarrierTerm term = barrier(j);
+      const double share = term.mixed(w, u) / term.curvature(w, u);
+      right_[j] -= term.slope_w(w, u) - share * term.slope_u(w, u);
+      diagonal_[j] += term.reduced(w, u);
     }
     if (problem_.has_intercept) {
       for (const double s : point_.rows.slopes) right_.back() -= s;
     }
     find_squares();
     if (static_cast<offset_t>(size_) > settings_.most_direct || !solve_direct()) {
-      solve_iteratively(std::min(0.1, std::sqrt(now.gap / std::abs(now.objective))));
+      solve_iteratively(settings_.forcing *
+                        std::min(1.0, std::sqrt(now.gap / std::abs(now.objective))));
     }
     slope_ = 0.0;
     for (std::size_t k = 0; k < size_; ++k) slope_ -= direction_[k] * right_[k];
+    follow_bounds();
+  }
+
+  /// The part of u in the direction. With g the slope of phi in u and h its curvature, the slope
+  /// along both parts is the one in w, u eliminated, minus g^2 / h.
+  void follow_bounds() {
+    direction_u_.assign(u_.size(), 0.0);
+    for (std::size_t j = 0; j < u_.size(); ++j) {
+      if (!has_barrier(j)) continue;
+      const BarrierTerm term = barrier(j);
+      const double g = term.slope_u(point_.w[j], u_[j]);
+      const double h = term.curvature(point_.w[j], u_[j]);
+      direction_u_[j] = -(g + term.mixed(point_.w[j], u_[j]) * direction_[j]) / h;
+      slope_ -= g * g / h;
+    }
+  }
+
+  /// Largest share of the direction, at most 1, that keeps |w| < u.
+  double largest_share() const {
+    double share = 1.0;
+    for (std::size_t j = 0; j < u_.size(); ++j) {
+      if (!has_barrier(j)) continue;
+      for (const double side : {-1.0, 1.0}) {
+        const double closing = -(direction_u_[j] + side * direction_[j]);
+        if (closing <= 0.0) continue;
+        share = std::min(share, kToTheEdge * (u_[j] + side * point_.w[j]) / closing);
+      }
+    }
+    return share;
   }
 
   /// Diagonal of X'DX; a thousandth of rounding on top keeps unpenalised columns of zeros, and rows
@@ -261,21 +303,24 @@ class InteriorPoint {
   /// Halves the step until phi falls enough (Armijo); returns the share taken, 0 for none.
   double line_search() {
     predict(direction_);
-    const double start = phi(point_.loss, point_.w);
+    const double start = phi(point_.loss, point_.w, u_);
     trial_w_.resize(point_.w.size());
-    double share = 1.0;
+    trial_u_.resize(u_.size());
+    double share = largest_share();
     for (int half = 0; half < kMostHalvings; ++half, share *= 0.5) {
       for (std::size_t i = 0; i < along_.size(); ++i) {
         trial_.predictions[i] = point_.rows.predictions[i] + share * along_[i];
       }
       for (std::size_t j = 0; j < trial_w_.size(); ++j) {
         trial_w_[j] = point_.w[j] + share * direction_[j];
+        trial_u_[j] = u_[j] + share * direction_u_[j];
       }
       const double loss = evaluate(problem_, trial_);
       const double noise = 1e-15 * std::abs(start);
-      if (phi(loss, trial_w_) - start <= kSufficient * share * slope_ + noise) {
+      if (phi(loss, trial_w_, trial_u_) - start <= kSufficient * share * slope_ + noise) {
         std::swap(point_.rows, trial_);
         std::swap(point_.w, trial_w_);
+        std::swap(u_, trial_u_);
         point_.loss = loss;
         if (problem_.has_intercept) point_.intercept += share * direction_.back();
         return share;
@@ -304,6 +349,7 @@ class InteriorPoint {
   }
 
   static constexpr double kSufficient = 0.01;
+  static constexpr double kToTheEdge = 0.99;
   static constexpr double kRidge = 1e-14;
   static constexpr double kLeastBarrier = 1e-300;
   static constexpr int kMostHalvings = 50;
@@ -322,6 +368,7 @@ class InteriorPoint {
   std::vector<double> matrix_;
   std::vector<double> residual_, scaled_, search_, product_;
   std::vector<double> along_, trial_w_;
+  std::vector<double> u_, trial_u_, direction_u_;
 };
 
 }  // namespace sublearn
