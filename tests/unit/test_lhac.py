@@ -134,6 +134,11 @@ def test_refuses_what_a_callable_must_not_return(result, message):
         lhac(lambda x: result, np.zeros(3), l1=0.1)
 
 
+def test_refuses_a_start_of_infinite_value():
+    with pytest.raises(ParameterError, match="lhac: objective must be finite at x0, got inf"):
+        lhac(lambda x: (np.inf, np.zeros(3)), np.zeros(3), l1=0.1)
+
+
 def test_refuses_nan_at_a_later_point():
     def breaks(x):
         value, gradient = quadratic(x)

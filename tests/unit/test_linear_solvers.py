@@ -145,6 +145,38 @@ def test_one_class_only_is_solved_or_stops_by_its_limit(solver, fit_intercept):
     assert np.isfinite(solution.x).all()
 
 
+FAR = {
+    "targets on the flat side of the loss": ("huber", 1e4, {}),
+    "targets of a large scale": ("squared", 1e5, {}),
+    "a start far away": ("logistic", 0.0, {"x0": np.full(12, 500.0)}),
+    "an intercept far away": ("logistic", 0.0, {"intercept0": 1e3}),
+    "an intercept on the flat side of the loss": ("squared_hinge", 0.0, {"intercept0": 1e3}),
+}
+
+
+@pytest.mark.parametrize("solver", ["cd1", "interior_point"])
+@pytest.mark.parametrize(("loss", "shift", "start"), FAR.values(), ids=FAR)
+def test_the_intercept_finds_its_way_from_afar(solver, loss, shift, start):
+    X, y = data(loss)
+    near = minimise_linear(X, y, loss, 0.02, solver=solver, fit_intercept=True, tol=1e-6)
+    far = minimise_linear(
+        X, y + shift, loss, 0.02, solver=solver, fit_intercept=True, tol=1e-6, **start
+    )
+    assert far.status is Status.CONVERGED
+    assert far.objective == pytest.approx(near.objective, rel=1e-5)
+    assert far.intercept == pytest.approx(near.intercept + shift, abs=0.01)
+
+
+def test_large_counts_do_not_overflow():
+    X, _ = data()
+    y = np.floor(np.exp(8 + X[:, 0]))
+    solution = minimise_linear(
+        X, y, "poisson", 0.01, solver="interior_point", fit_intercept=True, tol=1e-9
+    )
+    assert solution.status is Status.CONVERGED
+    assert solution.intercept == pytest.approx(8, abs=0.01)
+
+
 @pytest.mark.parametrize("bound", ["coordinate", "global"])
 def test_both_bounds_of_cd1_reach_the_optimum(bound):
     X, y = data()

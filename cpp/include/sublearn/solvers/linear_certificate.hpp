@@ -62,24 +62,31 @@ class LinearCertificate {
     at.loss = evaluate(problem_, at.rows);
   }
 
-  /// Minimises over the intercept alone: the dual is feasible only if the slopes add up to 0. The
-  /// sum of slopes rises with the intercept, so a step that makes it larger went too far.
+  /// Minimises over the intercept alone: the dual is feasible only if the slopes add up to 0. Their
+  /// sum rises with the intercept, so its signs bracket the minimiser. Newton's steps are bounded
+  /// by a reach that doubles, and every third one is a bisection once both ends are known: losses
+  /// have flat parts, where Newton's step is endless or none.
   void centre_intercept(LinearPoint& at) {
     if (!problem_.has_intercept) return;
-    double slope = sum(at.rows.slopes);
-    for (int step = 0; step < kMostNewtonSteps; ++step) {
-      double size = 0.0;
-      for (const double s : at.rows.slopes) size += std::abs(s);
-      if (std::abs(slope) <= kRounding * size) return;
-      const double before = slope;
-      double move = -slope / std::max(sum(at.rows.curvatures), kLeastCurve * size);
-      shift(at, move);
-      slope = sum(at.rows.slopes);
-      for (int half = 0; half < kMostHalvings && !(std::abs(slope) < std::abs(before)); ++half) {
-        move *= 0.5;
-        shift(at, -move);
-        slope = sum(at.rows.slopes);
+    const std::vector<double> base = at.rows.predictions;
+    const double first = at.intercept;
+    double low = -kInfinity, high = kInfinity, reach = 1.0 + std::abs(first);
+    for (int step = 1; step <= kMostSteps && !is_centred(at.rows); ++step, reach *= 2.0) {
+      const double slope = sum(at.rows.slopes), curvature = sum(at.rows.curvatures);
+      (slope > 0.0 ? high : low) = at.intercept;
+      double move = std::clamp(-slope / curvature, -reach, reach);
+      if (!(curvature > 0.0)) move = slope > 0.0 ? -reach : reach;
+      double next = at.intercept + move;
+      const bool is_bracketed = std::isfinite(low) && std::isfinite(high);
+      if (is_bracketed && (step % 3 == 0 || !(next > low && next < high))) {
+        next = low + 0.5 * (high - low);
       }
+      if (next == at.intercept) return;
+      at.intercept = next;
+      for (std::size_t i = 0; i < base.size(); ++i) {
+        at.rows.predictions[i] = base[i] + (next - first);
+      }
+      at.loss = evaluate(problem_, at.rows);
     }
   }
 
@@ -94,7 +101,9 @@ class LinearCertificate {
       now.violation = std::max(now.violation, penalty_.violation(ids_[j], at.w[j], gradient_[j]));
       now.n_nonzero += at.w[j] != 0.0;
     }
-    const double scale = feasible_scale(penalty_, ids_, gradient_);
+    // Slopes that do not add up to 0 are no dual point at any scale but 0.
+    const bool is_dual = !problem_.has_intercept || is_centred(at.rows);
+    const double scale = is_dual ? feasible_scale(penalty_, ids_, gradient_) : 0.0;
     best_dual_ = std::max(best_dual_,
                           linear_dual(problem_, penalty_, ids_, at.rows.slopes, gradient_, scale));
     now.gap = std::max(now.objective - best_dual_, 0.0);
@@ -126,18 +135,22 @@ class LinearCertificate {
   std::int64_t work = 0;
 
  private:
-  static constexpr int kMostNewtonSteps = 50;
-  static constexpr int kMostHalvings = 60;
-  static constexpr double kRounding = 1e-15;
-  static constexpr double kLeastCurve = 1e-8;  ///< rows on the flat side of a loss have none
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  static constexpr int kMostSteps = 200;
+  static constexpr double kRounding = 1e-14;
 
   static double sum(std::span<const double> values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
   }
-  void shift(LinearPoint& at, double move) {
-    at.intercept += move;
-    for (double& z : at.rows.predictions) z += move;
-    at.loss = evaluate(problem_, at.rows);
+  /// Whether the slopes add up to 0, as the dual of a problem with an intercept demands, up to the
+  /// rounding of slopes and predictions.
+  static bool is_centred(const RowState& rows) {
+    double total = 0.0, size = 0.0;
+    for (std::size_t i = 0; i < rows.slopes.size(); ++i) {
+      total += rows.slopes[i];
+      size += std::abs(rows.slopes[i]) + rows.curvatures[i] * std::abs(rows.predictions[i]);
+    }
+    return std::abs(total) <= kRounding * size;
   }
 
   LinearProblem<Columns> problem_;
@@ -146,7 +159,7 @@ class LinearCertificate {
   std::vector<index_t> ids_;
   std::vector<double> gradient_;
   std::int64_t nnz_ = 0;
-  double best_dual_ = -std::numeric_limits<double>::infinity();
+  double best_dual_ = -kInfinity;
   std::chrono::steady_clock::time_point started_;
 };
 
