@@ -73,7 +73,8 @@ class Problem:
 
     def __init__(self, X, y, l1):
         self.objective, self.l1, self.n = linear_objective(X, y), l1, X.shape[1]
-        self.optimum = minimise_linear(X, y, l1=l1, tol=1e-12, max_iter=1000).objective
+        judge = minimise_linear(X, y, l1=l1, solver="interior_point", tol=1e-11, max_iter=60)
+        self.optimum = judge.objective
 
     def run(self, **options):
         settings = {"tol": 1e-10, "max_iter": 600} | options
