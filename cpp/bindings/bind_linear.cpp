@@ -9,17 +9,14 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "linear_data.hpp"
 #include "refuse.hpp"
-#include "sublearn/core/columns.hpp"
 #include "sublearn/objectives/linear_objective.hpp"
 #include "sublearn/solvers/lhac.hpp"
 #include "sublearn/solvers/sparse_linear.hpp"
 
 namespace sublearn::bindings {
 namespace {
-
-template <class T>
-using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 
 AnyLoss loss_by_name(const std::string& name, double parameter) {
   if (name == "logistic") return Logistic{};
@@ -28,52 +25,6 @@ AnyLoss loss_by_name(const std::string& name, double parameter) {
   if (name == "huber") return Huber{parameter};
   if (name == "poisson") return Poisson{};
   refuse("linear_data.loss", "be logistic, squared, squared_hinge, huber or poisson", name);
-}
-
-void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector<double>& weights) {
-  if (static_cast<offset_t>(y.size()) != n_rows ||
-      static_cast<offset_t>(weights.size()) != n_rows) {
-    throw std::invalid_argument("y and weights must have one number per row");
-  }
-}
-
-/// A problem, and the arrays of NumPy that it looks at.
-template <class Columns>
-class LinearData {
- public:
-  LinearData(Columns X, nb::object owner, Vector<double> y, Vector<double> weights, AnyLoss loss,
-             bool has_intercept)
-      : owner_(std::move(owner)),
-        y_(y),
-        weights_(weights),
-        problem_{X, as_span<double>(y_), as_span<double>(weights_), loss, has_intercept} {
-    check_lengths(X.n_rows(), y, weights);
-  }
-
-  const LinearProblem<Columns>& problem() const { return problem_; }
-
- private:
-  nb::object owner_;
-  Vector<double> y_;
-  Vector<double> weights_;
-  LinearProblem<Columns> problem_;
-};
-
-void check_penalty(const SeparablePenalty& penalty, offset_t size) {
-  if (static_cast<offset_t>(penalty.l1.size()) != size) {
-    throw std::invalid_argument("l1 must have one weight per coordinate");
-  }
-  if (!(penalty.lower <= 0.0 && penalty.upper >= 0.0)) {
-    throw std::invalid_argument("0 must lie between lower and upper");
-  }
-}
-
-template <class Row, class Field>
-auto column(const std::vector<Row>& rows, Field Row::* field) {
-  std::vector<Field> out;
-  out.reserve(rows.size());
-  for (const Row& row : rows) out.push_back(row.*field);
-  return to_numpy(std::move(out));
 }
 
 nb::dict by_column(const std::vector<SparseLinearPass>& passes) {
@@ -164,8 +115,9 @@ void bind_sparse_data(nb::module_& m, const char* name) {
          bool has_intercept) {
         const auto view = compressed_view<CscView, T, index_t>(indptr, indices, values, n_rows);
         return std::make_shared<LinearData<Columns>>(
-            Columns(view), nb::make_tuple(indptr, indices, values), y, weights,
-            loss_by_name(loss, parameter), has_intercept);
+            Columns(view), ColumnRows{view.indptr, view.indices, n_rows},
+            nb::make_tuple(indptr, indices, values), y, weights, loss_by_name(loss, parameter),
+            has_intercept);
       },
       "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_rows"_a,
       "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a, "parameter"_a, "has_intercept"_a,
@@ -182,7 +134,8 @@ void bind_dense_data(nb::module_& m, const char* name) {
          double parameter, bool has_intercept) {
         return std::make_shared<LinearData<Columns>>(
             Columns(X.data(), static_cast<offset_t>(X.shape(0)), static_cast<offset_t>(X.shape(1))),
-            nb::cast(X), y, weights, loss_by_name(loss, parameter), has_intercept);
+            ColumnRows{nullptr, nullptr, static_cast<offset_t>(X.shape(0))}, nb::cast(X), y,
+            weights, loss_by_name(loss, parameter), has_intercept);
       },
       "X"_a.noconvert(), "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a, "parameter"_a,
       "has_intercept"_a, "A problem over the columns of a dense matrix.");

@@ -1,6 +1,15 @@
-"""Solvers that know their objective only through values and gradients."""
+"""Solvers of sparse problems: any smooth objective, and linear models."""
 
 from sublearn.optim.lhac import LhacSolution, lhac
 from sublearn.optim.linear_objective import linear_objective
+from sublearn.optim.linear_solvers import LinearSolution, minimise_linear
+from sublearn.optim.multinomial_objective import multinomial_objective
 
-__all__ = ["LhacSolution", "lhac", "linear_objective"]
+__all__ = [
+    "LhacSolution",
+    "LinearSolution",
+    "lhac",
+    "linear_objective",
+    "minimise_linear",
+    "multinomial_objective",
+]

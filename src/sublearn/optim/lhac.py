@@ -251,6 +251,7 @@ def _checked(
     objective: Callable[[np.ndarray], Any], size: int
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """`objective` with a float and a float64 vector for its results, whatever it returns."""
+    is_start = True
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
         try:
@@ -265,6 +266,10 @@ def _checked(
                 f"lhac: objective must return a gradient of shape ({size},), got {gradient.shape}"
             )
         value = float(value)
+        nonlocal is_start
+        if is_start and np.isinf(value):
+            raise ParameterError(f"lhac: objective must be finite at x0, got {value}")
+        is_start = False
         if np.isnan(value) or (np.isfinite(value) and not np.isfinite(gradient).all()):
             raise ParameterError("lhac: objective must return finite numbers, got NaN or infinity")
         return value, gradient

@@ -8,6 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.optim.linear_input import (
+    check_features,
+    check_row_weights,
+    check_targets,
+    refusal,
+)
+from sublearn.validation import Positive
 
 __all__ = ["LOSSES", "linear_data", "linear_objective"]
 
@@ -57,9 +64,15 @@ def linear_objective(
     >>> round(value, 4), gradient.tolist()
     (0.6931, [-0.25, 0.25])
     """
-    design = X if sp.issparse(X) else np.asarray(X)
-    data = linear_data(as_columns(design), np.asarray(y), loss, weights, fit_intercept, huber_delta)
-    return data.objective(n_threads)
+    who = "linear_objective"
+    if loss not in LOSSES:
+        raise refusal(who, "loss", f"be one of {', '.join(LOSSES)}", loss)
+    if not Positive(float).accepts(huber_delta):
+        raise refusal(who, "huber_delta", f"be {Positive(float)}", huber_delta)
+    design = as_columns(check_features(who, X))
+    targets = check_targets(who, y, design.shape[0], loss)
+    rows = check_row_weights(who, weights, design.shape[0])
+    return linear_data(design, targets, loss, rows, fit_intercept, huber_delta).objective(n_threads)
 
 
 def as_columns(X: Any) -> Any:

@@ -2,6 +2,7 @@
 // coordinate is the intercept where the problem has one.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -45,9 +46,10 @@ class LinearObjective final : public SmoothObjective {
     }
   }
 
-  /// Only where no feature is left out: the dual point must satisfy them all.
+  /// Only where no feature is left out, since the dual point must satisfy them all, and none is
+  /// unpenalised, since its slope would have to be 0 exactly.
   double lower_bound(const SeparablePenalty& penalty, std::span<const double> gradient) override {
-    return is_whole() && !problem_.has_intercept
+    return is_whole() && !problem_.has_intercept && !has_open(penalty)
                ? linear_dual(problem_, penalty, ids_, rows_.slopes, gradient,
                              feasible_scale(penalty, ids_, gradient))
                : SmoothObjective::lower_bound(penalty, gradient);
@@ -60,6 +62,9 @@ class LinearObjective final : public SmoothObjective {
     std::vector<index_t> ids(static_cast<std::size_t>(n));
     std::iota(ids.begin(), ids.end(), index_t{0});
     return ids;
+  }
+  bool has_open(const SeparablePenalty& penalty) const {
+    return std::any_of(ids_.begin(), ids_.end(), [&](index_t j) { return penalty.is_open(j); });
   }
   bool is_whole() const { return static_cast<offset_t>(ids_.size()) == problem_.n_features(); }
 

@@ -54,6 +54,13 @@ struct SeparablePenalty {
     return t == 0.0 ? 0.0 : excess * t - 0.5 * l2 * t * t;
   }
 
+  /// Whether nothing holds coordinate j on one side at least, so that p_j* is finite at 0 alone
+  /// there: no scaling makes a dual point feasible.
+  bool is_open(offset_t j) const {
+    return is_free(j) ||
+           (level(j) == 0.0 && l2 == 0.0 && !(std::isfinite(lower) && std::isfinite(upper)));
+  }
+
   /// Largest factor in [0, 1] by which v must shrink for conjugate(j, v) to be finite.
   double feasible_scale(offset_t j, double v) const {
     const bool is_bounded = l2 > 0.0 || std::isfinite(v > 0.0 ? upper : lower);

@@ -1,0 +1,69 @@
+// A linear problem over arrays of NumPy, for the binding files of its solvers.
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "sublearn/core/column_rows.hpp"
+#include "sublearn/core/columns.hpp"
+#include "sublearn/objectives/linear.hpp"
+#include "sublearn/prox/separable.hpp"
+
+namespace sublearn::bindings {
+
+template <class T>
+using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+
+inline void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector<double>& weights) {
+  if (static_cast<offset_t>(y.size()) != n_rows ||
+      static_cast<offset_t>(weights.size()) != n_rows) {
+    throw std::invalid_argument("y and weights must have one number per row");
+  }
+}
+
+/// A problem, and the arrays of NumPy that it looks at.
+template <class Columns>
+class LinearData {
+ public:
+  LinearData(Columns X, ColumnRows rows, nb::object owner, Vector<double> y, Vector<double> weights,
+             AnyLoss loss, bool has_intercept)
+      : rows_(rows),
+        owner_(std::move(owner)),
+        y_(y),
+        weights_(weights),
+        problem_{X, as_span<double>(y_), as_span<double>(weights_), loss, has_intercept} {
+    check_lengths(X.n_rows(), y, weights);
+  }
+
+  const LinearProblem<Columns>& problem() const { return problem_; }
+  const ColumnRows& rows() const { return rows_; }
+
+ private:
+  ColumnRows rows_;
+  nb::object owner_;
+  Vector<double> y_;
+  Vector<double> weights_;
+  LinearProblem<Columns> problem_;
+};
+
+inline void check_penalty(const SeparablePenalty& penalty, offset_t size) {
+  if (static_cast<offset_t>(penalty.l1.size()) != size) {
+    throw std::invalid_argument("l1 must have one weight per coordinate");
+  }
+  if (!(penalty.lower <= 0.0 && penalty.upper >= 0.0)) {
+    throw std::invalid_argument("0 must lie between lower and upper");
+  }
+}
+
+/// One field of all rows of a trace.
+template <class Row, class Field>
+auto column(const std::vector<Row>& rows, Field Row::* field) {
+  std::vector<Field> out;
+  out.reserve(rows.size());
+  for (const Row& row : rows) out.push_back(row.*field);
+  return to_numpy(std::move(out));
+}
+
+}  // namespace sublearn::bindings

@@ -1,0 +1,121 @@
+// Free sets: the four sets of (5.4.1) and what each strategy takes of them.
+#include "sublearn/solvers/free_set.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace sublearn;
+
+namespace {
+
+using Ids = std::vector<index_t>;
+
+/// l1 = 1 throughout; coordinate:   0     1     2     3     4      5      6
+///                        set:     Z1    Z2    Z3    Z4    Z3     Z1     Z3
+///                        P:       0.5   0.25  0.005 0     0.3    2.0    0.6
+struct Example {
+  std::vector<double> l1 = std::vector<double>(7, 1.0);
+  std::vector<double> x = {-1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 0.0};
+  std::vector<double> gradient = {1.5, -0.75, 1.005, -0.5, -1.3, 1.0, 1.6};
+  FreeSetCounts counts;
+
+  Ids choose(FreeSet strategy) {
+    Ids free;
+    SeparablePenalty penalty;
+    penalty.l1 = l1;
+    counts = FreeSetChooser().choose(strategy, penalty, x, gradient, free);
+    return free;
+  }
+};
+
+Ids sorted(Ids ids) {
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace
+
+TEST(coordinates_are_counted_by_their_set) {
+  Example example;
+  example.choose(FreeSet::standard);
+  CHECK(example.counts.z1 == 2 && example.counts.z2 == 1 && example.counts.z3 == 3);
+}
+
+TEST(standard_sets_are_in_the_order_of_the_coordinates) {
+  Example example;
+  CHECK(example.choose(FreeSet::standard) == (Ids{0, 1, 2, 4, 5, 6}));
+  CHECK(example.choose(FreeSet::standard_inexact) == (Ids{0, 1, 4, 5, 6}));
+  CHECK(example.choose(FreeSet::standard_inexact_aggressive) == (Ids{0, 1, 5, 6}));
+}
+
+TEST(greedy_sets_begin_with_the_largest_violation) {
+  Example example;
+  CHECK(example.choose(FreeSet::greedy) == (Ids{5, 6, 0, 4, 1, 2}));
+  CHECK(example.choose(FreeSet::greedy_inexact) == (Ids{5, 6, 0, 4, 1}));
+}
+
+TEST(nothing_is_free_at_an_optimum) {
+  Example example;
+  example.x = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+  example.gradient = {1.0, -1.0, 0.3, 0.0, 0.9, -0.2, 0.0};
+  for (const FreeSet strategy :
+       {FreeSet::standard, FreeSet::greedy_cut, FreeSet::greedy_adaptive}) {
+    CHECK(example.choose(strategy).empty());
+  }
+}
+
+namespace {
+
+/// 4 coordinates of Z2, then `n_new` of Z3 whose violation rises with their number.
+struct Wide {
+  std::vector<double> l1, x, gradient;
+
+  explicit Wide(std::size_t n_new) : l1(4 + n_new, 1.0), x(l1.size()), gradient(l1.size()) {
+    for (std::size_t j = 0; j < l1.size(); ++j) {
+      x[j] = j < 4 ? 1.0 : 0.0;
+      gradient[j] = j < 4 ? -0.5 : -1.0 - 0.01 * static_cast<double>(j);
+    }
+  }
+  Ids choose(FreeSet strategy) const {
+    Ids free;
+    SeparablePenalty penalty;
+    penalty.l1 = l1;
+    FreeSetChooser().choose(strategy, penalty, x, gradient, free);
+    return free;
+  }
+};
+
+}  // namespace
+
+TEST(the_adaptive_set_takes_all_once_the_new_ones_are_few) {
+  CHECK(Wide(8).choose(FreeSet::greedy_adaptive).size() == 12);
+}
+
+TEST(the_adaptive_set_keeps_z2_and_the_worst_of_many_others) {
+  const Wide wide(200);
+  const Ids free = wide.choose(FreeSet::greedy_adaptive);
+  CHECK(free.size() < 204 && free.size() >= 8);
+  const Ids ids = sorted(free);
+  for (index_t j = 0; j < 4; ++j) CHECK(ids[static_cast<std::size_t>(j)] == j);
+  for (std::size_t k = 4; k < ids.size(); ++k) {
+    CHECK(ids[k] == static_cast<index_t>(204 - (ids.size() - k)));  // the last, which are the worst
+  }
+}
+
+TEST(the_cut_set_is_small_and_holds_the_worst) {
+  const Ids free = Wide(200).choose(FreeSet::greedy_cut);
+  CHECK(free.size() >= 4 && free.size() <= 20);
+  CHECK(free.front() == 203);
+}
+
+TEST(from_the_origin_every_strategy_takes_something) {
+  Wide wide(30);
+  for (double& x : wide.x) x = 0.0;
+  for (const FreeSet strategy :
+       {FreeSet::standard, FreeSet::standard_inexact, FreeSet::greedy, FreeSet::greedy_cut,
+        FreeSet::greedy_inexact, FreeSet::greedy_adaptive}) {
+    CHECK(!wide.choose(strategy).empty());
+  }
+}

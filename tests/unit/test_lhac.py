@@ -1,0 +1,261 @@
+"""LHAC: what it accepts, how it ends, and how bad callables behave."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sublearn.errors import ParameterError
+from sublearn.optim import lhac, linear_objective
+from sublearn.trace import Status
+
+CENTRE = np.array([3.0, -2.0, 0.25])
+
+
+def quadratic(x):
+    return 0.5 * ((x - CENTRE) ** 2).sum(), x - CENTRE
+
+
+def slowly(function, seconds=0.01):
+    def slow(x):
+        time.sleep(seconds)
+        return function(x)
+
+    return slow
+
+
+def ill_conditioned(x):
+    """Quadratic whose curvatures go from 1 to 1e8, least at 1."""
+    a = np.logspace(0, 8, len(x))
+    return 0.5 * (a * (x - 1) ** 2).sum(), a * (x - 1)
+
+
+def test_soft_thresholds_the_centre_of_a_quadratic():
+    solution = lhac(quadratic, np.zeros(3), l1=0.5)
+    np.testing.assert_allclose(solution.x, [2.5, -1.5, 0.0], atol=1e-6)
+    assert solution.x[2] == 0
+    assert solution.status is Status.CONVERGED
+
+
+@given(
+    centre=arrays(np.float64, st.integers(1, 6), elements=st.floats(-1e3, 1e3)),
+    l1=st.floats(0, 10),
+    l2=st.floats(0, 10),
+)
+@settings(deadline=None, max_examples=30)
+def test_has_the_closed_form_of_a_separable_problem(centre, l1, l2):
+    solution = lhac(
+        lambda x: (0.5 * ((x - centre) ** 2).sum(), x - centre),
+        np.zeros(len(centre)),
+        l1,
+        l2=l2,
+        tol=1e-9,
+    )
+    expected = np.sign(centre) * np.maximum(np.abs(centre) - l1, 0) / (1 + l2)
+    np.testing.assert_allclose(solution.x, expected, atol=1e-6 * (1 + np.abs(centre).max()))
+
+
+def test_one_coordinate_is_enough():
+    solution = lhac(lambda x: (np.cosh(x[0] - 1), np.sinh(x - 1)), [5.0], l1=0.0, tol=1e-10)
+    assert solution.x == pytest.approx([1.0], abs=1e-8)
+
+
+def test_a_point_of_zero_gradient_is_returned_at_once():
+    calls = []
+
+    def flat(x):
+        calls.append(x)
+        return 7.0, np.zeros(2)
+
+    solution = lhac(flat, [1.0, 2.0], l1=0.0)
+    assert solution.status is Status.CONVERGED
+    assert solution.x.tolist() == [1.0, 2.0]
+    assert (len(calls), solution.n_iter, solution.certificate) == (1, 0, 0.0)
+
+
+def test_solves_a_quadratic_of_condition_1e8():
+    solution = lhac(ill_conditioned, np.zeros(9), l1=0.0, tol=1e-12, max_iter=20_000)
+    value, _ = ill_conditioned(solution.x)
+    first, _ = ill_conditioned(np.zeros(9))
+    assert value <= 1e-9 * first
+
+
+def test_a_warm_start_saves_iterations():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 30))
+    objective = linear_objective(X, np.sign(X[:, 0] + 0.3 * rng.normal(size=60)))
+    cold = lhac(objective, np.zeros(30), l1=0.01, tol=1e-8)
+    warm = lhac(objective, cold.x, l1=0.0099, tol=1e-8)
+    again = lhac(objective, np.zeros(30), l1=0.0099, tol=1e-8)
+    assert warm.n_iter < again.n_iter
+    assert warm.objective == pytest.approx(again.objective, rel=1e-7)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    runs = [
+        lhac(ill_conditioned, np.zeros(5), l1=0.1, shuffle=True, random_state=3, max_iter=20)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+def test_says_that_the_iteration_limit_was_reached():
+    solution = lhac(ill_conditioned, np.zeros(9), l1=0.0, max_iter=3, tol=1e-12)
+    assert solution.status is Status.MAX_ITER
+    assert len(solution.trace) == 3
+
+
+def test_the_trace_tells_of_sets_and_work():
+    trace = lhac(ill_conditioned, np.zeros(9), l1=0.1, tol=1e-6).trace
+    assert (trace["z1"] + trace["z2"] == trace["nnz_primal"]).all()
+    assert (trace["n_free"] <= trace["z1"] + trace["z2"] + trace["z3"]).all()
+    for column in ("seconds", "n_passes", "n_steps", "n_values"):
+        assert (np.diff(trace[column]) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ((np.nan, np.zeros(3)), "finite numbers"),
+        ((1.0, np.array([0.0, np.nan, 0.0])), "finite numbers"),
+        ((1.0, np.zeros(2)), r"gradient of shape \(3,\), got \(2,\)"),
+        ((1.0, np.zeros((3, 1))), r"gradient of shape \(3,\), got \(3, 1\)"),
+        (1.0, r"\(value, gradient\)"),
+        ((1.0, np.zeros(3), 0), r"\(value, gradient\)"),
+    ],
+)
+def test_refuses_what_a_callable_must_not_return(result, message):
+    with pytest.raises(ParameterError, match=f"lhac: objective must return.*{message}"):
+        lhac(lambda x: result, np.zeros(3), l1=0.1)
+
+
+def test_refuses_a_start_of_infinite_value():
+    with pytest.raises(ParameterError, match="lhac: objective must be finite at x0, got inf"):
+        lhac(lambda x: (np.inf, np.zeros(3)), np.zeros(3), l1=0.1)
+
+
+def test_refuses_nan_at_a_later_point():
+    def breaks(x):
+        value, gradient = quadratic(x)
+        return (np.nan if x.any() else value), gradient
+
+    with pytest.raises(ParameterError, match="objective must return finite numbers"):
+        lhac(breaks, np.zeros(3), l1=0.1)
+
+
+def test_an_exception_of_the_callable_goes_on_as_it_is():
+    class OwnError(Exception):
+        pass
+
+    def raises(x):
+        if x.any():
+            raise OwnError("no data today")
+        return quadratic(x)
+
+    with pytest.raises(OwnError, match="no data today"):
+        lhac(raises, np.zeros(3), l1=0.1)
+
+
+def test_steps_back_from_points_of_infinite_value():
+    outside = []
+
+    def barrier(x):
+        if x[0] <= 0:
+            outside.append(x[0])
+            return np.inf, np.zeros(1)
+        return x[0] - np.log(x[0]), 1 - 1 / x
+
+    solution = lhac(barrier, [0.5], l1=4.0, tol=1e-9)
+    assert solution.status is Status.CONVERGED
+    assert solution.x == pytest.approx([0.2], rel=1e-6)
+    assert outside
+
+
+@pytest.mark.parametrize("globalisation", ["prox", "line_search"])
+def test_goes_down_to_a_stationary_point_of_a_function_that_is_not_convex(globalisation):
+    def two_wells(x):
+        return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
+
+    solution = lhac(two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, globalisation=globalisation)
+    np.testing.assert_allclose(two_wells(solution.x)[1], 0, atol=1e-5)
+    assert solution.objective < two_wells(np.array([0.1, -3.0]))[0]
+    assert (np.diff(solution.trace["objective"]) <= 1e-14).all()
+
+
+def test_a_callback_stops_the_solver():
+    solution = lhac(
+        slowly(ill_conditioned),
+        np.zeros(9),
+        l1=0.0,
+        tol=0.0,
+        max_iter=100_000,
+        callback=lambda event: event.n_done >= 3,
+    )
+    assert solution.status is Status.STOPPED
+    assert solution.n_iter < 1000
+
+
+def test_ctrl_c_stops_a_python_objective():
+    calls = []
+
+    def interrupted(x):
+        calls.append(x)
+        if len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.005)
+        return ill_conditioned(x)
+
+    with pytest.raises(KeyboardInterrupt):
+        lhac(interrupted, np.zeros(9), l1=0.0, tol=0.0, max_iter=100_000)
+    n_calls = len(calls)
+    assert n_calls < 2000
+    time.sleep(0.05)
+    assert len(calls) == n_calls  # nothing goes on behind the caller's back
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x0", []),
+        ("x0", [[1.0]]),
+        ("x0", [np.nan, 0.0, 0.0]),
+        ("x0", "abc"),
+        ("l1", -1.0),
+        ("l1", [0.1, 0.1]),
+        ("l1", np.inf),
+        ("l2", -0.1),
+        ("bounds", (1.0, 2.0)),
+        ("bounds", (0.0,)),
+        ("bounds", None),
+        ("tol", -1e-3),
+        ("max_iter", 0),
+        ("memory", 0),
+        ("free_set", "best"),
+        ("budget", 0),
+        ("budget", "quadratic"),
+        ("budget", (1.0, -1.0)),
+        ("globalisation", "trust"),
+        ("shuffle", "yes"),
+        ("callback", 3),
+    ],
+)
+def test_refuses_a_parameter_by_name(name, value):
+    arguments = {"x0": np.zeros(3), "l1": 0.1} | {name: value}
+    with pytest.raises(ParameterError, match=f"lhac: {name} must"):
+        lhac(quadratic, **arguments)
+
+
+def test_refuses_an_objective_that_cannot_be_called():
+    with pytest.raises(ParameterError, match="lhac: objective must be callable or compiled"):
+        lhac(3.0, np.zeros(3), l1=0.1)
+
+
+def test_refuses_a_start_of_another_size_than_the_compiled_objective():
+    objective = linear_objective(np.eye(2), [1.0, -1.0])
+    with pytest.raises(ParameterError, match="lhac: x0 must have 2 entries"):
+        lhac(objective, np.zeros(3), l1=0.1)
