@@ -77,6 +77,18 @@ TEST(all_terms_of_a_loss_at_once_are_the_terms_one_by_one) {
   });
 }
 
+TEST(a_majorising_parabola_lies_above_its_loss_everywhere) {
+  for_each([](const auto& loss, double z, double y) {
+    const double above = loss.majoriser(z, y);
+    if (!std::isfinite(above)) return;
+    for (const double t : {-900.0, -30.0, -5.0, -1.0, -0.2, 0.0, 0.4, 1.1, 4.0, 50.0, 700.0}) {
+      const double parabola =
+          loss.value(z, y) + loss.slope(z, y) * (t - z) + 0.5 * above * (t - z) * (t - z);
+      CHECK(loss.value(t, y) <= parabola + 1e-12 * (1 + parabola));
+    }
+  });
+}
+
 TEST(fenchel_and_young_hold_with_equality_at_the_slope) {
   for_each([](const auto& loss, double z, double y) {
     const double a = loss.slope(z, y);

@@ -330,3 +330,26 @@ def test_the_linear_objective_refuses_an_argument_by_name(change, message):
     X, y = data()
     with pytest.raises(ParameterError, match=f"linear_objective: {message}"):
         linear_objective(**{"X": X, "y": y} | change)
+
+
+_FAR = np.random.default_rng(0).normal(size=(50, 5))
+_FAR_SIGNS = np.where(_FAR[:, 0] + 0.5 * _FAR[:, 1] > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "start"),
+    [
+        ("huber", 1e3 * _FAR[:, 0] + 1e4, {}),
+        ("logistic", _FAR_SIGNS, {"x0": np.full(5, 500.0)}),
+        ("logistic", _FAR_SIGNS, {"intercept0": 1000.0}),
+        ("squared_hinge", _FAR_SIGNS, {"intercept0": 100.0}),
+        ("squared", 1e8 * _FAR[:, 0] + 1e9, {}),
+    ],
+    ids=["large residuals", "far weights", "far intercept", "far hinge", "huge targets"],
+)
+def test_newton_steps_leave_the_flat_parts_of_a_loss(loss, y, start):
+    options = {"fit_intercept": True, "tol": 1e-6}
+    found = minimise_linear(_FAR, y, loss, 0.01, solver="newton", **options, **start)
+    judge = minimise_linear(_FAR, y, loss, 0.01, solver="lhac", **options)
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(judge.objective, rel=2e-6)

@@ -24,6 +24,11 @@ struct Huber {
     return a * y + 0.5 * a * a;
   }
   double smoothness() const { return 1.0; }
+  /// The weight of iteratively reweighted least squares.
+  double majoriser(double z, double y) const {
+    const double r = std::abs(z - y);
+    return r <= delta ? 1.0 : delta / r;
+  }
 };
 
 static_assert(SmoothLoss<Huber>);

@@ -29,6 +29,11 @@ struct Logistic {
     return x_log_x(u) + x_log_x(1.0 - u);
   }
   double smoothness() const { return 0.25; }
+  /// tanh(m / 2) / (2 m) of Jaakkola and Jordan; 1/4 at 0.
+  double majoriser(double z, double /*y*/) const {
+    const double m = std::abs(z);
+    return m < 1e-4 ? 0.25 : 0.5 * std::tanh(0.5 * m) / m;
+  }
 
   /// One exponential serves all three.
   LossTerms terms(double z, double y) const {

@@ -27,6 +27,7 @@ struct OfMargin {
     return -loss.conjugate_term(alpha);
   }
   double smoothness() const { return 1.0 / loss.dual_diagonal(); }
+  double majoriser(double /*z*/, double /*y*/) const { return smoothness(); }
 };
 
 static_assert(SmoothLoss<OfMargin<SquaredHinge>>);

@@ -19,6 +19,9 @@ struct Poisson {
     return rate >= 0.0 ? x_log_x(rate) - rate : std::numeric_limits<double>::infinity();
   }
   double smoothness() const { return std::numeric_limits<double>::infinity(); }
+  double majoriser(double /*z*/, double /*y*/) const {
+    return std::numeric_limits<double>::infinity();
+  }
 };
 
 static_assert(SmoothLoss<Poisson>);

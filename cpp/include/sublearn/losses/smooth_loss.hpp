@@ -21,6 +21,10 @@ concept SmoothLoss = requires(const L& loss, double z, double y) {
   { loss.curvature(z, y) } -> std::convertible_to<double>;  // f''
   { loss.conjugate(z, y) } -> std::convertible_to<double>;  // f*(a; y) = max_z a z - f(z; y)
   { loss.smoothness() } -> std::convertible_to<double>;     // sup f'', infinite if unbounded
+  {
+    loss.majoriser(z, y)
+  } -> std::convertible_to<double>;  // curvature of a parabola above f that touches it at z;
+                                     // infinite if none
 };
 
 struct LossTerms {

@@ -11,6 +11,7 @@ struct Squared {
   double curvature(double /*z*/, double /*y*/) const { return 1.0; }
   double conjugate(double a, double y) const { return a * y + 0.5 * a * a; }
   double smoothness() const { return 1.0; }
+  double majoriser(double /*z*/, double /*y*/) const { return 1.0; }
 };
 
 static_assert(SmoothLoss<Squared>);

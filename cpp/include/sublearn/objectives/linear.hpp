@@ -59,6 +59,20 @@ double evaluate(const LinearProblem<Columns>& problem, RowState& rows) {
       problem.loss);
 }
 
+/// Replaces the curvatures by those of parabolas above the losses, whose minimiser is never worse
+/// than the point they touch at. A loss that has none keeps its own.
+template <class Columns>
+void majorise(const LinearProblem<Columns>& problem, RowState& rows) {
+  std::visit(
+      [&](const auto& loss) {
+        for (std::size_t i = 0; i < rows.predictions.size(); ++i) {
+          const double above = loss.majoriser(rows.predictions[i], problem.y[i]);
+          if (std::isfinite(above)) rows.curvatures[i] = problem.weights[i] * above;
+        }
+      },
+      problem.loss);
+}
+
 /// The rows' part of the dual at theta = -scale * slopes: - sum_i s_i f*(scale * slope_i / s_i;
 /// y_i).
 template <class Columns>

@@ -18,6 +18,7 @@
 #include "sublearn/objectives/linear.hpp"
 #include "sublearn/prox/separable.hpp"
 #include "sublearn/solvers/inner_method.hpp"
+#include "sublearn/solvers/intercept.hpp"
 
 namespace sublearn {
 
@@ -62,32 +63,8 @@ class LinearCertificate {
     at.loss = evaluate(problem_, at.rows);
   }
 
-  /// Minimises over the intercept alone: the dual is feasible only if the slopes add up to 0. Their
-  /// sum rises with the intercept, so its signs bracket the minimiser. Newton's steps are bounded
-  /// by a reach that doubles, and every third one is a bisection once both ends are known: losses
-  /// have flat parts, where Newton's step is endless or none.
   void centre_intercept(LinearPoint& at) {
-    if (!problem_.has_intercept) return;
-    const std::vector<double> base = at.rows.predictions;
-    const double first = at.intercept;
-    double low = -kInfinity, high = kInfinity, reach = 1.0 + std::abs(first);
-    for (int step = 1; step <= kMostSteps && !is_centred(at.rows); ++step, reach *= 2.0) {
-      const double slope = sum(at.rows.slopes), curvature = sum(at.rows.curvatures);
-      (slope > 0.0 ? high : low) = at.intercept;
-      double move = std::clamp(-slope / curvature, -reach, reach);
-      if (!(curvature > 0.0)) move = slope > 0.0 ? -reach : reach;
-      double next = at.intercept + move;
-      const bool is_bracketed = std::isfinite(low) && std::isfinite(high);
-      if (is_bracketed && (step % 3 == 0 || !(next > low && next < high))) {
-        next = low + 0.5 * (high - low);
-      }
-      if (next == at.intercept) return;
-      at.intercept = next;
-      for (std::size_t i = 0; i < base.size(); ++i) {
-        at.rows.predictions[i] = base[i] + (next - first);
-      }
-      at.loss = evaluate(problem_, at.rows);
-    }
+    if (problem_.has_intercept) sublearn::centre_intercept(problem_, at);
   }
 
   /// Objective, violation and the best gap so far at a point whose rows are up to date.
@@ -136,22 +113,6 @@ class LinearCertificate {
 
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static constexpr int kMostSteps = 200;
-  static constexpr double kRounding = 1e-14;
-
-  static double sum(std::span<const double> values) {
-    return std::accumulate(values.begin(), values.end(), 0.0);
-  }
-  /// Whether the slopes add up to 0, as the dual of a problem with an intercept demands, up to the
-  /// rounding of slopes and predictions.
-  static bool is_centred(const RowState& rows) {
-    double total = 0.0, size = 0.0;
-    for (std::size_t i = 0; i < rows.slopes.size(); ++i) {
-      total += rows.slopes[i];
-      size += std::abs(rows.slopes[i]) + rows.curvatures[i] * std::abs(rows.predictions[i]);
-    }
-    return std::abs(total) <= kRounding * size;
-  }
 
   LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;

@@ -52,8 +52,14 @@ class NewtonCd final : public InnerMethod {
         hidden_steps_ = 0;
         return false;
       }
+      if (cautious_steps_ > 0) majorise(*problem_, at.rows);
       minimise_model(at, violation);
-      if (!line_search(at)) return false;
+      if (!line_search(at)) {
+        if (cautious_steps_ > 0) return false;
+        cautious_steps_ = kCautious;  // the same step again, on parabolas above the losses
+        continue;
+      }
+      cautious_steps_ = std::max(cautious_steps_ - 1, 0);
     }
     return false;
   }
@@ -187,6 +193,7 @@ class NewtonCd final : public InnerMethod {
       const bool is_hidden = -predicted <= noise(at) && gain <= 100.0 * noise(at);
       if (is_hidden || gain <= settings.sufficient * share * predicted + noise(at)) {
         hidden_steps_ = is_hidden ? hidden_steps_ + 1 : 0;
+        if (share < kPoorShare) cautious_steps_ = kCautious;
         accept(at, share, loss);
         return true;
       }
@@ -232,7 +239,11 @@ class NewtonCd final : public InnerMethod {
   static constexpr double kStaleProgress = 0.7;
   static constexpr double kMostDrift = 0.5;
   static constexpr double kReuse = 3.0;  ///< steps that a new matrix is expected to serve
+  static constexpr double kPoorShare = 0.05;
   static constexpr int kMostHidden = 5;
+  /// Where the losses are flat (far from every margin, all residuals large) Newton's model asks for
+  /// steps without end and a line search finds none of them good.
+  static constexpr int kCautious = 5;
   static constexpr double kMostGram = 4000;  ///< features; 128 MB
 
   const LinearProblem<Columns>* problem_;
@@ -249,7 +260,8 @@ class NewtonCd final : public InnerMethod {
   double intercept_slope_ = 0.0;
   double intercept_step_ = 0.0;
   double typical_passes_ = 8.0;
-  int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
+  int cautious_steps_ = 0;  ///< to come
+  int hidden_steps_ = 0;    ///< in a row, whose decrease rounding hid
   double last_violation_ = std::numeric_limits<double>::infinity();
 };
 

@@ -23,6 +23,7 @@
 #include "sublearn/objectives/linear.hpp"
 #include "sublearn/prox/separable.hpp"
 #include "sublearn/solvers/inner_method.hpp"
+#include "sublearn/solvers/intercept.hpp"
 #include "sublearn/solvers/lhac_inner.hpp"
 #include "sublearn/solvers/newton_cd.hpp"
 
@@ -71,7 +72,7 @@ class SparseLinearSolver {
     started_ = std::chrono::steady_clock::now();
     start();
     for (int round = 0; round < settings_.max_iter && !monitor.stop_requested(); ++round) {
-      centre_intercept();
+      if (problem_.has_intercept) centre_intercept(problem_, point_);
       certify();
       publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
@@ -107,24 +108,6 @@ class SparseLinearSolver {
     point_.loss = evaluate(problem_, point_.rows);
   }
 
-  /// Minimises over the intercept alone, so that the slopes add up to 0 as the dual demands.
-  void centre_intercept() {
-    if (!problem_.has_intercept) return;
-    for (int step = 0; step < 30; ++step) {
-      double slope = 0.0, size = 0.0, curvature = 0.0;
-      for (std::size_t i = 0; i < point_.rows.slopes.size(); ++i) {
-        slope += point_.rows.slopes[i];
-        size += std::abs(point_.rows.slopes[i]);
-        curvature += point_.rows.curvatures[i];
-      }
-      if (std::abs(slope) <= 1e-14 * size) return;
-      const double move = -slope / std::max(curvature, 1e-300);
-      point_.intercept += move;
-      for (double& z : point_.rows.predictions) z += move;
-      point_.loss = evaluate(problem_, point_.rows);
-    }
-  }
-
   void certify() {
     gradient_.resize(kept_.size());
     gradient_at(problem_, point_.rows.slopes, kept_, gradient_, settings_.n_threads);
@@ -138,7 +121,9 @@ class SparseLinearSolver {
       pass.n_nonzero += w != 0.0;
     }
     pass.objective = point_.loss + penalty;
-    scale_ = feasible_scale(penalty_, kept_, gradient_);
+    // Slopes that do not add up to 0 are no dual point at any scale but 0.
+    const bool is_dual = !problem_.has_intercept || is_centred(point_.rows);
+    scale_ = is_dual ? feasible_scale(penalty_, kept_, gradient_) : 0.0;
     best_dual_ = std::max(best_dual_, dual());
     pass.gap = std::max(pass.objective - best_dual_, 0.0);
     pass.n_kept = static_cast<std::int64_t>(kept_.size());
