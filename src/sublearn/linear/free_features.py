@@ -7,8 +7,9 @@ stays wide open. Here :math:`\theta` is first moved onto these equations,
 
 .. math:: \theta \leftarrow \theta - H A (A^\top H A)^+ A^\top \theta,
 
-with :math:`A` the free columns (and ones for the intercept) and :math:`H` the curvatures of the
-rows: what a Newton step over the free weights would do to the slopes.
+with :math:`A` the free columns, those whose :math:`\lambda_j` drowns in the rounding of
+:math:`x_j^\top \theta` and ones for the intercept, and :math:`H` the curvatures of the rows: what a
+Newton step over the free weights would do to the slopes.
 """
 
 from __future__ import annotations
@@ -21,21 +22,25 @@ __all__ = ["MOST_FREE", "dual_value"]
 
 MOST_FREE = 2000  # the equations are solved as a dense system of this size
 _ROUNDING = 1e-10  # of the terms of a sum, that an equation may leave
+_DROWNED = 1e-8  # of the terms of a sum, below which an l1 weight counts as none
 
 
 def dual_value(
     problem: LinearProblem, penalty: Penalty, l1: float, w: np.ndarray, intercept: float
 ) -> float:
-    """A lower bound on the optimum; minus infinity if no feasible point was found."""
+    """A lower bound on the optimum for l2 = 0; minus infinity if no feasible point was found."""
     z = problem.predictions(w, intercept)
     slopes = problem.weights * problem.loss.slope(z, problem.y)
-    held = penalty.free if not penalty.is_positive else penalty.free[w[penalty.free] > 0]
-    slopes = _onto_equations(problem, held, z, slopes)
-    if slopes is None:
+    levels = l1 * penalty.factors
+    is_held = levels <= _DROWNED * np.abs(slopes).sum() * problem.column_sizes
+    held = np.flatnonzero(is_held & (w > 0) if penalty.is_positive else is_held)
+    moved = _onto_equations(problem, held, z, slopes) if len(held) <= MOST_FREE else None
+    if moved is None:
         return -np.inf
+    slopes = moved
     v = -np.asarray(problem.X.T @ slopes, dtype=np.float64)
     v[held] = 0.0
-    scale = _feasible_scale(v if penalty.is_positive else np.abs(v), l1 * penalty.factors)
+    scale = _feasible_scale(v if penalty.is_positive else np.abs(v), levels)
     conjugates = problem.loss.conjugate(scale * slopes / problem.weights, problem.y)
     return -float(problem.weights @ conjugates)
 

@@ -52,7 +52,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
     solver : {"auto", "newton", "lhac"}, default="auto"
         The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
-        whose Hessian is of low rank. "auto" is "newton".
+        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most `tol` times the objective.
     max_iter : int, default=100
@@ -189,10 +189,9 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: sample_weight and class_weight must leave rows of every class, "
                 f"got none of {show(labels.classes[~alive][0])}"
             )
-        targets = ClassTargets(
+        return ClassTargets(
             X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
         )
-        return targets.without_weightless_rows()
 
     def _class_weights(self, labels: EncodedLabels) -> np.ndarray:
         name, given = f"{type(self).__name__}.class_weight", self.class_weight

@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from sublearn.linear.free_features import MOST_FREE
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
 from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress
+from sublearn.linear.scaling import column_scales, divide_columns
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
 from sublearn.linear.solvers import SOLVERS, LinearSolution, SolverSettings
 from sublearn.linear.targets import Targets
@@ -74,12 +76,39 @@ class _Splitter(Rule):
     """A number of folds, or what makes them."""
 
     def accepts(self, value: Any) -> bool:
-        return Interval(int, 2, np.inf).accepts(value) or (
-            callable(getattr(value, "split", None)) and not isinstance(value, str)
-        )
+        if isinstance(value, (str, bytes)):
+            return False
+        is_splitter = callable(getattr(value, "split", None)) or isinstance(value, Iterable)
+        return is_splitter or Interval(int, 2, np.inf).accepts(value)
 
     def __str__(self) -> str:
-        return "an integer of at least 2 or an object with a method split"
+        return "an integer of at least 2, a splitter or pairs of training and held-out rows"
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What a fit solves, and the scales by which columns were divided, if they were."""
+
+    targets: Targets
+    penalty: Penalty
+    scales: np.ndarray | None
+
+    def weights(self, w: np.ndarray) -> np.ndarray:
+        """Weights of the columns as the user has them, in their type."""
+        return as_dtype(w if self.scales is None else w / self.scales, self.targets.X.dtype)
+
+    def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
+        """Earlier weights and intercepts as starting points, if they have the right shape."""
+        if before is None or before[0].shape != (len(self.targets.problems), self.n_features):
+            return None
+        w = before[0].astype(np.float64) * (1.0 if self.scales is None else self.scales)
+        points = zip(w, before[1].tolist(), strict=True)
+        return [LinearSolution(Status.STOPPED, np.nan, np.inf, 0, Trace({}), *at) for at in points]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.targets.X.shape[1])
 
 
 class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
@@ -152,8 +181,9 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             Itself, fitted.
         """
         before = self._earlier_weights()
-        targets, penalty = self._read(X, y, sample_weight)
-        starts = self._starts(before, targets)
+        task = self._read(X, y, sample_weight)
+        targets, penalty = task.targets, task.penalty
+        starts = task.starts(before)
         if isinstance(self.l1, str):
             solutions = self._fit_by_folds(targets, penalty)
         else:
@@ -164,7 +194,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 progress,
                 lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
             )
-        self._keep(solutions, targets)
+        self._keep(solutions, task)
         return self
 
     def fit_path(
@@ -203,7 +233,8 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             stopped it.
         """
         model = copy.copy(self)  # gets the names of the features
-        targets, penalty = model._read(X, y, sample_weight)
+        task = model._read(X, y, sample_weight)
+        targets, penalty = task.targets, task.penalty
         largest = find_l1_max(targets, penalty, self._settings)
         if l1s is None:
             found = falling_l1s(largest, n_l1s, ratio, "fit_path.n_l1s")
@@ -217,7 +248,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
 
         def job() -> CoefficientPath:
             steps = walk_path(targets, penalty, found, self._settings, progress)
-            return CoefficientPath.gather(found, steps, targets.X.dtype, **names)
+            return CoefficientPath.gather(found, steps, task.weights, **names)
 
         path = self._watch(progress, job)
         self._warn_of_open_gaps(path)
@@ -239,8 +270,8 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         -------
         float
         """
-        targets, penalty = copy.copy(self)._read(X, y, sample_weight)
-        return find_l1_max(targets, penalty, self._settings)
+        task = copy.copy(self)._read(X, y, sample_weight)
+        return find_l1_max(task.targets, task.penalty, self._settings)
 
     @property
     def sparse_coef_(self) -> sp.csr_matrix:
@@ -254,15 +285,19 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         n_threads = as_n_threads(self.n_jobs)
         return SolverSettings(self.solver, float(self.tol), int(self.max_iter), n_threads)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Targets, Penalty]:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
         check_params(self)
         self.__dict__.pop("coef_", None)  # must not outlive the features that the next line sets
         X = check_design(self, X)
         name = type(self).__name__
         weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
         weights = np.ones(X.shape[0]) if weights is None else weights
-        targets = self._read_targets(X, y, weights)
-        return targets, self._read_penalty(X.shape[1])
+        penalty = self._read_penalty(X.shape[1])
+        scales = column_scales(X) if self.l2 == 0 else None
+        if scales is not None:
+            X = divide_columns(X, scales)
+            penalty = replace(penalty, factors=penalty.factors / scales)
+        return _Task(self._read_targets(X, y, weights), penalty, scales)
 
     def _read_penalty(self, n_features: int) -> Penalty:
         name = type(self).__name__
@@ -313,20 +348,6 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             return None
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
-    def _starts(
-        self, before: tuple[np.ndarray, np.ndarray] | None, targets: Targets
-    ) -> list[LinearSolution] | None:
-        shape = len(targets.problems), targets.X.shape[1]
-        if before is None or before[0].shape != shape:
-            return None
-        trace = Trace({})
-        return [
-            LinearSolution(
-                Status.CONVERGED, np.nan, np.inf, 0, trace, w.astype(np.float64), float(b)
-            )
-            for w, b in zip(*before, strict=True)
-        ]
-
     def _warn_of_open_gaps(self, path: CoefficientPath) -> None:
         n_open = int((path.certificates > self.tol).sum())
         if n_open:
@@ -338,13 +359,12 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _keep(self, solutions: list[LinearSolution], targets: Targets) -> None:
-        dtype = targets.X.dtype
+    def _keep(self, solutions: list[LinearSolution], task: _Task) -> None:
         worst = max(solutions, key=lambda found: found.certificate)
         worst.warn_unless_converged(self, float(self.tol))
         self._set_weights(
-            as_dtype(np.array([found.w for found in solutions]), dtype),
-            as_dtype(np.array([found.intercept for found in solutions]), dtype),
+            task.weights(np.array([found.w for found in solutions])),
+            as_dtype(np.array([found.intercept for found in solutions]), task.targets.X.dtype),
         )
         self.objective_ = float(sum(found.objective for found in solutions))
         self.certificate_ = worst.certificate

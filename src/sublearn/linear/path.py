@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
-from sublearn.linear.problem import LinearProblem, Penalty
-from sublearn.linear.progress import Progress
-from sublearn.linear.solvers import LinearSolution, SolverSettings, solve
+from sublearn.linear.solvers import LinearSolution
 from sublearn.validation import Interval, Positive
 from sublearn.validation.values import show
 from sublearn.validation.weights import as_weights
 
-__all__ = ["CoefficientPath", "as_dtype", "falling_l1s", "largest_l1"]
+__all__ = ["CoefficientPath", "as_dtype", "falling_l1s"]
 
 _FIGURES = ("intercept", "objective", "certificate", "n_iter")
-_NULL_TOL = 1e-10  # l1_max is the gradient of a model without the penalised features
-
-
-def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSettings) -> float:
-    """The least l1 for which every penalised feature has weight 0."""
-    w, intercept = np.zeros(problem.n_features), problem.constant
-    unpenalised = np.flatnonzero(penalty.factors == 0)
-    if len(unpenalised):
-        part = replace(penalty, factors=np.zeros(len(unpenalised)))
-        tight = replace(settings, tol=min(settings.tol, _NULL_TOL))
-        rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress(1, 1))
-        w[unpenalised], intercept = rest.w, rest.intercept
-    slope = problem.gradient(w, intercept)
-    pull = -slope if penalty.is_positive else np.abs(slope)
-    held = penalty.factors > 0
-    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
 
 
 def as_dtype(values: np.ndarray, dtype: Any) -> np.ndarray:
@@ -92,16 +74,21 @@ class CoefficientPath:
 
     @classmethod
     def gather(
-        cls, l1s: np.ndarray, steps: Iterable[list[LinearSolution]], dtype: Any, **names: Any
+        cls,
+        l1s: np.ndarray,
+        steps: Iterable[list[LinearSolution]],
+        as_weights: Callable[[np.ndarray], np.ndarray],
+        **names: Any,
     ) -> CoefficientPath:
         """A path from the solutions of each l1, one for each output."""
         rows, figures = [], []
         for solutions in steps:  # dense weights are let go at once
-            rows.append([sp.csr_matrix(as_dtype(found.w, dtype)) for found in solutions])
+            rows.append([sp.csr_matrix(as_weights(found.w)) for found in solutions])
             figures.append([[getattr(found, name) for name in _FIGURES] for found in solutions])
         coefs = [sp.vstack(output, format="csr") for output in zip(*rows, strict=True)]
         intercepts, *columns = np.transpose(np.array(figures), (2, 1, 0))
-        columns = [as_dtype(intercepts, dtype), *columns[:-1], columns[-1].astype(np.int64)]
+        intercepts = as_dtype(intercepts, coefs[0].dtype)
+        columns = [intercepts, *columns[:-1], columns[-1].astype(np.int64)]
         if len(coefs) == 1:
             return cls(l1s[: len(rows)], coefs[0], *(column[0] for column in columns), **names)
         return cls(l1s[: len(rows)], coefs, *columns, **names)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.linear.losses import Loss
+from sublearn.linear.scaling import largest_entries
 from sublearn.optim.linear_objective import as_columns, linear_data
 
 __all__ = ["LinearProblem", "Penalty", "predict_rows"]
@@ -101,6 +102,11 @@ class LinearProblem:
     def scale(self) -> float:
         """Loss of predicting 0: the size of numbers that cancel in an objective near 0."""
         return float(self.weights @ self.loss.value(np.zeros_like(self.y), self.y))
+
+    @cached_property
+    def column_sizes(self) -> np.ndarray:
+        """The largest entry of each column, in size."""
+        return largest_entries(self.X)
 
     @cached_property
     def constant(self) -> float:

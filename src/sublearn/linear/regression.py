@@ -53,7 +53,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
     solver : {"auto", "newton", "lhac"}, default="auto"
         The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
-        whose Hessian is of low rank. "auto" is "newton".
+        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most `tol` times the objective.
     max_iter : int, default=100
@@ -181,8 +181,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         y = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
             _refuse_other_than_counts(y[sample_weight > 0], name)
-        targets = NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
-        return targets.without_weightless_rows()
+        return NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights[0], float(intercepts[0])

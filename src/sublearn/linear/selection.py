@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from sublearn.errors import ParameterError
-from sublearn.linear.path import largest_l1
 from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import LinearSolution, SolverSettings
+from sublearn.linear.solvers import LinearSolution, SolverSettings, largest_l1
 from sublearn.linear.targets import ClassTargets, Targets
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
@@ -46,30 +45,30 @@ def walk_path(
 
 def make_folds(targets: Targets, cv: Any, random_state: Any, name: str) -> list[Fold]:
     """Pairs of training rows and held-out rows."""
-    if not is_int64(cv):
-        folds = [tuple(map(np.asarray, fold)) for fold in cv.split(targets.X, targets.y)]
-        _refuse_poor_folds(targets, folds, name)
-        return folds  # type: ignore[return-value]
-    is_classes = isinstance(targets, ClassTargets)
-    most = int(np.bincount(targets.y).min()) if is_classes else len(targets.y)
-    if cv > most:
-        what = "rows of the smallest class" if is_classes else "samples"
-        raise ParameterError(f"{name}.cv must be at most the number of {what} ({most}), got {cv}")
-    seed = as_seed(random_state) % 2**32
-    make = StratifiedKFold if is_classes else KFold
-    folds = make(int(cv), shuffle=True, random_state=seed).split(
-        np.zeros(len(targets.y)), targets.y
-    )
-    return list(folds)
-
-
-def _refuse_poor_folds(targets: Targets, folds: list[Any], name: str) -> None:
-    if not folds or any(len(train) == 0 or len(test) == 0 for train, test in folds):
+    if is_int64(cv):
+        return _random_folds(targets, int(cv), random_state, name)
+    pairs = cv.split(targets.X, targets.y) if hasattr(cv, "split") else cv
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+    if not folds or not all(targets.weights[rows].any() for fold in folds for rows in fold):
         raise ParameterError(f"{name}.cv must give folds with rows on both sides, got empty ones")
-    if isinstance(targets, ClassTargets):
-        for train, _ in folds:
-            if len(np.unique(targets.y[train])) < targets.n_classes:
-                raise ParameterError(f"{name}.cv must leave every class in the training rows")
+    if not all(targets.has_all_classes(train) for train, _ in folds):
+        raise ParameterError(f"{name}.cv must leave every class in the training rows")
+    return folds
+
+
+def _random_folds(targets: Targets, n_folds: int, random_state: Any, name: str) -> list[Fold]:
+    rows = np.flatnonzero(targets.weights)
+    y = targets.y[rows]
+    is_classes = isinstance(targets, ClassTargets)
+    most = int(np.bincount(y).min()) if is_classes else len(y)
+    if n_folds > most:
+        what = "rows of the smallest class" if is_classes else "samples"
+        raise ParameterError(
+            f"{name}.cv must be at most the number of {what} ({most}), got {n_folds}"
+        )
+    kind = StratifiedKFold if is_classes else KFold
+    splitter = kind(n_folds, shuffle=True, random_state=as_seed(random_state) % 2**32)
+    return [(rows[train], rows[test]) for train, test in splitter.split(rows, y)]
 
 
 def score_folds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,22 @@ from sublearn.linear.problem import LinearProblem, Penalty
 from sublearn.linear.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["SOLVERS", "LinearSolution", "SolverSettings", "solve"]
+__all__ = ["SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
 
-#: What `solver` may be, and the method that runs inside the active set. One line adds a solver.
+#: What `solver` may be, and the methods that run inside the active set: where one stalls, the next
+#: goes on. One line adds a solver.
 SOLVERS = {
-    "auto": _core.LinearMethod.newton,
-    "newton": _core.LinearMethod.newton,
-    "lhac": _core.LinearMethod.lhac,
+    "auto": (_core.LinearMethod.newton, _core.LinearMethod.lhac),
+    "newton": (_core.LinearMethod.newton,),
+    "lhac": (_core.LinearMethod.lhac,),
 }
 
 _MOST_INT = 2**31 - 1
 _ROUNDS = 20  # of one call of the core; between two calls it is seen whether anything still moves
 _ROUNDS_IF_FREE = 5  # the core's own gap does not close then
+_APPROACH_TOL = 1e-4
+_MOST_STEPS = 8
+_NULL_TOL = 1e-10  # the largest l1 is the gradient of a model without the penalised features
 _CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
@@ -37,10 +41,10 @@ class SolverSettings:
     max_iter: int
     n_threads: int = 1
 
-    def compiled(self, tol: float, max_iter: int) -> Any:
+    def compiled(self, method: Any, tol: float, max_iter: int) -> Any:
         """The form that the core takes."""
         settings = _core.SparseLinearSettings()
-        settings.method = SOLVERS[self.solver]
+        settings.method = method
         settings.tol = tol
         settings.max_iter = min(int(max_iter), _MOST_INT)
         settings.n_threads = self.n_threads
@@ -65,15 +69,56 @@ def solve(
 ) -> LinearSolution:
     """Minimise from `start`, or from the model without features.
 
-    The core runs a few rounds at a time. Its own gap is used, except where features are free of
-    any penalty: then the gap is that of :mod:`sublearn.linear.free_features`.
+    The core runs a few rounds at a time. Where its own gap does not close, because features are
+    free of any penalty, that of :mod:`sublearn.linear.free_features` is used.
     """
+    if start is None and l1 > 0:
+        start = _approach(problem, penalty, l1, settings, progress)
     run = _Run(problem, penalty, l1, settings, start)
     while run.status is None:
         with progress.monitor() as monitor:
             run.advance(monitor)
     progress.finish_solve()
     return run.solution()
+
+
+def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSettings) -> float:
+    """The least l1 for which every penalised feature has weight 0."""
+    w, intercept = np.zeros(problem.n_features), problem.constant
+    unpenalised = np.flatnonzero(penalty.factors == 0)
+    if len(unpenalised):
+        part = replace(penalty, factors=np.zeros(len(unpenalised)))
+        tight = replace(settings, tol=min(settings.tol, _NULL_TOL))
+        rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress(1, 1))
+        w[unpenalised], intercept = rest.w, rest.intercept
+    slope = problem.gradient(w, intercept)
+    pull = -slope if penalty.is_positive else np.abs(slope)
+    held = penalty.factors > 0
+    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+
+
+def _approach(
+    problem: LinearProblem,
+    penalty: Penalty,
+    l1: float,
+    settings: SolverSettings,
+    progress: Progress,
+) -> LinearSolution | None:
+    """Rough solutions for a few larger l1, where `l1` is below a hundredth of the largest.
+
+    From zero weights at a tiny l1 too many features enter, and leave again one by one.
+    """
+    rough = replace(settings, tol=max(settings.tol, _APPROACH_TOL))
+    largest, last = largest_l1(problem, penalty, settings), None
+    n_steps = min(_MOST_STEPS, int(np.log10(max(largest / l1, 1.0))) - 1)
+    for larger in np.geomspace(largest, l1, n_steps + 2)[1:-1] if n_steps > 0 else ():
+        run = _Run(problem, penalty, float(larger), rough, last)
+        with progress.monitor() as monitor:
+            run.advance(monitor)
+        last = run.solution()
+        if monitor.stop_requested:
+            break
+    return last
 
 
 class _Run:
@@ -93,6 +138,7 @@ class _Run:
         self.intercept = problem.constant if start is None else start.intercept
         self.objective, self.bound = np.nan, -np.inf
         self.n_left = settings.max_iter
+        self.methods = list(SOLVERS[settings.solver])
         self.parts: list[dict[str, np.ndarray]] = []
         self.status: Status | None = None
 
@@ -100,7 +146,8 @@ class _Run:
         """One call of the core, and what it showed."""
         before = self.objective
         n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
-        compiled = self.settings.compiled(self._core_tol(), min(self.n_left, n_rounds))
+        n_rounds = min(self.n_left, n_rounds)
+        compiled = self.settings.compiled(self.methods[0], self._core_tol(), n_rounds)
         start = self.w, float(self.intercept), monitor
         self.w, self.intercept, is_solved, rows = _core.fit_sparse_linear(
             self.problem.data, self.levels, self.penalty.compiled(), compiled, *start
@@ -137,7 +184,7 @@ class _Run:
         self.objective = self.problem.value(self.w, self.intercept) + self.penalty.value(
             self.w, self.l1
         )
-        if len(self.penalty.free):
+        if self.penalty.l2 == 0:
             found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
             self.bound = max(self.bound, found)
 
@@ -154,7 +201,10 @@ class _Run:
             return Status.STOPPED
         if self.n_left <= 0:
             return Status.MAX_ITER
-        return Status.STALLED if before - self.objective <= 0 else None
+        if not before - self.objective <= 0:
+            return None
+        self.methods = self.methods[1:]
+        return None if self.methods else Status.STALLED
 
     def solution(self) -> LinearSolution:
         """What was reached."""

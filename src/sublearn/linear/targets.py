@@ -31,7 +31,7 @@ class Targets(abc.ABC):
     y : ndarray
         Numbers, or positions of classes.
     weights : ndarray of float64
-        Row weights, above 0, of any sum.
+        Row weights of any sum; rows of weight 0 are in no problem.
     fit_intercept : bool
         Whether there are intercepts.
     """
@@ -50,9 +50,14 @@ class Targets(abc.ABC):
         X = as_columns(self.X[rows])
         return replace(self, X=X, y=self.y[rows], weights=self.weights[rows])
 
-    def without_weightless_rows(self) -> Targets:
+    @cached_property
+    def weighty(self) -> Any:
         """The rows of positive weight, or these targets if all have one."""
         return self if self.weights.all() else self.take(np.flatnonzero(self.weights))
+
+    def has_all_classes(self, rows: np.ndarray) -> bool:
+        """Whether some of the rows are enough to learn from."""
+        return True
 
     @cached_property
     @abc.abstractmethod
@@ -108,11 +113,13 @@ class NumberTargets(Targets):
     @cached_property
     def problems(self) -> list[LinearProblem]:
         """The one problem."""
-        return [LinearProblem(self.X, self.y, self.weights, self.loss, self.fit_intercept)]
+        rows = self.weighty
+        return [LinearProblem(rows.X, rows.y, rows.weights, self.loss, self.fit_intercept)]
 
     def loss_of(self, z: np.ndarray) -> float:
         """Mean loss of the rows."""
-        return float(self.weights @ self.loss.value(z[:, 0], self.y))
+        counts = self.weights > 0  # a loss may be infinite
+        return float(self.weights[counts] @ self.loss.value(z[counts, 0], self.y[counts]))
 
 
 @dataclass(frozen=True)
@@ -155,8 +162,15 @@ class ClassTargets(Targets):
         return [self._against_rest(k) for k in outputs]
 
     def _against_rest(self, k: int) -> LinearProblem:
-        y = np.where(self.y == k, 1.0, -1.0)
-        return LinearProblem(self.X, y, self.weights, Logistic(), self.fit_intercept)
+        rows = self.weighty
+        y = np.where(rows.y == k, 1.0, -1.0)
+        return LinearProblem(rows.X, y, rows.weights, Logistic(), self.fit_intercept)
+
+    def has_all_classes(self, rows: np.ndarray) -> bool:
+        """Whether rows of positive weight of every class are among `rows`."""
+        rows = np.asarray(rows)
+        counts = np.bincount(self.y[rows], self.weights[rows] > 0, minlength=self.n_classes)
+        return bool((counts > 0).all())
 
     def solve(
         self,
