@@ -1,15 +1,17 @@
-r"""A duality gap for problems with features that no penalty holds.
+r"""A duality gap for problems with features that no penalty holds, or hardly any.
 
 The dual point that belongs to weights is :math:`\theta_i = -s_i f'(z_i; y_i)`. A penalised feature
 asks for :math:`|x_j^\top \theta| \le \lambda_j`, and shrinking :math:`\theta` is enough. A free
 feature asks for :math:`x_j^\top \theta = 0`: shrinking does not help, and the solver's own gap
-stays wide open. Here :math:`\theta` is first moved onto these equations,
+stays wide open; so it does where :math:`\lambda_j` drowns in the rounding of a gradient. Here
+:math:`\theta` is first moved onto the equations that hold at the optimum,
+:math:`A^\top \theta = r`, by
 
-.. math:: \theta \leftarrow \theta - H A (A^\top H A)^+ A^\top \theta,
+.. math:: \theta \leftarrow \theta - H A (A^\top H A)^+ (A^\top \theta - r),
 
-with :math:`A` the free columns, those whose :math:`\lambda_j` drowns in the rounding of
-:math:`x_j^\top \theta` and ones for the intercept, and :math:`H` the curvatures of the rows: what a
-Newton step over the free weights would do to the slopes.
+with :math:`A` such columns and ones for the intercept, :math:`r_j = \lambda_j \mathrm{sign}(w_j)`,
+and :math:`H` the curvatures of the rows: what a Newton step over these weights would do to the
+slopes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ __all__ = ["MOST_FREE", "dual_value"]
 
 MOST_FREE = 2000  # the equations are solved as a dense system of this size
 _ROUNDING = 1e-10  # of the terms of a sum, that an equation may leave
-_DROWNED = 1e-8  # of the terms of a sum, below which an l1 weight counts as none
+_DROWNED = 1e-4  # of the terms of a sum, below which an l1 weight needs its equation
 
 
 def dual_value(
@@ -30,35 +32,42 @@ def dual_value(
 ) -> float:
     """A lower bound on the optimum for l2 = 0; minus infinity if no feasible point was found."""
     z = problem.predictions(w, intercept)
-    slopes = problem.weights * problem.loss.slope(z, problem.y)
+    theta = -problem.weights * problem.loss.slope(z, problem.y)
     levels = l1 * penalty.factors
-    is_held = levels <= _DROWNED * np.abs(slopes).sum() * problem.column_sizes
+    is_held = levels <= _DROWNED * np.abs(theta).sum() * problem.column_sizes
     held = np.flatnonzero(is_held & (w > 0) if penalty.is_positive else is_held)
-    moved = _onto_equations(problem, held, z, slopes) if len(held) <= MOST_FREE else None
+    targets = levels[held] * np.sign(w[held])
+    if len(held) > MOST_FREE:
+        return -np.inf
+    moved = _onto_equations(problem, held, targets, z, theta)
     if moved is None:
         return -np.inf
-    slopes = moved
-    v = -np.asarray(problem.X.T @ slopes, dtype=np.float64)
-    v[held] = 0.0
+    v = np.asarray(problem.X.T @ moved, dtype=np.float64)
+    v[held] = targets
     scale = _feasible_scale(v if penalty.is_positive else np.abs(v), levels)
-    conjugates = problem.loss.conjugate(scale * slopes / problem.weights, problem.y)
+    conjugates = problem.loss.conjugate(-scale * moved / problem.weights, problem.y)
     return -float(problem.weights @ conjugates)
 
 
 def _onto_equations(
-    problem: LinearProblem, held: np.ndarray, z: np.ndarray, slopes: np.ndarray
+    problem: LinearProblem,
+    held: np.ndarray,
+    targets: np.ndarray,
+    z: np.ndarray,
+    theta: np.ndarray,
 ) -> np.ndarray | None:
     A = problem.dense_columns(held)
     if problem.fit_intercept:
-        A = np.column_stack([A, np.ones(len(z))])
+        A, targets = np.column_stack([A, np.ones(len(z))]), np.append(targets, 0.0)
     if not A.shape[1]:
-        return slopes
-    A = A / np.maximum(np.abs(A).max(axis=0), 1e-300)
+        return theta
+    sizes = np.maximum(np.abs(A).max(axis=0), 1e-300)
+    A, targets = A / sizes, targets / sizes
     weighted = A * (problem.weights * problem.loss.curvature(z, problem.y))[:, None]
-    step = np.linalg.lstsq(A.T @ weighted, A.T @ slopes, rcond=None)[0]
-    moved = slopes - weighted @ step
-    left = np.abs(A.T @ moved)
-    return moved if (left <= _ROUNDING * np.abs(slopes).sum()).all() else None
+    step = np.linalg.lstsq(A.T @ weighted, A.T @ theta - targets, rcond=None)[0]
+    moved = theta - weighted @ step
+    left = np.abs(A.T @ moved - targets)
+    return moved if (left <= _ROUNDING * np.abs(theta).sum()).all() else None
 
 
 def _feasible_scale(v: np.ndarray, levels: np.ndarray) -> float:
