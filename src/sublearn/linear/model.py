@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
 from sublearn.io.models import SavedModel, storable_params
-from sublearn.linear.free_features import MOST_FREE
+from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
 from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.linear.free_features import dual_value
+from sublearn.linear.dual_point import dual_value
 from sublearn.linear.problem import LinearProblem, Penalty
 from sublearn.linear.progress import Progress
 from sublearn.trace import Solution, Status, Trace
@@ -69,8 +69,8 @@ def solve(
 ) -> LinearSolution:
     """Minimise from `start`, or from the model without features.
 
-    The core runs a few rounds at a time. Where its own gap does not close, because features are
-    free of any penalty, that of :mod:`sublearn.linear.free_features` is used.
+    The core runs a few rounds at a time. Where its own gap does not close, for instance
+    because features are free of any penalty, that of :mod:`sublearn.linear.dual_point` is used.
     """
     if start is None and l1 > 0:
         start = _approach(problem, penalty, l1, settings, progress)
@@ -184,9 +184,8 @@ class _Run:
         self.objective = self.problem.value(self.w, self.intercept) + self.penalty.value(
             self.w, self.l1
         )
-        if self.penalty.l2 == 0:
-            found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
-            self.bound = max(self.bound, found)
+        found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
+        self.bound = max(self.bound, found)
 
     @property
     def certificate(self) -> float:

@@ -1,4 +1,4 @@
-r"""A duality gap for problems with features that no penalty holds, or hardly any.
+r"""A duality gap where the solver's own does not close.
 
 The dual point that belongs to weights is :math:`\theta_i = -s_i f'(z_i; y_i)`. A penalised feature
 asks for :math:`|x_j^\top \theta| \le \lambda_j`, and shrinking :math:`\theta` is enough. A free
@@ -9,9 +9,10 @@ stays wide open; so it does where :math:`\lambda_j` drowns in the rounding of a 
 
 .. math:: \theta \leftarrow \theta - H A (A^\top H A)^+ (A^\top \theta - r),
 
-with :math:`A` such columns and ones for the intercept, :math:`r_j = \lambda_j \mathrm{sign}(w_j)`,
-and :math:`H` the curvatures of the rows: what a Newton step over these weights would do to the
-slopes.
+with :math:`A` the columns of the support, such features, and ones for the intercept,
+:math:`r_j = \lambda_j \mathrm{sign}(w_j) + l_2 w_j`, and :math:`H` the curvatures of the rows: what
+a Newton step over these weights would do to the slopes. Then it is shrunk, and any feasible point
+gives a lower bound.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sublearn.linear.problem import LinearProblem, Penalty
 __all__ = ["MOST_FREE", "dual_value"]
 
 MOST_FREE = 2000  # the equations are solved as a dense system of this size
+_MOST_SUPPORT = 500  # a larger support is left to shrinking
 _ROUNDING = 1e-10  # of the terms of a sum, that an equation may leave
 _DROWNED = 1e-4  # of the terms of a sum, below which an l1 weight needs its equation
 
@@ -30,23 +32,38 @@ _DROWNED = 1e-4  # of the terms of a sum, below which an l1 weight needs its equ
 def dual_value(
     problem: LinearProblem, penalty: Penalty, l1: float, w: np.ndarray, intercept: float
 ) -> float:
-    """A lower bound on the optimum for l2 = 0; minus infinity if no feasible point was found."""
+    """A lower bound on the optimum; minus infinity if no feasible point was found."""
     z = problem.predictions(w, intercept)
     theta = -problem.weights * problem.loss.slope(z, problem.y)
     levels = l1 * penalty.factors
-    is_held = levels <= _DROWNED * np.abs(theta).sum() * problem.column_sizes
-    held = np.flatnonzero(is_held & (w > 0) if penalty.is_positive else is_held)
-    targets = levels[held] * np.sign(w[held])
-    if len(held) > MOST_FREE:
-        return -np.inf
-    moved = _onto_equations(problem, held, targets, z, theta)
+    held = _held(problem, penalty, levels, w, np.abs(theta).sum())
+    targets = levels[held] * np.sign(w[held]) + penalty.l2 * w[held]
+    moved = _onto_equations(problem, held, targets, z, theta) if len(held) <= MOST_FREE else None
     if moved is None:
         return -np.inf
     v = np.asarray(problem.X.T @ moved, dtype=np.float64)
     v[held] = targets
-    scale = _feasible_scale(v if penalty.is_positive else np.abs(v), levels)
+    pull = v if penalty.is_positive else np.abs(v)
+    scale = 1.0 if penalty.l2 > 0 else _feasible_scale(pull, levels)
     conjugates = problem.loss.conjugate(-scale * moved / problem.weights, problem.y)
-    return -float(problem.weights @ conjugates)
+    value = -float(problem.weights @ conjugates)
+    if penalty.l2 > 0:
+        value -= float((np.maximum(pull - levels, 0.0) ** 2).sum()) / (2 * penalty.l2)
+    return value
+
+
+def _held(
+    problem: LinearProblem, penalty: Penalty, levels: np.ndarray, w: np.ndarray, total: float
+) -> np.ndarray:
+    """Features that get their equation."""
+    is_drowned = levels <= _DROWNED * total * problem.column_sizes
+    if penalty.is_positive:
+        is_drowned &= w > 0
+    if penalty.l2 > 0:
+        is_drowned[:] = False
+    if np.count_nonzero(w) <= _MOST_SUPPORT:
+        is_drowned |= w != 0
+    return np.flatnonzero(is_drowned)
 
 
 def _onto_equations(
