@@ -50,7 +50,7 @@ def flavour(request):
 @parametrize_with_checks(
     [
         SparseLogisticRegression(),
-        SparseLogisticRegression(solver="lhac", l2=0.01),
+        SparseLogisticRegression(solver="newton", l2=0.01),
         SparseLinearRegression(),
         SparseLinearRegression(loss="huber", positive=True),
     ]
