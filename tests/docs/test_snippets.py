@@ -90,7 +90,9 @@ def test_the_page_of_the_command_line_names_every_command():
     assert sorted(named) == sorted(command.name for command in app.build().registered_commands)
 
 
-@pytest.mark.parametrize("module", ["extreme", "io", "metrics", "validation", "trace", "errors"])
+@pytest.mark.parametrize(
+    "module", ["extreme", "linear", "io", "metrics", "validation", "trace", "errors"]
+)
 def test_every_module_that_users_import_has_a_page(module):
     assert f"::: sublearn.{module}\n" in TEXTS[ROOT / "docs" / "api" / f"{module}.md"]
     assert f"api/{module}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     >>> import numpy as np
     >>> from sublearn.linear import SparseLogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(100, 20))
-    >>> model = SparseLogisticRegression(l1=0.05).fit(X, X[:, 3] - X[:, 7] > 0)
+    >>> model = SparseLogisticRegression(l1=0.1).fit(X, X[:, 3] - X[:, 7] > 0)
     >>> model.sparse_coef_.indices.tolist(), model.certificate_ <= 1e-6
     ([3, 7], True)
     """
