@@ -10,34 +10,29 @@ second shows precision against the number of weights along a path of l1 penaltie
 each fit started from the one before.
 """
 
-import argparse
 import time
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # draws into files, needs no screen
-import matplotlib.pyplot as plt
 import numpy as np
+from pictures import (
+    BLUES,
+    ORANGE,
+    draw_cuts,
+    draw_pair,
+    measure,
+    read_options,
+    show_precision,
+    write_at,
+)
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_quickstart
-from sublearn.metrics import precision_at_k
 
-CUTS = [1, 3, 5]
 L1 = [2.0, 1.0, 0.3, 0.1, 0.03]
-BLUES = ["#08306b", "#2171b5", "#6baed6"]
-ORANGE = "#d95f02"
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument(
-        "picture", type=Path, nargs="?", default="active_sets.png", help="PNG to write"
-    )
-    arguments.add_argument("--small", action="store_true", help="a few records, fewer penalties")
-    options = arguments.parse_args()
+    options = read_options(__doc__, "active_sets.png", "a few records, fewer penalties")
 
     data = load_quickstart(n_train=1000 if options.small else None)
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
@@ -47,7 +42,11 @@ def main():
 
     ranker = fit_ranker(train, test)
     path = fit_path(L1[: 2 if options.small else None], train, test)
-    draw(ranker, path, options.picture)
+    draw_pair(
+        lambda axes: draw_active(axes, ranker),
+        lambda axes: draw_path(axes, path),
+        options.picture,
+    )
     print(f"wrote {options.picture}")
 
 
@@ -69,28 +68,11 @@ def fit_path(penalties, train, test):
     print(f"PPD-Sparse: a path of {len(models)} penalties, {seconds:.1f} s")
     for model in models:
         print(f"  l1 {model.l1:<5g} {describe(model, test)}")
-    return [(model, precision(model, test)) for model in models]
-
-
-def precision(model, test):
-    X, labels = test
-    ranked, _ = model.predict_top_k(X, max(CUTS))
-    return precision_at_k(labels, ranked, CUTS)
+    return [(model, measure(model, *test)) for model in models]
 
 
 def describe(model, test):
-    found = precision(model, test)
-    cuts = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, found, strict=True))
-    return f"{model.coef_.nnz:>9,} weights  {cuts}"
-
-
-def draw(ranker, path, picture):
-    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.15)
-    draw_active(left, ranker)
-    draw_path(right, path)
-    figure.savefig(picture, dpi=150)
+    return f"{model.coef_.nnz:>9,} weights  {show_precision(measure(model, *test))}"
 
 
 def draw_active(axes, model):
@@ -114,10 +96,7 @@ def draw_active(axes, model):
 def draw_path(axes, path):
     """Precision against the number of weights, a point for each l1."""
     weights = [model.coef_.nnz for model, _ in path]
-    for i, (k, colour) in enumerate(zip(CUTS, BLUES, strict=True)):
-        values = [100 * found[i] for _, found in path]
-        axes.plot(weights, values, "o-", color=colour)
-        write_at(axes, f"P@{k}", (weights[-1], values[-1]), (9, 0), color=colour, ha="left")
+    draw_cuts(axes, weights, [found for _, found in path], -1, (9, 0), "left")
     for (model, found), place in zip(path, weights, strict=True):
         spot = (place, 100 * found[0])
         write_at(axes, f"{model.l1:g}", spot, (0, 12), color="0.4", ha="center")
@@ -125,10 +104,6 @@ def draw_path(axes, path):
     axes.set_ylim(0, 1.2 * axes.dataLim.y1)
     axes.margins(x=0.14)
     axes.set_title("PPD-Sparse: precision along a path of l1 (grey)", loc="left", fontsize=11)
-
-
-def write_at(axes, text, place, offset, **style):
-    axes.annotate(text, place, xytext=offset, textcoords="offset points", va="center", **style)
 
 
 if __name__ == "__main__":

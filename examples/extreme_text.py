@@ -8,28 +8,28 @@ draws two pictures: precision against the size of the model, and how many of the
 each heading's classifier really looked at.
 """
 
-import argparse
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # draws into files, needs no screen
-import matplotlib.pyplot as plt
 import numpy as np
+from pictures import (
+    BLUES,
+    ORANGE,
+    draw_cuts,
+    draw_pair,
+    measure,
+    read_options,
+    show_precision,
+    size_on_disk,
+    write_at,
+)
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.io import load_quickstart
-from sublearn.metrics import precision_at_k
 from sublearn.validation import encode_labels
 
-CUTS = [1, 3, 5]
 L1 = [0.01, 0.03, 0.1, 0.3, 1.0, 2.0]
-BLUES = ["#08306b", "#2171b5", "#6baed6"]
-ORANGE = "#d95f02"
 
 
 @dataclass
@@ -44,12 +44,7 @@ class Run:
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument(
-        "picture", type=Path, nargs="?", default="headings.png", help="PNG to write"
-    )
-    arguments.add_argument("--small", action="store_true", help="a few records, two penalties")
-    options = arguments.parse_args()
+    options = read_options(__doc__, "headings.png", "a few records, two penalties")
 
     data = load_quickstart(n_train=1000 if options.small else None)
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
@@ -61,7 +56,12 @@ def main():
     for l1 in L1[2:4] if options.small else L1:
         runs.append(fit_and_measure(l1, X, data.train_labels, X_test, data.test_labels))
         report(runs[-1])
-    draw(runs, X, data.train_labels, options.picture)
+    best = max(runs, key=lambda run: run.precision[0])
+    draw_pair(
+        lambda axes: draw_precision(axes, runs),
+        lambda axes: draw_support(axes, best, X, data.train_labels),
+        options.picture,
+    )
     print(f"wrote {options.picture}")
 
 
@@ -69,39 +69,18 @@ def fit_and_measure(l1, X, labels, X_test, test_labels):
     start = time.perf_counter()
     model = PPDSparseClassifier(l1=l1, n_jobs=-1, random_state=0).fit(X, labels)
     seconds = time.perf_counter() - start
-    ranked, _ = model.predict_top_k(X_test, max(CUTS))
-    precision = precision_at_k(test_labels, ranked, CUTS)
-    return Run(l1, model, precision, size_on_disk(model), seconds)
-
-
-def size_on_disk(model):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        model.save(path)
-        return path.stat().st_size / 1e6
+    return Run(l1, model, measure(model, X_test, test_labels), size_on_disk(model), seconds)
 
 
 def report(run):
-    precision = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, run.precision, strict=True))
+    precision = show_precision(run.precision)
     print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {precision}")
-
-
-def draw(runs, X, labels, path):
-    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.15)
-    draw_precision(left, runs)
-    draw_support(right, max(runs, key=lambda run: run.precision[0]), X, labels)
-    figure.savefig(path, dpi=150)
 
 
 def draw_precision(axes, runs):
     """Precision (left scale) and the size of the file (right scale) against l1."""
     l1 = [run.l1 for run in runs]
-    for i, (k, colour) in enumerate(zip(CUTS, BLUES, strict=True)):
-        values = [100 * run.precision[i] for run in runs]
-        axes.plot(l1, values, "o-", color=colour)
-        write_at(axes, f"P@{k}", (l1[-1], values[-1]), (0, 11), color=colour, ha="center")
+    draw_cuts(axes, l1, [run.precision for run in runs], -1, (0, 11), "center")
     axes.set(xscale="log", ylim=(0, None), xlabel="weight of the l1 penalty", ylabel="precision, %")
     axes.set_title("Most weights can go before precision does", loc="left", fontsize=11)
     axes.margins(x=0.08)
@@ -146,10 +125,6 @@ def count_active(model, X, has_label, block=1000):
         is_positive = has_label[start : start + block].toarray()
         counts += np.where(is_positive, scores < 1, scores > -1).sum(axis=0)
     return counts
-
-
-def write_at(axes, text, place, offset, **style):
-    axes.annotate(text, place, xytext=offset, textcoords="offset points", va="center", **style)
 
 
 if __name__ == "__main__":

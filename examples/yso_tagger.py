@@ -12,30 +12,33 @@ shows precision against the size of the saved model along a path of l1 penalties
 often suggestions of a given probability are right.
 """
 
-import argparse
 import os
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # draws into files, needs no screen
-import matplotlib.pyplot as plt
 import numpy as np
+from pictures import (
+    BLUES,
+    CUTS,
+    ORANGE,
+    draw_cuts,
+    draw_pair,
+    measure,
+    read_options,
+    show_precision,
+    size_on_disk,
+    write_at,
+)
 from scipy.special import expit
 
 from sublearn.extreme import PPDSparseClassifier, TextTagger
 from sublearn.io import load_texts
-from sublearn.metrics import expected_calibration_error, precision_at_k, reliability_curve
+from sublearn.metrics import expected_calibration_error, reliability_curve
 
-CUTS = [1, 3, 5]
 L1 = [0.1, 0.3, 1.0, 2.0]
 N_SMALL = 8000
-BLUES = ["#08306b", "#2171b5", "#6baed6"]
-ORANGE = "#d95f02"
 
 
 @dataclass
@@ -50,14 +53,8 @@ class Run:
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument(
-        "picture", type=Path, nargs="?", default="yso_tagger.png", help="PNG to write"
-    )
-    arguments.add_argument(
-        "--small", action="store_true", help=f"{N_SMALL:,} records instead of 50,000"
-    )
-    options = arguments.parse_args()
+    few = f"{N_SMALL:,} records instead of 50,000"
+    options = read_options(__doc__, "yso_tagger.png", few)
 
     folder = find_data()
     if folder is None:
@@ -76,9 +73,14 @@ def main():
     for l1 in L1:
         runs.append(fit_and_measure(l1, train, test))
         report(runs[-1])
-    best = max(runs, key=lambda run: precision(run.tagger, *held_out)[0])  # not by the test records
+    best = max(runs, key=lambda run: measure(run.tagger, *held_out)[0])  # not by the test records
     best.tagger.calibrate(*held_out)
-    draw(runs, best, test, options.picture)
+    draw_pair(
+        lambda axes: draw_path(axes, runs),
+        lambda axes: draw_reliability(axes, best, test),
+        options.picture,
+        height=4.6,
+    )
     explain(best.tagger, test)
     print(f"wrote {options.picture}")
 
@@ -99,24 +101,12 @@ def fit_and_measure(l1, train, test):
     classifier = PPDSparseClassifier(l1=l1, n_jobs=-1, random_state=0)
     tagger = TextTagger(classifier, min_df=2).fit(*train)
     seconds = time.perf_counter() - start
-    return Run(l1, tagger, precision(tagger, *test), size_on_disk(tagger), seconds)
-
-
-def precision(tagger, texts, labels):
-    ranked, _ = tagger.predict_top_k(texts, max(CUTS))
-    return precision_at_k(labels, ranked, CUTS)
-
-
-def size_on_disk(tagger):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        tagger.save(path)
-        return path.stat().st_size / 1e6
+    return Run(l1, tagger, measure(tagger, *test), size_on_disk(tagger), seconds)
 
 
 def report(run):
-    cuts = "  ".join(f"P@{k} {100 * p:4.1f}" for k, p in zip(CUTS, run.precision, strict=True))
-    print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {cuts}")
+    precision = show_precision(run.precision)
+    print(f"l1 {run.l1:<6g} {run.seconds:5.1f} s  {run.megabytes:6.2f} MB  {precision}")
 
 
 def explain(tagger, test):
@@ -127,22 +117,10 @@ def explain(tagger, test):
     )
 
 
-def draw(runs, best, test, path):
-    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.15)
-    draw_path(left, runs)
-    draw_reliability(right, best, test)
-    figure.savefig(path, dpi=150)
-
-
 def draw_path(axes, runs):
     """Precision against the size of the file, a point for each l1."""
     size = [run.megabytes for run in runs]
-    for i, (k, colour) in enumerate(zip(CUTS, BLUES, strict=True)):
-        values = [100 * run.precision[i] for run in runs]
-        axes.plot(size, values, "o-", color=colour)
-        write_at(axes, f"P@{k}", (size[0], values[0]), (9, 0), color=colour, ha="left")
+    draw_cuts(axes, size, [run.precision for run in runs], 0, (9, 0), "left")
     for run, place in zip(runs, size, strict=True):
         top = 100 * run.precision[0]
         write_at(axes, f"l1 {run.l1:g}", (place, top), (0, 12), color="0.4", ha="center")
@@ -179,10 +157,6 @@ def draw_reliability(axes, run, test):
     legend = axes.legend(loc="upper left", frameon=False)
     for handle in legend.legend_handles:
         handle.set_sizes([36])
-
-
-def write_at(axes, text, place, offset, **style):
-    axes.annotate(text, place, xytext=offset, textcoords="offset points", va="center", **style)
 
 
 if __name__ == "__main__":

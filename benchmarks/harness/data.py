@@ -34,8 +34,13 @@ def data_directory(given: str | None = None) -> Path:
     return Path(given or os.environ.get("SUBLEARN_DATA") or _DEFAULT)
 
 
-def mulan(name: str, stem: str | None = None, suffix: str = "") -> Problem:
-    """A Mulan set with its official split: ``stem-train.arff.xz``, ``stem-test.arff.xz``."""
+def mulan(
+    name: str, stem: str | None = None, suffix: str = "", *, title: str = "", is_raw: bool = False
+) -> Problem:
+    """A Mulan set with its official split: ``stem-train.arff.xz``, ``stem-test.arff.xz``.
+
+    `is_raw` keeps the rows as they are stored, under another `title`.
+    """
     stem = stem or name
 
     def load(directory: Path, seed: int) -> Split:
@@ -47,9 +52,10 @@ def mulan(name: str, stem: str | None = None, suffix: str = "") -> Problem:
             for part in ("train", "test")
         ]
         (X, Y), (X_test, Y_test) = parts
-        return _split(X, Y, X_test, Y_test)
+        return _split(X, Y, X_test, Y_test, is_raw=is_raw)
 
-    return Problem(name, load, "official split, unit rows")
+    note = f"official split, {'rows as stored' if is_raw else 'unit rows'}"
+    return Problem(title or name, load, note)
 
 
 def xmc(name: str) -> Problem:
@@ -134,12 +140,17 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-def _split(X: object, Y: object, X_test: object, Y_test: object) -> Split:
+def _split(X: object, Y: object, X_test: object, Y_test: object, *, is_raw: bool = False) -> Split:
+    rows = _float_rows if is_raw else unit_rows
     return Split(
-        train={"X": unit_rows(X), "Y": _binary(Y)},
-        test={"X": unit_rows(X_test)},
+        train={"X": rows(X), "Y": _binary(Y)},
+        test={"X": rows(X_test)},
         truth=truth_of(_binary(Y), _binary(Y_test)),
     )
+
+
+def _float_rows(X: object) -> sp.csr_matrix:
+    return sp.csr_matrix(X, dtype=np.float32)
 
 
 def _binary(Y: object) -> sp.csr_matrix:

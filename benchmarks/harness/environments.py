@@ -25,6 +25,10 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "vowpalwabbit": [["vowpalwabbit", "numpy", "scipy"]],
     # Its predict asks NumPy for an array without a copy, which NumPy 2 refuses.
     "fasttext": [["fasttext-wheel", "numpy<2", "scipy"]],
+    "skglm": [["skglm", "scikit-learn"]],
+    "celer": [["celer"]],
+    "glmnet": [["python-glmnet"]],
+    "adelie": [["adelie", "numpy<2", "scipy"]],
 }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-__all__ = ["commit", "machine", "now"]
+__all__ = ["commit", "group_seconds", "machine", "now"]
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -35,6 +35,22 @@ def commit() -> dict[str, Any]:
 def now() -> str:
     """Date and time in UTC."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def group_seconds(group: int) -> float | None:
+    """CPU seconds that the processes of a group have used so far, None where Linux is not."""
+    if not Path("/proc/self/stat").exists():
+        return None
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # What follows the name, which may hold blanks: state, parent, group, ...
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if int(fields[2]) == group:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _processor() -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from harness.growth import growth_rows, joined
 from harness.report import comparison, facts_in_words, shapes_in_words
 
-__all__ = ["render"]
+__all__ = ["origin", "render", "table"]
 
 #: Options whose values are places on one machine.
 _PLACES = {"--data", "--json", "--markdown"}
@@ -37,7 +37,7 @@ def _grouped(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _section(records: Sequence[dict[str, Any]]) -> str:
     record = records[0]
     growths = joined([growth for part in records for growth in part.get("growth", [])])
-    parts = [_origin(record)]
+    parts = [origin(record)]
     if len(records) > 1:
         parts[0] += f"\n- pieces: {len(records)}, the last of {records[-1]['date']}"
     if growths:
@@ -61,7 +61,7 @@ def _compared(problem: str, results: list[dict[str, Any]], record: dict[str, Any
     failures = [
         f"`{r['entrant']}` failed: `{r['error']}`" for r in results if r["status"] == "failed"
     ]
-    return [f"### {problem}", conditions, _table(headings, rows, n_names=1), *failures]
+    return [f"### {problem}", conditions, table(headings, rows, n_names=1), *failures]
 
 
 def _grown(growths: list[dict[str, Any]]) -> list[str]:
@@ -72,21 +72,22 @@ def _grown(growths: list[dict[str, Any]]) -> list[str]:
         for size, error in zip(growth["sizes"], growth["errors"], strict=True)
         if error
     ]
-    return [_table(headings, rows, n_names=2), *failures]
+    return [table(headings, rows, n_names=2), *failures]
 
 
 def _unloaded(record: dict[str, Any]) -> list[tuple[str, str]]:
     return list(record.get("unloaded", {}).items())
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) -> str:
     """The first `n_names` columns hold names, the others numbers; a row begins with a name."""
     rule = ["---"] * n_names + ["---:"] * (len(headings) - n_names)
-    named = [[f"`{row[0]}`", *row[1:]] for row in rows]
+    named = [[f"`{row[0]}`" if row[0] else "", *row[1:]] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *named])
 
 
-def _origin(record: dict[str, Any]) -> str:
+def origin(record: Mapping[str, Any]) -> str:
+    """Where, when and how the figures of a record were taken, as a list."""
     machine = record["machine"]
     commit = (record["commit"] or "unknown")[:12] + (" with changes" if record["modified"] else "")
     load = machine["load_average"][0]
@@ -102,11 +103,11 @@ def _origin(record: dict[str, Any]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in facts)
 
 
-def _versions(record: dict[str, Any]) -> list[str]:
+def _versions(record: Mapping[str, Any]) -> list[str]:
     """Our foundations, and the package that a rival's environment is named for."""
     found = []
     for environment, content in record["environments"].items():
-        ours = ("numpy", "scipy", "scikit-learn", "sublearn")
+        ours = ("numpy", "scipy", "scikit-learn", "sublearn", "annif", "omikuji")
         for name, version in content["packages"].items():
             is_named = name in ours if environment == "main" else environment in name.lower()
             found += [f"{name} {version}"] if is_named else []

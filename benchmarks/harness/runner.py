@@ -23,12 +23,13 @@ from harness.audit import Audit
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.judge import Judge
+from harness.machine import group_seconds
 from harness.problem import Split
 
-__all__ = ["Conditions", "Outcome", "Run", "run_all"]
+__all__ = ["THREAD_VARIABLES", "Conditions", "Outcome", "Run", "run_all"]
 
 _CHILD = Path(__file__).with_name("child.py")
-_THREAD_VARIABLES = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -167,16 +168,20 @@ def _run(
         limit = conditions.timeout_seconds
         try:
             error = _start(python, directory, outcome.threads, limit)
-        except subprocess.TimeoutExpired:
-            return Run(error=f"stopped after {limit:g} s", was_stopped=True)
+        except OutOfTime as stop:
+            return Run(error=f"stopped after {limit:g} s{stop}", was_stopped=True)
         if error is not None:
             return Run(error=error)
         return _judged(directory, split, judge, audit)
 
 
+class OutOfTime(Exception):
+    """A run was stopped; the message says what CPU time it had, which a busy machine cuts."""
+
+
 def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
     """Run the measured process to its end; the error's last line, or None."""
-    surroundings = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+    surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     if python != sys.executable:
         surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
     with (directory / "log").open("w+") as log:
@@ -189,6 +194,9 @@ def _start(python: str, directory: Path, threads: int, limit: float) -> str | No
         )
         try:
             code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            seconds = group_seconds(process.pid)
+            raise OutOfTime("" if seconds is None else f", CPU {seconds:.0f} s") from None
         finally:
             _end(process)
         log.seek(0)

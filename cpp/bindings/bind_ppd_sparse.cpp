@@ -236,7 +236,7 @@ void bind_ppd_sparse(nb::module_& m) {
   nb::enum_<PPDSearch>(m, "PPDSearch", "How PPD-Sparse looks for violating rows.")
       .value("exact", PPDSearch::exact)
       .value("sparsified", PPDSearch::sparsified);
-  nb::class_<PPDSettings>(m, "PPDSettings", "Settings of PPD-Sparse; see solvers/ppd_block.hpp.")
+  nb::class_<PPDSettings>(m, "PPDSettings", "Settings of PPD-Sparse; see solvers/ppd_task.hpp.")
       .def(nb::init<>())
       .def_rw("l1", &PPDSettings::l1)
       .def_rw("tol", &PPDSettings::tol)

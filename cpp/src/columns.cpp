@@ -56,6 +56,26 @@ SUBLEARN_INLINE double dot(const T* x, const double* v, offset_t n) {
 }
 
 template <class T>
+SUBLEARN_INLINE void dot4(const T* const x[4], const double* v, offset_t n, double* out) {
+  Doubles sums[4][2] = {};
+  offset_t i = 0;
+  for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
+    const Doubles first = load(v + i), second = load(v + i + kWidth);
+    for (int b = 0; b < 4; ++b) {
+      sums[b][0] += load(x[b] + i) * first;
+      sums[b][1] += load(x[b] + i + kWidth) * second;
+    }
+  }
+  for (int b = 0; b < 4; ++b) {
+    const Doubles none = {};
+    const Doubles all[4] = {sums[b][0], sums[b][1], none, none};
+    double rest = 0.0;
+    for (offset_t r = i; r < n; ++r) rest += static_cast<double>(x[b][r]) * v[r];
+    out[b] += sum(all) + rest;
+  }
+}
+
+template <class T>
 SUBLEARN_INLINE double square(const T* x, const double* h, offset_t n) {
   return sum_of(
       n,
@@ -92,6 +112,14 @@ SUBLEARN_MULTIVERSION double dense_dot(const float* x, const double* v, offset_t
 }
 SUBLEARN_MULTIVERSION double dense_dot(const double* x, const double* v, offset_t n) {
   return dot(x, v, n);
+}
+SUBLEARN_MULTIVERSION void dense_dot4(const float* const x[4], const double* v, offset_t n,
+                                      double* out) {
+  dot4(x, v, n, out);
+}
+SUBLEARN_MULTIVERSION void dense_dot4(const double* const x[4], const double* v, offset_t n,
+                                      double* out) {
+  dot4(x, v, n, out);
 }
 SUBLEARN_MULTIVERSION double dense_square(const float* x, const double* h, offset_t n) {
   return square(x, h, n);

@@ -1,5 +1,6 @@
-// Scores of labels: both ways to the best k, every storage, and lists that must not be trusted.
+// Scores of labels: all ways to the best k, every storage, and lists that must not be trusted.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -87,6 +88,7 @@ void check_storage(std::size_t n_labels, double density) {
       CHECK(same<T>(scorer.top_plain(row, k), expected));
       CHECK(same<T>(scorer.top_touched(row, k), expected));
       CHECK(same<T>(scorer.top_touched(row, k), expected));  // what the first call left behind
+      CHECK(same<T>(scorer.top_bounded(row, k), expected));
       CHECK(same<T>(scorer.top(row, k, 1.0), expected));
     }
   }
@@ -110,13 +112,77 @@ bool contains(const std::string& text, const char* part) {
 
 }  // namespace
 
-TEST(both_ways_find_the_same_labels_in_every_storage) {
+TEST(all_ways_find_the_same_labels_in_every_storage) {
   check_storage<float, std::uint16_t, std::int8_t>(70, 0.2);
   check_storage<float, std::uint16_t, std::int16_t>(70, 0.2);
   check_storage<float, std::uint16_t, float>(70, 0.02);
   check_storage<float, std::int32_t, float>(200, 0.01);
   check_storage<double, std::int64_t, double>(70, 0.2);
   check_storage<double, std::int32_t, std::int8_t>(1, 0.5);
+  // Long enough that lists are bounded.
+  check_storage<float, std::uint16_t, std::int8_t>(400, 0.3);
+  check_storage<float, std::int32_t, float>(400, 0.3);
+  check_storage<double, std::int64_t, double>(400, 0.3);
+}
+
+TEST(bounds_are_never_below_the_weights) {
+  const Model<float, std::int32_t, float> model(400, 0.3);
+  const auto lists = model.lists();
+  std::size_t n_bounded = 0;
+  for (std::size_t j = 0; j < lists.n_features(); ++j) {
+    const auto list = lists.list(j);
+    const auto bounds = lists.bounds(j);
+    std::size_t at = 0;
+    for (std::size_t p = 0; p < list.size; ++p) {
+      CHECK(std::abs(list.weight(p)) <= bounds.largest);
+      if (bounds.raising == nullptr || !(list.weight(p) > 0)) continue;
+      CHECK(bounds.raising->labels[at] == list.labels[p]);
+      const float most = bounds.raising->step * static_cast<float>(bounds.raising->levels[at]);
+      CHECK(most >= list.weight(p) && most <= list.weight(p) + 1.01f * bounds.raising->step);
+      ++at;
+    }
+    if (bounds.raising != nullptr) n_bounded += at == bounds.raising->labels.size();
+  }
+  CHECK(n_bounded > 0);
+}
+
+TEST(weights_that_are_not_finite_are_scored_in_the_plain_way) {
+  constexpr std::size_t kLabels = 40;
+  std::vector<std::int32_t> labels(kLabels);
+  std::iota(labels.begin(), labels.end(), 0);
+  std::vector<float> values(kLabels, -1.0f);
+  values[3] = std::numeric_limits<float>::quiet_NaN();
+  values[5] = std::numeric_limits<float>::infinity();
+  const std::vector<std::int32_t> offsets{0, static_cast<std::int32_t>(kLabels)};
+  const std::vector<float> bias(kLabels, 0.0f);
+  using Lists = WeightLists<float, std::int32_t, float>;
+  const Lists lists(Offsets(std::span<const std::int32_t>(offsets)), labels, values, {}, kLabels);
+  const RankedBias<float> ranked{std::span<const float>(bias)};
+  LabelScores<Lists> scorer(lists, ranked);
+  const std::vector<index_t> ids{0};
+  const std::vector<float> x{1.0f};
+  const auto best = scorer.top_bounded({ids, x}, kLabels);
+  CHECK(best[0].id == 5 && best[1].id == 0 && best[kLabels - 1].id == 3);
+}
+
+TEST(block_maxima_find_what_sorting_finds) {
+  Rng rng(5);
+  for (const std::size_t n : {1, 63, 64, 65, 1000}) {
+    std::vector<double> scores;
+    for (std::size_t i = 0; i < n; ++i) scores.push_back(static_cast<int>(20 * rng.uniform()));
+    if (n > 64) std::fill(scores.begin(), scores.begin() + 64, std::nan(""));
+    std::vector<Scored<double>> order;
+    for (std::size_t i = 0; i < n; ++i) order.push_back({scores[i], static_cast<index_t>(i)});
+    std::sort(order.begin(), order.end(), ranks_before<double>);
+    BlockMaxima<double> maxima;
+    maxima.find(scores);
+    for (const std::size_t k : {std::size_t{1}, std::min<std::size_t>(5, n), n}) {
+      TopK<double> scratch;
+      const auto best = maxima.top(k, scratch);
+      CHECK(best.size() == k);
+      for (std::size_t r = 0; r < k; ++r) CHECK(best[r].id == order[r].id);
+    }
+  }
 }
 
 TEST(untouched_labels_behind_the_ranked_ones_are_found) {

@@ -248,6 +248,16 @@ def test_a_path_takes_weights_names_of_features_and_any_iterable():
     assert solver().fit_path(X, y, []) == []
 
 
+def test_a_callback_that_stops_ends_the_path_with_the_models_made_so_far():
+    X, Y = problem()
+    slow = {"loss": "hinge", "tol": 1e-300, "max_iter": 10**6}
+    with pytest.warns(ConvergenceWarning) as caught:
+        models = solver(callback=lambda event: True, **slow).fit_path(X, Y, [0.1, 0.3, 0.2, 0.3])
+    assert [model.l1 for model in models] == [0.3, 0.3]
+    assert models[0].certificate_ == np.inf
+    assert sum("the callback asked to stop" in str(w.message) for w in caught) == 1
+
+
 @pytest.mark.parametrize("l1", [[0.1, -1], [np.nan], [np.inf], ["x"], [None], 0.1, None])
 def test_a_path_refuses_penalties_that_are_none(l1):
     X, y = classes_problem()

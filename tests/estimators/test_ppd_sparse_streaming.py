@@ -21,7 +21,7 @@ from sklearn.preprocessing import normalize
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.extreme import PPDSparseClassifier, fit_journal, ppd_sparse
+from sublearn.extreme import PPDSparseClassifier, fit_journal, ppd_solve
 
 N_LABELS = 37
 LONG = 60  # seconds: what ends at all ends long before
@@ -29,7 +29,7 @@ LONG = 60  # seconds: what ends at all ends long before
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(ppd_sparse, "_JOURNAL_BLOCKS", 1)
+    monkeypatch.setattr(ppd_solve, "_JOURNAL_BLOCKS", 1)
 
 
 def problem(n_rows=150, n_features=40, n_labels=N_LABELS, seed=0):
@@ -119,7 +119,7 @@ def test_a_streamed_model_is_the_model_in_memory_bit_for_bit(tmp_path, n_labels,
 def test_a_streamed_model_depends_on_neither_threads_nor_parts(
     tmp_path, monkeypatch, n_jobs, n_blocks
 ):
-    monkeypatch.setattr(ppd_sparse, "_JOURNAL_BLOCKS", n_blocks)
+    monkeypatch.setattr(ppd_solve, "_JOURNAL_BLOCKS", n_blocks)
     X, Y = problem()
     assert_same(solver(tmp_path / "m", n_jobs=n_jobs).fit(X, Y), solver(None).fit(X, Y))
 
@@ -184,7 +184,7 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 import test_ppd_sparse_streaming as here
-here.ppd_sparse._JOURNAL_BLOCKS = 1
+here.ppd_solve._JOURNAL_BLOCKS = 1
 X, Y, slow = here.slow_problem()
 print("ready", flush=True)
 try:
@@ -208,6 +208,49 @@ def run_and_end(path, how, n_jobs=1, n_parts=2):
         finally:
             fit.kill()
     return rest
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise on Windows")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_refuses_the_path_of_a_fit_that_runs_in_another_process(tmp_path, uninterrupted):
+    path = tmp_path / "model"
+    X, Y, slow = slow_problem()
+    command = [sys.executable, "-c", CHILD, str(Path(__file__).parent), str(path), "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as fit:
+        try:
+            assert fit.stdout.readline() == "ready\n"
+            ends = time.monotonic() + LONG
+            while not parts(path) and time.monotonic() < ends:
+                time.sleep(0.005)
+            fit.send_signal(signal.SIGSTOP)
+            with pytest.raises(ValueError, match=RUNNING):
+                solver(path, **slow).fit(X, Y)
+        finally:
+            fit.kill()
+    assert Path(f"{path}.lock").exists()  # of a process that is dead: it locks nothing
+    assert_same(solver(path, **slow).fit(X, Y), uninterrupted)
+    assert os.listdir(tmp_path) == ["model"]
+
+
+RUNNING = (
+    r"^PPDSparseClassifier\.model_path must not be the file of a fit that is still running, got "
+)
+
+
+def test_refuses_the_path_of_a_fit_that_runs_in_this_process(tmp_path):
+    X, Y, slow = slow_problem()
+    refusals = []
+
+    def fit_again(event):
+        with pytest.raises(ValueError, match=RUNNING) as refusal:
+            solver(tmp_path / "m").fit(X, Y)
+        refusals.append(refusal)
+        return True
+
+    with pytest.warns(ConvergenceWarning, match="the callback asked to stop"):
+        solver(tmp_path / "m", callback=fit_again, **slow).fit(X, Y)
+    assert refusals
+    assert sorted(os.listdir(tmp_path)) == ["m", "m.parts"]
 
 
 @pytest.fixture(scope="module")
@@ -347,7 +390,7 @@ def test_parts_without_a_plan_are_not_trusted(tmp_path, uninterrupted):
 def test_goes_on_with_parts_of_another_size(tmp_path, monkeypatch, uninterrupted):
     path = tmp_path / "model"
     cut_short(path)
-    monkeypatch.setattr(ppd_sparse, "_JOURNAL_BLOCKS", 3)
+    monkeypatch.setattr(ppd_solve, "_JOURNAL_BLOCKS", 3)
     X, Y, slow = slow_problem()
     assert_same(solver(path, **slow).fit(X, Y), uninterrupted)
 
@@ -393,7 +436,7 @@ CHANGES = {
 def journal(tmp_path_factory):
     """A journal that every refusal must leave as it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ppd_sparse, "_JOURNAL_BLOCKS", 1)
+        patch.setattr(ppd_solve, "_JOURNAL_BLOCKS", 1)
         path = tmp_path_factory.mktemp("journal") / "model"
         cut_short(path)
     return path

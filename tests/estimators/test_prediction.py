@@ -1,5 +1,7 @@
 """Prediction of fitted models: compressed, saved, damaged, approximate, and one row at a time."""
 
+import enum
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -270,3 +272,50 @@ def test_a_model_with_weights_of_labels_can_be_saved(tmp_path, data, make, weigh
     model.save(tmp_path / "model")
     again = sublearn.load(tmp_path / "model")
     assert (again.fit(*data).coef_ != model.coef_).nnz == 0
+
+
+# --- score -------------------------------------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    """Labels that can be hashed and told apart, and have no order."""
+
+    RED = "r"
+    GREEN = "g"
+    BLUE = "b"
+
+
+@pytest.mark.parametrize("n_colours", [2, 3])
+@pytest.mark.parametrize("Classifier", [PDSparseClassifier, PPDSparseClassifier])
+def test_score_takes_labels_that_have_no_order(Classifier, n_colours):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, n_colours, 60)
+    X = sp.csr_matrix(np.eye(3)[codes] + 0.1 * rng.random((60, 3)))
+    y = [list(Colour)[k] for k in codes]
+    model = Classifier(l1=0.01, random_state=0).fit(X, y)
+    wrong = [Colour.BLUE if k < 15 else label for k, label in enumerate(y)]
+    hits = [found is true for found, true in zip(model.predict(X), wrong, strict=True)]
+    assert model.score(X, y) == 1.0
+    assert model.score(X, wrong) == np.mean(hits) < 1.0
+    weights = rng.random(60)
+    assert model.score(X, wrong, weights) == pytest.approx(np.average(hits, weights=weights))
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        ([1, "a"] * 30, r"^y must hold labels of one type, got number and str$"),
+        ([("a", 1)] * 60, r"^y must hold labels of one type, got number and str$"),
+        ([["a"]] * 60, r"^y must be one label per sample, as in fit, got one list of labels"),
+        (np.zeros((60, 2)), r"^y must be one label per sample, as in fit, got dense indicator"),
+        (["a"] * 60, r"^y must hold labels of the type of the others \(int64\), got <U1$"),
+        ([0, 1], r"^y must have one row per sample \(60\), got 2$"),
+    ],
+    ids=["mixed", "pairs", "lists", "indicator", "strings", "short"],
+)
+def test_score_refuses_labels_that_are_not_one_per_sample_and_of_one_type(y, sentence):
+    rng = np.random.default_rng(0)
+    X, codes = rng.random((60, 5)), rng.integers(0, 3, 60)
+    model = PPDSparseClassifier(random_state=0).fit(X, codes)
+    with pytest.raises(ValueError, match=sentence):
+        model.score(X, y)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_twins import top_k_by_sorting
 
+from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.linear_labels import LabelLists, LinearLabels
+from sublearn.io import load_xmc
 
 # Few distinct values make equal scores the rule.
 VALUES = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0])
@@ -146,6 +148,60 @@ def test_counts_the_weights_it_reads():
     exact = labels.work
     labels.top_k(X, 1, 1, effort=0.5)
     assert labels.work - exact < exact
+
+
+@st.composite
+def long_lists(draw):
+    """Lists so long that bounds are worth it; few distinct values, so that many scores tie."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    n_features, n_labels = draw(st.integers(1, 3)), 2_000
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    levels = draw(st.sampled_from([[-1.0, -0.5, 0.5], [-3.0, -0.1, 0.0, 0.1, 2.0], [-1.0]]))
+    levels = levels if draw(st.booleans()) else rng.normal(-0.5, 1, 5_000)
+    weights = sp.random(n_features, n_labels, 0.6, "csr", dtype, rng)
+    weights.data[:] = rng.choice(levels, weights.nnz) * draw(st.sampled_from([1, 1e-30, 1e30]))
+    bias = rng.choice(draw(st.sampled_from([[-1.0], [-1.0, -1.5, 0.25]])), n_labels)
+    signs = draw(st.sampled_from([[1.0], [1.0, 0.3, -1.0]]))
+    X = sp.csr_matrix(rng.choice([0.0, *signs], (4, n_features)).astype(dtype))
+    return weights, bias.astype(dtype), X, draw(st.sampled_from([1, 5, 8, 9, 2_000]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(long_lists(), st.sampled_from([None, 8, 16]))
+def test_upper_bounds_change_neither_labels_nor_scores(problem, bits):
+    weights, bias, X, k = problem
+    labels = LinearLabels(weights, bias)
+    labels = labels if bits is None else labels.compress(bits, 0.0)
+    assert_finds_the_best(labels, X, k)
+
+
+def test_upper_bounds_spare_the_weights_below_zero():
+    rng = np.random.default_rng(0)
+    weights = sp.random(3, 5_000, 0.6, "csr", np.float32, rng, lambda n: rng.normal(-1, 1, n))
+    labels = LinearLabels(weights, np.full(5_000, -1, np.float32))
+    X = sp.csr_matrix(np.ones((1, 3), np.float32))
+    assert_finds_the_best(labels, X, 5)
+    n_raising = (weights.data > 0).sum()
+    assert n_raising < weights.nnz / 4
+    assert 5_000 + n_raising <= labels.work < 5_000 + weights.nnz / 2
+
+
+def test_upper_bounds_are_exact_on_library_records(shared_data):
+    train = load_xmc(shared_data / "yso_en" / "yso_en_train.xmc.txt.xz")
+    test = load_xmc(shared_data / "yso_en" / "yso_en_test.xmc.txt.xz")
+    Y = train.Y[:6_000]
+    Y = Y[:, Y.getnnz(axis=0) > 0]
+    labels = PPDSparseClassifier(l1=0.1, random_state=0).fit(train.X[:6_000], Y).model_
+    X = test.X[:300]
+    assert_finds_the_best(labels, X, 5)
+    n_plain = np.diff(labels.lists.offsets)[X.indices].sum() + X.shape[0] * labels.n_labels
+    assert labels.work < n_plain
+
+
+def test_weights_cannot_change_behind_the_bounds():
+    labels, _ = random_model()
+    with pytest.raises(ValueError, match="read-only"):
+        labels.weights.data[0] = 1
 
 
 def lists_of(offsets, labels, values=None, scales=None):

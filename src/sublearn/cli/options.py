@@ -23,6 +23,7 @@ __all__ = [
     "TextForm",
     "ZeroBased",
     "check_folder",
+    "output_option",
     "parse_labels",
     "refuse_given",
 ]
@@ -102,6 +103,13 @@ Columns = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
+
+
+def output_option(default: str, help: str, *, metavar: str = "FILE") -> Any:
+    """`--output`: what is written where it is not given, and what it holds."""
+    return typer.Option(
+        "--output", "-o", metavar=metavar, dir_okay=False, show_default=default, help=help
+    )
 
 
 def parse_labels(text: str | None) -> Any:

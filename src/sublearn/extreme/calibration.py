@@ -224,58 +224,71 @@ class _Pairs:
 def _score_in_blocks(
     X: sp.csr_matrix, weights: sp.csr_matrix, bias: np.ndarray, truth: sp.spmatrix
 ) -> Iterator[_Pairs]:
+    """Blocks of labels, one after another.
+
+    Everything is turned by label once: a block is then a cut of arrays, and its products come out
+    by label, whatever the number of features, rows and other labels.
+    """
     n_rows, n_labels = truth.shape
-    by_label = sp.csc_matrix(truth)
+    by_feature = sp.csr_matrix(X.T)  # (n_features, n_samples)
+    by_label, truth_by_label = sp.csr_matrix(weights.T), sp.csr_matrix(truth.T)
     step = max(1, _BLOCK // n_rows)
     for start in range(0, n_labels, step):
         stop = min(start + step, n_labels)
-        products = sp.csc_matrix(X @ weights[:, start:stop])
-        yield _pairs(products, bias[start:stop], by_label[:, start:stop].toarray(), start)
+        products = by_label[start:stop] @ by_feature
+        yield _pairs(products, bias[start:stop], truth_by_label[start:stop].toarray(), start)
 
 
-def _pairs(products: sp.csc_matrix, bias: np.ndarray, truth: np.ndarray, first: int) -> _Pairs:
+def _pairs(products: sp.csr_matrix, bias: np.ndarray, truth: np.ndarray, first: int) -> _Pairs:
     """Rows that no stored product reaches are one pair at the head of each label's pairs."""
-    n_rows, n_labels = truth.shape
+    n_labels, n_rows = truth.shape
     n_touched = np.diff(products.indptr)
-    columns = np.repeat(np.arange(n_labels), n_touched)
-    is_pos = truth[products.indices, columns].astype(np.float64)
-    n_pos = truth.sum(axis=0) - np.bincount(columns, is_pos, n_labels)
-    n_neg = n_rows - n_touched - n_pos
-    heads = products.indptr[:-1]
-    scores = products.data.astype(np.float64) + bias[columns]
+    labels = np.repeat(np.arange(n_labels), n_touched)
+    is_pos = truth[labels, products.indices].astype(np.float64)
+    n_pos = truth.sum(axis=1) - np.bincount(labels, is_pos, n_labels)
+    heads = products.indptr[:-1] + np.arange(n_labels)
+    is_head = np.zeros(len(labels) + n_labels, dtype=bool)
+    is_head[heads] = True
+
+    def headed(of_heads: np.ndarray, others: np.ndarray) -> np.ndarray:
+        merged = np.empty(len(is_head))
+        merged[is_head], merged[~is_head] = of_heads, others
+        return merged
+
     return _Pairs(
         labels=first + np.arange(n_labels),
-        starts=heads + np.arange(n_labels),
-        scores=np.insert(scores, heads, bias),
-        n_pos=np.insert(is_pos, heads, n_pos),
-        n_neg=np.insert(1.0 - is_pos, heads, n_neg),
+        starts=heads,
+        scores=headed(bias, products.data.astype(np.float64) + bias[labels]),
+        n_pos=headed(n_pos, is_pos),
+        n_neg=headed(n_rows - n_touched - n_pos, 1.0 - is_pos),
     )
 
 
 class _Pool:
     """Pairs of many labels as one, in memory that does not grow with their number.
 
-    Scores are rounded to `_KEPT_BITS` significant bits, a relative error below 2e-4, and counted.
+    Scores are rounded to `_KEPT_BITS` significant bits, a relative error below 2e-4, and counted:
+    sign, exponent and what is left of the mantissa are the place in a table.
     """
 
+    _N_DROPPED = 24 - _KEPT_BITS  # a float32 has 24 bits, the first of them implied
+    _N_PLACES = 2 ** (32 - _N_DROPPED)
+
     def __init__(self) -> None:
-        self._keys = np.zeros(0, dtype=np.int32)
-        self._counts = np.zeros((2, 0))
+        self._counts = np.zeros((2, self._N_PLACES))
 
     def add(self, pairs: _Pairs) -> None:
-        n_dropped = 24 - _KEPT_BITS  # a float32 has 24 bits, the first of them implied
         bits = pairs.scores.astype(np.float32).view(np.int32)
-        keys = (bits + (1 << (n_dropped - 1))) >> n_dropped << n_dropped
-        keys = np.concatenate([self._keys, keys])
-        self._keys, place = np.unique(keys, return_inverse=True)
-        added = np.hstack([self._counts, [pairs.n_pos, pairs.n_neg]])
-        self._counts = np.array([np.bincount(place, row, len(self._keys)) for row in added])
+        places = (bits + (1 << (self._N_DROPPED - 1))) >> self._N_DROPPED
+        for row, added in zip(self._counts, (pairs.n_pos, pairs.n_neg), strict=True):
+            np.add.at(row, places, added)  # a negative place counts from the end
 
     def as_pairs(self) -> _Pairs:
         """All pairs as those of one label; none if nothing was added."""
-        scores = self._keys.view(np.float32).astype(np.float64)
+        places = np.flatnonzero(self._counts.any(axis=0)).astype(np.uint32)
+        scores = (places << self._N_DROPPED).view(np.float32).astype(np.float64)
         zero = np.zeros(min(1, len(scores)), dtype=np.intp)
-        return _Pairs(zero, zero, scores, *self._counts)
+        return _Pairs(zero, zero, scores, *self._counts[:, places])
 
 
 def _own_and_pooled(

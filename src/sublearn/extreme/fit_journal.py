@@ -2,11 +2,13 @@
 
 A journal is a folder beside the model's file. It holds the plan of the fit and one file per
 finished chunk of labels, each written atomically. A fit with the same plan goes on where the
-journal ends; when all chunks are there they are turned into the model's arrays, again on disk.
+journal ends; when all chunks are there they are turned into the model's arrays, again on disk. A
+lock keeps a second fit away from the folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,12 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import sublearn
 from sublearn.extreme.ppd_problem import Chunk
+from sublearn.extreme.ppd_weights import Weighed
 from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import write_atomically
+from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
+from sublearn.validation import as_seed
 
-__all__ = ["FitJournal", "fingerprint", "refuse_unsavable"]
+__all__ = ["FitJournal", "fingerprint", "make_plan", "open_journal", "refuse_unsavable"]
 
 _PART_CLASS = "PPDSparseChunk"
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
@@ -48,6 +54,39 @@ def refuse_unsavable(state: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save_bundle(Path(folder) / "trial", class_name="trial", params={},
                     arrays=arrays, attributes=attributes)  # fmt: skip
+
+
+def make_plan(
+    estimator: Any, data: Weighed, start: tuple[sp.csr_matrix, np.ndarray] | None
+) -> dict[str, Any]:
+    """What the model depends on: equal plans, equal models."""
+    X, labels, *weights = data
+    seed = estimator.random_state
+    parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
+    return {
+        **{name: float(getattr(estimator, name)) for name in ("C", "l1", "tol", "prune")},
+        **{name: getattr(estimator, name) for name in ("loss", "bias", "search")},
+        "max_iter": int(estimator.max_iter),
+        "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),
+        "y": fingerprint(labels.indptr, labels.rows),
+        "weights": fingerprint(*weights),
+        "start": fingerprint(*parts, start[1]) if start is not None else None,
+        "seed": as_seed(int(seed)) if isinstance(seed, (int, np.integer)) else None,
+        "sublearn": sublearn.__version__,
+    }
+
+
+@contextlib.contextmanager
+def open_journal(
+    model_path: Any, plan: dict[str, Any], seed: int, subject: str
+) -> Iterator[FitJournal]:
+    """The journal of a fit, which no other fit has open; `subject` heads the refusal."""
+    with hold_alone(Path(f"{os.fspath(model_path)}.lock")) as is_ours:
+        if not is_ours:
+            raise ValueError(
+                f"{subject} must not be the file of a fit that is still running, got {model_path}"
+            )
+        yield FitJournal(model_path, plan, seed)
 
 
 class FitJournal:

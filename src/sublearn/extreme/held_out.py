@@ -11,7 +11,7 @@ from sublearn.metrics.names import find_positions
 from sublearn.validation import EncodedLabels, check_features, encode_labels
 from sublearn.validation.values import show
 
-__all__ = ["read_eval_set", "split_rows", "take_rows"]
+__all__ = ["pick", "read_eval_set", "split_rows"]
 
 
 def split_rows(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -21,9 +21,11 @@ def split_rows(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
-def take_rows(labels: EncodedLabels, rows: np.ndarray) -> EncodedLabels:
-    """The labels of some rows, increasing; labels that none of them carries stay."""
-    return _from_indicator(labels.to_csr()[rows], labels)
+def pick(
+    X: sp.csr_matrix, labels: EncodedLabels, rows: np.ndarray
+) -> tuple[sp.csr_matrix, EncodedLabels]:
+    """Some rows, increasing, with their labels; labels that none of them carries stay."""
+    return X[rows], _from_indicator(labels.to_csr()[rows], labels)
 
 
 def read_eval_set(

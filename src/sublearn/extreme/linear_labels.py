@@ -94,7 +94,9 @@ class LinearLabels:
     """Weights by feature and a bias per label; scores rows through inverted lists.
 
     A row visits the labels that share a feature with it, so its cost is the number of non-zero
-    weights of its features, not `n_labels * n_features`.
+    weights of its features, not `n_labels * n_features`, and less where upper bounds exclude most
+    labels. The bounds are made when a row first asks for them and take memory: for features with
+    more than a third of their weights at or below zero, the label and one byte per weight above.
 
     Opening a model reads its biases only. A list is checked when a row first needs it; a damaged
     one is a ValueError then. May be used by several threads at once.
@@ -110,8 +112,8 @@ class LinearLabels:
     def __init__(self, weights: sp.csr_matrix | LabelLists, bias: np.ndarray):
         self._csr = None if isinstance(weights, LabelLists) else weights
         lists = weights if isinstance(weights, LabelLists) else LabelLists.of(weights)
-        # Lists are checked once and biases ranked once, then the compiled code relies on them.
-        for array in (lists.offsets, lists.labels, bias):
+        # Lists are checked and bounded once, biases ranked once; the compiled code relies on it.
+        for array in (lists.offsets, lists.labels, lists.values, bias):
             array.flags.writeable = False
         self.lists = lists
         self.bias = bias

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
-from sublearn.extreme.held_out import read_eval_set, split_rows, take_rows
+from sublearn.extreme.held_out import pick, read_eval_set, split_rows
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
-from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.extreme.pd_report import best_held_out, ended_early, summarise
+from sublearn.trace import Callback, watch
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -31,10 +32,8 @@ from sublearn.validation import (
     Verbosity,
     as_n_threads,
     as_seed,
-    check_features,
     check_params,
     check_sample_weight,
-    encode_labels,
 )
 
 __all__ = ["PDSparseClassifier"]
@@ -274,29 +273,17 @@ class PDSparseClassifier(LinearLabelClassifier):
         """
         check_params(self)
         self._refuse_what_does_not_fit(eval_set)
-        self.__dict__.pop("model_", None)  # must not outlive the features that the next line sets
-        X = check_features(self, X, reset=True)
-        name = type(self).__name__
-        labels = encode_labels(y, X.shape[0], estimator_name=name)
-        weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-        caps = self._caps(labels, weights)
+        X, labels = self._read(X, y)
+        caps = self._caps(labels, sample_weight)
         seed = as_seed(self.random_state)
         train, caps, held_out = self._divide(X, labels, caps, eval_set, seed)
         by_feature, report = self._solve(train, caps, held_out, seed)
-        solution = self._summarise(report)
-        if solution.status is not Status.CONVERGED and not self._ended_early(report):
+        solution = summarise(report, self.tol)
+        if not ended_early(report, self.max_iter):
             solution.warn_unless_converged(self, self.tol)
-
-        self.classes_ = labels.classes
-        self.label_kind_ = labels.kind.name
-        self.model_ = self._model(by_feature, X, labels)
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
+        self._take_over(labels, self._model(by_feature, X.dtype, labels), solution)
         self.refit_ = bool(report["was_refit"])
-        best = float(report["held_out"].max(initial=0.0))
-        self.held_out_precision_ = best if held_out[0].shape[0] else None
-        self.trace_ = solution.trace
+        self.held_out_precision_ = best_held_out(report)
         return self
 
     def _refuse_what_does_not_fit(self, eval_set: Any) -> None:
@@ -311,19 +298,21 @@ class PDSparseClassifier(LinearLabelClassifier):
             )
 
     @np.errstate(over="ignore")
-    def _caps(self, labels: EncodedLabels, weights: np.ndarray | None) -> np.ndarray:
+    def _caps(self, labels: EncodedLabels, sample_weight: Any) -> np.ndarray:
         """C times the weight of each sample."""
+        name = type(self).__name__
+        weights = check_sample_weight(sample_weight, labels.n_samples, estimator_name=name)
         caps = np.full(labels.n_samples, float(self.C))
         if weights is not None:
             caps *= weights
-        of_labels = as_label_weights(self.class_weight, labels, estimator_name=type(self).__name__)
+        of_labels = as_label_weights(self.class_weight, labels, estimator_name=name)
         if of_labels is not None:
             indicator = labels.to_csr()
             counts = np.maximum(np.diff(indicator.indptr), 1)
             caps *= indicator.astype(np.float64) @ of_labels / counts
         if not caps.sum() < np.finfo(np.float64).max:  # the loss where all scores are zero
             raise ParameterError(
-                f"{type(self).__name__}.C times the weights of samples and labels must have a "
+                f"{name}.C times the weights of samples and labels must have a "
                 f"finite sum, got {caps.sum():g}"
             )
         return caps
@@ -335,15 +324,14 @@ class PDSparseClassifier(LinearLabelClassifier):
         if eval_set is not None:
             return (X, labels), caps, read_eval_set(eval_set, self, labels, X.dtype)
         if not self.early_stopping:
-            return (X, labels), caps, (X[:0], take_rows(labels, np.arange(0)))
+            return (X, labels), caps, pick(X, labels, np.arange(0))
         if X.shape[0] < 2:
             raise ValueError(
                 f"{type(self).__name__}: X must have at least 2 samples for early_stopping, "
                 f"got n_samples = {X.shape[0]}"
             )
         rows, held_out = split_rows(X.shape[0], self.validation_fraction, seed)
-        train, rest = (X[rows], take_rows(labels, rows)), (X[held_out], take_rows(labels, held_out))
-        return train, caps[rows], rest
+        return pick(X, labels, rows), caps[rows], pick(X, labels, held_out)
 
     def _solve(
         self, train: _Rows, caps: np.ndarray, held_out: _Rows, seed: int
@@ -390,14 +378,14 @@ class PDSparseClassifier(LinearLabelClassifier):
         return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
 
     def _model(
-        self, by_feature: tuple[Any, Any, Any], X: sp.csr_matrix, labels: EncodedLabels
+        self, by_feature: tuple[Any, Any, Any], dtype: np.dtype, labels: EncodedLabels
     ) -> LinearLabels:
         indptr, indices, values = by_feature
         shape = (len(indptr) - 1, labels.n_classes)
         weights = sp.csr_matrix((values, indices, indptr), shape=shape)
         if labels.kind is LabelKind.BINARY:  # one score is enough: the second class less the first
             weights = (weights[:, 1] - weights[:, 0]).tocsr()
-        bias = np.zeros(weights.shape[1], dtype=X.dtype)
+        bias = np.zeros(weights.shape[1], dtype=dtype)
         if self.bias == "learned":
             bias += weights[-1].toarray()[0]
             weights = weights[:-1]
@@ -406,62 +394,9 @@ class PDSparseClassifier(LinearLabelClassifier):
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
 
-    def _summarise(self, report: dict[str, Any]) -> Solution:
-        objective, certificate = float("nan"), float("inf")  # a pass was cut short
-        if report["is_certified"]:
-            objective = float(report["final_primal"])
-            certificate = _relative_gap(objective, float(report["final_dual"]))
-        status = Status.CONVERGED
-        if report["was_stopped"] and not certificate <= self.tol:
-            status, certificate = Status.STOPPED, float("inf")
-        elif not certificate <= self.tol:
-            status = Status.MAX_ITER
-        return Solution(
-            status=status,
-            objective=objective,
-            certificate=certificate,
-            n_iter=len(report["seconds"]),
-            trace=_trace(report),
-        )
-
-    def _ended_early(self, report: dict[str, Any]) -> bool:
-        """Whether held-out rows ended the fit before its limit: then nothing is amiss."""
-        n_refit = int(report["is_refit"].sum())
-        n_first = len(report["is_refit"]) - n_refit
-        limit = self.max_iter
-        return (
-            report["has_held_out"] and not report["was_stopped"] and max(n_first, n_refit) < limit
-        )
-
     def _to_bundle(self) -> dict[str, Any]:
         more = {"refit_": self.refit_, "held_out_precision_": self.held_out_precision_}
         return super()._to_bundle() | more
 
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]
-
-
-def _relative_gap(objective: Any, dual: Any) -> Any:
-    gap = np.asarray(objective) - dual
-    relative = np.divide(gap, objective, out=np.zeros_like(gap), where=np.asarray(objective) > 0)
-    return relative if relative.ndim else float(relative)
-
-
-def _trace(report: dict[str, Any]) -> Trace:
-    columns = {
-        "seconds": report["seconds"],
-        "objective": report["primal"],
-        "dual": report["dual"],
-        "certificate": _relative_gap(report["primal"], report["dual"]),
-        "nnz_primal": report["nnz_primal"],
-        "nnz_dual": report["nnz_dual"],
-        "active": report["active"],
-        "work": report["work"],
-        "evaluated": report["is_evaluated"],
-        "n_candidates": report["n_candidates"],
-        "n_partitions": report["n_partitions"],
-        "refit": report["is_refit"],
-    }
-    if report["has_held_out"]:
-        columns["held_out"] = report["held_out"]
-    return Trace(columns)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-import time
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,33 +12,23 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-import sublearn
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.extreme.fit_journal import FitJournal, fingerprint, refuse_unsavable
-from sublearn.extreme.label_arrays import (
-    as_precise_as,
-    drop_complement,
-    matched,
-    order_of,
-    padded,
-    refuse_other_labels,
-    refuse_out_of_range,
-    type_of,
-    without_labels,
-    without_weightless,
-)
-from sublearn.extreme.label_weights import as_label_weights
+from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
+from sublearn.extreme.label_arrays import as_precise_as, matched, refuse_other_labels
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.extreme.ppd_problem import (
-    Chunk,
-    PPDProblem,
-    gather_reports,
-    gather_weights,
-    trace_of,
+from sublearn.extreme.ppd_increments import (
+    Fitted,
+    join,
+    labels_to_keep,
+    refuse_another_form,
+    unknown_labels,
 )
+from sublearn.extreme.ppd_problem import PPDProblem
+from sublearn.extreme.ppd_solve import solve_parts, summarise
+from sublearn.extreme.ppd_weights import refuse_extreme_weights, weigh
 from sublearn.io.bundle import load_bundle
-from sublearn.trace import Callback, Solution, Status, watch
+from sublearn.trace import Callback, Status
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -68,7 +56,6 @@ from sublearn.validation.values import is_finite_number, show
 __all__ = ["PPDSparseClassifier"]
 
 _MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
-_JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 
 
 class PPDSparseClassifier(LinearLabelClassifier):
@@ -134,7 +121,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         float64) when it is called again with the same data and parameters (and, with `warm_start`,
         from the same model). The unfinished parts are in the folder `<model_path>.parts`; one that
         is damaged is solved again. Afterwards the estimator's weights are mapped from
-        the file, which :func:`sublearn.load` can open as well.
+        the file, which :func:`sublearn.load` can open as well. While a fit runs it holds a lock on
+        `<model_path>.lock`, and a second one with the same path is refused.
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The model does not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
@@ -277,10 +265,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         """
         check_params(self)
         previous = self._weights_to_start_from() if self.warm_start else None
-        self._forget()
-        X = check_features(self, X, reset=True)
-        labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
-        return self._fit(X, labels, sample_weight, previous)
+        X, labels = self._read(X, y)
+        self._fit(X, labels, sample_weight, previous)
+        return self
 
     def fit_path(
         self, X: Any, y: Any, l1: Iterable[float], sample_weight: Any = None
@@ -298,7 +285,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         -------
         list of PPDSparseClassifier
             New fitted models with the other parameters of this one, in the order of `l1`. This one
-            is not fitted.
+            is not fitted. A callback that stops a fit ends the path: the model of that fit is the
+            last one made, and the smaller penalties have none.
         """
         penalties = list(l1) if isinstance(l1, Iterable) else [None]
         for value in penalties:
@@ -312,13 +300,14 @@ class PPDSparseClassifier(LinearLabelClassifier):
         for value in sorted(set(penalties), reverse=True):
             model = clone(self).set_params(l1=value, warm_start=False, model_path=None)
             check_params(model)
-            checked = check_features(model, X, reset=True)
-            labels = encode_labels(y, checked.shape[0], estimator_name=type(self).__name__)
-            model._fit(checked, labels, sample_weight, previous)
+            is_done = model._fit(*model._read(X, y), sample_weight, previous)
             previous = model._weights_to_start_from()
             model.warm_start = self.warm_start
             models[value] = model
-        return [copy.copy(models[value]) for value in penalties]  # one each, if two are equal
+            if not is_done:
+                break
+        # One each, if two are equal.
+        return [copy.copy(models[value]) for value in penalties if value in models]
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -357,9 +346,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
         if classes is not None:
             refuse_other_labels(labels.classes, classes, f"{name}.partial_fit: y")
         if is_first:
-            return self._fit(X, labels, sample_weight, None)
-        self._refuse_another_form(labels)
-        new = self._unknown(labels)
+            self._fit(X, labels, sample_weight, None)
+            return self
+        refuse_another_form(self._kind, self.classes_, labels, f"{name}.partial_fit: y")
+        new = unknown_labels(self.classes_, labels, f"{name}.partial_fit: y")
         if new.n_classes == 0:
             check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
             return self
@@ -367,7 +357,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         added.n_features_in_ = self.n_features_in_
         X = as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
         added._fit(X, new, sample_weight, None, known=self.classes_)
-        return self._append(added)
+        self._append(added)
+        return self
 
     def remove_labels(self, labels: Iterable[Any]) -> PPDSparseClassifier:
         """Forget labels; the others stay as they are.
@@ -384,36 +375,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
             Itself. `objective_`, `certificate_` and `trace_` stay as they are.
         """
         check_is_fitted(self)
-        if self._kind.is_indicator:
-            raise ValueError(
-                f"{type(self).__name__}.remove_labels needs labels with names, "
-                "got a model fitted to an indicator matrix, whose labels are its columns"
-            )
-        known = self.classes_.tolist()
-        unwanted = {label.item() if isinstance(label, np.generic) else label for label in labels}
-        unknown = unwanted - set(known)
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__}.remove_labels: labels must be known ones, "
-                f"got {show(min(unknown, key=repr))}"
-            )
-        keep = np.array([label not in unwanted for label in known])
-        least = 1 if self._kind.is_multilabel else 2
-        if keep.sum() < least:
-            raise ValueError(
-                f"{type(self).__name__}.remove_labels must leave at least {least} "
-                f"label{'s' * (least > 1)}, got {len(unwanted)} of {len(known)} to remove"
-            )
-        if keep.all():
-            return self
-        self._set_model(self.model_.weights[:, keep], self.model_.bias[keep])
-        self.classes_ = self.classes_[keep]
+        subject = f"{type(self).__name__}.remove_labels"
+        keep = labels_to_keep(self._kind, self.classes_, labels, subject)
+        if not keep.all():
+            self._set_model(LinearLabels(self.model_.weights[:, keep], self.model_.bias[keep]))
+            self.classes_ = self.classes_[keep]
         return self
-
-    def _forget(self) -> None:
-        """What is fitted must not outlive the features that the next fit sets."""
-        for name in ("model_", "calibration_", "_calibrated_model"):
-            self.__dict__.pop(name, None)
 
     def _fit(
         self,
@@ -422,95 +389,52 @@ class PPDSparseClassifier(LinearLabelClassifier):
         sample_weight: Any,
         previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None,
         known: np.ndarray | None = None,
-    ) -> PPDSparseClassifier:
-        """Fit the labels given; `known` are further ones, which only count in class weights."""
+    ) -> bool:
+        """Fit the labels given; `known` are further ones, which only count in class weights.
+
+        False if the callback asked to stop.
+        """
         name = type(self).__name__
         if self.model_path is not None:
             refuse_unsavable({"classes_": labels.classes})
         row_weight = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-        X, targets, row_weight, label_weight = self._weigh(X, labels, row_weight, known)
-        self._refuse_extreme_weights(X.dtype, row_weight, label_weight)
-        start = None if previous is None else matched(previous, targets, X.shape[1])
-        problem = PPDProblem(X, targets, row_weight, label_weight, start)
-        plan = None
-        if self.model_path is not None:
-            plan = self._plan(X, targets, (row_weight, label_weight), start)
-        weights, reports, journal = self._solve(problem, plan)
-        solution = self._summarise(reports, targets.counts())
-        solution.warn_unless_converged(self, self.tol)
+        data = weigh(X, labels, row_weight, self.class_weight, known, estimator_name=name)
+        refuse_extreme_weights(data, self.C, estimator_name=name)
+        start = None if previous is None else matched(previous, data.labels, X.shape[1])
+        problem, settings = PPDProblem(*data, start), self._settings()
+        if self.model_path is None:
+            return self._solve(problem, settings, labels, data.labels.counts(), None)
+        plan = make_plan(self, data, start)
+        subject = f"{name}.model_path"
+        with open_journal(self.model_path, plan, settings.seed, subject) as journal:
+            settings.seed = journal.plan["seed"]
+            return self._solve(problem, settings, labels, data.labels.counts(), journal)
 
-        self.classes_ = labels.classes
-        self.label_kind_ = labels.kind.name
-        self._set_model(weights, reports["bias"])
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
+    def _solve(
+        self,
+        problem: PPDProblem,
+        settings: Any,
+        labels: EncodedLabels,
+        counts: np.ndarray,
+        journal: FitJournal | None,
+    ) -> bool:
+        weights, reports = solve_parts(
+            problem, self.loss, float(self.C), settings, journal,
+            callback=self.callback, verbose=self.verbose,
+        )  # fmt: skip
+        solution = summarise(reports, counts, self.max_iter)
+        solution.warn_unless_converged(self, self.tol)
+        self._take_over(labels, LinearLabels(weights, reports["bias"]), solution)
         if journal is not None:
             self._save_streamed(journal, keep_parts=solution.status is Status.STOPPED)
-        return self
-
-    def _set_model(self, weights: sp.csr_matrix, bias: np.ndarray) -> None:
-        self._forget()
-        self.model_ = LinearLabels(weights, bias)
+        return not reports["was_stopped"]
 
     def _save_streamed(self, journal: FitJournal, keep_parts: bool) -> None:
         """The model in its file, its arrays mapped from there, the parts removed."""
         self.save(self.model_path)
-        self._forget()
-        self.model_ = type(self)._from_bundle(load_bundle(self.model_path)).model_
+        self._set_model(type(self)._from_bundle(load_bundle(self.model_path)).model_)
         if not keep_parts:
             journal.remove()
-
-    def _weigh(
-        self,
-        X: sp.csr_matrix,
-        labels: EncodedLabels,
-        row_weight: np.ndarray | None,
-        known: np.ndarray | None,
-    ) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None, np.ndarray | None]:
-        """The problem without what weighs nothing, and positive weights of samples and labels."""
-        name = type(self).__name__
-        X, labels, row_weight = without_weightless(X, labels, row_weight)
-        label_weight = as_label_weights(
-            self.class_weight, labels if known is None else padded(known, labels),
-            estimator_name=name,
-        )  # fmt: skip
-        if known is not None and label_weight is not None:
-            label_weight = label_weight[order_of(known, labels.classes) >= len(known)]
-        targets = drop_complement(labels)
-        if label_weight is None:
-            return X, targets, row_weight, None
-        if labels.kind is not LabelKind.BINARY:
-            targets = without_labels(targets, label_weight == 0)
-            return X, targets, row_weight, np.where(label_weight > 0, label_weight, 1.0)
-        of_sample = np.full(X.shape[0], label_weight[0])
-        of_sample[targets.rows] = label_weight[1]
-        if row_weight is not None:
-            with np.errstate(over="ignore"):  # infinity is refused later, by a sentence
-                of_sample *= row_weight
-        if not of_sample.any():
-            raise ValueError(
-                f"{name}: sample_weight and class_weight must leave a sample of a weight above "
-                "zero, got none"
-            )
-        return *without_weightless(X, targets, of_sample), None
-
-    def _refuse_extreme_weights(
-        self, dtype: np.dtype, row_weight: np.ndarray | None, label_weight: np.ndarray | None
-    ) -> None:
-        """The dual needs 1 / (2 C weight), which must be neither zero nor infinite."""
-        smallest, largest = 1.0, 1.0
-        for weights in (row_weight, label_weight):
-            if weights is not None and len(weights):
-                smallest *= min(1.0, float(weights.min()))
-                largest *= max(1.0, float(weights.max()))
-        is_weighted = row_weight is not None or label_weight is not None
-        name = type(self).__name__
-        refuse_out_of_range(f"{name}: sample_weight times class_weight", dtype, smallest, largest)
-        subject = f"{name}.C times the weights" if is_weighted else f"{name}.C"
-        highest = self.C * largest if largest > 1 else 1.0  # C alone may be as large as it likes
-        refuse_out_of_range(subject, dtype, self.C * smallest, highest)
 
     def _weights_to_start_from(self) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None:
         """Labels, weights by label and biases of the last fit, if there was one."""
@@ -518,56 +442,6 @@ class PPDSparseClassifier(LinearLabelClassifier):
             return None
         classes = self.classes_[1:] if self._kind is LabelKind.BINARY else self.classes_
         return classes, self.model_.weights.tocsc().T, self.model_.bias
-
-    def _solve(
-        self, problem: PPDProblem, plan: dict[str, Any] | None
-    ) -> tuple[sp.csr_matrix, dict[str, np.ndarray], FitJournal | None]:
-        """Weights by feature, report columns, and the journal if there is a plan for one."""
-        settings = self._settings()
-        journal = None
-        if plan is not None:
-            journal = FitJournal(self.model_path, plan, settings.seed)
-            settings.seed = journal.plan["seed"]
-        monitor = _core.Monitor()
-        parts = problem.parts(None if journal is None else _JOURNAL_BLOCKS)
-        chunks: list[Chunk] = []
-
-        def job() -> None:
-            seconds = 0.0  # spent on the labels so far, also by a fit that was killed
-            for number, part in enumerate(parts):
-                if journal is not None:
-                    kept = journal.read(number, partial(problem.is_answer, part))
-                    if kept is not None:
-                        monitor.add_done(len(problem.order[part]))
-                        seconds = max(seconds, float(kept.reports["seconds"].max()))
-                        chunks.append(kept)
-                        continue
-                began = time.perf_counter()
-                chunk = problem.solve(part, self.loss, float(self.C), settings, monitor)
-                chunk = chunk.later(seconds)
-                if journal is not None and not monitor.stop_requested:
-                    chunk = journal.keep(number, chunk)
-                chunks.append(chunk)
-                if monitor.stop_requested:  # what a stop cut short is in the model all the same
-                    return
-                seconds += time.perf_counter() - began
-
-        watch(
-            job,
-            monitor,
-            n_total=len(problem.order),
-            callback=self.callback,
-            verbose=self.verbose,
-            title="PPD-Sparse",
-        )
-        if journal is None:
-            by_feature = gather_weights(chunks[0], problem.n_features)
-        else:
-            shape = (problem.n_features, problem.n_labels)
-            by_feature = journal.gather_weights(chunks, shape)
-        reports = gather_reports(chunks, problem.n_labels)
-        reports["was_stopped"] = np.array(monitor.stop_requested)
-        return by_feature, reports, journal
 
     def _settings(self) -> Any:
         settings = _core.PPDSettings()
@@ -581,107 +455,17 @@ class PPDSparseClassifier(LinearLabelClassifier):
         settings.n_threads = as_n_threads(self.n_jobs)
         return settings
 
-    def _plan(
-        self,
-        X: sp.csr_matrix,
-        labels: EncodedLabels,
-        weights: tuple[np.ndarray | None, np.ndarray | None],
-        start: tuple[sp.csr_matrix, np.ndarray] | None,
-    ) -> dict[str, Any]:
-        """What the model depends on: equal plans, equal models."""
-        plan = {
-            **{name: float(getattr(self, name)) for name in ("C", "l1", "tol", "prune")},
-            **{name: getattr(self, name) for name in ("loss", "bias", "search")},
-            "max_iter": int(self.max_iter),
-        }
-        is_repeatable = isinstance(self.random_state, (int, np.integer))
-        parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
-        return plan | {
-            "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),
-            "y": fingerprint(labels.indptr, labels.rows),
-            "weights": fingerprint(*weights),
-            "start": fingerprint(*parts, start[1]) if start is not None else None,
-            "seed": as_seed(self.random_state) if is_repeatable else None,
-            "sublearn": sublearn.__version__,
-        }
-
-    def _refuse_another_form(self, labels: EncodedLabels) -> None:
-        """Labels added later come as those of the first fit: names or columns, one or several."""
-
-        def form(kind: LabelKind) -> str:
-            if kind.is_indicator:
-                return "an indicator matrix"
-            return "a list of label lists" if kind.is_multilabel else "one label per sample"
-
-        if form(labels.kind) != form(self._kind):
-            raise ValueError(
-                f"{type(self).__name__}.partial_fit: y must be {form(self._kind)} as in fit, "
-                f"got {form(labels.kind)}"
-            )
-        ours, theirs = type_of(self.classes_), type_of(labels.classes)
-        if labels.n_classes and ours != theirs:
-            raise ValueError(
-                f"{type(self).__name__}.partial_fit: y must hold labels of type {ours} as in fit, "
-                f"got {theirs}"
-            )
-
-    def _unknown(self, labels: EncodedLabels) -> EncodedLabels:
-        """The labels that are not in `classes_`."""
-        if self._kind.is_indicator and labels.n_classes < len(self.classes_):
-            raise ValueError(
-                f"{type(self).__name__}.partial_fit: y must have a column for each of "
-                f"{len(self.classes_)} known labels, got {labels.n_classes} columns"
-            )
-        known = set(self.classes_.tolist())
-        new = [k for k, label in enumerate(labels.classes.tolist()) if label not in known]
-        rows = [labels.rows[labels.indptr[k] : labels.indptr[k + 1]] for k in new]
-        return EncodedLabels(
-            indptr=np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64),
-            rows=np.concatenate(rows) if rows else labels.rows[:0],
-            classes=labels.classes[new],
-            kind=LabelKind.LABEL_LISTS if not labels.kind.is_indicator else labels.kind,
-            n_samples=labels.n_samples,
-        )
-
-    def _append(self, added: PPDSparseClassifier) -> PPDSparseClassifier:
-        """Take over the labels of another model, at the places that keep `classes_` in order."""
-        weights, bias = self.model_.weights, self.model_.bias
-        objective = self.objective_
-        if self._kind is LabelKind.BINARY:  # two scores now, where one and its negative did
-            weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
-            self.label_kind_ = LabelKind.MULTICLASS.name
-            objective *= 2
-        order = order_of(self.classes_, added.classes_)
-        joined = sp.hstack([weights, added.model_.weights], format="csr")[:, order]
-        joined.sort_indices()
-        self._set_model(joined, np.concatenate([bias, added.model_.bias])[order])
-        self.classes_ = np.concatenate([self.classes_, added.classes_])[order]
-        self.objective_ = objective + added.objective_
-        if np.isfinite([self.certificate_, added.certificate_]).all():
-            gap = self.certificate_ * objective + added.certificate_ * added.objective_
-            self.certificate_ = gap / self.objective_ if self.objective_ != 0 else 0.0
-        else:
-            self.certificate_ = float("inf")
+    def _append(self, added: PPDSparseClassifier) -> None:
+        """Take over the labels of another model."""
+        both = join(self._fitted(), added._fitted())
+        self._set_model(LinearLabels(both.weights, both.bias))
+        self.classes_, self.label_kind_ = both.classes, both.kind.name
+        self.objective_, self.certificate_ = both.objective, both.certificate
         self.n_iter_ = max(self.n_iter_, added.n_iter_)
         self.trace_ = added.trace_
-        return self
 
-    def _summarise(self, reports: dict[str, np.ndarray], counts: np.ndarray) -> Solution:
-        is_done = (reports["converged"] != 0) | (counts == 0)
-        status = Status.CONVERGED
-        if not is_done.all():
-            was_cut = reports["was_stopped"] & (reports["n_iter"] < self.max_iter) & ~is_done
-            status = Status.STOPPED if was_cut.any() else Status.MAX_ITER
-        objective = float(reports["primal"].sum())
-        gap = float((reports["primal"] - reports["dual"]).sum())
-        if status is Status.STOPPED:
-            certificate = float("inf")  # nothing is known of the labels that were not reached
-        else:
-            certificate = gap / objective if objective != 0 else 0.0
-        return Solution(
-            status=status,
-            objective=objective,
-            certificate=certificate,
-            n_iter=int(reports["n_iter"].max()),
-            trace=trace_of(reports),
+    def _fitted(self) -> Fitted:
+        model = self.model_
+        return Fitted(
+            self._kind, self.classes_, model.weights, model.bias, self.objective_, self.certificate_
         )

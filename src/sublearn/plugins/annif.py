@@ -1,7 +1,8 @@
 """A backend for Annif, the subject-indexing tool of libraries: ``backend=sublearn``.
 
-Annif keeps its backends in a table and has no entry points for others. What it has is a setting
-that names the class of its configuration, and importing that class registers the backend::
+Annif (as of 1.4.3) keeps its backends in a table and has no entry points for others. What it has is
+a setting that names the class of its configuration, and importing that class registers the
+backend::
 
     export ANNIF_CONFIG=sublearn.plugins.annif.Config
 

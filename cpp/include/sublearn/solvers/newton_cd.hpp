@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "sublearn/active/coordinate_descent.hpp"
@@ -30,7 +31,11 @@ class NewtonCd final : public InnerMethod {
   };
 
   NewtonCd(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty)
-      : problem_(&problem), penalty_(penalty), residual_(problem.X), trial_(problem.n_rows()) {}
+      : problem_(&problem),
+        penalty_(penalty),
+        residual_(problem.X),
+        gram_(problem.X),
+        trial_(problem.n_rows()) {}
 
   /// Steps over the features `ids` until their violation is at most `target`. Returns whether it
   /// is.
@@ -43,6 +48,10 @@ class NewtonCd final : public InnerMethod {
       work += count(ids);
       const double violation = choose_free(at, ids);
       if (violation <= target) return true;
+      if (hidden_steps_ > kMostHidden) {
+        hidden_steps_ = 0;
+        return false;
+      }
       minimise_model(at, violation);
       if (!line_search(at)) return false;
     }
@@ -61,6 +70,7 @@ class NewtonCd final : public InnerMethod {
   /// Keeps in free_ the features that are not at their optimum; returns the largest violation.
   double choose_free(const LinearPoint& at, std::span<const index_t> ids) {
     free_.clear();
+    free_gradient_.clear();
     point_.clear();
     double largest = 0.0;
     for (std::size_t k = 0; k < ids.size(); ++k) {
@@ -68,37 +78,85 @@ class NewtonCd final : public InnerMethod {
       const double violation = penalty_.violation(ids[k], w, gradient_[k]);
       if (w == 0.0 && violation == 0.0) continue;
       free_.push_back(ids[k]);
+      free_gradient_.push_back(gradient_[k]);
       point_.push_back(w);
       largest = std::max(largest, violation);
     }
     if (problem_->has_intercept) {
-      double sum = 0.0;
-      for (const double r : at.rows.slopes) sum += r;
-      largest = std::max(largest, std::abs(sum));
+      intercept_slope_ = 0.0;
+      for (const double r : at.rows.slopes) intercept_slope_ += r;
+      largest = std::max(largest, std::abs(intercept_slope_));
     }
     return largest;
   }
 
   void minimise_model(const LinearPoint& at, double violation) {
-    residual_.reset(free_, at.rows);
-    work += count(free_);
     intercept_step_ = 0.0;
     order_.resize(free_.size());
     for (std::size_t k = 0; k < order_.size(); ++k) order_[k] = static_cast<index_t>(k);
-    const std::int64_t per_pass = count(free_);
+    const std::int64_t nnz = count(free_);
+    const std::int64_t before = passes;
+    if (prepare_gram(at, nnz, violation)) {
+      gram_.reset(free_, free_gradient_, intercept_slope_);
+      descend(gram_, violation, 0);
+    } else {
+      residual_.reset(free_, at.rows);
+      work += nnz;
+      descend(residual_, violation, 2 * nnz);
+    }
+    typical_passes_ = 0.5 * (typical_passes_ + static_cast<double>(passes - before));
+  }
+
+  /// Whether the matrix is the cheaper model for this step; if so, makes it ready.
+  bool prepare_gram(const LinearPoint& at, std::int64_t nnz, double violation) {
+    const auto size = static_cast<double>(free_.size());
+    const bool is_usable = !gram_.is_empty() && violation <= kStaleProgress * last_violation_ &&
+                           gram_.drift(at.rows) <= kMostDrift;
+    last_violation_ = violation;
+    const double n_new = is_usable ? static_cast<double>(gram_.n_missing(free_)) : 0.5 * size;
+    const double making = Columns::kProductCost * n_new * static_cast<double>(nnz);
+    const double passing = 0.5 * size * size * typical_passes_;
+    const double reuse = is_usable ? 1.0 : kReuse;
+    const double by_rows = (2.0 * typical_passes_ + 1.0) * static_cast<double>(nnz);
+    if (making / reuse + passing > by_rows || size > kMostGram) return false;
+    if (!is_usable && !is_settled(at)) return false;
+    if (!is_usable) {
+      gram_.restart(at.rows);
+      last_violation_ = std::numeric_limits<double>::infinity();
+    }
+    gram_.extend(free_);
+    work += static_cast<std::int64_t>(making);
+    return true;
+  }
+
+  /// Whether the curvatures have stopped changing much from step to step, so that a matrix made now
+  /// will serve for a while. After a step, trial_ holds the rows as they were before it.
+  bool is_settled(const LinearPoint& at) const {
+    if (std::holds_alternative<Squared>(problem_->loss)) return true;
+    double change = 0.0, sum = 0.0;
+    for (std::size_t i = 0; i < trial_.curvatures.size(); ++i) {
+      change += std::abs(at.rows.curvatures[i] - trial_.curvatures[i]);
+      sum += at.rows.curvatures[i];
+    }
+    return change <= 0.5 * kMostDrift * sum;
+  }
+
+  template <class Model>
+  void descend(Model& model, double violation, std::int64_t work_per_pass) {
     for (int pass = 0; pass < settings.max_passes; ++pass) {
-      double left = descend_once(residual_, penalty_, free_, order_, point_);
-      if (problem_->has_intercept) left = std::max(left, descend_intercept());
+      double left = descend_once(model, penalty_, free_, order_, point_);
+      if (problem_->has_intercept) left = std::max(left, descend_intercept(model));
       ++passes;
-      work += 2 * per_pass;
+      work += work_per_pass;
       if (left <= settings.inner_share * violation) break;
     }
   }
 
-  double descend_intercept() {
-    const double slope = residual_.intercept_slope();
-    const double step = -slope / std::max(residual_.intercept_curvature(), 1e-300);
-    residual_.move_intercept(step);
+  template <class Model>
+  double descend_intercept(Model& model) {
+    const double slope = model.intercept_slope();
+    const double step = -slope / std::max(model.intercept_curvature(), 1e-300);
+    model.move_intercept(step);
     intercept_step_ += step;
     return std::abs(slope);
   }
@@ -126,12 +184,21 @@ class NewtonCd final : public InnerMethod {
       }
       const double loss = evaluate(*problem_, trial_);
       const double gain = loss - at.loss + penalty_change(at, share);
-      if (gain <= settings.sufficient * share * predicted + 1e-15 * std::abs(at.loss)) {
+      const bool is_hidden = -predicted <= noise(at) && gain <= 100.0 * noise(at);
+      if (is_hidden || gain <= settings.sufficient * share * predicted + noise(at)) {
+        hidden_steps_ = is_hidden ? hidden_steps_ + 1 : 0;
         accept(at, share, loss);
         return true;
       }
     }
     return false;
+  }
+
+  /// Rounding of a sum over the rows. Below it the decrease cannot be seen and the model is
+  /// trusted.
+  double noise(const LinearPoint& at) const {
+    const auto n = static_cast<double>(at.rows.slopes.size());
+    return 1e-16 * std::max(10.0, std::sqrt(n)) * std::abs(at.loss);
   }
 
   double penalty_change(const LinearPoint& at, double share) const {
@@ -160,16 +227,30 @@ class NewtonCd final : public InnerMethod {
     at.loss = loss;
   }
 
+  /// An old matrix is used while each step still takes this share off the violation, and while the
+  /// curvatures have drifted no further than this.
+  static constexpr double kStaleProgress = 0.7;
+  static constexpr double kMostDrift = 0.5;
+  static constexpr double kReuse = 3.0;  ///< steps that a new matrix is expected to serve
+  static constexpr int kMostHidden = 5;
+  static constexpr double kMostGram = 4000;  ///< features; 128 MB
+
   const LinearProblem<Columns>* problem_;
   SeparablePenalty penalty_;
   ResidualModel<Columns> residual_;
+  GramModel<Columns> gram_;
   RowState trial_;
   std::vector<double> gradient_;
   std::vector<index_t> free_;
   std::vector<index_t> order_;
   std::vector<double> point_;
   std::vector<double> direction_;
+  std::vector<double> free_gradient_;
+  double intercept_slope_ = 0.0;
   double intercept_step_ = 0.0;
+  double typical_passes_ = 8.0;
+  int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
+  double last_violation_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace sublearn

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -74,6 +75,7 @@ class SparseLinearSolver {
       certify();
       publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
+      if (is_stalled()) return false;
       screen();
       choose_working();
       inner_->minimise(point_, working_, settings_.inner_target * passes.back().violation,
@@ -95,12 +97,8 @@ class SparseLinearSolver {
 
   void start() {
     kept_.resize(static_cast<std::size_t>(problem_.n_features()));
-    norms_.resize(kept_.size());
-    for (std::size_t j = 0; j < kept_.size(); ++j) {
-      kept_[j] = static_cast<index_t>(j);
-      norms_[j] = std::sqrt(problem_.X.square(kept_[j], problem_.weights.data()));
-      work_ += problem_.X.nnz(kept_[j]);
-    }
+    norms_.assign(kept_.size(), kUnknown);
+    std::iota(kept_.begin(), kept_.end(), index_t{0});
     auto& z = point_.rows.predictions;
     std::fill(z.begin(), z.end(), point_.intercept);
     for (std::size_t j = 0; j < kept_.size(); ++j) {
@@ -153,6 +151,17 @@ class SparseLinearSolver {
     return linear_dual(problem_, penalty_, kept_, point_.rows.slopes, gradient_, scale_);
   }
 
+  /// Rounding ends what can be reached: the gap and the violation no longer get smaller.
+  bool is_stalled() const {
+    if (static_cast<std::ptrdiff_t>(passes.size()) <= kPatience) return false;
+    const SparseLinearPass& before = *(passes.end() - 1 - kPatience);
+    const auto is_worse = [&](const SparseLinearPass& pass) {
+      return pass.gap > 0.9 * before.gap && pass.violation > 0.9 * before.violation &&
+             pass.objective > before.objective - 1e-12 * std::abs(before.objective);
+    };
+    return std::all_of(passes.end() - kPatience, passes.end(), is_worse);
+  }
+
   void publish(Monitor& monitor) {
     SparseLinearPass& pass = passes.back();
     pass.seconds =
@@ -167,16 +176,41 @@ class SparseLinearSolver {
   void screen() {
     const double current = std::max(passes.back().objective - dual(), 0.0);
     const double radius = std::sqrt(2.0 * current * smoothness(problem_.loss));
+    if (!is_screening_worthwhile(radius)) return;
     std::size_t n = 0;
     for (std::size_t k = 0; k < kept_.size(); ++k) {
-      const auto j = static_cast<std::size_t>(kept_[k]);
-      const double reach = scale_ * std::abs(gradient_[k]) + radius * norms_[j];
-      if (point_.w[j] == 0.0 && reach < penalty_.l1[j]) continue;
+      if (is_ruled_out(k, radius)) continue;
       kept_[n] = kept_[k];
       gradient_[n++] = gradient_[k];
     }
     kept_.resize(n);
     gradient_.resize(n);
+  }
+
+  bool is_ruled_out(std::size_t k, double radius) {
+    const auto j = static_cast<std::size_t>(kept_[k]);
+    const double room = penalty_.l1[j] - scale_ * std::abs(gradient_[k]);
+    return point_.w[j] == 0.0 && room > 0.0 && radius * norm(kept_[k]) < room;
+  }
+
+  /// Norms of all features cost as much as a gradient, and far from the optimum the ball rules out
+  /// nothing: a sample is asked first.
+  bool is_screening_worthwhile(double radius) {
+    const std::size_t stride = std::max<std::size_t>(1, kept_.size() / kSample);
+    for (std::size_t k = 0; k < kept_.size(); k += stride) {
+      if (is_ruled_out(k, radius)) return true;
+    }
+    return false;
+  }
+
+  /// sqrt(sum_i s_i x_ij^2), computed when first asked for.
+  double norm(index_t j) {
+    double& known = norms_[static_cast<std::size_t>(j)];
+    if (known == kUnknown) {
+      known = std::sqrt(problem_.X.square(j, problem_.weights.data()));
+      work_ += problem_.X.nnz(j);
+    }
+    return known;
   }
 
   /// The support, and as many of the worst violators again.
@@ -203,6 +237,10 @@ class SparseLinearSolver {
     passes.back().n_working = static_cast<std::int64_t>(working_.size());
   }
 
+  static constexpr double kUnknown = -1.0;
+  static constexpr std::size_t kSample = 64;
+  static constexpr std::ptrdiff_t kPatience = 3;
+
   struct Candidate {
     double violation;
     index_t id;
@@ -214,7 +252,7 @@ class SparseLinearSolver {
   std::unique_ptr<InnerMethod> inner_;
   LinearPoint point_;
   std::vector<index_t> kept_;
-  std::vector<double> norms_;  ///< sqrt(sum_i s_i x_ij^2)
+  std::vector<double> norms_;
   std::vector<double> gradient_;
   std::vector<index_t> working_;
   std::vector<Candidate> candidates_;

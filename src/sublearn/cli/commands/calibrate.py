@@ -19,6 +19,7 @@ from sublearn.cli.options import (
     Text,
     TextForm,
     check_folder,
+    output_option,
 )
 
 __all__ = ["command"]
@@ -31,14 +32,7 @@ def command(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            dir_okay=False,
-            show_default="MODEL itself",
-            help="Where to save the calibrated model.",
-        ),
+        output_option("MODEL itself", "Where to save the calibrated model.", metavar="OUT"),
     ] = None,
     method: Annotated[
         str,

@@ -8,6 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublearn.cli.fit_options import (
+    L1,
+    Analyzer,
+    Bias,
+    Bits,
+    ClassWeight,
+    EarlyStopping,
+    Hashes,
+    Loss,
+    LossWeight,
+    MaxDf,
+    MaxFeatures,
+    MaxIter,
+    MinDf,
+    Ngrams,
+    Output,
+    Prune,
+    StopWords,
+    Tol,
+    Vectorizer,
+)
 from sublearn.cli.options import (
     Columns,
     Data,
@@ -29,157 +50,10 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_Output = Annotated[
-    Path,
-    typer.Option(
-        "--model", "-m", metavar="OUT", dir_okay=False, show_default=False,
-        help="Where to save the model.",
-    ),
-]  # fmt: skip
-
-# Options of the estimators. Not given, they keep the estimator's own default; the one shown is
-# ppd-sparse's, which a test checks.
-
-_OBJECTIVE: Any = {"rich_help_panel": "What is minimised"}
-_SOLVER: Any = {"rich_help_panel": "How"}
-
-_LossWeight = Annotated[
-    float | None,
-    typer.Option(
-        "--C", metavar="X", show_default="1.0", **_OBJECTIVE,
-        help="Weight of the loss; larger fits the training rows closer.",
-    ),
-]  # fmt: skip
-_L1 = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X", show_default="0.1", **_OBJECTIVE,
-        help="Weight of the l1 penalty; larger gives fewer weights and a smaller file.",
-    ),
-]  # fmt: skip
-_Loss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default="squared_hinge",
-        **_OBJECTIVE,
-        help="squared_hinge or hinge (ppd-sparse).",
-    ),
-]
-_Bias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", show_default="learned", **_OBJECTIVE,
-        help="Intercept of each label: learned or fixed (pd-sparse: learned or none, its default).",
-    ),
-]  # fmt: skip
-# Options of the vectoriser; each needs --text.
-
-_TEXT: Any = {"rich_help_panel": "Raw text (with --text)"}
-
-_Vectorizer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", show_default="tfidf", **_TEXT,
-        help="tfidf learns the words and how rare they are; hashing learns nothing.",
-    ),
-]  # fmt: skip
-_Analyzer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", show_default="word", **_TEXT,
-        help="Features are word, char or char_wb (characters within words).",
-    ),
-]  # fmt: skip
-_Ngrams = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B", show_default="1,1", **_TEXT,
-        help="Shortest and longest sequence of words or characters.",
-    ),
-]  # fmt: skip
-_MinDf = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, show_default="1", **_TEXT, help="Leave out words of fewer texts."
-    ),
-]
-_MaxDf = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X", show_default=False, **_TEXT,
-        help="Leave out words of more than this share of the texts.",
-    ),
-]  # fmt: skip
-_MaxFeatures = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, show_default=False, **_TEXT, help="Keep the N most frequent words."
-    ),
-]
-_StopWords = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", show_default=False, **_TEXT, help="english: leave out words such as `the`."
-    ),
-]
-_Hashes = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, show_default="1048576", **_TEXT,
-        help="Columns that words are hashed to.",
-    ),
-]  # fmt: skip
-
-_Tol = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X", show_default="0.03", **_SOLVER,
-        help="Stop when the certificate (relative duality gap) is below: that of a label "
-        "(pd-sparse: of the whole problem, default 0.01).",
-    ),
-]  # fmt: skip
-_MaxIter = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", show_default="100", **_SOLVER,
-        help="Most searches for a label (pd-sparse: most passes over the rows).",
-    ),
-]  # fmt: skip
-_Prune = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X", show_default="0.0", **_SOLVER,
-        help="Leave weights of this size or smaller out of the model.",
-    ),
-]  # fmt: skip
-_ClassWeight = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", show_default=False, **_OBJECTIVE,
-        help="balanced gives rare labels more weight; propensity makes up for labels that nobody "
-        "assigned.",
-    ),
-]  # fmt: skip
-_EarlyStopping = Annotated[
-    bool,
-    typer.Option(
-        "--early-stopping", **_SOLVER,
-        help="Hold a tenth of the rows out and keep the weights that rank them best (pd-sparse).",
-    ),
-]  # fmt: skip
-_Bits = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", show_default="as learnt", **_SOLVER,
-        help="Save weights with 8, 16 or 32 bits: smaller files, almost the same scores.",
-    ),
-]  # fmt: skip
-
 
 def command(
     data: Data,
-    model: _Output,
+    model: Output,
     method: Annotated[
         str,
         typer.Option(
@@ -188,16 +62,16 @@ def command(
             "other. Defaults of both are shown where they differ.",
         ),
     ] = "ppd-sparse",
-    C: _LossWeight = None,
-    l1: _L1 = None,
-    loss: _Loss = None,
-    bias: _Bias = None,
-    tol: _Tol = None,
-    max_iter: _MaxIter = None,
-    prune: _Prune = None,
-    class_weight: _ClassWeight = None,
-    early_stopping: _EarlyStopping = False,
-    bits: _Bits = None,
+    C: LossWeight = None,
+    l1: L1 = None,
+    loss: Loss = None,
+    bias: Bias = None,
+    tol: Tol = None,
+    max_iter: MaxIter = None,
+    prune: Prune = None,
+    class_weight: ClassWeight = None,
+    early_stopping: EarlyStopping = False,
+    bits: Bits = None,
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
     labels: Labels = None,
@@ -213,14 +87,14 @@ def command(
     text: Text = False,
     separator: Separator = None,
     columns: Columns = None,
-    vectorizer: _Vectorizer = None,
-    analyzer: _Analyzer = None,
-    ngrams: _Ngrams = None,
-    min_df: _MinDf = None,
-    max_df: _MaxDf = None,
-    max_features: _MaxFeatures = None,
-    stop_words: _StopWords = None,
-    hashes: _Hashes = None,
+    vectorizer: Vectorizer = None,
+    analyzer: Analyzer = None,
+    ngrams: Ngrams = None,
+    min_df: MinDf = None,
+    max_df: MaxDf = None,
+    max_features: MaxFeatures = None,
+    stop_words: StopWords = None,
+    hashes: Hashes = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

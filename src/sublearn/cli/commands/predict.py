@@ -21,6 +21,7 @@ from sublearn.cli.options import (
     Text,
     TextForm,
     check_folder,
+    output_option,
 )
 
 if TYPE_CHECKING:
@@ -37,17 +38,7 @@ def command(
     model: Model,
     data: Data,
     k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="N", help="Labels per row.")] = 5,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            dir_okay=False,
-            show_default="standard output",
-            help="Where to write.",
-        ),
-    ] = None,
+    output: Annotated[Path | None, output_option("standard output", "Where to write.")] = None,
     format: Annotated[
         str | None,
         typer.Option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, check_folder
+from sublearn.cli.options import Jobs, Json, check_folder, output_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,15 +31,7 @@ _NEXT = """
 
 def command(
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            dir_okay=False,
-            show_default="a temporary file",
-            help="Keep the model here.",
-        ),
+        Path | None, output_option("a temporary file", "Keep the model here.")
     ] = None,
     examples: Annotated[
         int, typer.Option(min=0, metavar="N", help="Test records to tag and explain.")

@@ -1,0 +1,161 @@
+"""Figures about this library alone: named measurements, their tables, and one record of all.
+
+A script lists its measurements and calls :func:`main`. Records are rendered like those of a room:
+``--records FILE --markdown PAGE`` runs nothing and writes what the documentation includes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from harness.data import data_directory
+from harness.machine import commit, machine, now
+from harness.markdown import origin, table
+from harness.report import write_record
+
+__all__ = ["Figures", "Measurement", "main", "median_ms", "ms_per_row"]
+
+#: A cell is text, or a number that its column's form prints.
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One table. A column is a heading and the form in which its numbers are printed."""
+
+    columns: Mapping[str, str]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured, in a sentence, and the function from (data directory, seed) to it."""
+
+    name: str
+    title: str
+    note: str
+    measure: Callable[[Path, int], Figures] = field(repr=False)
+
+
+def main(title: str, measurements: Sequence[Measurement], arguments: Any = None) -> int:
+    """The command line that all scripts of this kind share."""
+    options = _parser(title, measurements).parse_args(arguments)
+    if options.list:
+        for measurement in measurements:
+            print(f"{measurement.name:12} {measurement.title}")
+        return 0
+    if options.records:
+        content = [json.loads(path.read_text()) for path in options.records]
+    else:
+        wanted = [m for m in measurements if not options.only or m.name in options.only]
+        content = [_measured(title, wanted, options)]
+    text = "\n".join(_page(part, options.only) for part in content)
+    if options.markdown:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(text)
+    else:
+        print(text, end="")
+    return 0
+
+
+def _parser(title: str, measurements: Sequence[Measurement]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=title)
+    add = parser.add_argument
+    names = [measurement.name for measurement in measurements]
+    add("--only", nargs="+", choices=names, metavar="NAME", help="these measurements alone")
+    add("--seed", type=int, default=0)
+    add("--data", help="directory of real data (else SUBLEARN_DATA, else ../shared/data)")
+    add("--json", type=Path, help="write all figures to this file")
+    add("--markdown", type=Path, help="write the tables, with machine and commit, to this file")
+    add("--records", type=Path, nargs="+", metavar="JSON", help="run nothing: what --json wrote")
+    add("--list", action="store_true", help="list the measurements")
+    return parser
+
+
+def _measured(
+    title: str, measurements: Iterable[Measurement], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Run the measurements in turn; the record is written after each."""
+    content = _record(title, options.seed)
+    for measurement in measurements:
+        print(f"{measurement.name}: {measurement.title}", file=sys.stderr, flush=True)
+        found = measurement.measure(data_directory(options.data), options.seed)
+        content["tables"].append(
+            {
+                "name": measurement.name,
+                "title": measurement.title,
+                "note": measurement.note,
+                **asdict(found),
+            }
+        )
+        content["machine"] = machine()
+        if options.json:
+            write_record(options.json, content)
+    return content
+
+
+def _record(title: str, seed: int) -> dict[str, Any]:
+    packages = {d.metadata["Name"]: d.version for d in metadata.distributions()}
+    return {
+        "format": 1,
+        "title": title,
+        "script": Path(sys.argv[0]).name,
+        "date": now(),
+        **commit(),
+        "machine": machine(),
+        "arguments": sys.argv[1:],
+        "seed": seed,
+        "environments": {"main": {"packages": dict(sorted(packages.items()))}},
+        "tables": [],
+    }
+
+
+def _page(record: Mapping[str, Any], only: Sequence[str] | None) -> str:
+    """A record as Markdown, below a heading of the page that includes it."""
+    parts = [f"<!-- Written by benchmarks/{record['script']} with --markdown; do not edit. -->"]
+    for part in (t for t in record["tables"] if not only or t["name"] in only):
+        forms = list(part["columns"].values())
+        rows = [
+            [_text(cell, form) for cell, form in zip(row, forms, strict=True)]
+            for row in part["rows"]
+        ]
+        n_names = sum(form == "" for form in forms)
+        parts += [f"### {part['title']}", part["note"]]
+        parts.append(table(list(part["columns"]), rows, n_names))
+    parts += ["### Where and how", origin(record)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(cell: Cell, form: str) -> str:
+    if cell is None:
+        return "-"
+    return cell if isinstance(cell, str) else format(cell, form)
+
+
+def ms_per_row(call: Callable[[], Any], n_rows: int, repeat: int = 5) -> float:
+    """CPU milliseconds for each row of a call that answers `n_rows`, median of `repeat`."""
+    laps = []
+    for _ in range(repeat):
+        start = time.process_time()
+        call()
+        laps.append(time.process_time() - start)
+    return 1000 * statistics.median(laps) / n_rows
+
+
+def median_ms(calls: Iterable[Callable[[], Any]]) -> float:
+    """Elapsed milliseconds of one call, median over the calls."""
+    laps = []
+    for call in calls:
+        start = time.perf_counter()
+        call()
+        laps.append(time.perf_counter() - start)
+    return 1000 * statistics.median(laps)

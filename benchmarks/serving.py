@@ -1,0 +1,222 @@
+"""What predicting with a fitted model costs: rows, smaller weights, less than exact, opening.
+
+    python benchmarks/serving.py --json benchmarks/results/serving.json
+    python benchmarks/serving.py --records benchmarks/results/serving.json \\
+        --markdown docs/measured/serving.md
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from harness.data import svmlight_random_half, xmc
+from harness.figures import Figures, Measurement, main, median_ms, ms_per_row
+from harness.judge import precision_at
+from harness.problem import Split
+from harness.synthetic import Documents, make_documents
+
+import sublearn
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.extreme.linear_labels import LinearLabels
+
+K = 5
+SINGLE_ROWS = 300
+MEGABYTE = 2**20
+EFFORTS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1)
+#: Bits of a weight, and the weights dropped before.
+SMALLER = ((32, 0.0), (16, 0.0), (8, 0.0), (8, 0.02))
+#: Features of the models that are opened; each has 650 weights, of a million labels.
+OPENED = (2_000, 20_000, 200_000)
+WEIGHTS_PER_FEATURE, MILLION = 650, 1_000_000
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model with its defaults, and the rows that it is asked."""
+
+    name: str
+    model: PPDSparseClassifier
+    split: Split
+
+    @property
+    def X(self) -> sp.csr_matrix:
+        return self.split.test["X"]
+
+    def ms_per_row(self, model: PPDSparseClassifier, effort: float = 1.0) -> float:
+        return ms_per_row(lambda: model.predict_top_k(self.X, k=K, effort=effort), self.X.shape[0])
+
+    def precisions(self, labels: np.ndarray) -> list[float]:
+        return [precision_at(k, self.split.truth["Y"], labels) for k in (1, 3, 5)]
+
+
+@functools.cache
+def served(name: str, directory: Path, seed: int) -> Served:
+    """Fit once for all measurements."""
+    if name == "synthetic":
+        split = make_documents(Documents(), seed)
+    else:
+        make = xmc if name == "yso_en" else svmlight_random_half
+        split = make(name).load(directory, seed)
+    model = PPDSparseClassifier(random_state=seed).fit(split.train["X"], split.train["Y"])
+    return Served(name, model, split)
+
+
+def both(directory: Path, seed: int) -> Iterator[Served]:
+    for name in ("synthetic", "yso_en"):
+        yield served(name, directory, seed)
+
+
+def rows(directory: Path, seed: int) -> Figures:
+    """Batches and single rows in several forms."""
+    found = []
+    for case in both(directory, seed):
+        model, X = case.model, case.X
+        read = int((X != 0).astype(np.int64).dot(np.diff(model.model_.lists.offsets)).sum())
+        few = [X[i : i + 1] for i in range(min(SINGLE_ROWS, X.shape[0]))]
+        forms = [few, [row.toarray() for row in few], [row.tocsc() for row in few]]
+        singles = [median_ms(asked(model, form)) for form in forms]
+        found.append([case.name, read // X.shape[0], case.ms_per_row(model), *singles])
+    forms_of = dict.fromkeys(("1 CSR row, ms", "1 dense row, ms", "1 CSC row, ms"), ".3f")
+    return Figures(
+        {"data": "", "weights per row": ",", "batch, CPU ms/row": ".3f", **forms_of}, found
+    )
+
+
+def asked(model: PPDSparseClassifier, rows: list) -> Iterator[functools.partial]:
+    return (functools.partial(model.predict_top_k, row, k=K) for row in rows)
+
+
+def smaller(directory: Path, seed: int) -> Figures:
+    """Compressed copies: size on disk, precision, time."""
+    found = []
+    for case in both(directory, seed):
+        for bits, prune in SMALLER:
+            model = case.model.compress(bits=bits, prune=prune)
+            labels, _ = model.predict_top_k(case.X, k=K)
+            size, ms = megabytes(model), case.ms_per_row(model)
+            found.append([case.name, bits, prune, size, *case.precisions(labels), ms])
+    columns = {"data": "", "bits": "d", "prune": "g", "MB": ".1f"}
+    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f")
+    return Figures({**columns, "batch, CPU ms/row": ".3f"}, found)
+
+
+def megabytes(model: PPDSparseClassifier) -> float:
+    """Size of the saved model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        return path.stat().st_size / MEGABYTE
+
+
+def effort(directory: Path, seed: int) -> Figures:
+    """How many of the exact five best are found by reading a share of the weights."""
+    found = []
+    for name in ("synthetic", "yso_en", "rcv1sub1"):
+        case = served(name, directory, seed)
+        exact, _ = case.model.predict_top_k(case.X, k=K)
+        for share in EFFORTS:
+            labels, _ = case.model.predict_top_k(case.X, k=K, effort=share)
+            is_found = (labels[:, :, None] == exact[:, None, :]).any(axis=2)
+            ms = case.ms_per_row(case.model, share)
+            found.append([name, share, is_found.mean(), *case.precisions(labels), ms])
+    columns = {"data": "", "effort": "g", "found": ".3f"}
+    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f")
+    return Figures({**columns, "batch, CPU ms/row": ".3f"}, found)
+
+
+def opening(directory: Path, seed: int) -> Figures:
+    """Files of rising size, first as the system has them in memory, then fetched from the disk."""
+    found = []
+    for n_features in OPENED:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            wide_model(n_features, seed).save(path)
+            size = path.stat().st_size / MEGABYTE
+            for is_cold in (False, True):
+                where, *times = opened(path, is_cold)
+                found.append([where, size, n_features * WEIGHTS_PER_FEATURE, *times])
+    columns = {"file": "", "MB": ".0f", "weights": ",", "opened, s": ".4f"}
+    return Figures({**columns, "first row, ms": ".2f", "later rows, ms": ".3f"}, found)
+
+
+def wide_model(n_features: int, seed: int) -> PPDSparseClassifier:
+    """A model of a million labels with drawn weights in place of learnt ones."""
+    rng = np.random.default_rng(seed)
+    steps = rng.integers(1, MILLION // WEIGHTS_PER_FEATURE, (n_features, WEIGHTS_PER_FEATURE))
+    labels = np.cumsum(steps, axis=1, dtype=np.int32).ravel()
+    offsets = np.arange(n_features + 1, dtype=np.int32) * WEIGHTS_PER_FEATURE
+    values = rng.standard_normal(len(labels), dtype=np.float32)
+    weights = sp.csr_matrix((values, labels, offsets), shape=(n_features, MILLION))
+    model = PPDSparseClassifier(random_state=seed).fit(np.eye(3, dtype=np.float32), np.eye(3))
+    model.model_ = LinearLabels(weights, np.full(MILLION, -1, dtype=np.float32))
+    model.classes_, model.n_features_in_ = np.arange(MILLION), n_features
+    return model
+
+
+def opened(path: Path, is_cold: bool) -> list[str | float]:
+    """Seconds to open, milliseconds of the first row and of later ones, two features each."""
+    if is_cold:
+        forget_pages(path)
+    start = time.perf_counter()
+    model = sublearn.load(path)
+    seconds = time.perf_counter() - start
+    queries = [two_features(model.n_features_in_, i) for i in range(SINGLE_ROWS)]
+    first, *later = [median_ms([call]) for call in asked(model, queries)]
+    return ["on disk" if is_cold else "in memory", seconds, first, statistics.median(later)]
+
+
+def two_features(n_features: int, number: int) -> sp.csr_matrix:
+    columns = np.sort(np.random.default_rng(number).choice(n_features, 2, replace=False))
+    parts = (np.full(2, 0.7, dtype=np.float32), columns.astype(np.int32), np.array([0, 2]))
+    return sp.csr_matrix(parts, shape=(1, n_features))
+
+
+def forget_pages(path: Path) -> None:
+    """Ask the system to drop what it keeps of a file in memory."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+MEASUREMENTS = [
+    Measurement(
+        "rows",
+        "What a row costs",
+        "One thread, the five best labels, default model. Weights per row: lengths of the lists of "
+        f"its features. Single rows: median of {SINGLE_ROWS}, elapsed; a CSC row goes through "
+        "scikit-learn's validation.",
+        rows,
+    ),
+    Measurement(
+        "smaller",
+        "Smaller models",
+        "`compress(bits, prune=prune)` of the default model; MB is the saved file.",
+        smaller,
+    ),
+    Measurement(
+        "effort",
+        "Less than exact",
+        "`predict_top_k(X, k=5, effort=effort)`; found: share of the exact five best labels.",
+        effort,
+    ),
+    Measurement(
+        "opening",
+        "Opening a file",
+        f"A million labels, {WEIGHTS_PER_FEATURE} drawn weights a feature, two features a row. "
+        "In memory: the system still holds the file's pages; on disk: it was asked to drop them.",
+        opening,
+    ),
+]
+
+if __name__ == "__main__":
+    raise SystemExit(main("Prediction", MEASUREMENTS))

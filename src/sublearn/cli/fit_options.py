@@ -1,0 +1,151 @@
+"""Options of `sublearn fit`, by the panel of its help in which they stand.
+
+Not given, an option keeps the default of the estimator or the vectoriser. The one shown is that of
+ppd-sparse, which a test checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "L1",
+    "Analyzer",
+    "Bias",
+    "Bits",
+    "ClassWeight",
+    "EarlyStopping",
+    "Hashes",
+    "Loss",
+    "LossWeight",
+    "MaxDf",
+    "MaxFeatures",
+    "MaxIter",
+    "MinDf",
+    "Ngrams",
+    "Output",
+    "Prune",
+    "StopWords",
+    "Tol",
+    "Vectorizer",
+]
+
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--model", "-m", metavar="OUT", dir_okay=False, show_default=False,
+        help="Where to save the model.",
+    ),
+]  # fmt: skip
+
+
+def _panel(title: str) -> Callable[..., Any]:
+    """Makes options of a panel: the value's name, the default shown, the sentence of help."""
+
+    def option(metavar: str | None, default: Any, help: str, *flags: str, **limits: Any) -> Any:
+        return typer.Option(
+            *flags, metavar=metavar, show_default=default, help=help, rich_help_panel=title,
+            **limits,
+        )  # fmt: skip
+
+    return option
+
+
+_objective = _panel("What is minimised")
+
+LossWeight = Annotated[
+    float | None,
+    _objective("X", "1.0", "Weight of the loss; larger fits the training rows closer.", "--C"),
+]
+L1 = Annotated[
+    float | None,
+    _objective(
+        "X", "0.1", "Weight of the l1 penalty; larger gives fewer weights and a smaller file."
+    ),
+]
+Loss = Annotated[
+    str | None, _objective("NAME", "squared_hinge", "squared_hinge or hinge (ppd-sparse).")
+]
+Bias = Annotated[
+    str | None,
+    _objective(
+        "NAME",
+        "learned",
+        "Intercept of each label: learned or fixed (pd-sparse: learned or none, its default).",
+    ),
+]
+ClassWeight = Annotated[
+    str | None,
+    _objective(
+        "NAME",
+        False,
+        "balanced gives rare labels more weight; propensity makes up for labels that nobody "
+        "assigned.",
+    ),
+]
+
+_solver = _panel("How")
+
+Tol = Annotated[
+    float | None,
+    _solver(
+        "X",
+        "0.03",
+        "Stop when the certificate (relative duality gap) is below: that of a label "
+        "(pd-sparse: of the whole problem, default 0.01).",
+    ),
+]
+MaxIter = Annotated[
+    int | None,
+    _solver("N", "100", "Most searches for a label (pd-sparse: most passes over the rows)."),
+]
+Prune = Annotated[
+    float | None,
+    _solver("X", "0.0", "Leave weights of this size or smaller out of the model."),
+]
+EarlyStopping = Annotated[
+    bool,
+    _solver(
+        None,
+        True,
+        "Hold a tenth of the rows out and keep the weights that rank them best (pd-sparse).",
+        "--early-stopping",
+    ),
+]
+Bits = Annotated[
+    int | None,
+    _solver(
+        "N",
+        "as learnt",
+        "Save weights with 8, 16 or 32 bits: smaller files, almost the same scores.",
+    ),
+]
+
+_text = _panel("Raw text (with --text)")
+
+Vectorizer = Annotated[
+    str | None,
+    _text(
+        "NAME",
+        "tfidf",
+        "tfidf learns the words and how rare they are; hashing learns nothing.",
+    ),
+]
+Analyzer = Annotated[
+    str | None,
+    _text("NAME", "word", "Features are word, char or char_wb (characters within words)."),
+]
+Ngrams = Annotated[
+    str | None, _text("A,B", "1,1", "Shortest and longest sequence of words or characters.")
+]
+MinDf = Annotated[int | None, _text("N", "1", "Leave out words of fewer texts.", min=1)]
+MaxDf = Annotated[
+    float | None, _text("X", False, "Leave out words of more than this share of the texts.")
+]
+MaxFeatures = Annotated[int | None, _text("N", False, "Keep the N most frequent words.", min=1)]
+StopWords = Annotated[str | None, _text("NAME", False, "english: leave out words such as `the`.")]
+Hashes = Annotated[int | None, _text("N", "1048576", "Columns that words are hashed to.", min=1)]

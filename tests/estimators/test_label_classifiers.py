@@ -1,0 +1,427 @@
+"""What both classifiers promise: forms of input and labels, refusals, threads, copies and files."""
+
+import copy
+import functools
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from label_problems import arrays, assert_same_model, extreme, multiclass, multilabel
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sublearn
+from sublearn.errors import ParameterError
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
+from sublearn.validation import assert_rules_complete
+
+PD = functools.partial(PDSparseClassifier, l1=0.01, max_iter=1000, random_state=0)
+PPD = functools.partial(PPDSparseClassifier, random_state=0)
+
+
+# Parameters with which a fit reaches no limit in the life of a test.
+ENDLESS = {PD: {"n_iter_no_change": 10**9}, PPD: {"loss": "hinge"}}
+
+
+@pytest.fixture(params=[PD, PPD], ids=["PD-Sparse", "PPD-Sparse"])
+def solver(request):
+    return request.param
+
+
+SETTINGS = [
+    PDSparseClassifier(max_iter=1000),
+    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
+    PDSparseClassifier(
+        bias="learned", search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+    ),
+    PPDSparseClassifier(max_iter=1000),
+    PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
+    PPDSparseClassifier(bias="fixed", search="sparsified", C=10.0, max_iter=1000),
+    PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
+]
+
+
+def not_promised(estimator):
+    """Checks that ask for what these estimators do not promise, each with its reason."""
+    to_tolerance = "equal problems have equal solutions up to tol, the check compares to 1e-7"
+    reasons = {
+        "check_sample_weight_equivalence_on_dense_data": to_tolerance,
+        "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
+    }
+    if estimator.bias != "learned":
+        reasons["check_class_weight_classifiers"] = "without a bias no class can win everywhere"
+    return reasons
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
+@parametrize_with_checks(SETTINGS, expected_failed_checks=not_promised)
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_has_a_rule_for_each_parameter(solver):
+    assert_rules_complete(solver())
+
+
+def test_seeds_repeat_and_other_seeds_differ_within_the_tolerance(solver):
+    X, Y = multilabel()
+    models = [solver(random_state=s, tol=1e-3).fit(X, Y) for s in (0, 0, 1)]
+    assert_same_model(models[0], models[1])
+    assert (models[0].coef_ != models[2].coef_).nnz > 0
+    assert models[2].objective_ == pytest.approx(models[0].objective_, rel=1e-3)
+    np.testing.assert_allclose(arrays(models[2])[0], arrays(models[0])[0], atol=0.05)
+
+
+def test_a_generator_advances_from_fit_to_fit(solver):
+    X, Y = multilabel()
+    model = solver(random_state=np.random.default_rng(0))
+    first = model.fit(X, Y).coef_.toarray()
+    assert (model.fit(X, Y).coef_.toarray() != first).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_keeps_the_precision_of_the_data(solver, dtype):
+    X, Y = multilabel()
+    model = solver().fit(X.astype(dtype), Y)
+    assert model.coef_.dtype == model.intercept_.dtype == dtype
+    assert model.decision_function(X).dtype == dtype
+    assert model.predict_top_k(X, 2)[1].dtype == dtype
+
+
+def test_long_indices_give_the_same_model(solver):
+    X, Y = multilabel()
+    long = X.copy()
+    long.indices, long.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    model = solver().fit(X, Y)
+    other = solver().fit(long, Y)
+    assert_same_model(model, other)
+    np.testing.assert_array_equal(model.decision_function(long), model.decision_function(X))
+    np.testing.assert_array_equal(model.predict(long), model.predict(X))
+
+
+@pytest.mark.parametrize("make", [sp.csc_matrix, sp.coo_array, sp.csr_array, lambda X: X.toarray()])
+def test_takes_features_in_any_format(solver, make):
+    X, Y = multilabel()
+    model = solver().fit(X, Y)
+    other = solver().fit(make(X), Y)
+    assert_same_model(model, other)
+    np.testing.assert_array_equal(other.predict(make(X)), model.predict(X))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_takes_data_frames_and_knows_their_columns(solver, frame):
+    X, y = multiclass()
+    columns = [f"f{j}" for j in range(X.shape[1])]
+    data = frame(dict(zip(columns, X.toarray().T, strict=True)))
+    model = solver().fit(data, y)
+    if hasattr(StandardScaler().fit(data), "feature_names_in_"):
+        assert model.feature_names_in_.tolist() == columns
+    else:  # releases of scikit-learn before 1.8 cannot read the names of polars 2
+        assert frame is pl.DataFrame
+    plain = solver().fit(X, y)
+    np.testing.assert_array_equal(model.predict(data), plain.predict(X))
+
+
+def test_reads_read_only_memory(solver, tmp_path):
+    X, Y = multilabel()
+    joblib.dump((X, Y), tmp_path / "data")
+    mapped, labels = joblib.load(tmp_path / "data", mmap_mode="r")
+    assert not mapped.data.flags.writeable
+    model = solver().fit(mapped, labels)
+    assert_same_model(model, solver().fit(X, Y))
+    np.testing.assert_array_equal(model.predict(mapped), model.predict(X))
+
+
+def test_leaves_the_data_as_they_were(solver):
+    X, Y = multilabel()
+    before_X, before_Y = X.copy(), Y.copy()
+    solver(prune=0.1).fit(X, Y)
+    assert (before_X != X).nnz == 0
+    np.testing.assert_array_equal(Y, before_Y)
+
+
+def test_one_label_per_sample_comes_back_as_it_was(solver):
+    X, codes = multiclass()
+    names = np.array(["ant", "bee", "cat", "dog", "eel"])
+    numbers = solver().fit(X, codes)
+    strings = solver().fit(X, names[codes])
+    objects = solver().fit(X, names[codes].astype(object))
+    assert numbers.predict(X).dtype == codes.dtype
+    np.testing.assert_array_equal(strings.predict(X), names[numbers.predict(X)])
+    np.testing.assert_array_equal(objects.predict(X), names[numbers.predict(X)])
+    np.testing.assert_array_equal(strings.decision_function(X), numbers.decision_function(X))
+    assert numbers.score(X, codes) > 0.9
+    assert strings.score(X, names[codes]) == numbers.score(X, codes)
+
+
+def test_several_labels_per_sample_come_back_as_they_were(solver):
+    X, Y = multilabel()
+    lists = [np.flatnonzero(row).tolist() for row in Y]
+    dense = solver().fit(X, Y.astype(int))
+    sparse = solver().fit(X, sp.csr_matrix(Y))
+    named = solver().fit(X, [[f"{k:03}" for k in row] for row in lists])
+    scores = dense.decision_function(X)
+    for model in (sparse, named):
+        np.testing.assert_array_equal(model.decision_function(X), scores)
+    expected = scores > 0
+    assert expected.any()
+    np.testing.assert_array_equal(dense.predict(X), expected)
+    assert sp.issparse(sparse.predict(X))
+    np.testing.assert_array_equal(sparse.predict(X).toarray(), expected)
+    assert named.predict(X) == [[f"{k:03}" for k in np.flatnonzero(row)] for row in expected]
+    share = (expected == Y).all(axis=1).mean()
+    assert dense.score(X, Y) == sparse.score(X, sp.csr_matrix(Y)) == pytest.approx(share)
+    assert named.score(X, [[f"{k:03}" for k in row] for row in lists]) == pytest.approx(share)
+
+
+def test_one_label_per_sample_is_the_indicator_problem(solver):
+    X, y = multiclass()
+    flat = solver().fit(X, y)
+    indicator = solver().fit(X, y[:, None] == np.arange(5))
+    assert_same_model(flat, indicator)
+
+
+def test_two_classes_need_one_problem(solver):
+    X, y = multiclass(n_classes=2)
+    model = solver().fit(X, np.where(y, "yes", "no"))
+    assert model.coef_.shape == (1, X.shape[1])
+    scores = model.decision_function(X)
+    assert scores.shape == (X.shape[0],)
+    np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
+    labels, both = model.predict_top_k(X, 2)
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    np.testing.assert_array_equal(both, np.column_stack([np.abs(scores), -np.abs(scores)]))
+    assert model.predict_top_k(X, 1)[0].shape == (X.shape[0], 1)
+
+
+def test_scores_are_inner_products_with_the_weights(solver):
+    X, Y = multilabel()
+    model = solver().fit(X, Y)
+    W, b = arrays(model)
+    np.testing.assert_allclose(model.decision_function(X), X.toarray() @ W.T + b, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, -1, 6, 1.0, True, "2"])
+def test_refuses_a_k_that_is_no_number_of_labels(solver, k):
+    X, y = multiclass()
+    model = solver().fit(X, y)
+    with pytest.raises(ValueError, match=r"k must be an integer between 1 and 5, got"):
+        model.predict_top_k(X, k)
+
+
+def test_predicts_from_many_threads_at_once(solver):
+    X, Y = multilabel()
+    model = solver(n_jobs=2).fit(X, Y)
+    expected = model.decision_function(X)
+    with ThreadPoolExecutor(4) as pool:
+        for scores in pool.map(model.decision_function, [X] * 16):
+            np.testing.assert_array_equal(scores, expected)
+
+
+def test_gives_five_labels_or_all_of_fewer_by_default(solver):
+    X, Y = multilabel()
+    assert solver().fit(X, Y).predict_top_k(X)[0].shape == (len(Y), 5)
+    few = solver().fit(X, Y[:, :3])
+    assert few.predict_top_k(X)[0].shape == (len(Y), 3)
+
+
+POSITIVE, COUNT = "must be a positive number", "must be a positive integer"
+AT_LEAST_ZERO = "must be a non-negative number"
+REFUSALS = [
+    *[("C", value, POSITIVE) for value in (0, -1.0, np.nan, np.inf, "1", None, True)],
+    *[("l1", value, AT_LEAST_ZERO) for value in (-0.1, np.nan, np.inf, "a", None)],
+    *[("tol", value, POSITIVE) for value in (0, -1e-3, np.nan, None)],
+    *[("max_iter", value, COUNT) for value in (0, -5, 1.5, None)],
+    *[("prune", value, AT_LEAST_ZERO) for value in (-1, np.inf)],
+    *[("class_weight", value, "must be None, 'balanced', 'propensity'") for value in ("even", 3)],
+    *[("n_jobs", value, "must be an integer other than 0") for value in (0, 1.5, "2")],
+    *[("random_state", value, "must be a non-negative integer") for value in (-1, 0.5, "x")],
+    *[("verbose", value, "must be a non-negative integer") for value in (-1, "yes")],
+    ("callback", 3, "must be a callable or None"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), REFUSALS)
+def test_refuses_a_parameter_by_name(solver, name, value, sentence):
+    X, y = multiclass()
+    words = rf"^{solver.func.__name__}\.{name} {sentence}.*, got "
+    with pytest.raises(ParameterError, match=words):
+        solver(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_top_k", "coef_"])
+def test_says_that_it_is_not_fitted(solver, method):
+    X, _ = multiclass()
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(solver(), method)(X)
+
+
+def test_refuses_another_number_of_features(solver):
+    X, y = multiclass()
+    model = solver().fit(X, y)
+    for method in (model.predict, model.decision_function, model.predict_top_k):
+        words = f"has 39 features, but {solver.func.__name__} is expecting"
+        with pytest.raises(ValueError, match=words):
+            method(X[:, :-1])
+
+
+def test_refuses_labels_of_another_length_or_of_one_class(solver):
+    X, y = multiclass()
+    with pytest.raises(ValueError, match=r"y must have one row per sample \(150\), got 149"):
+        solver().fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"y needs at least 2 classes, got 1 class"):
+        solver().fit(X, np.zeros_like(y))
+
+
+def test_touches_a_small_part_of_an_extreme_problem(solver):
+    X, y = extreme()
+    model = solver(l1=0.1).fit(X, y)
+    n_labels = len(model.classes_)
+    assert model.score(X, y) > 0.9
+    assert model.trace_["nnz_dual"][-1] < 0.02 * X.shape[0] * n_labels
+    assert model.trace_["nnz_primal"][-1] < 0.02 * X.shape[1] * n_labels
+    assert model.trace_["work"][-1] < 0.5 * X.nnz * n_labels
+
+
+def test_an_exception_of_the_callback_goes_through_and_leaves_nothing_fitted(solver):
+    def fail(event):
+        raise LookupError("from the callback")
+
+    X, Y = multilabel(n_rows=300, n_labels=1000)
+    model = solver(tol=1e-300, max_iter=10**9, callback=fail, **ENDLESS[solver])
+    with pytest.raises(LookupError, match="from the callback"):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_failed_second_fit_leaves_no_old_model_beside_new_features(solver):
+    X, y = multiclass()
+    model = solver().fit(X, y)
+    with pytest.raises(ValueError, match="one row per sample"):
+        model.fit(X[:, :10], y[:-1])
+    for width in (10, 40):
+        with pytest.raises(NotFittedError):
+            model.predict(X[:, :width])
+    assert model.fit(X[:, :10], y).predict(X[:, :10]).shape == y.shape
+
+
+def test_fits_on_any_thread(solver):
+    X, Y = multilabel()
+    expected = solver(n_jobs=2).fit(X, Y)
+    events, models = [], []
+
+    def job():
+        for callback in (None, events.append):
+            model = solver(n_jobs=2, callback=callback)
+            models.append(model.fit(X, Y))
+
+    thread = threading.Thread(target=job)
+    thread.start()
+    thread.join()
+    assert len(models) == 2
+    assert events
+    for model in models:
+        assert_same_model(model, expected)
+
+
+def assert_predicts_alike(a, b, X):
+    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
+    assert a.get_params() == b.get_params()
+    assert a.trace_ == b.trace_
+    for name in ("objective_", "certificate_", "n_iter_", "n_features_in_"):
+        assert getattr(a, name) == getattr(b, name)
+    for left, right in zip(a.predict_top_k(X, 3), b.predict_top_k(X, 3), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("prune", [0.0, 0.05])
+def test_copies_and_files_predict_alike(solver, tmp_path, dtype, prune):
+    X, Y = multilabel()
+    model = solver(prune=prune).fit(X.astype(dtype), Y)
+    model.save(tmp_path / "model.sublearn")
+    loaded = sublearn.load(tmp_path / "model.sublearn")
+    assert not loaded.coef_.data.flags.writeable
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), loaded):
+        assert other.coef_.dtype == dtype
+        assert_predicts_alike(other, model, X)
+    again = pickle.loads(pickle.dumps(loaded))
+    assert_predicts_alike(again, model, X)
+
+
+def test_a_loaded_model_keeps_the_form_of_the_labels(solver, tmp_path):
+    X, Y = multilabel()
+    lists = [[f"λ{k}" for k in np.flatnonzero(row)] for row in Y]
+    model = solver().fit(X, lists)
+    model.save(tmp_path / "model.sublearn")
+    loaded = sublearn.load(tmp_path / "model.sublearn")
+    assert loaded.predict(X) == model.predict(X)
+    assert loaded.fit(X, lists).predict(X) == model.predict(X)
+
+
+def test_pruning_drops_the_small_weights_and_no_others(solver):
+    X, Y = multilabel()
+    full = solver().fit(X, Y)
+    pruned = solver(prune=0.1).fit(X, Y)
+    W = full.coef_.toarray()
+    assert 0 < pruned.coef_.nnz < full.coef_.nnz
+    np.testing.assert_array_equal(pruned.coef_.toarray(), np.where(np.abs(W) > 0.1, W, 0))
+    assert pruned.certificate_ == full.certificate_
+
+
+def test_works_in_a_pipeline_under_a_grid_search(solver):
+    X, y = multiclass()
+    pipeline = make_pipeline(Normalizer(), solver())
+    name = solver.func.__name__.lower()
+    grid = {f"{name}__C": [0.001, 10.0], f"{name}__l1": [0.01, 0.1]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X * 7, y)
+    assert search.best_params_[f"{name}__C"] == 10.0
+    assert search.best_score_ > 0.5
+    direct = clone(search.best_estimator_).fit(X * 7, y)
+    np.testing.assert_array_equal(direct.predict(X), search.predict(X))
+
+
+def test_a_clone_has_the_parameters_and_no_model(solver):
+    X, y = multiclass()
+    model = solver(C=2.0, l1=0.3).fit(X, y)
+    other = clone(model)
+    assert other.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        other.predict(X)
+
+
+def label_lists():
+    X, Y = multilabel()
+    return X, [[f"label {k}" for k in np.flatnonzero(row)] for row in Y]
+
+
+def test_a_grid_search_takes_label_lists_with_a_splitter():
+    X, lists = label_lists()  # PD-Sparse ranks them and does not say where to cut
+    grid = GridSearchCV(PPD(), {"l1": [0.1, 10.0]}, cv=KFold(3))
+    assert grid.fit(X, lists).best_params_ == {"l1": 0.1}
+
+
+def test_score_refuses_label_lists_of_another_length(solver):
+    X, lists = label_lists()
+    model = solver().fit(X, lists)
+    with pytest.raises(ValueError, match=r"^y must have one row per sample \(150\), got 3$"):
+        model.score(X, lists[:3])
+
+
+@pytest.mark.parametrize("other", [["label 1"] * 150, np.eye(150), sp.eye_array(150)])
+def test_score_refuses_labels_in_another_form_than_lists(solver, other):
+    X, lists = label_lists()
+    model = solver().fit(X, lists)
+    with pytest.raises(ValueError, match=r"^y must be a list of label lists, as in fit, got "):
+        model.score(X, other)
