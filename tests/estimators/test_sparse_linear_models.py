@@ -320,3 +320,19 @@ def test_works_in_a_pipeline_and_in_a_grid_search():
     pipeline = make_pipeline(StandardScaler(), SparseLogisticRegression())
     search = GridSearchCV(pipeline, {"sparselogisticregression__l1": [0.3, 0.03]}, cv=3).fit(X, y)
     assert search.best_params_ == {"sparselogisticregression__l1": 0.03}
+
+
+@pytest.mark.parametrize("flavour", ["two classes", "three classes"])
+def test_the_best_classes_come_first(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).fit(X, y)
+    n_classes = len(model.classes_)
+    labels, scores = model.predict_top_k(X, n_classes)
+    same, probabilities = model.predict_proba_top_k(X, n_classes)
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    np.testing.assert_array_equal(labels, same)
+    assert (np.diff(scores) <= 0).all()
+    assert (np.diff(probabilities) <= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match=f"k must be an integer between 1 and {n_classes}, got 9"):
+        model.predict_top_k(X, 9)

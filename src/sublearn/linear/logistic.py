@@ -12,7 +12,7 @@ from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.trace import Callback
 from sublearn.validation import ClassWeight, EncodedLabels, OneOf, Rule, encode_labels
-from sublearn.validation.values import show
+from sublearn.validation.values import is_int64, show
 from sublearn.validation.weights import as_weights
 
 __all__ = ["SparseLogisticRegression"]
@@ -246,6 +246,53 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         scores = self._scores(X)
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[best.astype(np.intp)]
+
+    def predict_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best classes of each sample, best first, and their scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=1
+            How many.
+
+        Returns
+        -------
+        labels, scores : ndarray of shape (n_samples, k)
+            The first of two classes has the negated score of the second.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            scores = np.hstack([-scores, scores])
+        return self._best(scores, k, scores)
+
+    def predict_proba_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best classes of each sample, best first, and their probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=1
+            How many.
+
+        Returns
+        -------
+        labels, probabilities : ndarray of shape (n_samples, k)
+            Those of `predict_top_k`, with entries of `predict_proba`.
+        """
+        logs = self.predict_log_proba(X)  # in the order of the scores, whatever rounds to 0 or 1
+        return self._best(logs, k, np.exp(logs))
+
+    def _best(
+        self, ranking: np.ndarray, k: int, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n_classes = len(self.classes_)
+        if not is_int64(k) or not 1 <= k <= n_classes:
+            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
+        order = np.argsort(-ranking, axis=1, kind="stable")[:, :k]
+        return self.classes_[order], np.take_along_axis(values, order, axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities, finite also where a probability rounds to zero.
