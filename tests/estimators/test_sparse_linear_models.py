@@ -96,6 +96,14 @@ def test_takes_features_of_any_form(flavour, form):
     assert hasattr(model, "feature_names_in_") == (form in ("pandas", "polars"))
 
 
+@pytest.mark.parametrize("series", [list, pd.Series, pl.Series, lambda y: y[:, None]])
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_takes_targets_of_any_form(flavour, series):
+    X, y = rows_for(flavour)
+    plain = clone(FLAVOURS[flavour]).fit(X, y)
+    np.testing.assert_array_equal(clone(plain).fit(X, series(y)).coef_, plain.coef_)
+
+
 def test_float32_stays_float32(flavour):
     X, y = rows_for(flavour)
     model = clone(FLAVOURS[flavour]).fit(X.astype(np.float32), y)

@@ -72,12 +72,14 @@ def solve(
     The core runs a few rounds at a time. Where its own gap does not close, for instance
     because features are free of any penalty, that of :mod:`sublearn.linear.dual_point` is used.
     """
-    if start is None and l1 > 0:
-        start = _approach(problem, penalty, l1, settings, progress)
     run = _Run(problem, penalty, l1, settings, start)
+    may_approach = start is None and l1 > 0
     while run.status is None:
         with progress.monitor() as monitor:
             run.advance(monitor)
+        if may_approach and run.status is None:
+            run.restart(_approach(problem, penalty, l1, settings, progress))
+        may_approach = False
     progress.finish_solve()
     return run.solution()
 
@@ -106,7 +108,8 @@ def _approach(
 ) -> LinearSolution | None:
     """Rough solutions for a few larger l1, where `l1` is below a hundredth of the largest.
 
-    From zero weights at a tiny l1 too many features enter, and leave again one by one.
+    From zero weights at a tiny l1 too many features enter, and leave again one by one. Often they
+    do so in good time: this is for a solve that did not end in its first rounds.
     """
     rough = replace(settings, tol=max(settings.tol, _APPROACH_TOL))
     largest, last = largest_l1(problem, penalty, settings), None
@@ -141,6 +144,11 @@ class _Run:
         self.methods = list(SOLVERS[settings.solver])
         self.parts: list[dict[str, np.ndarray]] = []
         self.status: Status | None = None
+
+    def restart(self, start: LinearSolution | None) -> None:
+        """Go on from another point; bounds stay."""
+        if start is not None:
+            self.w, self.intercept, self.objective = start.w, start.intercept, np.nan
 
     def advance(self, monitor: Any) -> None:
         """One call of the core, and what it showed."""
