@@ -54,6 +54,14 @@ def test_a_conjugate_is_the_best_of_all_lines(name):
     np.testing.assert_allclose(loss.conjugate(a, y), a * z - loss.value(z, y), atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["logistic", "huber", "poisson"])
+def test_conjugates_forgive_the_rounding_of_weights_at_the_end_of_their_domain(name):
+    loss, y = LOSSES[name], np.ones(200)
+    slopes = loss.slope(np.full(200, -50.0), y)
+    weights = np.random.default_rng(6).random(200)
+    assert np.isfinite(loss.conjugate((weights * slopes) / weights, y)).all()
+
+
 def test_conjugates_are_infinite_outside_their_domain():
     one = np.ones(1)
     assert Logistic().conjugate(0.1 * one, one) == np.inf

@@ -15,6 +15,8 @@ from scipy.special import expit, logit, xlogy
 
 __all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared"]
 
+_SLACK = 1e-12  # a slope at the end of the domain of a conjugate, weighted and unweighted again
+
 
 class Loss(abc.ABC):
     """The loss of one row, for arrays of them."""
@@ -68,7 +70,8 @@ class Logistic(Loss):
         """f*(a; y)."""
         u = -a * y
         inside = np.clip(u, 0.0, 1.0)
-        return np.where(u == inside, xlogy(inside, inside) + xlogy(1 - inside, 1 - inside), np.inf)
+        value = xlogy(inside, inside) + xlogy(1 - inside, 1 - inside)
+        return np.where(np.abs(u - inside) <= _SLACK, value, np.inf)
 
     def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
         """The log odds."""
@@ -126,7 +129,8 @@ class Huber(Loss):
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """f*(a; y)."""
         inside = np.clip(a, -self.parameter, self.parameter)
-        return np.where(a == inside, inside * y + 0.5 * inside * inside, np.inf)
+        is_inside = np.abs(a - inside) <= _SLACK * self.parameter
+        return np.where(is_inside, inside * y + 0.5 * inside * inside, np.inf)
 
     def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
         """Where the slopes add up to 0, between the least and the largest target."""
@@ -158,7 +162,8 @@ class Poisson(Loss):
         """f*(a; y)."""
         rate = a + y
         inside = np.maximum(rate, 0.0)
-        return np.where(rate == inside, xlogy(inside, inside) - inside - self.shift(y), np.inf)
+        is_inside = inside - rate <= _SLACK * (1.0 + y)
+        return np.where(is_inside, xlogy(inside, inside) - inside - self.shift(y), np.inf)
 
     def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
         """The logarithm of the mean."""

@@ -157,9 +157,13 @@ class _Run:
         n_rounds = min(self.n_left, n_rounds)
         compiled = self.settings.compiled(self.methods[0], self._core_tol(), n_rounds)
         start = self.w, float(self.intercept), monitor
-        self.w, self.intercept, is_solved, rows = _core.fit_sparse_linear(
+        w, intercept, is_solved, rows = _core.fit_sparse_linear(
             self.problem.data, self.levels, self.penalty.compiled(), compiled, *start
         )
+        if not (np.isfinite(w).all() and np.isfinite(intercept)):
+            self._give_up_method()
+            return
+        self.w, self.intercept = w, intercept
         self.n_left -= max(len(rows["gap"]), 1)
         if len(rows["gap"]):
             self._take_in(rows, is_solved)
@@ -208,10 +212,15 @@ class _Run:
             return Status.STOPPED
         if self.n_left <= 0:
             return Status.MAX_ITER
-        if not before - self.objective <= 0:
-            return None
+        if before - self.objective <= 0:
+            self._give_up_method()
+        return self.status
+
+    def _give_up_method(self) -> None:
+        """Let the next method go on from the point that is known."""
         self.methods = self.methods[1:]
-        return None if self.methods else Status.STALLED
+        if not self.methods:
+            self.status = Status.STALLED
 
     def solution(self) -> LinearSolution:
         """What was reached."""
