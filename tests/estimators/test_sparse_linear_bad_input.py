@@ -49,6 +49,7 @@ DESIGNS = {
     "columns from 1e-8 to 1e8": X * np.geomspace(1e-8, 1e8, 20),
     "columns from 1e-80 to 1e80": X * np.geomspace(1e-80, 1e80, 20),
     "one column": X[:, :1],
+    "columns far from zero": X + 30.0,
     "integers": np.rint(3 * X).astype(int),
 }
 
@@ -58,6 +59,17 @@ DESIGNS = {
 def test_odd_columns_are_solved(loss, design):
     model, y = MODELS[loss]
     assert_solved(model.fit(DESIGNS[design], y))
+
+
+def test_columns_far_from_zero_have_the_weights_of_centred_ones():
+    for form in (np.asarray, lambda X: X.astype(np.float32)):
+        near = SparseLinearRegression(0.05, tol=1e-9).fit(form(X), NUMBERS)
+        far = SparseLinearRegression(0.05, tol=1e-9, warm_start=True).fit(form(X + 30.0), NUMBERS)
+        np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-4)
+        np.testing.assert_allclose(far.predict(form(X + 30.0)), near.predict(form(X)), atol=1e-3)
+        assert far.fit(form(X + 30.0), NUMBERS).n_iter_ <= 3
+        path = far.fit_path(form(X + 30.0), NUMBERS, [0.05])
+        np.testing.assert_allclose(path.intercepts, far.intercept_, rtol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])

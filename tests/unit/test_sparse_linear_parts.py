@@ -13,7 +13,7 @@ from sublearn.linear.losses import Huber, Logistic, Poisson, Squared
 from sublearn.linear.path import as_dtype, falling_l1s
 from sublearn.linear.problem import LinearProblem, Penalty
 from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.scaling import column_scales, divide_columns
+from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1
 from sublearn.optim import linear_objective
 
@@ -100,6 +100,15 @@ def test_columns_of_similar_size_are_left_alone():
     X = np.random.default_rng(5).normal(size=(20, 4)) * [1.0, 5.0, 0.1, 0.0]
     assert column_scales(X) is None
     assert column_scales(sp.csc_matrix((5, 3))) is None
+
+
+def test_only_columns_that_stay_far_from_zero_are_centred():
+    X = np.random.default_rng(7).random((50, 3))
+    assert column_offsets(X) is None
+    assert column_offsets(sp.csc_matrix(X + 10)) is None
+    far = np.column_stack([X + 10, np.full(50, 0.1)])
+    np.testing.assert_allclose(column_offsets(far), far.mean(axis=0))
+    assert not (far - column_offsets(far))[:, 3].any()
 
 
 # --- values of l1 --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
 from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress
-from sublearn.linear.scaling import column_scales, divide_columns
+from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
 from sublearn.linear.solvers import SOLVERS, LinearSolution, SolverSettings
 from sublearn.linear.targets import Targets
@@ -87,22 +87,29 @@ class _Splitter(Rule):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What a fit solves, and the scales by which columns were divided, if they were."""
+    """What a fit solves, and what was taken from columns and divides them, if anything."""
 
     targets: Targets
     penalty: Penalty
     scales: np.ndarray | None
+    offsets: np.ndarray | None
 
-    def weights(self, w: np.ndarray) -> np.ndarray:
-        """Weights of the columns as the user has them, in their type."""
-        return as_dtype(w if self.scales is None else w / self.scales, self.targets.X.dtype)
+    def restore(self, found: LinearSolution) -> LinearSolution:
+        """A solution for the columns as the user has them."""
+        w = found.w if self.scales is None else found.w / self.scales
+        shift = 0.0 if self.offsets is None else float(self.offsets @ w)
+        return replace(found, w=w, intercept=found.intercept - shift)
 
     def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
         """Earlier weights and intercepts as starting points, if they have the right shape."""
         if before is None or before[0].shape != (len(self.targets.problems), self.n_features):
             return None
-        w = before[0].astype(np.float64) * (1.0 if self.scales is None else self.scales)
-        points = zip(w, before[1].tolist(), strict=True)
+        w, b = before[0].astype(np.float64), before[1].astype(np.float64)
+        if self.offsets is not None:
+            b = b + w @ self.offsets
+        if self.scales is not None:
+            w = w * self.scales
+        points = zip(w, b.tolist(), strict=True)
         return [LinearSolution(Status.STOPPED, np.nan, np.inf, 0, Trace({}), *at) for at in points]
 
     @property
@@ -194,7 +201,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 progress,
                 lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
             )
-        self._keep(solutions, task)
+        self._keep([task.restore(found) for found in solutions], targets.X.dtype)
         return self
 
     def fit_path(
@@ -248,7 +255,8 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
 
         def job() -> CoefficientPath:
             steps = walk_path(targets, penalty, found, self._settings, progress)
-            return CoefficientPath.gather(found, steps, task.weights, **names)
+            restored = ([task.restore(solution) for solution in step] for step in steps)
+            return CoefficientPath.gather(found, restored, targets.X.dtype, **names)
 
         path = self._watch(progress, job)
         self._warn_of_open_gaps(path)
@@ -293,11 +301,14 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
         weights = np.ones(X.shape[0]) if weights is None else weights
         penalty = self._read_penalty(X.shape[1])
+        offsets = column_offsets(X) if self.fit_intercept else None
+        if offsets is not None:
+            X = np.asfortranarray(X - offsets)
         scales = column_scales(X) if self.l2 == 0 else None
         if scales is not None:
             X = divide_columns(X, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)
-        return _Task(self._read_targets(X, y, weights), penalty, scales)
+        return _Task(self._read_targets(X, y, weights), penalty, scales, offsets)
 
     def _read_penalty(self, n_features: int) -> Penalty:
         name = type(self).__name__
@@ -359,12 +370,12 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _keep(self, solutions: list[LinearSolution], task: _Task) -> None:
+    def _keep(self, solutions: list[LinearSolution], dtype: Any) -> None:
         worst = max(solutions, key=lambda found: found.certificate)
         worst.warn_unless_converged(self, float(self.tol))
         self._set_weights(
-            task.weights(np.array([found.w for found in solutions])),
-            as_dtype(np.array([found.intercept for found in solutions]), task.targets.X.dtype),
+            as_dtype(np.array([found.w for found in solutions]), dtype),
+            as_dtype(np.array([found.intercept for found in solutions]), dtype),
         )
         self.objective_ = float(sum(found.objective for found in solutions))
         self.certificate_ = worst.certificate

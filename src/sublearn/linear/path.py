@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,17 +77,17 @@ class CoefficientPath:
         cls,
         l1s: np.ndarray,
         steps: Iterable[list[LinearSolution]],
-        as_weights: Callable[[np.ndarray], np.ndarray],
+        dtype: Any,
         **names: Any,
     ) -> CoefficientPath:
         """A path from the solutions of each l1, one for each output."""
         rows, figures = [], []
         for solutions in steps:  # dense weights are let go at once
-            rows.append([sp.csr_matrix(as_weights(found.w)) for found in solutions])
+            rows.append([sp.csr_matrix(as_dtype(found.w, dtype)) for found in solutions])
             figures.append([[getattr(found, name) for name in _FIGURES] for found in solutions])
         coefs = [sp.vstack(output, format="csr") for output in zip(*rows, strict=True)]
         intercepts, *columns = np.transpose(np.array(figures), (2, 1, 0))
-        intercepts = as_dtype(intercepts, coefs[0].dtype)
+        intercepts = as_dtype(intercepts, dtype)
         columns = [intercepts, *columns[:-1], columns[-1].astype(np.int64)]
         if len(coefs) == 1:
             return cls(l1s[: len(rows)], coefs[0], *(column[0] for column in columns), **names)

@@ -1,4 +1,4 @@
-"""Columns of very different size, brought to one size before the fit and back after it.
+"""Columns far from 0 or of very different size, moved and scaled before the fit and back after.
 
 A solver compares the violations of features, and those of large columns drown the others. The
 scales are powers of two, so that no number is rounded; the l1 weight of a feature moves with its
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["column_scales", "divide_columns", "largest_entries"]
+__all__ = ["column_offsets", "column_scales", "divide_columns", "largest_entries"]
 
 _SPREAD = 10  # powers of two between the largest entries of columns that are left alone
+_FAR = 0.75  # of a column's range, between 0 and the middle of the range
 
 
 def column_scales(X: Any) -> np.ndarray | None:
@@ -27,6 +28,22 @@ def column_scales(X: Any) -> np.ndarray | None:
         return None
     limit = np.finfo(X.dtype).maxexp - 8  # also 1 / scale must be a number of X's type
     return np.where(largest > 0, np.ldexp(1.0, np.clip(exponents, -limit, limit)), 1.0)
+
+
+def column_offsets(X: Any) -> np.ndarray | None:
+    """Means of dense columns, if some column stays far from 0; else None.
+
+    Such columns look like the intercept to a method that moves one coordinate at a time, and it
+    takes very many steps to tell them apart.
+    """
+    if sp.issparse(X):
+        return None
+    high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+    is_far = (np.abs(high + low) > 2 * _FAR * (high - low)) & (high > low)
+    if not is_far.any():
+        return None
+    means = np.where(high > low, X.mean(axis=0, dtype=np.float64), low)  # constants vanish exactly
+    return means.astype(X.dtype)
 
 
 def divide_columns(X: Any, scales: np.ndarray) -> Any:
