@@ -253,7 +253,7 @@ class _Clock:
             seconds=seconds,
             seconds_left=seconds * (self._n_total - n_done) / n_done if n_done else None,
             objective=objective if n_done else None,
-            certificate=monitor.gap / objective if n_done and objective else None,
+            certificate=monitor.gap / abs(objective) if n_done and objective else None,
             nnz_primal=monitor.nnz_primal,
             nnz_dual=monitor.nnz_dual,
             work=monitor.work,

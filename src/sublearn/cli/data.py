@@ -30,6 +30,8 @@ __all__ = [
     "read_texts",
     "refuse_no_rows",
     "refuse_uncalibrated",
+    "refuse_without",
+    "sparse_weights",
     "unit_rows",
 ]
 
@@ -123,6 +125,19 @@ def refuse_uncalibrated(model: Any, option: str) -> None:
             "needs a model with probabilities, got one without; `sublearn calibrate` adds them",
             param_hint=option,
         )
+
+
+def refuse_without(model: Any, ability: str, option: str) -> None:
+    """Refuse a model whose class has no such method."""
+    if not hasattr(model, ability):
+        raise typer.BadParameter(
+            f"needs a model that can {ability}, got a {type(model).__name__}", param_hint=option
+        )
+
+
+def sparse_weights(model: Any) -> Any:
+    """The weights as a CSR matrix with a row for each label, or one for two classes."""
+    return model.sparse_coef_ if hasattr(model, "sparse_coef_") else model.coef_.tocsr()
 
 
 def feature_names(model: Any) -> np.ndarray | None:

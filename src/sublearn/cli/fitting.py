@@ -27,22 +27,35 @@ def fit_texts_with_figures(tagger: Any, texts: list[str], labels: Any) -> dict[s
 
 
 def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict[str, Any]:
+    from sublearn.cli.data import sparse_weights
+
     n_rows, n_features, n_values = size
-    trace, n_models = estimator.trace_, estimator.coef_.shape[0]  # one for two classes
-    return {
+    trace, weights = estimator.trace_, sparse_weights(estimator)
+    n_models = weights.shape[0]  # one for two classes
+    figures = {
         "rows": n_rows,
         "features": n_features,
         "labels": len(estimator.classes_),
         "seconds": round(seconds, 3),
         "certificate": float(estimator.certificate_),
         "n_iter": int(estimator.n_iter_),
-        "weights": int(estimator.coef_.nnz),
+        "weights": int(weights.nnz),
         "weights_possible": n_models * n_features,
-        "duals": int(trace["nnz_dual"][-1]),
-        "duals_possible": n_rows * n_models,
-        "work": int(trace["work"][-1]),
+        "work": _total_work(trace),
         "work_of_one_pass": n_models * n_values,
     }
+    if "nnz_dual" in trace.columns:
+        figures["duals"] = int(trace["nnz_dual"][-1])
+        figures["duals_possible"] = n_rows * n_models
+    return figures
+
+
+def _total_work(trace: Any) -> int:
+    """Entries visited; a trace may have the rows of several problems, one after another."""
+    if "output" not in trace.columns:
+        return int(trace["work"][-1])
+    outputs = trace["output"]
+    return sum(int(trace["work"][outputs == k].max()) for k in set(outputs.tolist()))
 
 
 def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
@@ -54,9 +67,11 @@ def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
         ("fit", f"{figures['seconds']:.2f} s"),
         ("certificate", f"{figures['certificate']:.2g} (relative duality gap)"),
         ("weights", _share(figures["weights"], figures["weights_possible"], "are not zero")),
-        ("dual variables", _share(figures["duals"], figures["duals_possible"], "are active")),
-        ("work", _work(figures["work"], figures["work_of_one_pass"])),
     ]
+    if "duals" in figures:
+        duals = _share(figures["duals"], figures["duals_possible"], "are active")
+        rows.append(("dual variables", duals))
+    rows.append(("work", _work(figures["work"], figures["work_of_one_pass"])))
     if "model_bytes" in figures:
         rows.append(("model", f"{figures['model']}, {in_bytes(figures['model_bytes'])}"))
     return rows

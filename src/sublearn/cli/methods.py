@@ -14,6 +14,7 @@ __all__ = ["METHODS", "make_estimator"]
 METHODS = {
     "ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier"),
     "pd-sparse": ("sublearn.extreme", "PDSparseClassifier"),
+    "sparse-logistic": ("sublearn.linear", "SparseLogisticRegression"),
 }
 
 

@@ -26,6 +26,8 @@ __all__ = [
 MODELS = {
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
+    "SparseLinearRegression": "sublearn.linear",
+    "SparseLogisticRegression": "sublearn.linear",
     "TextTagger": "sublearn.extreme",
 }
 

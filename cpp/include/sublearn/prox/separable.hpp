@@ -28,6 +28,12 @@ struct SeparablePenalty {
     return level(j) * std::abs(t) + 0.5 * l2 * t * t;
   }
 
+  /// value(j, to) - value(j, from), exact for a small step: the difference of two close numbers is.
+  double change(offset_t j, double from, double to) const {
+    if (is_free(j)) return 0.0;
+    return level(j) * (std::abs(to) - std::abs(from)) + 0.5 * l2 * (to - from) * (to + from);
+  }
+
   /// argmin_t a/2 t^2 - v t + p_j(t), for a > 0.
   double minimise(offset_t j, double a, double v) const {
     if (is_free(j)) return v / a;

@@ -161,26 +161,48 @@ class Lhac {
         descend(n_passes);
       }
       const double share = is_prox ? 1.0 : std::pow(0.5, trial);
-      std::copy(x.begin(), x.end(), trial_.begin());
-      double change = 0.0;  // of the penalty
-      for (std::size_t k = 0; k < free_.size(); ++k) {
-        const auto j = static_cast<std::size_t>(free_[k]);
-        trial_[j] = share == 1.0 ? point_[k] : x[j] + share * (point_[k] - x[j]);
-        change += penalty_.value(free_[k], trial_[j]) - penalty_.value(free_[k], x[j]);
-      }
-      const double predicted = is_prox ? model_.value() + change : share * slope_along(x);
-      if (!(predicted < 0.0)) {
-        if (trial == 0 && predicted > -0.0 && half_mu == 0.0) return false;
-      } else {
-        const double loss = value_at(trial_);
-        if (loss - loss_ + change <= settings_.sufficient * predicted + noise()) {
-          loss_ = loss;
-          return true;
-        }
-      }
+      const double change = place_trial(x, share);
+      const double predicted = is_prox ? predicted_decrease(x) : share * slope_along(x);
+      if (trial == 0 && !(predicted < 0.0)) return false;
+      if (predicted < 0.0 && is_accepted(change, predicted)) return true;
       half_mu = settings_.growth * std::max(half_mu, hessian_.theta() / settings_.growth);
     }
     return false;
+  }
+
+  /// trial_ = x + share * d; returns the change of the penalty.
+  double place_trial(std::span<const double> x, double share) {
+    std::copy(x.begin(), x.end(), trial_.begin());
+    double change = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(free_[k]);
+      trial_[j] = share == 1.0 ? point_[k] : x[j] + share * (point_[k] - x[j]);
+      change += penalty_.change(free_[k], x[j], trial_[j]);
+    }
+    return change;
+  }
+
+  /// Condition (5.2.3), or Armijo's. A decrease that is smaller than the rounding of the objective
+  /// cannot be seen; the model is trusted then, for a few steps in a row.
+  bool is_accepted(double change, double predicted) {
+    const double loss = value_at(trial_);
+    const double gain = loss - loss_ + change;
+    const bool is_hidden =
+        -predicted <= noise() && gain <= 100.0 * noise() && hidden_steps_ < kMostHidden;
+    if (!is_hidden && !(gain <= settings_.sufficient * predicted + noise())) return false;
+    hidden_steps_ = -predicted <= noise() ? hidden_steps_ + 1 : 0;
+    loss_ = loss;
+    return true;
+  }
+
+  /// Q(d) - F(x), coordinate by coordinate: the parts of one cancel, sums over all would drown it.
+  double predicted_decrease(std::span<const double> x) const {
+    double decrease = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      decrease += model_.value(k) +
+                  penalty_.change(free_[k], x[static_cast<std::size_t>(free_[k])], point_[k]);
+    }
+    return decrease;
   }
 
   /// <g, d> + p(x + d) - p(x) for the whole d: what Armijo's rule compares with.
@@ -188,13 +210,12 @@ class Lhac {
     double slope = 0.0;
     for (std::size_t k = 0; k < free_.size(); ++k) {
       const auto j = static_cast<std::size_t>(free_[k]);
-      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.value(free_[k], point_[k]) -
-               penalty_.value(free_[k], x[j]);
+      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.change(free_[k], x[j], point_[k]);
     }
     return slope;
   }
 
-  double noise() const { return 1e-15 * std::abs(loss_); }
+  double noise() const { return 2e-15 * std::abs(loss_); }
 
   void descend(int n_passes) {
     for (int pass = 0; pass < n_passes; ++pass) {
@@ -241,6 +262,7 @@ class Lhac {
   }
 
   static constexpr int kMostTrials = 60;
+  static constexpr int kMostHidden = 20;
 
   SmoothObjective* objective_;
   SeparablePenalty penalty_;
@@ -254,6 +276,7 @@ class Lhac {
   std::vector<double> point_;
   double loss_ = 0.0;
   double first_norm_ = 0.0;
+  int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
   std::int64_t n_passes_ = 0, n_steps_ = 0, n_values_ = 0;
   std::chrono::steady_clock::time_point start_time_;
 };

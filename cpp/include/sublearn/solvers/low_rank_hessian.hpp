@@ -189,14 +189,8 @@ class LowRankModel {
 
   std::span<const double> step() const { return d_; }
 
-  /// <g, d> + 1/2 <d, H d>.
-  double value() const {
-    double value = 0.0;
-    for (std::size_t k = 0; k < d_.size(); ++k) {
-      value += d_[k] * (gradient_[k] + 0.5 * product(k));
-    }
-    return value;
-  }
+  /// What coordinate k adds to <g, d> + 1/2 <d, H d>.
+  double value(std::size_t k) const { return d_[k] * (gradient_[k] + 0.5 * product(k)); }
 
  private:
   /// Rounding can eat the diagonal of B; what is left then is this share of theta.

@@ -176,7 +176,7 @@ class NewtonCd final : public InnerMethod {
       const double before = at.w[static_cast<std::size_t>(free_[k])];
       if (point_[k] == before) continue;
       problem_->X.add(free_[k], point_[k] - before, direction_.data());
-      change += penalty_.value(free_[k], point_[k]) - penalty_.value(free_[k], before);
+      change += penalty_.change(free_[k], before, point_[k]);
     }
     double predicted = change;
     for (std::size_t i = 0; i < direction_.size(); ++i) {
@@ -213,8 +213,7 @@ class NewtonCd final : public InnerMethod {
     for (std::size_t k = 0; k < free_.size(); ++k) {
       const double before = at.w[static_cast<std::size_t>(free_[k])];
       if (point_[k] == before) continue;
-      change += penalty_.value(free_[k], blend(before, point_[k], share)) -
-                penalty_.value(free_[k], before);
+      change += penalty_.change(free_[k], before, blend(before, point_[k], share));
     }
     return change;
   }

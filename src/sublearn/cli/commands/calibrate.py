@@ -67,7 +67,7 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import facts, print_json, print_titled
-    from sublearn.cli.data import read_rows, refuse_no_rows
+    from sublearn.cli.data import read_rows, refuse_no_rows, refuse_without
 
     if method not in _METHODS:
         raise typer.BadParameter(
@@ -76,6 +76,7 @@ def command(
     target = output or model
     check_folder(target, "--output")
     fitted = sublearn.load(model)
+    refuse_without(fitted, "calibrate", "MODEL")
     form = TextForm(text, separator, columns)
     X, y = read_rows(data, fitted, labels, data_format, form)
     refuse_no_rows(X, data)

@@ -118,8 +118,9 @@ def _read(
 
 
 def _explain(model: Any, x: Any, labels: list[str] | None, k: int) -> list[Explanation]:
-    from sublearn.cli.data import feature_names, find_label, is_text_model
+    from sublearn.cli.data import feature_names, find_label, is_text_model, refuse_without
 
+    refuse_without(model, "explain", "MODEL")
     if labels:
         wanted = [model.classes_[find_label(model, name)] for name in labels]
     else:

@@ -59,7 +59,8 @@ def command(
         typer.Option(
             metavar="NAME",
             help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
-            "other. Defaults of both are shown where they differ.",
+            "other; sparse-logistic is for a few classes, one for each row. Defaults of the first "
+            "two are shown where they differ.",
         ),
     ] = "ppd-sparse",
     C: LossWeight = None,
@@ -112,6 +113,7 @@ def command(
 
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
+    from sublearn.cli.data import refuse_without
     from sublearn.cli.fitting import show_figures
     from sublearn.cli.methods import make_estimator
 
@@ -122,6 +124,8 @@ def command(
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
+    if bits is not None:
+        refuse_without(estimator, "compress", "--bits")
     form = TextForm(text, separator, columns)
     words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
     words |= {

@@ -150,7 +150,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     import numpy as np
 
     import sublearn
-    from sublearn.cli.data import is_text_model
+    from sublearn.cli.data import is_text_model, sparse_weights
 
     model = sublearn.load(bundle.path)
     found: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     notes = getattr(model, "notes_", {})
     if notes:
         found["notes"] = {key: note for key, note in notes.items() if not hasattr(note, "shape")}
-    coef = model.coef_.tocsr()
+    coef = sparse_weights(model)
     found |= {
         "labels": len(model.classes_),
         "probabilities": hasattr(model, "predict_proba"),
@@ -212,9 +212,10 @@ def _diagnose(
 ) -> list[dict[str, Any]]:
     """One entry for each wanted label, sorted."""
     import sublearn
+    from sublearn.cli.data import sparse_weights
 
     model = sublearn.load(file)
-    coef = model.coef_.tocsr()
+    coef = sparse_weights(model)
     n_weights = coef.indptr[1:] - coef.indptr[:-1]
     names = [str(name) for name in model.classes_.tolist()]
     wanted = range(len(names)) if labels == "all" else _find_all(model, labels)

@@ -1,0 +1,326 @@
+"""Sparse logistic regression as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from sublearn.linear.model import SparseLinearModel
+from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
+from sublearn.trace import Callback
+from sublearn.validation import ClassWeight, EncodedLabels, OneOf, Rule, encode_labels
+from sublearn.validation.values import is_int64, show
+from sublearn.validation.weights import as_weights
+
+__all__ = ["SparseLogisticRegression"]
+
+
+class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
+    r"""Logistic regression under an l1 penalty.
+
+    For two classes, :math:`y_i \in \{-1, 1\}`, minimises
+
+    .. math::
+        \sum_i s_i \log\bigl(1 + e^{-y_i (\langle x_i, w \rangle + b)}\bigr)
+        + l_1 \sum_j c_j |w_j| + \tfrac{l_2}{2} \|w\|^2
+
+    where :math:`s_i` are the weights of samples times those of classes, divided by their sum, so
+    that the loss is a mean and `l1` does not depend on the number of samples. Features whose weight
+    is not zero, and those that violate optimality most, form a small active set; full gradients are
+    taken only to extend the set, to rule features out for good, and to certify.
+
+    More than two classes are learned one against the rest.
+
+    Parameters
+    ----------
+    l1 : float or "cv", default=0.01
+        Weight of the l1 penalty; from :meth:`l1_max` on all weights are zero. "cv" chooses it by
+        cross-validation along a path. In the literature: :math:`\lambda`.
+    l2 : float, default=0.0
+        Weight of half the squared norm; with both this is the elastic net.
+    multi_class : {"ovr"}, default="ovr"
+        How more than two classes are learned: each against the rest.
+    fit_intercept : bool, default=True
+        Whether to learn :math:`b`, which no penalty touches.
+    class_weight : "balanced", mapping, array-like or None, default=None
+        Weights of classes, beside `sample_weight`. "balanced" is n_samples / (n_classes * count);
+        classes that a mapping leaves out have weight 1.
+    penalty_weights : array-like of shape (n_features,) or None, default=None
+        :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
+    solver : {"auto", "newton", "lhac"}, default="auto"
+        The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
+        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
+    tol : float, default=1e-6
+        The fit ends when the duality gap is at most `tol` times the objective.
+    max_iter : int, default=100
+        Limit on the rounds: a full gradient and the steps in an active set that follow it.
+    cv : int or splitter, default=5
+        Folds of ``l1="cv"``: a number of stratified ones, or an object with a method `split`.
+    cv_rule : {"best", "1se"}, default="best"
+        The l1 of the best mean score, or the largest one within a standard error of it.
+    l1s : int or array-like, default=50
+        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
+    warm_start : bool, default=False
+        Start from the weights of the last fit if they have the same shape.
+    n_jobs : int or None, default=None
+        Threads: for classes, folds and gradients. None means 1, -1 all processors. The model does
+        not depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Which rows are in which fold. Nothing else is random.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then what was reached.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights, of the second class if there are two.
+    sparse_coef_ : csr_matrix
+        The same, without the zeros.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    l1_ : float
+        The l1 that was used.
+    l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
+        With ``l1="cv"``: values tried, largest first, and minus their mean loss on each fold.
+    objective_ : float
+        Value of the objective at the weights found, summed over classes if there are several.
+    certificate_ : float
+        Duality gap divided by the objective: the weights are at most this far from optimal. The
+        largest of all classes.
+    n_iter_ : int
+        Rounds; the most that a class took.
+    trace_ : Trace
+        One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
+        (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
+        (entries of X looked at so far), and output (position of the class) if there are several.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    See Also
+    --------
+    sublearn.extreme.PPDSparseClassifier : For very many labels.
+
+    References
+    ----------
+    .. [1] X. Tang, "Big Data Optimization in Machine Learning", thesis, Lehigh University, 2016.
+    .. [2] E. Ndiaye, O. Fercoq, A. Gramfort, J. Salmon, "Gap Safe Screening Rules for Sparsity
+       Enforcing Penalties", JMLR 18, 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.linear import SparseLogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> model = SparseLogisticRegression(l1=0.1).fit(X, X[:, 3] - X[:, 7] > 0)
+    >>> model.sparse_coef_.indices.tolist(), model.certificate_ <= 1e-6
+    ([3, 7], True)
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
+        "multi_class": OneOf(*MULTI_CLASS),
+        "class_weight": ClassWeight("balanced"),
+    }
+
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        l1: float | str = 0.01,
+        *,
+        l2: float = 0.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        penalty_weights: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        cv: Any = 5,
+        cv_rule: str = "best",
+        l1s: Any = 50,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.l1 = l1
+        self.l2 = l2
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.penalty_weights = penalty_weights
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.cv_rule = cv_rule
+        self.l1s = l1s
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
+        name = type(self).__name__
+        labels = encode_labels(y, X.shape[0], estimator_name=name)
+        if labels.kind.is_multilabel:
+            raise ValueError(
+                f"{name}: y must have one label per sample, got {labels.kind.value}; "
+                "sublearn.extreme is for several"
+            )
+        codes = labels.to_csr().indices
+        sample_weight = sample_weight * self._class_weights(labels)[codes]
+        self.classes_ = labels.classes
+        alive = np.bincount(codes, sample_weight > 0, minlength=labels.n_classes) > 0
+        if not alive.all():
+            raise ValueError(
+                f"{name}: sample_weight and class_weight must leave rows of every class, "
+                f"got none of {show(labels.classes[~alive][0])}"
+            )
+        return ClassTargets(
+            X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
+        )
+
+    def _class_weights(self, labels: EncodedLabels) -> np.ndarray:
+        name, given = f"{type(self).__name__}.class_weight", self.class_weight
+        if given is None:
+            return np.ones(labels.n_classes)
+        if isinstance(given, str):
+            return labels.n_samples / (labels.n_classes * labels.counts())
+        if isinstance(given, Mapping):
+            known = labels.classes.tolist()
+            other = [label for label in given if label not in known]
+            if other:
+                raise ValueError(f"{name} must name labels of y, got {show(other[0])}")
+            given = [given.get(label, 1.0) for label in known]
+        weights = as_weights(given, name)
+        if weights.shape != (labels.n_classes,):
+            raise ValueError(
+                f"{name} must have one weight for each of {labels.n_classes} classes, "
+                f"got an array of shape {weights.shape}"
+            )
+        return weights
+
+    def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        self.coef_, self.intercept_ = weights, intercepts
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: log odds of the second class, or of each class against the rest.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self._scores(X)
+        best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self.classes_[best.astype(np.intp)]
+
+    def predict_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best classes of each sample, best first, and their scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=1
+            How many.
+
+        Returns
+        -------
+        labels, scores : ndarray of shape (n_samples, k)
+            The first of two classes has the negated score of the second.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            scores = np.hstack([-scores, scores])
+        return self._best(scores, k, scores)
+
+    def predict_proba_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best classes of each sample, best first, and their probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=1
+            How many.
+
+        Returns
+        -------
+        labels, probabilities : ndarray of shape (n_samples, k)
+            Those of `predict_top_k`, with entries of `predict_proba`.
+        """
+        logs = self.predict_log_proba(X)  # in the order of the scores, whatever rounds to 0 or 1
+        return self._best(logs, k, np.exp(logs))
+
+    def _best(
+        self, ranking: np.ndarray, k: int, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n_classes = len(self.classes_)
+        if not is_int64(k) or not 1 <= k <= n_classes:
+            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
+        order = np.argsort(-ranking, axis=1, kind="stable")[:, :k]
+        return self.classes_[order], np.take_along_axis(values, order, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities, finite also where a probability rounds to zero.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return log_probabilities(self._scores(X), self.multi_class)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        With more than two classes, each class's own probability against the rest is divided by the
+        sum of all.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return np.exp(self.predict_log_proba(X))

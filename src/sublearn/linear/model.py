@@ -1,0 +1,435 @@
+"""What the sparse linear estimators share: fitting, paths, cross-validation, saving."""
+
+from __future__ import annotations
+
+import abc
+import copy
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.errors import ParameterError
+from sublearn.io.models import SavedModel, storable_params
+from sublearn.linear.dual_point import MOST_FREE
+from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
+from sublearn.linear.problem import Penalty
+from sublearn.linear.progress import Progress
+from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
+from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
+from sublearn.linear.solvers import SOLVERS, LinearSolution, SolverSettings
+from sublearn.linear.targets import Targets
+from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    Either,
+    Interval,
+    JobCount,
+    NonNegative,
+    OneOf,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    check_params,
+    check_sample_weight,
+)
+from sublearn.validation.design import check_design, check_new_rows, check_penalty_weights
+from sublearn.validation.values import is_int64
+
+__all__ = ["SparseLinearModel"]
+
+_RATIO = 1e-2  # of the least l1 to the largest, where only a number of values is given
+_Result = TypeVar("_Result")
+_Model = TypeVar("_Model", bound="SparseLinearModel")
+
+
+class _Numbers(Rule):
+    """None, or one number per feature; length and sign are checked against the data."""
+
+    def accepts(self, value: Any) -> bool:
+        return value is None or isinstance(value, (np.ndarray, list, tuple))
+
+    def __str__(self) -> str:
+        return "an array of one number per feature or None"
+
+
+class _Values(Rule):
+    """A number of values, or the values."""
+
+    def accepts(self, value: Any) -> bool:
+        return Positive(int).accepts(value) or isinstance(value, (np.ndarray, list, tuple))
+
+    def __str__(self) -> str:
+        return "a positive integer or an array of positive numbers"
+
+
+class _Splitter(Rule):
+    """A number of folds, or what makes them."""
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, (str, bytes)):
+            return False
+        is_splitter = callable(getattr(value, "split", None)) or isinstance(value, Iterable)
+        return is_splitter or Interval(int, 2, np.inf).accepts(value)
+
+    def __str__(self) -> str:
+        return "an integer of at least 2, a splitter or pairs of training and held-out rows"
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What a fit solves, and what was taken from columns and divides them, if anything."""
+
+    targets: Targets
+    penalty: Penalty
+    scales: np.ndarray | None
+    offsets: np.ndarray | None
+
+    def restore(self, found: LinearSolution) -> LinearSolution:
+        """A solution for the columns as the user has them."""
+        w = found.w if self.scales is None else found.w / self.scales
+        shift = 0.0 if self.offsets is None else float(self.offsets @ w)
+        return replace(found, w=w, intercept=found.intercept - shift)
+
+    def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
+        """Earlier weights and intercepts as starting points, if they have the right shape."""
+        if before is None or before[0].shape != (len(self.targets.problems), self.n_features):
+            return None
+        w, b = before[0].astype(np.float64), before[1].astype(np.float64)
+        if self.offsets is not None:
+            b = b + w @ self.offsets
+        if self.scales is not None:
+            w = w * self.scales
+        points = zip(w, b.tolist(), strict=True)
+        return [LinearSolution(Status.STOPPED, np.nan, np.inf, 0, Trace({}), *at) for at in points]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.targets.X.shape[1])
+
+
+class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
+    """A linear model under an l1 penalty; subclasses say what is learned from."""
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "l1": Either(NonNegative(float), OneOf("cv")),
+        "l2": NonNegative(float),
+        "fit_intercept": Boolean(),
+        "penalty_weights": _Numbers(),
+        "solver": OneOf(*SOLVERS),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        "cv": _Splitter(),
+        "cv_rule": OneOf("best", "1se"),
+        "l1s": _Values(),
+        "warm_start": Boolean(),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    l1: Any
+    l2: float
+    fit_intercept: bool
+    penalty_weights: Any
+    solver: str
+    tol: float
+    max_iter: int
+    cv: Any
+    cv_rule: str
+    l1s: Any
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    callback: Callback | None
+
+    coef_: np.ndarray
+    intercept_: Any
+    n_features_in_: int
+
+    @abc.abstractmethod
+    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
+        """`y` made canonical."""
+
+    @property
+    def _is_positive(self) -> bool:
+        return False
+
+    # --- learning ----------------------------------------------------------------------------
+
+    def fit(self: _Model, X: Any, y: Any, sample_weight: Any = None) -> _Model:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. CSC matrices and dense arrays in Fortran order are used as they are, others
+            are copied once.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the losses of samples, divided by their sum; zero leaves a sample out.
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        before = self._earlier_weights()
+        task = self._read(X, y, sample_weight)
+        targets, penalty = task.targets, task.penalty
+        starts = task.starts(before)
+        if isinstance(self.l1, str):
+            solutions = self._fit_by_folds(targets, penalty)
+        else:
+            self._forget_folds()
+            self.l1_ = float(self.l1)
+            progress = Progress(len(targets.problems), self.max_iter)
+            solutions = self._watch(
+                progress,
+                lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
+            )
+        self._keep([task.restore(found) for found in solutions], targets.X.dtype)
+        return self
+
+    def fit_path(
+        self,
+        X: Any,
+        y: Any,
+        l1s: Any = None,
+        *,
+        n_l1s: int = 50,
+        ratio: float = _RATIO,
+        sample_weight: Any = None,
+    ) -> CoefficientPath:
+        """Weights along falling values of l1, each fit started from the one before.
+
+        The estimator itself stays as it is, fitted or not; its `l1` is not used.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Targets.
+        l1s : array-like or None, default=None
+            The values, in any order; None takes `n_l1s` of equal ratio from :meth:`l1_max` on.
+        n_l1s : int, default=50
+            How many.
+        ratio : float, default=0.01
+            The least value divided by the largest.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        CoefficientPath
+            With `l1s`, `coefs`, `intercepts`, `certificates` and `plot()`. Shorter if the callback
+            stopped it.
+        """
+        model = copy.copy(self)  # gets the names of the features
+        task = model._read(X, y, sample_weight)
+        targets, penalty = task.targets, task.penalty
+        largest = find_l1_max(targets, penalty, self._settings)
+        if l1s is None:
+            found = falling_l1s(largest, n_l1s, ratio, "fit_path.n_l1s")
+        else:
+            found = falling_l1s(largest, np.atleast_1d(l1s), ratio, "fit_path.l1s")
+        progress = Progress(len(found) * len(targets.problems), self.max_iter)
+        names = {
+            "feature_names": getattr(model, "feature_names_in_", None),
+            "classes": getattr(model, "classes_", None),
+        }
+
+        def job() -> CoefficientPath:
+            steps = walk_path(targets, penalty, found, self._settings, progress)
+            restored = ([task.restore(solution) for solution in step] for step in steps)
+            return CoefficientPath.gather(found, restored, targets.X.dtype, **names)
+
+        path = self._watch(progress, job)
+        self._warn_of_open_gaps(path)
+        return path
+
+    def l1_max(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The least l1 for which all penalised weights are zero.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        float
+        """
+        task = copy.copy(self)._read(X, y, sample_weight)
+        return find_l1_max(task.targets, task.penalty, self._settings)
+
+    @property
+    def sparse_coef_(self) -> sp.csr_matrix:
+        """`coef_` as a CSR matrix; one row for a single output."""
+        return sp.csr_matrix(np.atleast_2d(self.coef_))
+
+    # --- steps of fit ------------------------------------------------------------------------
+
+    @property
+    def _settings(self) -> SolverSettings:
+        n_threads = as_n_threads(self.n_jobs)
+        return SolverSettings(self.solver, float(self.tol), int(self.max_iter), n_threads)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
+        check_params(self)
+        self.__dict__.pop("coef_", None)  # must not outlive the features that the next line sets
+        X = check_design(self, X)
+        name = type(self).__name__
+        weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        penalty = self._read_penalty(X.shape[1])
+        offsets = column_offsets(X) if self.fit_intercept else None
+        if offsets is not None:
+            X = np.asfortranarray(X - offsets)
+        scales = column_scales(X) if self.l2 == 0 else None
+        if scales is not None:
+            X = divide_columns(X, scales)
+            penalty = replace(penalty, factors=penalty.factors / scales)
+        return _Task(self._read_targets(X, y, weights), penalty, scales, offsets)
+
+    def _read_penalty(self, n_features: int) -> Penalty:
+        name = type(self).__name__
+        if self.l1 == 0 and self.l2 == 0:
+            raise ParameterError(f"{name}.l1 must be positive where l2 is 0, got 0")
+        factors = check_penalty_weights(self.penalty_weights, n_features, estimator_name=name)
+        penalty = Penalty(factors, float(self.l2), self._is_positive)
+        if len(penalty.free) > MOST_FREE:
+            raise ParameterError(
+                f"{name}.penalty_weights must leave at most {MOST_FREE} features unpenalised "
+                f"where l2 is 0, got {len(penalty.free)}"
+            )
+        return penalty
+
+    def _watch(self, progress: Progress, job: Callable[[], _Result]) -> _Result:
+        return watch(
+            job,
+            progress,
+            n_total=progress.n_total,
+            callback=self.callback,
+            verbose=self.verbose,
+            title=type(self).__name__,
+        )
+
+    def _fit_by_folds(self, targets: Targets, penalty: Penalty) -> list[LinearSolution]:
+        settings, name = self._settings, type(self).__name__
+        l1s = falling_l1s(find_l1_max(targets, penalty, settings), self.l1s, _RATIO, f"{name}.l1s")
+        folds = make_folds(targets, self.cv, self.random_state, name)
+        n_solves = (len(folds) + 1) * len(l1s) * len(targets.problems)
+        progress = Progress(n_solves, self.max_iter)
+
+        def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
+            scores = score_folds(targets, folds, penalty, l1s, settings, progress)
+            chosen = choose_l1(scores, self.cv_rule)
+            *_, last = walk_path(targets, penalty, l1s[: chosen + 1], settings, progress)
+            return scores, chosen, last
+
+        self.cv_scores_, chosen, solutions = self._watch(progress, job)
+        self.l1_path_, self.l1_ = l1s, float(l1s[chosen])
+        return solutions
+
+    def _forget_folds(self) -> None:
+        for name in ("cv_scores_", "l1_path_"):
+            self.__dict__.pop(name, None)
+
+    def _earlier_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+
+    def _warn_of_open_gaps(self, path: CoefficientPath) -> None:
+        n_open = int((path.certificates > self.tol).sum())
+        if n_open:
+            warnings.warn(
+                f"{type(self).__name__}: {n_open} of {path.certificates.size} fits ended before "
+                f"the certificate reached the tolerance; the largest is "
+                f"{path.certificates.max():.3g}, asked for tol={self.tol:g}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _keep(self, solutions: list[LinearSolution], dtype: Any) -> None:
+        worst = max(solutions, key=lambda found: found.certificate)
+        worst.warn_unless_converged(self, float(self.tol))
+        self._set_weights(
+            as_dtype(np.array([found.w for found in solutions]), dtype),
+            as_dtype(np.array([found.intercept for found in solutions]), dtype),
+        )
+        self.objective_ = float(sum(found.objective for found in solutions))
+        self.certificate_ = worst.certificate
+        self.n_iter_ = max(found.n_iter for found in solutions)
+        self.trace_ = _join_traces([found.trace for found in solutions])
+
+    @abc.abstractmethod
+    def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        """Set `coef_` and `intercept_` from arrays with a row for each output."""
+
+    # --- prediction and saving ---------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """<x, w> + b, of shape (n_samples, n_outputs)."""
+        check_is_fitted(self)
+        X = check_new_rows(self, X)
+        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
+
+    def _stored_params(self) -> dict[str, Any]:
+        params = storable_params(self)
+        if not is_int64(self.cv):
+            del params["cv"]  # an object of another library
+        return params
+
+    _STORED = ("l1_", "objective_", "certificate_", "n_iter_", "n_features_in_", "intercept_")
+    _STORED_IF_THERE = ("feature_names_in_", "cv_scores_", "l1_path_", "classes_")
+
+    def _to_bundle(self) -> dict[str, Any]:
+        there = [name for name in self._STORED_IF_THERE if hasattr(self, name)]
+        state = {name: getattr(self, name) for name in (*self._STORED, *there)}
+        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        return state | {"weights": self.sparse_coef_, "trace_": trace}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.trace_ = Trace(state.pop("trace_"))
+        weights, intercepts = state.pop("weights").toarray(), state.pop("intercept_")
+        self._set_weights(weights, np.atleast_1d(intercepts))
+        super()._restore(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _join_traces(traces: list[Trace]) -> Trace:
+    """The rows of all outputs; with several, a column says whose a row is."""
+    if len(traces) == 1:
+        return traces[0]
+    columns = {
+        name: np.concatenate([trace[name] for trace in traces]) for name in traces[0].columns
+    }
+    owners = np.repeat(np.arange(len(traces)), [len(trace) for trace in traces])
+    return Trace(columns | {"output": owners})

@@ -1,0 +1,120 @@
+"""Values of l1, and weights along them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn.errors import ParameterError
+from sublearn.linear.solvers import LinearSolution
+from sublearn.validation import Interval, Positive
+from sublearn.validation.values import show
+from sublearn.validation.weights import as_weights
+
+__all__ = ["CoefficientPath", "as_dtype", "falling_l1s"]
+
+_FIGURES = ("intercept", "objective", "certificate", "n_iter")
+
+
+def as_dtype(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Numbers in the type of the features, as large as that type can hold."""
+    limit = np.finfo(dtype).max
+    return np.clip(values, -limit, limit).astype(dtype)
+
+
+def falling_l1s(l1_max: float, l1s: Any, ratio: float, name: str) -> np.ndarray:
+    """`l1s` from the largest on; if it is a number, so many from `l1_max` to `ratio` times it."""
+    if np.ndim(l1s) == 0:
+        if not Positive(int).accepts(l1s):
+            raise ParameterError(f"{name} must be a positive integer or numbers, got {show(l1s)}")
+        if not Interval(float, 0, 1, "neither").accepts(ratio):
+            raise ParameterError(f"ratio must be a number between 0 and 1, got {show(ratio)}")
+        top = l1_max if l1_max > 0 else 1.0  # every model is the same then
+        return np.geomspace(top, ratio * top, int(l1s)) if l1s > 1 else np.array([top])
+    found = as_weights(l1s, name)
+    if found.ndim != 1 or not len(found) or not found.all():
+        raise ParameterError(f"{name} must be positive numbers, got {show(l1s)}")
+    return np.sort(found)[::-1].copy()
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientPath:
+    """Weights along falling values of l1.
+
+    Parameters
+    ----------
+    l1s : ndarray of shape (n_l1s,)
+        The values, largest first.
+    coefs : csr_matrix of shape (n_l1s, n_features), or a list of them
+        Weights, a row for each value; with more than two classes one such matrix for each class.
+    intercepts : ndarray of shape (n_l1s,), or (n_classes, n_l1s)
+        Intercepts.
+    objectives, certificates : ndarray of the shape of `intercepts`
+        Objective reached, and its relative duality gap.
+    n_iters : ndarray of the shape of `intercepts`
+        Rounds of the solver.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, where `X` had them.
+    classes : ndarray or None
+        Classes of a classifier.
+    """
+
+    l1s: np.ndarray
+    coefs: Any
+    intercepts: np.ndarray
+    objectives: np.ndarray
+    certificates: np.ndarray
+    n_iters: np.ndarray
+    feature_names: np.ndarray | None = None
+    classes: np.ndarray | None = None
+
+    @classmethod
+    def gather(
+        cls,
+        l1s: np.ndarray,
+        steps: Iterable[list[LinearSolution]],
+        dtype: Any,
+        **names: Any,
+    ) -> CoefficientPath:
+        """A path from the solutions of each l1, one for each output."""
+        rows, figures = [], []
+        for solutions in steps:  # dense weights are let go at once
+            rows.append([sp.csr_matrix(as_dtype(found.w, dtype)) for found in solutions])
+            figures.append([[getattr(found, name) for name in _FIGURES] for found in solutions])
+        coefs = [sp.vstack(output, format="csr") for output in zip(*rows, strict=True)]
+        intercepts, *columns = np.transpose(np.array(figures), (2, 1, 0))
+        intercepts = as_dtype(intercepts, dtype)
+        columns = [intercepts, *columns[:-1], columns[-1].astype(np.int64)]
+        if len(coefs) == 1:
+            return cls(l1s[: len(rows)], coefs[0], *(column[0] for column in columns), **names)
+        return cls(l1s[: len(rows)], coefs, *columns, **names)
+
+    def __len__(self) -> int:
+        return len(self.l1s)
+
+    def __repr__(self) -> str:
+        return f"CoefficientPath({len(self)} values of l1, {self.l1s[0]:.3g} to {self.l1s[-1]:.3g})"
+
+    def plot(self, ax: Any = None, *, n_names: int = 10, position: int = 0) -> Any:
+        """Draw the weights against l1, which falls from left to right.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; new axes if None.
+        n_names : int, default=10
+            How many of the features that are largest at the end get a colour and their name.
+        position : int, default=0
+            With more than two classes, which of them.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from sublearn.linear.path_plot import draw_path  # matplotlib is an extra
+
+        return draw_path(self, ax, n_names, position)

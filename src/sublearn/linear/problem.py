@@ -1,0 +1,143 @@
+r"""One sparse linear problem, ready for a solver.
+
+.. math:: \min_{w, b} \sum_i s_i f(\langle x_i, w \rangle + b; y_i)
+    + \lambda \sum_j c_j |w_j| + \tfrac{l_2}{2} \|w\|^2, \qquad \sum_i s_i = 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.linear.losses import Loss
+from sublearn.linear.scaling import largest_entries
+from sublearn.optim.linear_objective import as_columns, linear_data
+
+__all__ = ["LinearProblem", "Penalty", "predict_rows"]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """The penalty of a problem up to the weight of its l1 term.
+
+    Parameters
+    ----------
+    factors : ndarray of shape (n_features,)
+        What l1 is multiplied by for each feature; 0 leaves a feature free of it.
+    l2 : float
+        Weight of the squared norm.
+    is_positive : bool
+        Whether weights must not be negative.
+    """
+
+    factors: np.ndarray
+    l2: float
+    is_positive: bool
+
+    @property
+    def free(self) -> np.ndarray:
+        """Features whose dual constraint is an equation: no l1 and no l2 holds them."""
+        return np.flatnonzero(self.factors == 0) if self.l2 == 0 else np.arange(0)
+
+    def compiled(self) -> Any:
+        """The form that the core takes; l1 is passed beside it."""
+        penalty = _core.SeparablePenalty()
+        penalty.l2 = self.l2
+        if self.is_positive:
+            penalty.lower = 0.0
+        return penalty
+
+    def value(self, w: np.ndarray, l1: float) -> float:
+        """The penalty of the weights."""
+        return float(l1 * (self.factors @ np.abs(w)) + 0.5 * self.l2 * (w @ w))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """Rows, targets, row weights of sum 1 and a loss.
+
+    Parameters
+    ----------
+    X : csc_matrix or ndarray in Fortran order
+        As :func:`sublearn.validation.design.check_design` returns it.
+    y : ndarray of float64
+        Targets.
+    weights : ndarray of float64
+        Row weights, above 0, of sum 1.
+    loss : Loss
+        Of a row.
+    fit_intercept : bool
+        Whether there is an intercept.
+    """
+
+    X: Any
+    y: np.ndarray
+    weights: np.ndarray
+    loss: Loss
+    fit_intercept: bool
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def data(self) -> Any:
+        """The problem as the core holds it."""
+        return linear_data(
+            self.X, self.y, self.loss.name, self.weights, self.fit_intercept, self.loss.parameter
+        )
+
+    @cached_property
+    def shift(self) -> float:
+        """What the objective of the core leaves out."""
+        return float(np.sum(self.weights * self.loss.shift(self.y)))
+
+    @cached_property
+    def scale(self) -> float:
+        """Loss of predicting 0: the size of numbers that cancel in an objective near 0."""
+        return float(self.weights @ self.loss.value(np.zeros_like(self.y), self.y))
+
+    @cached_property
+    def column_sizes(self) -> np.ndarray:
+        """The largest entry of each column, in size."""
+        return largest_entries(self.X)
+
+    @cached_property
+    def constant(self) -> float:
+        """Intercept of the model without features."""
+        return self.loss.best_constant(self.y, self.weights) if self.fit_intercept else 0.0
+
+    def value(self, w: np.ndarray, intercept: float) -> float:
+        """The loss of a point, without penalty."""
+        return float(self.weights @ self.loss.value(self.predictions(w, intercept), self.y))
+
+    def gradient(self, w: np.ndarray, intercept: float) -> np.ndarray:
+        """Gradient of the loss in the weights."""
+        point = np.append(w, intercept) if self.fit_intercept else np.ascontiguousarray(w)
+        return self.data.objective(1).value_and_gradient(point)[1][: self.n_features]
+
+    def predictions(self, w: np.ndarray, intercept: float) -> np.ndarray:
+        """z of all rows, in float64."""
+        return predict_rows(self.X, w, intercept)
+
+    def take_columns(self, columns: np.ndarray) -> LinearProblem:
+        """The problem on some of the features."""
+        X = as_columns(self.X[:, columns])
+        return LinearProblem(X, self.y, self.weights, self.loss, self.fit_intercept)
+
+    def dense_columns(self, columns: np.ndarray) -> np.ndarray:
+        """A few columns as a dense float64 array."""
+        found = self.X[:, columns]
+        return np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
+
+
+def predict_rows(X: Any, w: np.ndarray, intercept: float) -> np.ndarray:
+    """<x_i, w> + b of all rows in float64; only the columns of non-zero weights are read."""
+    support = np.flatnonzero(w)
+    return X[:, support].astype(np.float64) @ w[support] + intercept

@@ -1,0 +1,105 @@
+"""Several solves, in turn or at once, seen as one by `sublearn.trace.watch`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+
+__all__ = ["Progress", "run_all"]
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class Progress:
+    """Counters over solves: rounds if there is one solve, finished solves if there are several.
+
+    Objective, gap and sizes are those of the solve that began last.
+    """
+
+    def __init__(self, n_solves: int, max_iter: int):
+        self.n_total = max_iter if n_solves == 1 else n_solves
+        self._counts_rounds = n_solves == 1
+        self._lock = threading.Lock()
+        self._running: list[Any] = []
+        self._last: Any = _core.Monitor()
+        self._n_rounds = 0
+        self._n_finished = 0
+        self.stop_requested = False
+
+    @contextmanager
+    def monitor(self) -> Iterator[Any]:
+        """A monitor for one call of the core."""
+        monitor = _core.Monitor()
+        with self._lock:
+            self._running.append(monitor)
+            self._last = monitor
+            if self.stop_requested:
+                monitor.request_stop()
+        try:
+            yield monitor
+        finally:
+            with self._lock:
+                self._running.remove(monitor)
+                self._n_rounds += monitor.n_done
+
+    def finish_solve(self) -> None:
+        """Count one solve."""
+        with self._lock:
+            self._n_finished += 1
+
+    def request_stop(self) -> None:
+        """Stop what runs, and what begins later."""
+        with self._lock:
+            self.stop_requested = True
+            for monitor in self._running:
+                monitor.request_stop()
+
+    @property
+    def n_done(self) -> int:
+        """Rounds, or solves."""
+        if not self._counts_rounds:
+            return self._n_finished
+        with self._lock:
+            return self._n_rounds + sum(monitor.n_done for monitor in self._running)
+
+    @property
+    def objective(self) -> float:
+        """Of the last solve."""
+        return self._last.objective
+
+    @property
+    def gap(self) -> float:
+        """Of the last solve."""
+        return self._last.gap
+
+    @property
+    def nnz_primal(self) -> int:
+        """Of the last solve."""
+        return self._last.nnz_primal
+
+    @property
+    def nnz_dual(self) -> int:
+        """Of the last solve."""
+        return self._last.nnz_dual
+
+    @property
+    def work(self) -> int:
+        """Of the last solve."""
+        return self._last.work
+
+
+def run_all(
+    do: Callable[[_Task], _Result], tasks: Iterable[_Task], n_threads: int
+) -> list[_Result]:
+    """Results of `do` in the order of `tasks`, up to `n_threads` of them at a time."""
+    tasks = list(tasks)
+    if min(n_threads, len(tasks)) <= 1:
+        return [do(task) for task in tasks]
+    with ThreadPoolExecutor(min(n_threads, len(tasks)), "sublearn-linear") as pool:
+        return list(pool.map(do, tasks))

@@ -1,0 +1,212 @@
+"""Sparse linear regression as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from sublearn.linear.losses import Huber, Loss, Poisson, Squared
+from sublearn.linear.model import SparseLinearModel
+from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.trace import Callback
+from sublearn.validation import Boolean, OneOf, Positive, Rule
+from sublearn.validation.design import check_targets
+
+__all__ = ["SparseLinearRegression"]
+
+
+class SparseLinearRegression(RegressorMixin, SparseLinearModel):
+    r"""Linear regression under an l1 penalty: lasso, elastic net, Huber and Poisson regression.
+
+    Minimises
+
+    .. math::
+        \sum_i s_i f(\langle x_i, w \rangle + b; y_i)
+        + l_1 \sum_j c_j |w_j| + \tfrac{l_2}{2} \|w\|^2
+
+    where :math:`s_i` are the weights of samples, divided by their sum, and :math:`f` is
+
+    - "squared": :math:`\tfrac12 (z - y)^2`;
+    - "huber": the same for :math:`|z - y| \le \delta`, and
+      :math:`\delta |z - y| - \tfrac12 \delta^2` beyond, so that single wild targets count little;
+    - "poisson": :math:`e^z - y z + y \log y - y`, half of the Poisson deviance for the mean
+      :math:`e^z`.
+
+    Parameters
+    ----------
+    l1 : float or "cv", default=0.01
+        Weight of the l1 penalty; from :meth:`l1_max` on all weights are zero. "cv" chooses it by
+        cross-validation along a path. In the literature: :math:`\lambda`.
+    l2 : float, default=0.0
+        Weight of half the squared norm; with both this is the elastic net.
+    loss : {"squared", "huber", "poisson"}, default="squared"
+        :math:`f`.
+    huber_delta : float, default=1.35
+        :math:`\delta`, in the unit of `y`.
+    positive : bool, default=False
+        Whether weights must not be negative.
+    fit_intercept : bool, default=True
+        Whether to learn :math:`b`, which no penalty touches.
+    penalty_weights : array-like of shape (n_features,) or None, default=None
+        :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
+    solver : {"auto", "newton", "lhac"}, default="auto"
+        The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
+        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
+    tol : float, default=1e-6
+        The fit ends when the duality gap is at most `tol` times the objective.
+    max_iter : int, default=100
+        Limit on the rounds: a full gradient and the steps in an active set that follow it.
+    cv : int or splitter, default=5
+        Folds of ``l1="cv"``: a number of random ones, or an object with a method `split`.
+    cv_rule : {"best", "1se"}, default="best"
+        The l1 of the best mean score, or the largest one within a standard error of it.
+    l1s : int or array-like, default=50
+        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
+    warm_start : bool, default=False
+        Start from the weights of the last fit if they have the same shape.
+    n_jobs : int or None, default=None
+        Threads: for folds and gradients. None means 1, -1 all processors. The model does not
+        depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Which rows are in which fold. Nothing else is random.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then what was reached.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    sparse_coef_ : csr_matrix of shape (1, n_features)
+        The same, without the zeros.
+    intercept_ : float
+        Intercept.
+    l1_ : float
+        The l1 that was used.
+    l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
+        With ``l1="cv"``: values tried, largest first, and minus their mean loss on each fold.
+    objective_ : float
+        Value of the objective at the weights found.
+    certificate_ : float
+        Duality gap divided by the objective: the weights are at most this far from optimal.
+    n_iter_ : int
+        Rounds.
+    trace_ : Trace
+        One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
+        (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
+        (entries of X looked at so far).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    References
+    ----------
+    .. [1] E. Ndiaye, O. Fercoq, A. Gramfort, J. Salmon, "Gap Safe Screening Rules for Sparsity
+       Enforcing Penalties", JMLR 18, 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.linear import SparseLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> model = SparseLinearRegression(l1=0.1).fit(X, 2 * X[:, 3] - X[:, 7])
+    >>> model.sparse_coef_.indices.tolist(), model.certificate_ <= 1e-6
+    ([3, 7], True)
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
+        "loss": OneOf("squared", "huber", "poisson"),
+        "huber_delta": Positive(float),
+        "positive": Boolean(),
+    }
+
+    def __init__(
+        self,
+        l1: float | str = 0.01,
+        *,
+        l2: float = 0.0,
+        loss: str = "squared",
+        huber_delta: float = 1.35,
+        positive: bool = False,
+        fit_intercept: bool = True,
+        penalty_weights: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        cv: Any = 5,
+        cv_rule: str = "best",
+        l1s: Any = 50,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.l1 = l1
+        self.l2 = l2
+        self.loss = loss
+        self.huber_delta = huber_delta
+        self.positive = positive
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.cv_rule = cv_rule
+        self.l1s = l1s
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @property
+    def _is_positive(self) -> bool:
+        return bool(self.positive)
+
+    @property
+    def _loss(self) -> Loss:
+        if self.loss == "huber":
+            return Huber(float(self.huber_delta))
+        return Poisson() if self.loss == "poisson" else Squared()
+
+    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
+        name = type(self).__name__
+        y = check_targets(y, X.shape[0], estimator_name=name)
+        if self.loss == "poisson":
+            _refuse_other_than_counts(y[sample_weight > 0], name)
+        return NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
+
+    def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        self.coef_, self.intercept_ = weights[0], float(intercepts[0])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets; for the Poisson loss their means, exp of the linear prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Means beyond the largest number of their type are that number.
+        """
+        z = self._scores(X)[:, 0]
+        if self.loss != "poisson":
+            return z
+        return np.exp(np.minimum(z, np.log(np.finfo(z.dtype).max)))
+
+
+def _refuse_other_than_counts(y: np.ndarray, name: str) -> None:
+    if (y < 0).any():
+        raise ValueError(f"{name}: y must not be negative for loss='poisson', got {y.min():g}")
+    if not y.any():
+        raise ValueError(f"{name}: y must have a positive entry for loss='poisson', got zeros only")

@@ -1,0 +1,66 @@
+"""Columns far from 0 or of very different size, moved and scaled before the fit and back after.
+
+A solver compares the violations of features, and those of large columns drown the others. The
+scales are powers of two, so that no number is rounded; the l1 weight of a feature moves with its
+scale, so that the problem stays the same. (Its l2 weight could not: such problems stay as they
+are.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["column_offsets", "column_scales", "divide_columns", "largest_entries"]
+
+_SPREAD = 10  # powers of two between the largest entries of columns that are left alone
+_FAR = 0.75  # of a column's range, between 0 and the middle of the range
+
+
+def column_scales(X: Any) -> np.ndarray | None:
+    """A power of two near the largest entry of each column; None if they are near each other."""
+    largest = largest_entries(X)
+    exponents = np.frexp(largest)[1]
+    filled = exponents[largest > 0]
+    if not len(filled) or filled.max() - filled.min() <= _SPREAD:
+        return None
+    limit = np.finfo(X.dtype).maxexp - 8  # also 1 / scale must be a number of X's type
+    return np.where(largest > 0, np.ldexp(1.0, np.clip(exponents, -limit, limit)), 1.0)
+
+
+def column_offsets(X: Any) -> np.ndarray | None:
+    """Means of dense columns, if some column stays far from 0; else None.
+
+    Such columns look like the intercept to a method that moves one coordinate at a time, and it
+    takes very many steps to tell them apart.
+    """
+    if sp.issparse(X):
+        return None
+    high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+    is_far = (np.abs(high + low) > 2 * _FAR * (high - low)) & (high > low)
+    if not is_far.any():
+        return None
+    means = np.where(high > low, X.mean(axis=0, dtype=np.float64), low)  # constants vanish exactly
+    return means.astype(X.dtype)
+
+
+def divide_columns(X: Any, scales: np.ndarray) -> Any:
+    """A copy of `X` with each column divided by its scale."""
+    inverse = (1.0 / scales).astype(X.dtype)
+    if not sp.issparse(X):
+        return np.asfortranarray(X * inverse)
+    scaled = X.copy()
+    scaled.data *= np.repeat(inverse, np.diff(X.indptr))
+    return scaled
+
+
+def largest_entries(X: Any) -> np.ndarray:
+    """The size of the largest entry of each column, in float64."""
+    high, low = (_as_row(found) for found in (X.max(axis=0), X.min(axis=0)))
+    return np.maximum(high, -low).astype(np.float64)
+
+
+def _as_row(found: Any) -> np.ndarray:
+    return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()

@@ -1,0 +1,113 @@
+"""Choosing l1 by cross-validation along a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from sublearn.errors import ParameterError
+from sublearn.linear.problem import Penalty
+from sublearn.linear.progress import Progress, run_all
+from sublearn.linear.solvers import LinearSolution, SolverSettings, largest_l1
+from sublearn.linear.targets import ClassTargets, Targets
+from sublearn.validation import as_seed
+from sublearn.validation.values import is_int64
+
+__all__ = ["choose_l1", "find_l1_max", "make_folds", "score_folds", "walk_path"]
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def find_l1_max(targets: Targets, penalty: Penalty, settings: SolverSettings) -> float:
+    """The least l1 for which the penalised weights of every output are 0."""
+    return max(largest_l1(problem, penalty, settings) for problem in targets.problems)
+
+
+def walk_path(
+    targets: Targets,
+    penalty: Penalty,
+    l1s: np.ndarray,
+    settings: SolverSettings,
+    progress: Progress,
+) -> Iterator[list[LinearSolution]]:
+    """Solutions for each of `l1s`, started from those before; ends early if asked to stop."""
+    last = None
+    for l1 in l1s:
+        last = targets.solve(penalty, float(l1), settings, progress, last)
+        yield last
+        if progress.stop_requested:
+            return
+
+
+def make_folds(targets: Targets, cv: Any, random_state: Any, name: str) -> list[Fold]:
+    """Pairs of training rows and held-out rows."""
+    if is_int64(cv):
+        return _random_folds(targets, int(cv), random_state, name)
+    pairs = cv.split(targets.X, targets.y) if hasattr(cv, "split") else cv
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+    if not folds or not all(targets.weights[rows].any() for fold in folds for rows in fold):
+        raise ParameterError(f"{name}.cv must give folds with rows on both sides, got empty ones")
+    if not all(targets.has_all_classes(train) for train, _ in folds):
+        raise ParameterError(f"{name}.cv must leave every class in the training rows")
+    return folds
+
+
+def _random_folds(targets: Targets, n_folds: int, random_state: Any, name: str) -> list[Fold]:
+    rows = np.flatnonzero(targets.weights)
+    y = targets.y[rows]
+    is_classes = isinstance(targets, ClassTargets)
+    most = int(np.bincount(y).min()) if is_classes else len(y)
+    if n_folds > most:
+        what = "rows of the smallest class" if is_classes else "samples"
+        raise ParameterError(
+            f"{name}.cv must be at most the number of {what} ({most}), got {n_folds}"
+        )
+    kind = StratifiedKFold if is_classes else KFold
+    splitter = kind(n_folds, shuffle=True, random_state=as_seed(random_state) % 2**32)
+    return [(rows[train], rows[test]) for train, test in splitter.split(rows, y)]
+
+
+def score_folds(
+    targets: Targets,
+    folds: list[Fold],
+    penalty: Penalty,
+    l1s: np.ndarray,
+    settings: SolverSettings,
+    progress: Progress,
+) -> np.ndarray:
+    """Minus the held-out loss of each l1 and fold, of shape (n_l1s, n_folds); NaN if not reached.
+
+    Folds share the threads: each fold's own numbers do not depend on how many there are.
+    """
+    n_at_once = min(settings.n_threads, len(folds))
+    inner = replace(settings, n_threads=max(1, settings.n_threads // n_at_once))
+
+    def score(fold: Fold) -> np.ndarray:
+        scores = np.full(len(l1s), np.nan)
+        train, test = targets.take(fold[0]), targets.take(fold[1])
+        for i, found in enumerate(walk_path(train, penalty, l1s, inner, progress)):
+            if progress.stop_requested:
+                break
+            scores[i] = -test.loss_of(test.predictions(found))
+        return scores
+
+    return np.array(run_all(score, folds, n_at_once)).T
+
+
+def choose_l1(scores: np.ndarray, rule: str) -> int:
+    """Position of the chosen l1; the first if no l1 has all its scores.
+
+    "1se" takes the largest l1 whose mean score is within one standard error of the best.
+    """
+    means = scores.mean(axis=1)
+    if np.isnan(means).all():
+        return 0
+    best = int(np.nanargmax(means))
+    if rule == "best" or scores.shape[1] < 2 or not np.isfinite(means[best]):
+        return best
+    error = scores[best].std(ddof=1) / np.sqrt(scores.shape[1])
+    return int(np.flatnonzero(means >= means[best] - error)[0])

@@ -1,0 +1,250 @@
+"""The solvers of sparse linear problems, by name, and one solve by any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.linear.dual_point import dual_value
+from sublearn.linear.problem import LinearProblem, Penalty
+from sublearn.linear.progress import Progress
+from sublearn.trace import Solution, Status, Trace
+
+__all__ = ["SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
+
+#: What `solver` may be, and the methods that run inside the active set: where one stalls, the next
+#: goes on. One line adds a solver.
+SOLVERS = {
+    "auto": (_core.LinearMethod.newton, _core.LinearMethod.lhac),
+    "newton": (_core.LinearMethod.newton,),
+    "lhac": (_core.LinearMethod.lhac,),
+}
+
+_MOST_INT = 2**31 - 1
+_ROUNDS = 20  # of one call of the core; between two calls it is seen whether anything still moves
+_ROUNDS_IF_FREE = 5  # the core's own gap does not close then
+_APPROACH_TOL = 1e-4
+_MOST_STEPS = 8
+_NULL_TOL = 1e-10  # the largest l1 is the gradient of a model without the penalised features
+_CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """How to solve, whatever the problem."""
+
+    solver: str
+    tol: float
+    max_iter: int
+    n_threads: int = 1
+
+    def compiled(self, method: Any, tol: float, max_iter: int) -> Any:
+        """The form that the core takes."""
+        settings = _core.SparseLinearSettings()
+        settings.method = method
+        settings.tol = tol
+        settings.max_iter = min(int(max_iter), _MOST_INT)
+        settings.n_threads = self.n_threads
+        return settings
+
+
+@dataclass(frozen=True)
+class LinearSolution(Solution):
+    """Weights and intercept of one problem, in float64."""
+
+    w: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    intercept: float = 0.0
+
+
+def solve(
+    problem: LinearProblem,
+    penalty: Penalty,
+    l1: float,
+    settings: SolverSettings,
+    progress: Progress,
+    start: LinearSolution | None = None,
+) -> LinearSolution:
+    """Minimise from `start`, or from the model without features.
+
+    The core runs a few rounds at a time. Where its own gap does not close, for instance
+    because features are free of any penalty, that of :mod:`sublearn.linear.dual_point` is used.
+    """
+    run = _Run(problem, penalty, l1, settings, start)
+    may_approach = start is None and l1 > 0
+    while run.status is None:
+        with progress.monitor() as monitor:
+            run.advance(monitor)
+        if may_approach and run.status is None:
+            run.restart(_approach(problem, penalty, l1, settings, progress))
+        may_approach = False
+    progress.finish_solve()
+    return run.solution()
+
+
+def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSettings) -> float:
+    """The least l1 for which every penalised feature has weight 0."""
+    w, intercept = np.zeros(problem.n_features), problem.constant
+    unpenalised = np.flatnonzero(penalty.factors == 0)
+    if len(unpenalised):
+        part = replace(penalty, factors=np.zeros(len(unpenalised)))
+        tight = replace(settings, tol=min(settings.tol, _NULL_TOL))
+        rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress(1, 1))
+        w[unpenalised], intercept = rest.w, rest.intercept
+    slope = problem.gradient(w, intercept)
+    pull = -slope if penalty.is_positive else np.abs(slope)
+    held = penalty.factors > 0
+    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+
+
+def _approach(
+    problem: LinearProblem,
+    penalty: Penalty,
+    l1: float,
+    settings: SolverSettings,
+    progress: Progress,
+) -> LinearSolution | None:
+    """Rough solutions for a few larger l1, where `l1` is below a hundredth of the largest.
+
+    From zero weights at a tiny l1 too many features enter, and leave again one by one. Often they
+    do so in good time: this is for a solve that did not end in its first rounds.
+    """
+    rough = replace(settings, tol=max(settings.tol, _APPROACH_TOL))
+    largest, last = largest_l1(problem, penalty, settings), None
+    n_steps = min(_MOST_STEPS, int(np.log10(max(largest / l1, 1.0))) - 1)
+    for larger in np.geomspace(largest, l1, n_steps + 2)[1:-1] if n_steps > 0 else ():
+        run = _Run(problem, penalty, float(larger), rough, last)
+        with progress.monitor() as monitor:
+            run.advance(monitor)
+        last = run.solution()
+        if monitor.stop_requested:
+            break
+    return last
+
+
+class _Run:
+    """A solve between two calls of the core."""
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        penalty: Penalty,
+        l1: float,
+        settings: SolverSettings,
+        start: LinearSolution | None,
+    ):
+        self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
+        self.levels = l1 * penalty.factors
+        self.w = np.zeros(problem.n_features) if start is None else np.ascontiguousarray(start.w)
+        self.intercept = problem.constant if start is None else start.intercept
+        self.objective, self.bound = np.nan, -np.inf
+        self.n_left = settings.max_iter
+        self.methods = list(SOLVERS[settings.solver])
+        self.parts: list[dict[str, np.ndarray]] = []
+        self.status: Status | None = None
+
+    def restart(self, start: LinearSolution | None) -> None:
+        """Go on from another point; bounds stay."""
+        if start is not None:
+            self.w, self.intercept, self.objective = start.w, start.intercept, np.nan
+
+    def advance(self, monitor: Any) -> None:
+        """One call of the core, and what it showed."""
+        before = self.objective
+        n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
+        n_rounds = min(self.n_left, n_rounds)
+        compiled = self.settings.compiled(self.methods[0], self._core_tol(), n_rounds)
+        start = self.w, float(self.intercept), monitor
+        w, intercept, is_solved, rows = _core.fit_sparse_linear(
+            self.problem.data, self.levels, self.penalty.compiled(), compiled, *start
+        )
+        if not (np.isfinite(w).all() and np.isfinite(intercept)):
+            self._give_up_method()
+            return
+        self.w, self.intercept = w, intercept
+        self.n_left -= max(len(rows["gap"]), 1)
+        if len(rows["gap"]):
+            self._take_in(rows, is_solved)
+        self.status = self._judge(before, monitor.stop_requested)
+
+    def _core_tol(self) -> float:
+        """`tol` in terms of the core's objective, which leaves out `problem.shift`."""
+        core = abs(self.objective - self.problem.shift)
+        if self.problem.shift == 0 or not core > 0:
+            return self.settings.tol
+        return self.settings.tol * min(float(self._unit(self.objective)) / core, 1e100)
+
+    def _unit(self, objective: Any) -> Any:
+        """What gaps are divided by."""
+        return np.maximum(np.abs(objective), _CANCELLATION * self.problem.scale + 1e-300)
+
+    def _take_in(self, rows: dict[str, np.ndarray], is_solved: bool) -> None:
+        objective = rows["objective"] + self.problem.shift
+        bounds = np.maximum.accumulate(objective - rows["gap"])
+        bounds = np.maximum(bounds, self.bound)
+        certificate = np.maximum(objective - bounds, 0.0) / self._unit(objective)
+        named = {"seconds": rows["seconds"], "objective": objective, "certificate": certificate}
+        rest = {name: values for name, values in rows.items() if name not in (*named, "gap")}
+        self.parts.append(named | rest)
+        self.bound, self.objective = float(bounds[-1]), float(objective[-1])
+        if not is_solved:  # steps were made after the last row
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self.objective = self.problem.value(self.w, self.intercept) + self.penalty.value(
+            self.w, self.l1
+        )
+        found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
+        self.bound = max(self.bound, found)
+
+    @property
+    def certificate(self) -> float:
+        """Relative gap of the point."""
+        gap = max(self.objective - self.bound, 0.0) / float(self._unit(self.objective))
+        return gap if self.parts else np.inf
+
+    def _judge(self, before: float, is_stopped: bool) -> Status | None:
+        if self.certificate <= self.settings.tol:
+            return Status.CONVERGED
+        if is_stopped:
+            return Status.STOPPED
+        if self.n_left <= 0:
+            return Status.MAX_ITER
+        if before - self.objective <= 0:
+            self._give_up_method()
+        return self.status
+
+    def _give_up_method(self) -> None:
+        """Let the next method go on from the point that is known."""
+        self.methods = self.methods[1:]
+        if not self.methods:
+            self.status = Status.STALLED
+
+    def solution(self) -> LinearSolution:
+        """What was reached."""
+        trace = _join(self.parts)
+        return LinearSolution(
+            status=self.status or Status.MAX_ITER,
+            objective=self.objective,
+            certificate=self.certificate,
+            n_iter=len(trace),
+            trace=trace,
+            w=self.w,
+            intercept=float(self.intercept),
+        )
+
+
+_COUNTED = ("seconds", "work", "n_passes")  # from the start of a call of the core
+
+
+def _join(parts: list[dict[str, np.ndarray]]) -> Trace:
+    """The rows of all calls, with what they count counted on."""
+    if not parts:
+        return Trace({"seconds": [], "objective": [], "certificate": []})
+    columns = {name: [part[name] for part in parts] for name in parts[0]}
+    for name in _COUNTED:
+        before = np.cumsum([0, *(values[-1] for values in columns[name][:-1])])
+        columns[name] = [v + b for v, b in zip(columns[name], before, strict=True)]
+    return Trace({name: np.concatenate(values) for name, values in columns.items()})

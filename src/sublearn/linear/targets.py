@@ -1,0 +1,197 @@
+"""What is learned from: rows with numbers or with classes, as one problem for each output."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import log_expit, logsumexp
+
+from sublearn.linear.losses import Logistic, Loss
+from sublearn.linear.problem import LinearProblem, Penalty, predict_rows
+from sublearn.linear.progress import Progress, run_all
+from sublearn.linear.solvers import LinearSolution, SolverSettings, solve
+from sublearn.optim.linear_objective import as_columns
+
+__all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets(abc.ABC):
+    """Rows with targets and weights.
+
+    Parameters
+    ----------
+    X : csc_matrix or ndarray in Fortran order
+        Features.
+    y : ndarray
+        Numbers, or positions of classes.
+    weights : ndarray of float64
+        Row weights of any sum; rows of weight 0 are in no problem.
+    fit_intercept : bool
+        Whether there are intercepts.
+    """
+
+    X: Any
+    y: np.ndarray
+    weights: np.ndarray
+    fit_intercept: bool
+
+    def __post_init__(self) -> None:
+        scaled = self.weights / self.weights.max()  # a sum of huge weights could overflow
+        object.__setattr__(self, "weights", scaled / scaled.sum())
+
+    def take(self, rows: np.ndarray) -> Targets:
+        """Some of the rows."""
+        X = as_columns(self.X[rows])
+        return replace(self, X=X, y=self.y[rows], weights=self.weights[rows])
+
+    @cached_property
+    def weighty(self) -> Any:
+        """The rows of positive weight, or these targets if all have one."""
+        return self if self.weights.all() else self.take(np.flatnonzero(self.weights))
+
+    def has_all_classes(self, rows: np.ndarray) -> bool:
+        """Whether some of the rows are enough to learn from."""
+        return True
+
+    @cached_property
+    @abc.abstractmethod
+    def problems(self) -> list[LinearProblem]:
+        """One for each output."""
+
+    @abc.abstractmethod
+    def loss_of(self, z: np.ndarray) -> float:
+        """Mean loss of the rows for predictions of shape (n_rows, n_outputs)."""
+
+    def solve(
+        self,
+        penalty: Penalty,
+        l1: float,
+        settings: SolverSettings,
+        progress: Progress,
+        starts: list[LinearSolution] | None = None,
+    ) -> list[LinearSolution]:
+        """A solution for each output."""
+        return solve_apart(self, penalty, l1, settings, progress, starts)
+
+    def predictions(self, solutions: list[LinearSolution]) -> np.ndarray:
+        """z of shape (n_rows, n_outputs)."""
+        return np.column_stack([predict_rows(self.X, s.w, s.intercept) for s in solutions])
+
+
+def solve_apart(
+    targets: Targets,
+    penalty: Penalty,
+    l1: float,
+    settings: SolverSettings,
+    progress: Progress,
+    starts: list[LinearSolution] | None,
+) -> list[LinearSolution]:
+    """Each output as a problem of its own, several at a time."""
+    problems = targets.problems
+    n_at_once = min(len(problems), settings.n_threads)
+    inner = replace(settings, n_threads=max(1, settings.n_threads // n_at_once))
+
+    def solve_one(k: int) -> LinearSolution:
+        start = None if starts is None else starts[k]
+        return solve(problems[k], penalty, l1, inner, progress, start)
+
+    return run_all(solve_one, range(len(problems)), n_at_once)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTargets(Targets):
+    """Rows with a number each."""
+
+    loss: Loss
+
+    @cached_property
+    def problems(self) -> list[LinearProblem]:
+        """The one problem."""
+        rows = self.weighty
+        return [LinearProblem(rows.X, rows.y, rows.weights, self.loss, self.fit_intercept)]
+
+    def loss_of(self, z: np.ndarray) -> float:
+        """Mean loss of the rows."""
+        counts = self.weights > 0  # a loss may be infinite
+        return float(self.weights[counts] @ self.loss.value(z[counts, 0], self.y[counts]))
+
+
+@dataclass(frozen=True)
+class MultiClass:
+    """How more than two classes are treated.
+
+    Parameters
+    ----------
+    solve : callable
+        Solutions of all classes, called as :func:`solve_apart`.
+    log_probabilities : callable
+        From scores of shape (n_rows, n_classes) to logarithms of probabilities.
+    """
+
+    solve: Callable[..., list[LinearSolution]]
+    log_probabilities: Callable[[np.ndarray], np.ndarray]
+
+
+def _log_shares(z: np.ndarray) -> np.ndarray:
+    """Each class's own probability, divided by the sum of all."""
+    own = log_expit(z)
+    return own - logsumexp(own, axis=1, keepdims=True)
+
+
+#: What `multi_class` may be. One line adds a way.
+MULTI_CLASS = {"ovr": MultiClass(solve_apart, _log_shares)}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTargets(Targets):
+    """Rows with the position of a class each; two classes are one output, more are one each."""
+
+    n_classes: int
+    multi_class: str
+
+    @cached_property
+    def problems(self) -> list[LinearProblem]:
+        """The second class against the first, or each class against all others."""
+        outputs = [1] if self.n_classes == 2 else range(self.n_classes)
+        return [self._against_rest(k) for k in outputs]
+
+    def _against_rest(self, k: int) -> LinearProblem:
+        rows = self.weighty
+        y = np.where(rows.y == k, 1.0, -1.0)
+        return LinearProblem(rows.X, y, rows.weights, Logistic(), self.fit_intercept)
+
+    def has_all_classes(self, rows: np.ndarray) -> bool:
+        """Whether rows of positive weight of every class are among `rows`."""
+        rows = np.asarray(rows)
+        counts = np.bincount(self.y[rows], self.weights[rows] > 0, minlength=self.n_classes)
+        return bool((counts > 0).all())
+
+    def solve(
+        self,
+        penalty: Penalty,
+        l1: float,
+        settings: SolverSettings,
+        progress: Progress,
+        starts: list[LinearSolution] | None = None,
+    ) -> list[LinearSolution]:
+        """A solution for each output."""
+        how = solve_apart if self.n_classes == 2 else MULTI_CLASS[self.multi_class].solve
+        return how(self, penalty, l1, settings, progress, starts)
+
+    def loss_of(self, z: np.ndarray) -> float:
+        """Mean of minus the log probabilities of the right classes."""
+        right = log_probabilities(z, self.multi_class)[np.arange(len(self.y)), self.y]
+        return -float(self.weights @ right)
+
+
+def log_probabilities(z: np.ndarray, multi_class: str) -> np.ndarray:
+    """Logarithms of probabilities, of shape (n_rows, n_classes), from scores of the outputs."""
+    if z.shape[1] == 1:
+        return np.column_stack([log_expit(-z[:, 0]), log_expit(z[:, 0])])
+    return MULTI_CLASS[multi_class].log_probabilities(z)

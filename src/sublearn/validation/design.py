@@ -1,0 +1,100 @@
+"""Features by column and numeric targets, for solvers that visit one feature at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from sublearn.validation.features import _canonical, _refuse_large_shape
+from sublearn.validation.values import is_finite_number, show
+from sublearn.validation.weights import as_weights
+
+__all__ = ["check_design", "check_new_rows", "check_penalty_weights", "check_targets"]
+
+_DTYPES = [np.float64, np.float32]
+_LARGEST = 1e100  # sums of squares and of products with y stay finite
+
+
+def check_design(estimator: Any, X: Any) -> Any:
+    """`X` as the columns that a solver reads: a CSC matrix, or a dense array in Fortran order.
+
+    Accepts what :func:`sublearn.validation.check_features` accepts, and keeps float32 and float64.
+    Sparse input stays sparse and dense input dense; a dense array in C order is copied once, CSC
+    and Fortran order are used as they are. The caller's matrix is never modified.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets `n_features_in_` and `feature_names_in_`.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        What the user passed.
+
+    Returns
+    -------
+    csc_matrix or ndarray of shape (n_samples, n_features)
+    """
+    if sp.issparse(X) and X.ndim == 2:
+        _refuse_large_shape(X.shape)
+    X = validate_data(estimator, X, reset=True, accept_sparse="csc", order="F", dtype=_DTYPES)
+    _refuse_large_shape(X.shape)
+    if sp.issparse(X):
+        X = _canonical(X.T).T
+    values = X.data if sp.issparse(X) else X
+    if values.size:
+        _refuse_large_numbers(values, "X")
+    return X
+
+
+def check_new_rows(estimator: Any, X: Any) -> Any:
+    """`X` for prediction: CSR, CSC or dense, compared with what `fit` got."""
+    return validate_data(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
+
+
+def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
+    """One finite float64 per sample."""
+    if y is None:
+        raise ValueError(
+            f"This {estimator_name} estimator requires y to be passed, but the target y is None."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "O":
+        y = _as_numbers(y, estimator_name)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
+    if len(y) != n_samples:
+        raise ValueError(
+            f"{estimator_name}: y must have one number for each of {n_samples} samples, "
+            f"got {len(y)}"
+        )
+    _refuse_large_numbers(y, f"{estimator_name}: y")
+    return np.ascontiguousarray(y)
+
+
+def check_penalty_weights(weights: Any, n_features: int, *, estimator_name: str) -> np.ndarray:
+    """One non-negative float64 per feature; ones if `weights` is None."""
+    if weights is None:
+        return np.ones(n_features)
+    name = f"{estimator_name}.penalty_weights"
+    found = as_weights(weights, name)
+    if found.shape != (n_features,):
+        raise ValueError(
+            f"{name} must have one weight for each of {n_features} features, "
+            f"got an array of shape {found.shape}"
+        )
+    return found
+
+
+def _as_numbers(y: np.ndarray, estimator_name: str) -> np.ndarray:
+    wrong = [value for value in y.tolist() if not isinstance(value, float)]
+    wrong = [value for value in wrong if not is_finite_number(value)]
+    if wrong:
+        raise ValueError(f"{estimator_name}: y must be numbers, got {show(wrong[0])}")
+    return y.astype(np.float64)
+
+
+def _refuse_large_numbers(values: np.ndarray, name: str) -> None:
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > _LARGEST:
+        raise ValueError(f"{name} must be at most {_LARGEST:g} in size, got {largest:g}")

@@ -1,0 +1,346 @@
+"""SparseLogisticRegression and SparseLinearRegression keep the promises of every estimator."""
+
+import _thread
+import threading
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sublearn
+from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.validation import assert_rules_complete
+
+FLAVOURS = {
+    "two classes": SparseLogisticRegression(0.02),
+    "three classes": SparseLogisticRegression(0.02),
+    "squared": SparseLinearRegression(0.05),
+    "huber": SparseLinearRegression(0.05, loss="huber"),
+    "poisson": SparseLinearRegression(0.05, loss="poisson"),
+}
+
+
+def rows_for(flavour, n_rows=120, n_features=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < 0.5)
+    z = 2 * X[:, 0] - X[:, 1] + X[:, 2] + 0.2
+    if flavour == "two classes":
+        return X, np.where(z + rng.logistic(size=n_rows) > 0, "yes", "no")
+    if flavour == "three classes":
+        return X, np.array(["a", "b", "c"])[np.digitize(z, [-0.7, 0.7])]
+    if flavour == "poisson":
+        return X, rng.poisson(np.exp(0.5 * z)).astype(float)
+    return X, z + rng.standard_t(3, size=n_rows)
+
+
+@pytest.fixture(params=FLAVOURS)
+def flavour(request):
+    return request.param
+
+
+# No check of scikit-learn is excepted.
+@parametrize_with_checks(
+    [
+        SparseLogisticRegression(),
+        SparseLogisticRegression(solver="newton", l2=0.01),
+        SparseLinearRegression(),
+        SparseLinearRegression(loss="huber", positive=True),
+    ]
+)
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [SparseLogisticRegression(), SparseLinearRegression()])
+def test_has_a_rule_for_each_parameter(estimator):
+    assert_rules_complete(estimator)
+
+
+# --- input and output ----------------------------------------------------------------------------
+
+FORMS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_matrix,
+    "coo": sp.coo_matrix,
+    "csr array": sp.csr_array,
+    "int64 indices": lambda X: _with_long_indices(sp.csc_matrix(X)),
+    "pandas": lambda X: pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]),
+    "polars": lambda X: pl.DataFrame(X, schema=[f"x{j}" for j in range(X.shape[1])]),
+    "lists": lambda X: X.tolist(),
+}
+
+
+def _with_long_indices(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_takes_features_of_any_form(flavour, form):
+    X, y = rows_for(flavour)
+    plain = clone(FLAVOURS[flavour]).fit(X, y)
+    model = clone(FLAVOURS[flavour]).fit(FORMS[form](X), y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(FORMS[form](X)), model.predict(FORMS[form](X)))
+    assert hasattr(model, "feature_names_in_") == (form in ("pandas", "polars"))
+
+
+@pytest.mark.parametrize("series", [list, pd.Series, pl.Series, lambda y: y[:, None]])
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_takes_targets_of_any_form(flavour, series):
+    X, y = rows_for(flavour)
+    plain = clone(FLAVOURS[flavour]).fit(X, y)
+    np.testing.assert_array_equal(clone(plain).fit(X, series(y)).coef_, plain.coef_)
+
+
+def test_float32_stays_float32(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).fit(X.astype(np.float32), y)
+    wide = clone(FLAVOURS[flavour]).fit(X, y)
+    assert model.coef_.dtype == np.float32
+    assert wide.coef_.dtype == np.float64
+    scores = model._scores(X.astype(np.float32))
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(model.coef_, wide.coef_, atol=1e-4)
+
+
+def test_does_not_touch_the_matrix_it_gets(flavour):
+    X, y = rows_for(flavour)
+    wild = X * np.geomspace(1e-5, 1e5, X.shape[1])
+    before = wild.copy()
+    sparse = sp.csc_matrix(wild)
+    clone(FLAVOURS[flavour]).fit(wild, y)
+    clone(FLAVOURS[flavour]).fit(sparse, y)
+    np.testing.assert_array_equal(wild, before)
+    np.testing.assert_array_equal(sparse.toarray(), before)
+
+
+def test_shapes_follow_scikit_learn(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).fit(X, y)
+    shape = {"two classes": (1, 30), "three classes": (3, 30)}.get(flavour, (30,))
+    assert model.coef_.shape == shape
+    np.testing.assert_array_equal(model.sparse_coef_.toarray(), np.atleast_2d(model.coef_))
+    assert model.sparse_coef_.nnz < model.coef_.size
+    assert model.n_iter_ >= 1
+    assert model.certificate_ <= model.tol
+    assert {"seconds", "objective", "certificate", "nnz_primal", "work"} <= set(
+        model.trace_.columns
+    )
+    assert model.trace_["certificate"][-1] <= model.tol
+
+
+def test_probabilities_sum_to_one_and_agree_with_predictions():
+    for flavour in ("two classes", "three classes"):
+        X, y = rows_for(flavour)
+        model = clone(FLAVOURS[flavour]).fit(X, y)
+        found = model.predict_proba(X)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        np.testing.assert_allclose(np.log(found), model.predict_log_proba(X))
+        np.testing.assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(X))
+
+
+def test_log_probabilities_of_far_rows_are_finite():
+    X, y = rows_for("three classes")
+    model = clone(FLAVOURS["three classes"]).fit(X, y)
+    assert np.isfinite(model.predict_log_proba(1e6 * X)).all()
+
+
+def test_poisson_predicts_means_that_never_overflow():
+    X, y = rows_for("poisson")
+    model = clone(FLAVOURS["poisson"]).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), np.exp(X @ model.coef_ + model.intercept_))
+    assert np.isfinite(model.predict(1e9 * X)).all()
+
+
+# --- weights -------------------------------------------------------------------------------------
+
+
+def test_sample_weights_count_like_copies_of_rows(flavour):
+    X, y = rows_for(flavour)
+    counts = np.random.default_rng(3).integers(0, 3, len(y))
+    model = clone(FLAVOURS[flavour]).set_params(tol=1e-9)
+    weighted = clone(model).fit(X, y, sample_weight=counts)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "class_weight", ["balanced", {"yes": 3.0, "no": 0.5}, {"yes": 3.0}, [0.5, 3.0]]
+)
+def test_class_weights_count_like_sample_weights(class_weight):
+    X, y = rows_for("two classes")
+    n_yes = (y == "yes").sum()
+    per_class = {
+        "balanced": {"yes": len(y) / (2 * n_yes), "no": len(y) / (2 * (len(y) - n_yes))},
+    }.get(class_weight if isinstance(class_weight, str) else "", {"yes": 3.0, "no": 0.5})
+    if class_weight == {"yes": 3.0}:
+        per_class = {"yes": 3.0, "no": 1.0}
+    model = SparseLogisticRegression(0.02, class_weight=class_weight).fit(X, y)
+    weights = [per_class[label] for label in y]
+    other = SparseLogisticRegression(0.02).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-10)
+
+
+def test_an_unpenalised_feature_stays_when_all_others_are_gone():
+    X, y = rows_for("squared")
+    factors = np.ones(30)
+    factors[5] = 0.0
+    model = SparseLinearRegression(0.1, penalty_weights=factors)
+    top = model.l1_max(X, y)
+    found = model.set_params(l1=1.001 * top).fit(X, y)
+    assert np.flatnonzero(found.coef_).tolist() == [5]
+    found = model.set_params(l1=0.98 * top).fit(X, y)
+    assert len(np.flatnonzero(found.coef_)) == 2
+
+
+def test_from_l1_max_on_all_weights_are_zero(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour])
+    top = model.l1_max(X, y)
+    assert not model.set_params(l1=top * (1 + 1e-9)).fit(X, y).coef_.any()
+    assert model.set_params(l1=0.97 * top).fit(X, y).coef_.any()
+
+
+def test_positive_weights_are_not_negative():
+    X, y = rows_for("squared")
+    model = SparseLinearRegression(0.01, positive=True).fit(X, y)
+    assert (model.coef_ >= 0).all()
+    assert (SparseLinearRegression(0.01).fit(X, y).coef_ < 0).any()
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("l1", [0.02, "cv"])
+def test_the_model_does_not_depend_on_the_number_of_threads(flavour, l1):
+    X, y = rows_for(flavour)
+    fits = [
+        clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=8, n_jobs=n, random_state=0).fit(X, y)
+        for n in (1, 2, 4)
+    ]
+    for model in fits[1:]:
+        np.testing.assert_array_equal(model.coef_, fits[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, fits[0].intercept_)
+
+
+def test_a_warm_start_at_the_solution_ends_in_one_round(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).set_params(warm_start=True).fit(X, y)
+    assert model.n_iter_ > 1
+    before = model.coef_.copy()
+    assert model.fit(X, y).n_iter_ == 1
+    np.testing.assert_allclose(model.coef_, before, atol=1e-6)
+
+
+def test_a_warm_start_from_other_features_is_a_cold_one():
+    X, y = rows_for("squared")
+    model = SparseLinearRegression(0.05, warm_start=True).fit(X[:, :10], y)
+    cold = SparseLinearRegression(0.05).fit(X, y)
+    np.testing.assert_array_equal(model.fit(X, y).coef_, cold.coef_)
+
+
+def test_too_few_rounds_are_told_with_what_was_reached(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).set_params(max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=r"iteration limit .* reached certificate"):
+        model.fit(X, y)
+    assert model.certificate_ > model.tol
+
+
+def test_a_callback_may_stop_the_fit():
+    X, y = rows_for("two classes")
+    events = []
+
+    def stop(event):
+        events.append(event)
+        return True
+
+    with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
+        model = SparseLogisticRegression(
+            "cv", tol=1e-14, max_iter=10_000, l1s=2000, random_state=0, callback=stop
+        ).fit(X, y)
+    assert events
+    assert np.isfinite(model.coef_).all()
+
+
+def test_a_callback_sees_how_it_goes():
+    X, y = rows_for("poisson")
+    events = []
+    model = SparseLinearRegression(0.01, loss="poisson", callback=events.append).fit(X, y)
+    assert events[-1].certificate is None or events[-1].certificate >= 0
+    assert events[-1].n_done >= model.n_iter_ - 1
+
+
+def test_ctrl_c_stops_a_fit_and_leaves_it_unfitted():
+    X, y = rows_for("two classes", n_rows=2000, n_features=300)
+    model = SparseLogisticRegression("cv", l1s=5000, tol=1e-12, random_state=0)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    timer.join()
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_verbose_draws_a_bar(capsys):
+    X, y = rows_for("three classes")
+    SparseLogisticRegression(0.02, verbose=1).fit(X, y)
+    assert "SparseLogisticRegression" in capsys.readouterr().err
+
+
+# --- saved models and other tools ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("l1", [0.02, "cv"])
+def test_a_saved_model_predicts_the_same(flavour, l1, tmp_path):
+    X, y = rows_for(flavour)
+    frame = FORMS["pandas"](X)
+    model = clone(FLAVOURS[flavour]).set_params(
+        l1=l1, l1s=[0.2, 0.05], random_state=0, penalty_weights=np.ones(30)
+    )
+    model.fit(frame, y).save(tmp_path / "model")
+    loaded = sublearn.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    np.testing.assert_array_equal(loaded.feature_names_in_, model.feature_names_in_)
+    assert (loaded.l1_, loaded.certificate_) == (model.l1_, model.certificate_)
+    assert loaded.trace_ == model.trace_
+    assert hasattr(loaded, "cv_scores_") == (l1 == "cv")
+    clone(loaded).fit(frame, y)
+
+
+def test_works_in_a_pipeline_and_in_a_grid_search():
+    X, y = rows_for("two classes")
+    pipeline = make_pipeline(StandardScaler(), SparseLogisticRegression())
+    search = GridSearchCV(pipeline, {"sparselogisticregression__l1": [0.3, 0.03]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"sparselogisticregression__l1": 0.03}
+
+
+@pytest.mark.parametrize("flavour", ["two classes", "three classes"])
+def test_the_best_classes_come_first(flavour):
+    X, y = rows_for(flavour)
+    model = clone(FLAVOURS[flavour]).fit(X, y)
+    n_classes = len(model.classes_)
+    labels, scores = model.predict_top_k(X, n_classes)
+    same, probabilities = model.predict_proba_top_k(X, n_classes)
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    np.testing.assert_array_equal(labels, same)
+    assert (np.diff(scores) <= 0).all()
+    assert (np.diff(probabilities) <= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match=f"k must be an integer between 1 and {n_classes}, got 9"):
+        model.predict_top_k(X, 9)
