@@ -20,7 +20,7 @@ struct Huber {
   double slope(double z, double y) const { return std::clamp(z - y, -delta, delta); }
   double curvature(double z, double y) const { return std::abs(z - y) <= delta ? 1.0 : 0.0; }
   double conjugate(double a, double y) const {
-    if (!(std::abs(a) <= delta)) return std::numeric_limits<double>::infinity();
+    if (!(std::abs(a) <= delta * (1.0 + kBorder))) return std::numeric_limits<double>::infinity();
     return a * y + 0.5 * a * a;
   }
   double smoothness() const { return 1.0; }

@@ -25,7 +25,7 @@ struct Logistic {
   }
   double conjugate(double a, double y) const {
     const double u = -a * y;
-    if (!(u >= 0.0 && u <= 1.0)) return std::numeric_limits<double>::infinity();
+    if (!(u >= -kBorder && u <= 1.0 + kBorder)) return std::numeric_limits<double>::infinity();
     return x_log_x(u) + x_log_x(1.0 - u);
   }
   double smoothness() const { return 0.25; }

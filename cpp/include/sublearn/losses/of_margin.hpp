@@ -21,7 +21,7 @@ struct OfMargin {
   }
   double conjugate(double a, double y) const {
     const double alpha = -a * y;
-    if (!(alpha >= 0.0 && alpha <= loss.upper_bound())) {
+    if (!(alpha >= -kBorder && alpha <= loss.upper_bound())) {
       return std::numeric_limits<double>::infinity();
     }
     return -loss.conjugate_term(alpha);

@@ -1,6 +1,7 @@
 // Poisson loss with the log link, exp(z) - y z, y >= 0. The notation is that of smooth_loss.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,7 +17,8 @@ struct Poisson {
   double curvature(double z, double /*y*/) const { return std::exp(z); }
   double conjugate(double a, double y) const {
     const double rate = a + y;
-    return rate >= 0.0 ? x_log_x(rate) - rate : std::numeric_limits<double>::infinity();
+    if (!(rate >= -kBorder * (1.0 + y))) return std::numeric_limits<double>::infinity();
+    return x_log_x(rate) - std::max(rate, 0.0);
   }
   double smoothness() const { return std::numeric_limits<double>::infinity(); }
   double majoriser(double /*z*/, double /*y*/) const {

@@ -14,6 +14,10 @@
 
 namespace sublearn {
 
+/// How far outside the domain of a conjugate a point may lie and still count as its border: slopes
+/// that were multiplied by a row's weight and divided by it again are off by their rounding.
+inline constexpr double kBorder = 1e-12;
+
 template <class L>
 concept SmoothLoss = requires(const L& loss, double z, double y) {
   { loss.value(z, y) } -> std::convertible_to<double>;
