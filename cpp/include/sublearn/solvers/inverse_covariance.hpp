@@ -20,6 +20,7 @@
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/log_det.hpp"
+#include "sublearn/solvers/dual_columns.hpp"
 #include "sublearn/solvers/inverse_newton.hpp"
 #include "sublearn/solvers/lhac.hpp"
 
@@ -74,7 +75,7 @@ class InverseCovariance {
   /// S is symmetric n x n. `start` is positive definite, or empty for the diagonal start.
   InverseCovariance(std::span<const double> S, const PairWeights& weights, offset_t n,
                     std::span<const double> start, const InverseCovarianceSettings& settings)
-      : labels(linked_components(S, weights, n)), n_(n), settings_(settings) {
+      : labels(linked_components(S, weights, n)), n_(n), settings_(settings), is_cold_(start.empty()) {
     cut(S, weights, start);
     start_time_ = std::chrono::steady_clock::now();
   }
@@ -125,7 +126,7 @@ class InverseCovariance {
     std::vector<double> S, X;
     std::unique_ptr<InverseNewton> newton;  ///< not for a block of one
     double objective = 0.0, gap = 0.0;
-    std::int64_t n_nonzero = 0, work = 0, n_free = 0;
+    std::int64_t n_nonzero = 0, work = 0, n_free = 0, columns_work = 0;
     int n_iter = 0;
     bool is_stalled = false;
 
@@ -140,6 +141,7 @@ class InverseCovariance {
   /// A round ends with every block at its share of the gap that the objective at the start of the
   /// round allows; more rounds are needed where that objective was larger.
   static constexpr int kMostRounds = 5;
+  static constexpr double kFirstShare = 0.3;  ///< of the gap, for an estimate of it
 
   offset_t n_blocks() const { return static_cast<offset_t>(blocks_.size()); }
   Block& block(offset_t b) { return blocks_[static_cast<std::size_t>(b)]; }
@@ -202,7 +204,7 @@ class InverseCovariance {
     each.gap = each.newton->gap();
     each.n_nonzero = std::count_if(each.X.begin(), each.X.end(), [](double x) { return x != 0.0; });
     each.n_free = each.newton->n_free();
-    each.work = each.newton->n_visits();
+    each.work = each.columns_work + each.newton->n_visits();
   }
 
   void run(Block& each, double allowed, Monitor& monitor) {
@@ -211,7 +213,34 @@ class InverseCovariance {
                                               : run_lhac(each, allowed, monitor);
   }
 
+  /// From a cold start the columns of the dual come close first; if the matrix that they leave is
+  /// not positive definite or no better, it is forgotten.
+  void come_close(Block& each, double allowed, Monitor& monitor) {
+    const offset_t n = each.size();
+    DualColumns columns(each.S, each.weights, n);
+    const offset_t n_visits = columns.solve(kFirstShare * allowed, monitor);
+    std::vector<double> X(each.X.size());
+    columns.primal(X);
+    CholeskyPoint point(n);
+    const bool is_better =
+        point.factor(X) &&
+        -point.log_det() + linear_and_penalty(each.S, X, each.weights, n) < each.objective;
+    if (is_better) each.X = X;
+    each.newton =
+        std::make_unique<InverseNewton>(each.S, each.weights, each.X, n, columns.dual());
+    each.columns_work = n_visits;
+  }
+
   void run_newton(Block& each, double allowed, Monitor& monitor) {
+    if (is_cold_ && each.n_iter == 0) {
+      come_close(each, allowed, monitor);
+      ++each.n_iter;
+      const std::lock_guard<std::mutex> lock(totals_);
+      take_out(each);
+      read(each);
+      add_up(each);
+      record(each, monitor);
+    }
     while (each.gap > allowed && each.n_iter < settings_.max_iter && !monitor.stop_requested()) {
       const bool has_moved = each.newton->advance();
       if (!has_moved) {
@@ -304,6 +333,7 @@ class InverseCovariance {
 
   offset_t n_;
   InverseCovarianceSettings settings_;
+  bool is_cold_;
   std::vector<Block> blocks_;
   std::mutex totals_;
   double objective_ = 0.0, gap_ = 0.0, finite_gap_ = 0.0;

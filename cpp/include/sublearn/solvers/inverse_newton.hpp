@@ -45,7 +45,10 @@ class PairStep {
           const auto at = static_cast<std::size_t>(i * n + j);
           const double slope = S[at] - W[at], level = weights.at(n, i, j);
           if (X[at] == 0.0 && std::abs(slope) <= level) continue;
+          const double ends = W[static_cast<std::size_t>(i * n + i)] *
+                              W[static_cast<std::size_t>(j * n + j)];
           push(i, j, X[at], slope, level);
+          curvature.push_back(i == j ? ends : ends + W[at] * W[at]);
           const double sided = X[at] > 0.0   ? slope + level
                                : X[at] < 0.0 ? slope - level
                                              : std::abs(slope) - level;
@@ -63,6 +66,10 @@ class PairStep {
   offset_t n_panels() const { return static_cast<offset_t>(panels_.size()) - 1; }
   double step(std::size_t k) const { return values[static_cast<std::size_t>(upper[k])]; }
 
+  void set(std::size_t k, double value) {
+    values[static_cast<std::size_t>(upper[k])] = values[static_cast<std::size_t>(lower[k])] = value;
+  }
+
   void move(std::size_t k, double change) {
     values[static_cast<std::size_t>(upper[k])] += change;
     if (lower[k] != upper[k]) values[static_cast<std::size_t>(lower[k])] += change;
@@ -71,6 +78,7 @@ class PairStep {
   std::vector<index_t> first, second;   ///< i and j
   std::vector<double> point;            ///< X_ij + D_ij
   std::vector<double> gradient, l1;     ///< S_ij - W_ij, l_ij
+  std::vector<double> curvature;        ///< of the model along the pair
   std::vector<offset_t> upper, lower;   ///< where D_ij and D_ji stand
   std::vector<offset_t> starts;         ///< D by rows, zeros included
   std::vector<index_t> columns;
@@ -78,7 +86,8 @@ class PairStep {
 
  private:
   void clear(offset_t n) {
-    first.clear(), second.clear(), point.clear(), gradient.clear(), l1.clear(), panels_.clear();
+    first.clear(), second.clear(), point.clear(), gradient.clear(), l1.clear();
+    curvature.clear(), panels_.clear();
     starts.assign(static_cast<std::size_t>(n) + 1, 0);
   }
 
@@ -148,18 +157,17 @@ class PairModel {
     }
   }
 
-  double curvature(index_t k) const {
+  double curvature(index_t k) const { return step_->curvature[static_cast<std::size_t>(k)]; }
+
+  /// (W D W)_ij
+  double product(index_t k) const {
     const auto at = static_cast<std::size_t>(k);
     const offset_t i = step_->first[at], j = step_->second[at];
-    const double cross = w(i, j);
-    return i == j ? cross * cross : cross * cross + w(i, i) * w(j, j);
+    return dense_dot(W_.data() + j * n_, by_row_.data() + (i - top_) * n_, n_);
   }
 
   double slope(index_t k) const {
-    const auto at = static_cast<std::size_t>(k);
-    const offset_t i = step_->first[at], j = step_->second[at];
-    return step_->gradient[at] +
-           dense_dot(W_.data() + j * n_, by_row_.data() + (i - top_) * n_, n_);
+    return step_->gradient[static_cast<std::size_t>(k)] + product(k);
   }
 
   void move(index_t k, double change) {
@@ -171,8 +179,6 @@ class PairModel {
   }
 
  private:
-  double w(offset_t i, offset_t j) const { return W_[static_cast<std::size_t>(i * n_ + j)]; }
-
   /// D_kl += change, seen by D w_b at k.
   void add(offset_t k, offset_t l, double change) {
     const Pack<double>& row = panel_[static_cast<std::size_t>(l)];
@@ -189,12 +195,139 @@ class PairModel {
   std::vector<double> by_row_;  ///< D w_i for each row i of the panel, one after another
 };
 
+/// Conjugate gradients on the Newton model over the pairs that are not zero, their signs held: there
+/// the penalty is linear. Where the minimiser changes signs, the step ends at zero.
+///
+/// Inner products count pairs off the diagonal twice, in which W D W is a symmetric map.
+class FaceDescent {
+ public:
+  /// Moves the step; returns the pairs visited.
+  offset_t descend(PairModel& model, PairStep& step) {
+    const std::size_t n = step.size();
+    before_.resize(n);
+    for (std::size_t k = 0; k < n; ++k) before_[k] = step.step(k);
+    multiply(model, step);
+    offset_t n_visits = static_cast<offset_t>(n);
+    old_product_ = product_;
+    residual_.resize(n);
+    for (std::size_t k = 0; k < n; ++k) {
+      const double slope = step.gradient[k] + product_[k] + std::copysign(step.l1[k], step.point[k]);
+      residual_[k] = step.point[k] != 0.0 ? -slope : 0.0;
+    }
+    n_visits += iterate(model, step);
+    n_visits += take(model, step);
+    return n_visits;
+  }
+
+ private:
+  static constexpr int kMostProducts = 25;
+  static constexpr int kMostHalvings = 3;
+  static constexpr double kEnough = 1e-3;  ///< of the residual's squared norm
+
+  /// product_ = (W D W) for the D that the step holds, where D or the point is not zero.
+  void multiply(PairModel& model, const PairStep& step) {
+    product_.resize(step.size());
+    for (offset_t panel = 0; panel < step.n_panels(); ++panel) {
+      const offset_t begin = step.panel_begin(panel), end = step.panel_begin(panel + 1);
+      if (begin == end) continue;
+      model.enter(panel);
+      for (offset_t k = begin; k < end; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        const bool matters = step.point[at] != 0.0 || step.step(at) != 0.0;
+        product_[at] = matters ? model.product(static_cast<index_t>(k)) : 0.0;
+      }
+    }
+  }
+
+  static double dot(const PairStep& step, const std::vector<double>& a,
+                    const std::vector<double>& b) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      sum += (step.first[k] == step.second[k] ? 1.0 : 2.0) * a[k] * b[k];
+    }
+    return sum;
+  }
+
+  /// solution_ = the approximate solution of W D W = residual on the face.
+  offset_t iterate(PairModel& model, PairStep& step) {
+    const std::size_t n = step.size();
+    solution_.assign(n, 0.0);
+    scaled_.resize(n);
+    direction_.assign(n, 0.0);
+    double before = 0.0, first = 0.0;
+    offset_t n_visits = 0;
+    for (int k_product = 0; k_product < kMostProducts; ++k_product) {
+      for (std::size_t k = 0; k < n; ++k) scaled_[k] = residual_[k] / step.curvature[k];
+      const double now = dot(step, residual_, scaled_);
+      if (k_product == 0) first = now;
+      if (!(now > kEnough * first)) break;
+      const double keep = k_product == 0 ? 0.0 : now / before;
+      before = now;
+      for (std::size_t k = 0; k < n; ++k) {
+        direction_[k] = step.point[k] != 0.0 ? scaled_[k] + keep * direction_[k] : 0.0;
+        step.set(k, direction_[k]);
+      }
+      multiply(model, step);
+      n_visits += static_cast<offset_t>(n);
+      const double curvature = dot(step, direction_, product_);
+      if (!(curvature > 0.0)) break;
+      const double share = now / curvature;
+      for (std::size_t k = 0; k < n; ++k) {
+        solution_[k] += share * direction_[k];
+        if (step.point[k] != 0.0) residual_[k] -= share * product_[k];
+      }
+    }
+    return n_visits;
+  }
+
+  /// Model and penalty at a step, up to what does not change.
+  double value(const PairStep& step, const std::vector<double>& d, const std::vector<double>& product,
+               const std::vector<double>& point) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d.size(); ++k) {
+      const double term = d[k] * (step.gradient[k] + 0.5 * product[k]) +
+                          step.l1[k] * std::abs(point[k]);
+      sum += (step.first[k] == step.second[k] ? 1.0 : 2.0) * term;
+    }
+    return sum;
+  }
+
+  /// Goes along the solution, entries that would change their sign to zero, if the model falls.
+  offset_t take(PairModel& model, PairStep& step) {
+    const std::size_t n = step.size();
+    const double old_value = value(step, before_, old_product_, step.point);
+    std::vector<double> point(n), d(n);
+    offset_t n_visits = 0;
+    double share = 1.0;
+    for (int halving = 0; halving < kMostHalvings; ++halving, share *= 0.25) {
+      for (std::size_t k = 0; k < n; ++k) {
+        point[k] = step.point[k] + share * solution_[k];
+        if (point[k] * step.point[k] < 0.0) point[k] = 0.0;
+        d[k] = before_[k] + (point[k] - step.point[k]);
+        step.set(k, d[k]);
+      }
+      multiply(model, step);
+      n_visits += static_cast<offset_t>(n);
+      if (value(step, d, product_, point) < old_value) {
+        step.point = point;
+        return n_visits;
+      }
+    }
+    for (std::size_t k = 0; k < n; ++k) step.set(k, before_[k]);
+    return n_visits;
+  }
+
+  std::vector<double> before_, old_product_, product_, residual_, scaled_, direction_, solution_;
+};
+
 class InverseNewton {
  public:
-  /// S, weights and X must outlive the solver. X is positive definite.
+  /// S, weights and X must outlive the solver. X is positive definite. `dual` is a dual point for
+  /// the first bound, or empty.
   InverseNewton(std::span<const double> S, const PairWeights& weights, std::span<double> X,
-                offset_t n)
+                offset_t n, std::span<const double> dual = {})
       : S_(S), weights_(&weights), X_(X), n_(n), point_(n), bound_of_(n) {
+    if (!dual.empty()) bound_ = bound_of_(S_, *weights_, dual);
     point_.factor(X_);
     objective_ = -point_.log_det() + linear_and_penalty(S_, X_, *weights_, n_);
     look_around();
@@ -216,7 +349,9 @@ class InverseNewton {
   }
 
  private:
-  static constexpr int kMostPasses = 50;
+  static constexpr int kMostPasses = 8;
+  static constexpr int kFewPasses = 2;  ///< while steps are cut short, accuracy is wasted on them
+  static constexpr int kPassesBetween = 2;
   static constexpr int kMostHalvings = 40;
   static constexpr double kSufficient = 1e-3;  ///< of the predicted decrease (Armijo)
 
@@ -226,6 +361,8 @@ class InverseNewton {
     violation_ = step_.choose(S_, *weights_, X_, W_, n_);
   }
 
+  /// Passes of coordinate descent, which find the zeros, and between them conjugate gradients on
+  /// the others, which converge where the passes crawl.
   void descend() {
     PairModel model(W_, step_, n_);
     SeparablePenalty penalty;
@@ -233,12 +370,15 @@ class InverseNewton {
     ids_.resize(step_.size());
     for (std::size_t k = 0; k < ids_.size(); ++k) ids_[k] = static_cast<index_t>(k);
     double first = 0.0;
-    for (int pass = 0; pass < kMostPasses; ++pass) {
+    const int most = is_near_ ? kMostPasses : kFewPasses;
+    for (int pass = 0; pass < most; ++pass) {
       const double largest = descend_through(model, penalty);
       ++n_passes_;
       n_visits_ += n_free();
       first = std::max(first, largest);
       if (largest <= accuracy() * first) return;
+      if (!is_near_ || pass % kPassesBetween < kPassesBetween - 1) continue;
+      n_visits_ += face_.descend(model, step_);
     }
   }
 
@@ -272,6 +412,7 @@ class InverseNewton {
         if (value >= objective_ && share < 1.0) return false;
         std::copy(trial.begin(), trial.end(), X_.begin());
         objective_ = value;
+        is_near_ = share == 1.0;
         return true;
       }
     }
@@ -311,11 +452,13 @@ class InverseNewton {
   CholeskyPoint point_;
   DualBound bound_of_;
   PairStep step_;
+  FaceDescent face_;
   std::vector<double> W_;
   std::vector<index_t> ids_;
   double objective_ = 0.0;
   double bound_ = -std::numeric_limits<double>::infinity();
   double violation_ = 0.0;
+  bool is_near_ = false;  ///< the last step was taken whole
   offset_t n_passes_ = 0, n_visits_ = 0;
 };
 
