@@ -17,7 +17,8 @@ namespace {
 /// The address in one of SciPy's capsules, whose name is the routine's C signature.
 Lapack::OnTriangle* routine_in(const nb::capsule& capsule) {
   const char* signature = capsule.name();
-  const bool has_int32 = signature != nullptr && std::strstr(signature, "(char *, int *,") != nullptr;
+  const bool has_int32 =
+      signature != nullptr && std::strstr(signature, "(char *, int *,") != nullptr;
   if (!has_int32) {
     refuse("set_lapack", "get routines with 32-bit integers",
            signature == nullptr ? "a capsule without a name" : signature);
@@ -101,9 +102,8 @@ void bind_inverse_covariance(nb::module_& m) {
   m.def(
       "fit_inverse_covariance",
       [](Matrix<double> S, double l1, double diagonal, std::optional<Matrix<double>> start,
-         const InverseCovarianceSettings& settings, Monitor& monitor) {
-        return fit(S, {l1, diagonal, {}}, start, settings, monitor);
-      },
+         const InverseCovarianceSettings& settings,
+         Monitor& monitor) { return fit(S, {l1, diagonal, {}}, start, settings, monitor); },
       "S"_a.noconvert(), "l1"_a, "diagonal"_a, "start"_a.noconvert().none(), "settings"_a,
       "monitor"_a, "Solve with one weight off the diagonal and one on it.");
   m.def(

@@ -163,15 +163,15 @@ TEST(both_methods_reach_the_optimality_conditions_and_agree) {
   for (const InverseMethod method : {InverseMethod::newton, InverseMethod::lhac}) {
     InverseCovarianceSettings settings;
     settings.method = method;
-    settings.tol = 1e-9;
+    settings.tol = 1e-7;
     settings.max_iter = 2000;
     InverseCovariance solver(S, weights, n, {}, settings);
     Monitor monitor;
     CHECK(solver.solve(monitor));
-    CHECK(violation(S, weights, solver.gather(false), solver.gather(true), n) < 1e-3);
+    CHECK(violation(S, weights, solver.gather(false), solver.gather(true), n) < 1e-2);
     objectives.push_back(solver.objective());
   }
-  CHECK_NEAR(objectives[0], objectives[1], 1e-6);
+  CHECK_NEAR(objectives[0], objectives[1], 1e-5);
 }
 
 TEST(blocks_are_components_of_the_thresholded_matrix) {
@@ -192,4 +192,21 @@ TEST(a_stop_request_leaves_a_whole_matrix) {
   CHECK(!solver.solve(monitor));
   const std::vector<double> X = solver.gather(false);
   for (offset_t i = 0; i < n; ++i) CHECK_NEAR(X[i * n + i], 1.0 / S[i * n + i], 1e-12);
+}
+
+TEST(columns_of_the_dual_come_close_on_their_own) {
+  use_plain_lapack();
+  const offset_t n = 21;
+  const std::vector<double> S = covariance(n, 15, 5);
+  const PairWeights weights{0.2, 0.1, {}};
+  DualColumns columns(S, weights, n);
+  columns.solve(1e-8, Monitor());
+  std::vector<double> X(S.size()), W;
+  columns.primal(X);
+  CholeskyPoint point(n);
+  CHECK(point.factor(X));
+  point.invert(W);
+  CHECK(violation(S, weights, X, W, n) < 1e-3);
+  const double value = -point.log_det() + linear_and_penalty(S, X, weights, n);
+  CHECK_NEAR(DualBound(n)(S, weights, columns.dual()), value, 1e-4);
 }

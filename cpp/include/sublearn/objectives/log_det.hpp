@@ -136,8 +136,8 @@ class DualBound {
   std::vector<double> scale_;
 };
 
-/// -log det X + <S, X> over the upper triangle, row by row, for objective-agnostic solvers. An entry
-/// off the diagonal stands for two, so its weight in the penalty is 2 l_ij.
+/// -log det X + <S, X> over the upper triangle, row by row, for objective-agnostic solvers. An
+/// entry off the diagonal stands for two, so its weight in the penalty is 2 l_ij.
 class LogDetObjective final : public SmoothObjective {
  public:
   LogDetObjective(std::span<const double> S, const PairWeights& weights, offset_t n)

@@ -104,7 +104,8 @@ class DualColumns {
 
   std::size_t at(offset_t i, offset_t j) const { return static_cast<std::size_t>(i * n_ + j); }
 
-  /// S shrunk off the diagonal until that is inside the box: positive definite if S is semidefinite.
+  /// S shrunk off the diagonal until that is inside the box: positive definite if S is
+  /// semidefinite.
   void start() {
     double share = 1.0;
     for (offset_t i = 0; i < n_; ++i) {
@@ -115,7 +116,8 @@ class DualColumns {
     }
     for (offset_t i = 0; i < n_; ++i) {
       for (offset_t j = 0; j < n_; ++j) {
-        W_[at(i, j)] = i == j ? S_[at(i, j)] + weights_->at(n_, i, i) : (1.0 - share) * S_[at(i, j)];
+        W_[at(i, j)] =
+            i == j ? S_[at(i, j)] + weights_->at(n_, i, i) : (1.0 - share) * S_[at(i, j)];
       }
     }
     order_.resize(static_cast<std::size_t>(n_) - 1);

@@ -75,7 +75,10 @@ class InverseCovariance {
   /// S is symmetric n x n. `start` is positive definite, or empty for the diagonal start.
   InverseCovariance(std::span<const double> S, const PairWeights& weights, offset_t n,
                     std::span<const double> start, const InverseCovarianceSettings& settings)
-      : labels(linked_components(S, weights, n)), n_(n), settings_(settings), is_cold_(start.empty()) {
+      : labels(linked_components(S, weights, n)),
+        n_(n),
+        settings_(settings),
+        is_cold_(start.empty()) {
     cut(S, weights, start);
     start_time_ = std::chrono::steady_clock::now();
   }
@@ -226,8 +229,7 @@ class InverseCovariance {
         point.factor(X) &&
         -point.log_det() + linear_and_penalty(each.S, X, each.weights, n) < each.objective;
     if (is_better) each.X = X;
-    each.newton =
-        std::make_unique<InverseNewton>(each.S, each.weights, each.X, n, columns.dual());
+    each.newton = std::make_unique<InverseNewton>(each.S, each.weights, each.X, n, columns.dual());
     each.columns_work = n_visits;
   }
 
@@ -266,11 +268,11 @@ class InverseCovariance {
     settings.max_iter = settings_.max_iter - each.n_iter;
     settings.tol = allowed / std::max(std::abs(each.objective), 1e-300);
     std::vector<double> x = LogDetObjective::triangle(each.X, n);
-    Monitor own;  // LHAC reports one problem's totals; here it is one of several
     Lhac lhac(objective, penalty, settings);
-    const LhacEnd end = lhac.solve(x, own);
+    const LhacEnd end = lhac.solve(x, monitor);
     LogDetObjective::expand(x, n, each.X);
-    each.n_iter += static_cast<int>(lhac.iterations.size()) - 1;
+    // The point of the limit's last step has no row.
+    each.n_iter += static_cast<int>(lhac.iterations.size()) - (end == LhacEnd::max_iter ? 0 : 1);
     each.is_stalled = end == LhacEnd::stalled || end == LhacEnd::max_iter;
     each.newton = std::make_unique<InverseNewton>(each.S, each.weights, each.X, n);
     const std::lock_guard<std::mutex> lock(totals_);

@@ -45,8 +45,8 @@ class PairStep {
           const auto at = static_cast<std::size_t>(i * n + j);
           const double slope = S[at] - W[at], level = weights.at(n, i, j);
           if (X[at] == 0.0 && std::abs(slope) <= level) continue;
-          const double ends = W[static_cast<std::size_t>(i * n + i)] *
-                              W[static_cast<std::size_t>(j * n + j)];
+          const double ends =
+              W[static_cast<std::size_t>(i * n + i)] * W[static_cast<std::size_t>(j * n + j)];
           push(i, j, X[at], slope, level);
           curvature.push_back(i == j ? ends : ends + W[at] * W[at]);
           const double sided = X[at] > 0.0   ? slope + level
@@ -75,12 +75,12 @@ class PairStep {
     if (lower[k] != upper[k]) values[static_cast<std::size_t>(lower[k])] += change;
   }
 
-  std::vector<index_t> first, second;   ///< i and j
-  std::vector<double> point;            ///< X_ij + D_ij
-  std::vector<double> gradient, l1;     ///< S_ij - W_ij, l_ij
-  std::vector<double> curvature;        ///< of the model along the pair
-  std::vector<offset_t> upper, lower;   ///< where D_ij and D_ji stand
-  std::vector<offset_t> starts;         ///< D by rows, zeros included
+  std::vector<index_t> first, second;  ///< i and j
+  std::vector<double> point;           ///< X_ij + D_ij
+  std::vector<double> gradient, l1;    ///< S_ij - W_ij, l_ij
+  std::vector<double> curvature;       ///< of the model along the pair
+  std::vector<offset_t> upper, lower;  ///< where D_ij and D_ji stand
+  std::vector<offset_t> starts;        ///< D by rows, zeros included
   std::vector<index_t> columns;
   std::vector<double> values;
 
@@ -195,8 +195,8 @@ class PairModel {
   std::vector<double> by_row_;  ///< D w_i for each row i of the panel, one after another
 };
 
-/// Conjugate gradients on the Newton model over the pairs that are not zero, their signs held: there
-/// the penalty is linear. Where the minimiser changes signs, the step ends at zero.
+/// Conjugate gradients on the Newton model over the pairs that are not zero, their signs held:
+/// there the penalty is linear. Where the minimiser changes signs, the step ends at zero.
 ///
 /// Inner products count pairs off the diagonal twice, in which W D W is a symmetric map.
 class FaceDescent {
@@ -211,7 +211,8 @@ class FaceDescent {
     old_product_ = product_;
     residual_.resize(n);
     for (std::size_t k = 0; k < n; ++k) {
-      const double slope = step.gradient[k] + product_[k] + std::copysign(step.l1[k], step.point[k]);
+      const double slope =
+          step.gradient[k] + product_[k] + std::copysign(step.l1[k], step.point[k]);
       residual_[k] = step.point[k] != 0.0 ? -slope : 0.0;
     }
     n_visits += iterate(model, step);
@@ -281,12 +282,12 @@ class FaceDescent {
   }
 
   /// Model and penalty at a step, up to what does not change.
-  double value(const PairStep& step, const std::vector<double>& d, const std::vector<double>& product,
-               const std::vector<double>& point) const {
+  double value(const PairStep& step, const std::vector<double>& d,
+               const std::vector<double>& product, const std::vector<double>& point) const {
     double sum = 0.0;
     for (std::size_t k = 0; k < d.size(); ++k) {
-      const double term = d[k] * (step.gradient[k] + 0.5 * product[k]) +
-                          step.l1[k] * std::abs(point[k]);
+      const double term =
+          d[k] * (step.gradient[k] + 0.5 * product[k]) + step.l1[k] * std::abs(point[k]);
       sum += (step.first[k] == step.second[k] ? 1.0 : 2.0) * term;
     }
     return sum;
@@ -392,8 +393,8 @@ class InverseNewton {
       const auto end = static_cast<std::size_t>(step_.panel_begin(panel + 1));
       if (begin == end) continue;
       model.enter(panel);
-      largest = std::max(largest, descend_once(model, penalty, ids,
-                                               ids.subspan(begin, end - begin), step_.point));
+      largest = std::max(
+          largest, descend_once(model, penalty, ids, ids.subspan(begin, end - begin), step_.point));
     }
     return largest;
   }
@@ -426,8 +427,8 @@ class InverseNewton {
     double slope = 0.0;
     for (std::size_t k = 0; k < step_.size(); ++k) {
       const double d = step_.step(k), before = step_.point[k] - d;
-      const double change = step_.gradient[k] * d +
-                            step_.l1[k] * (std::abs(step_.point[k]) - std::abs(before));
+      const double change =
+          step_.gradient[k] * d + step_.l1[k] * (std::abs(step_.point[k]) - std::abs(before));
       slope += step_.first[k] == step_.second[k] ? change : 2.0 * change;
     }
     return slope;
