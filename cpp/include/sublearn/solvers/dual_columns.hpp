@@ -59,22 +59,28 @@ class DualColumns {
     start();
   }
 
-  /// Sweeps until the estimate of the gap is at most `allowed` or they stop paying. Returns the
-  /// coordinates visited.
-  offset_t solve(double allowed, const Monitor& monitor) {
-    double accuracy = kFirstAccuracy, best = std::numeric_limits<double>::infinity();
-    int n_idle = 0;
-    for (int sweep = 0; sweep < kMostSweeps && n_idle < kMostIdle; ++sweep) {
-      for (offset_t j = 0; j < n_; ++j) {
-        if (monitor.stop_requested() || !improve(j, accuracy)) return n_visits_;
-      }
-      const double gap = std::abs(estimated_gap());
-      if (gap <= allowed) break;
-      n_idle = gap < kWorthwhile * best ? 0 : n_idle + 1;
-      best = std::min(best, gap);
-      accuracy *= kSharpening;
+  /// Once through all columns, each solved more accurately than in the sweep before. False if a
+  /// column could not be solved.
+  bool sweep(const Monitor& monitor) {
+    for (offset_t j = 0; j < n_; ++j) {
+      if (monitor.stop_requested() || !improve(j)) return false;
     }
-    return n_visits_;
+    accuracy_ = std::max(kSharpening * accuracy_, kLastAccuracy);
+    return true;
+  }
+
+  /// <S, X> + sum l_ij |X_ij| - n: the gap if X and W were inverse to each other.
+  double estimated_gap() const {
+    double gap = -static_cast<double>(n_);
+    for (offset_t j = 0; j < n_; ++j) {
+      double column = S_[at(j, j)] + weights_->at(n_, j, j);
+      for (offset_t k = 0; k < n_; ++k) {
+        const double b = beta_[at(j, k)];
+        if (b != 0.0) column += -S_[at(j, k)] * b + weights_->at(n_, j, k) * std::abs(b);
+      }
+      gap += diagonal(j) * column;
+    }
+    return gap;
   }
 
   /// The primal matrix of the columns, made symmetric.
@@ -93,14 +99,13 @@ class DualColumns {
   }
 
   std::span<const double> dual() const { return W_; }
+  offset_t n_visits() const { return n_visits_; }
 
  private:
-  static constexpr int kMostSweeps = 100;
-  static constexpr int kMostPasses = 100;
-  static constexpr int kMostIdle = 2;
-  static constexpr double kWorthwhile = 0.7;
-  static constexpr double kFirstAccuracy = 0.1;  ///< of a step, as a share of the diagonal of W
+  static constexpr int kMostPasses = 1000;
+  static constexpr double kFirstAccuracy = 0.1;  ///< of a step, as a share of W_jj - <W_j, beta>
   static constexpr double kSharpening = 0.3;     ///< of it from sweep to sweep
+  static constexpr double kLastAccuracy = 1e-9;
 
   std::size_t at(offset_t i, offset_t j) const { return static_cast<std::size_t>(i * n_ + j); }
 
@@ -125,8 +130,9 @@ class DualColumns {
     std::iota(ids_.begin(), ids_.end(), 0);
   }
 
-  /// Solves for column j. False if rounding has cost W its definiteness.
-  bool improve(offset_t j, double accuracy) {
+  /// Solves for column j. An exact solution keeps W positive definite, W_jj - <W_j, beta> > 0, so
+  /// this rest is the measure of accuracy; false if it is never positive.
+  bool improve(offset_t j) {
     const auto row = static_cast<std::size_t>(j * n_);
     const std::span<double> beta(beta_.data() + row, static_cast<std::size_t>(n_));
     std::fill(product_.begin(), product_.end(), 0.0);
@@ -139,35 +145,24 @@ class DualColumns {
     SeparablePenalty penalty;
     penalty.l1 = l1_;
     ColumnModel model(W_, S_.subspan(row, static_cast<std::size_t>(n_)), product_);
-    const double enough = accuracy * W_[at(j, j)];
-    for (int pass = 0; pass < kMostPasses; ++pass) {
+    bool is_close = false;
+    for (int pass = 0; pass < kMostPasses && !is_close; ++pass) {
       n_visits_ += n_ - 1;
-      if (descend_once(model, penalty, ids_, order_, beta) <= enough) break;
+      const double largest = descend_once(model, penalty, ids_, order_, beta);
+      const double rest = W_[at(j, j)] - dense_dot(product_.data(), beta.data(), n_);
+      is_close = largest <= accuracy_ * rest;
     }
+    if (!is_close && !(W_[at(j, j)] > dense_dot(product_.data(), beta.data(), n_))) return false;
     for (offset_t k = 0; k < n_; ++k) {
       if (k != j) W_[at(j, k)] = W_[at(k, j)] = product_[static_cast<std::size_t>(k)];
     }
-    return diagonal(j) > 0.0;
+    return true;
   }
 
   /// X_jj.
   double diagonal(offset_t j) const {
     const auto row = static_cast<std::size_t>(j * n_);
     return 1.0 / (W_[at(j, j)] - dense_dot(W_.data() + row, beta_.data() + row, n_));
-  }
-
-  /// <S, X> + sum l_ij |X_ij| - n: the gap if X and W were inverse to each other.
-  double estimated_gap() const {
-    double gap = -static_cast<double>(n_);
-    for (offset_t j = 0; j < n_; ++j) {
-      double column = S_[at(j, j)] + weights_->at(n_, j, j);
-      for (offset_t k = 0; k < n_; ++k) {
-        const double b = beta_[at(j, k)];
-        if (b != 0.0) column += -S_[at(j, k)] * b + weights_->at(n_, j, k) * std::abs(b);
-      }
-      gap += diagonal(j) * column;
-    }
-    return gap;
   }
 
   std::span<const double> S_;
@@ -177,6 +172,7 @@ class DualColumns {
   std::vector<double> beta_;  ///< row j belongs to column j
   std::vector<double> product_, l1_;
   std::vector<index_t> order_, ids_;
+  double accuracy_ = kFirstAccuracy;
   offset_t n_visits_ = 0;
 };
 

@@ -144,7 +144,10 @@ class InverseCovariance {
   /// A round ends with every block at its share of the gap that the objective at the start of the
   /// round allows; more rounds are needed where that objective was larger.
   static constexpr int kMostRounds = 5;
-  static constexpr double kFirstShare = 0.3;  ///< of the gap, for an estimate of it
+  static constexpr int kMostSweeps = 200;
+  static constexpr int kSweepsBetween = 4;  ///< two looks at the gap, unless it seems small
+  static constexpr int kMostIdle = 3;
+  static constexpr double kWorthwhile = 0.8;  ///< what is left of the gap from look to look
 
   offset_t n_blocks() const { return static_cast<offset_t>(blocks_.size()); }
   Block& block(offset_t b) { return blocks_[static_cast<std::size_t>(b)]; }
@@ -216,21 +219,30 @@ class InverseCovariance {
                                               : run_lhac(each, allowed, monitor);
   }
 
-  /// From a cold start the columns of the dual come close first; if the matrix that they leave is
-  /// not positive definite or no better, it is forgotten.
+  /// From a cold start, sweeps over the columns of the dual until the gap is small or they stop
+  /// paying. What they leave is taken where it is positive definite and better.
   void come_close(Block& each, double allowed, Monitor& monitor) {
     const offset_t n = each.size();
     DualColumns columns(each.S, each.weights, n);
-    const offset_t n_visits = columns.solve(kFirstShare * allowed, monitor);
-    std::vector<double> X(each.X.size());
-    columns.primal(X);
     CholeskyPoint point(n);
-    const bool is_better =
-        point.factor(X) &&
-        -point.log_det() + linear_and_penalty(each.S, X, each.weights, n) < each.objective;
-    if (is_better) each.X = X;
-    each.newton = std::make_unique<InverseNewton>(each.S, each.weights, each.X, n, columns.dual());
-    each.columns_work = n_visits;
+    DualBound bound_of(n);
+    std::vector<double> X(each.X.size());
+    double value = each.objective, bound = -std::numeric_limits<double>::infinity();
+    for (int sweep = 0, n_idle = 0; sweep < kMostSweeps && n_idle < kMostIdle; ++sweep) {
+      if (!columns.sweep(monitor)) break;
+      if (std::abs(columns.estimated_gap()) > allowed && sweep % kSweepsBetween != 0) continue;
+      const double before = value - bound;
+      columns.primal(X);
+      if (point.factor(X)) {
+        const double now = -point.log_det() + linear_and_penalty(each.S, X, each.weights, n);
+        if (now < value) value = now, each.X = X;
+      }
+      bound = std::max(bound, bound_of(each.S, each.weights, columns.dual()));
+      if (value - bound <= allowed) break;
+      n_idle = value - bound < kWorthwhile * before ? 0 : n_idle + 1;
+    }
+    each.columns_work = columns.n_visits();
+    each.newton = std::make_unique<InverseNewton>(each.S, each.weights, each.X, n, bound);
   }
 
   void run_newton(Block& each, double allowed, Monitor& monitor) {

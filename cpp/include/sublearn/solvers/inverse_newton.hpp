@@ -323,12 +323,11 @@ class FaceDescent {
 
 class InverseNewton {
  public:
-  /// S, weights and X must outlive the solver. X is positive definite. `dual` is a dual point for
-  /// the first bound, or empty.
+  /// S, weights and X must outlive the solver. X is positive definite. `bound` is a lower
+  /// bound on the optimum.
   InverseNewton(std::span<const double> S, const PairWeights& weights, std::span<double> X,
-                offset_t n, std::span<const double> dual = {})
-      : S_(S), weights_(&weights), X_(X), n_(n), point_(n), bound_of_(n) {
-    if (!dual.empty()) bound_ = bound_of_(S_, *weights_, dual);
+                offset_t n, double bound = -std::numeric_limits<double>::infinity())
+      : S_(S), weights_(&weights), X_(X), n_(n), point_(n), bound_of_(n), bound_(bound) {
     point_.factor(X_);
     objective_ = -point_.log_det() + linear_and_penalty(S_, X_, *weights_, n_);
     look_around();
@@ -457,7 +456,7 @@ class InverseNewton {
   std::vector<double> W_;
   std::vector<index_t> ids_;
   double objective_ = 0.0;
-  double bound_ = -std::numeric_limits<double>::infinity();
+  double bound_;
   double violation_ = 0.0;
   bool is_near_ = false;  ///< the last step was taken whole
   offset_t n_passes_ = 0, n_visits_ = 0;
