@@ -199,9 +199,10 @@ TEST(columns_of_the_dual_come_close_on_their_own) {
   const offset_t n = 21;
   const std::vector<double> S = covariance(n, 15, 5);
   const PairWeights weights{0.2, 0.1, {}};
-  DualColumns columns(S, weights, n);
+  std::vector<double> X(S.size(), 0.0), W;
+  for (offset_t i = 0; i < n; ++i) X[i * n + i] = 1.0;
+  DualColumns columns(S, weights, X, n);
   for (int sweep = 0; sweep < 20; ++sweep) CHECK(columns.sweep(Monitor()));
-  std::vector<double> X(S.size()), W;
   columns.primal(X);
   CholeskyPoint point(n);
   CHECK(point.factor(X));

@@ -103,7 +103,8 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         wherever the two were measured.
     tol : float, default=1e-4
         The fit ends when the duality gap is at most `tol` times the larger of the objective's
-        size and 1.
+        size and the number of features. (The units of the data shift the objective, which may be
+        zero.)
     max_iter : int, default=1000
         Limit of the iterations of each block.
     cv : int, splitter or iterable, default=5
@@ -138,7 +139,8 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
     objective_ : float
         Value of the objective.
     certificate_ : float
-        Duality gap over max(\|objective\|, 1): the objective is at most this far above the optimum.
+        Duality gap over the larger of the objective's size and the number of features: the
+        objective is at most this far above the optimum.
     n_iter_ : int
         Iterations of the block that took most.
     trace_ : Trace
@@ -437,7 +439,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
     ) -> None:
         columns = dict(found["iterations"])
         gap = columns.pop("gap")
-        columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), 1.0)
+        columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), len(location))
         certificate = float(found["certificate"])
         is_spent = found["n_iter"] >= self.max_iter
         failure = Status.MAX_ITER if is_spent else Status.STALLED

@@ -47,8 +47,9 @@ class ColumnModel {
 
 class DualColumns {
  public:
-  /// S and weights must outlive the solver.
-  DualColumns(std::span<const double> S, const PairWeights& weights, offset_t n)
+  /// S and weights must outlive the solver. X is where the columns start, if only its diagonal.
+  DualColumns(std::span<const double> S, const PairWeights& weights, std::span<const double> X,
+              offset_t n)
       : S_(S),
         weights_(&weights),
         n_(n),
@@ -56,7 +57,7 @@ class DualColumns {
         beta_(S.size(), 0.0),
         product_(static_cast<std::size_t>(n)),
         l1_(static_cast<std::size_t>(n)) {
-    start();
+    start(X);
   }
 
   /// Once through all columns, each solved more accurately than in the sweep before. False if a
@@ -111,7 +112,7 @@ class DualColumns {
 
   /// S shrunk off the diagonal until that is inside the box: positive definite if S is
   /// semidefinite.
-  void start() {
+  void start(std::span<const double> X) {
     double share = 1.0;
     for (offset_t i = 0; i < n_; ++i) {
       for (offset_t j = 0; j < n_; ++j) {
@@ -123,6 +124,11 @@ class DualColumns {
       for (offset_t j = 0; j < n_; ++j) {
         W_[at(i, j)] =
             i == j ? S_[at(i, j)] + weights_->at(n_, i, i) : (1.0 - share) * S_[at(i, j)];
+      }
+    }
+    for (offset_t j = 0; j < n_; ++j) {
+      for (offset_t k = 0; k < n_; ++k) {
+        if (k != j) beta_[at(j, k)] = -X[at(j, k)] / X[at(j, j)];
       }
     }
     order_.resize(static_cast<std::size_t>(n_) - 1);

@@ -30,7 +30,7 @@ enum class InverseMethod { newton, lhac };
 
 struct InverseCovarianceSettings {
   InverseMethod method = InverseMethod::newton;
-  double tol = 1e-4;  ///< on the duality gap over max(|F|, 1)
+  double tol = 1e-4;  ///< on the duality gap over max(|F|, n)
   int max_iter = 100;
   int n_threads = 1;
 };
@@ -75,10 +75,7 @@ class InverseCovariance {
   /// S is symmetric n x n. `start` is positive definite, or empty for the diagonal start.
   InverseCovariance(std::span<const double> S, const PairWeights& weights, offset_t n,
                     std::span<const double> start, const InverseCovarianceSettings& settings)
-      : labels(linked_components(S, weights, n)),
-        n_(n),
-        settings_(settings),
-        is_cold_(start.empty()) {
+      : labels(linked_components(S, weights, n)), n_(n), settings_(settings) {
     cut(S, weights, start);
     start_time_ = std::chrono::steady_clock::now();
   }
@@ -151,7 +148,8 @@ class InverseCovariance {
 
   offset_t n_blocks() const { return static_cast<offset_t>(blocks_.size()); }
   Block& block(offset_t b) { return blocks_[static_cast<std::size_t>(b)]; }
-  double scale() const { return std::max(std::abs(objective_), 1.0); }
+  /// Units of the data shift F; a nat per variable keeps its size.
+  double scale() const { return std::max(std::abs(objective_), static_cast<double>(n_)); }
   double share(const Block& each) const {
     return static_cast<double>(each.size()) / static_cast<double>(n_);
   }
@@ -219,11 +217,11 @@ class InverseCovariance {
                                               : run_lhac(each, allowed, monitor);
   }
 
-  /// From a cold start, sweeps over the columns of the dual until the gap is small or they stop
+  /// Sweeps over the columns of the dual until the gap is small or they stop
   /// paying. What they leave is taken where it is positive definite and better.
   void come_close(Block& each, double allowed, Monitor& monitor) {
     const offset_t n = each.size();
-    DualColumns columns(each.S, each.weights, n);
+    DualColumns columns(each.S, each.weights, each.X, n);
     CholeskyPoint point(n);
     DualBound bound_of(n);
     std::vector<double> X(each.X.size());
@@ -246,7 +244,7 @@ class InverseCovariance {
   }
 
   void run_newton(Block& each, double allowed, Monitor& monitor) {
-    if (is_cold_ && each.n_iter == 0) {
+    if (each.n_iter == 0) {
       come_close(each, allowed, monitor);
       ++each.n_iter;
       const std::lock_guard<std::mutex> lock(totals_);
@@ -347,7 +345,6 @@ class InverseCovariance {
 
   offset_t n_;
   InverseCovarianceSettings settings_;
-  bool is_cold_;
   std::vector<Block> blocks_;
   std::mutex totals_;
   double objective_ = 0.0, gap_ = 0.0, finite_gap_ = 0.0;
