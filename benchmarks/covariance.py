@@ -28,7 +28,7 @@ import numpy as np
 from harness.data import data_directory
 from harness.entrant import Entrant
 from harness.growth import fit_exponent
-from harness.machine import machine
+from harness.machine import commit, machine, now
 from harness.problem import Split
 from harness.runner import Conditions, Outcome, run_all
 from rich.console import Console
@@ -58,7 +58,19 @@ ENTRANTS: dict[str, tuple[str, str, list[dict[str, float | str]]]] = {
 }
 
 #: l1 by data set, number of variables and density of the solution in percent (off the diagonal).
-L1: dict[tuple[str, int, int], float] = {}
+L1: dict[tuple[str, int, int], float] = {
+    ("stockdata", 400, 1): 0.431,
+    ("stockdata", 400, 5): 0.249,
+    ("stockdata", 400, 20): 0.0274,
+    ("gene_golub", 400, 1): 0.581,
+    ("gene_golub", 400, 5): 0.241,
+    ("gene_golub", 400, 20): 0.0373,
+    ("gene_west", 400, 1): 0.504,
+    ("gene_west", 400, 5): 0.275,
+    ("gene_west", 400, 20): 0.0534,
+    ("gene_golub", 800, 1): 0.6,
+    ("gene_golub", 800, 5): 0.157,
+}
 
 
 def problem_name(key: tuple[str, int, int]) -> str:
@@ -160,7 +172,9 @@ def show(problem: str, outcomes: Sequence[Outcome], names: Sequence[str], consol
     for name in names:
         costs = [cheapest(outcomes, name, target) for target in TARGETS]
         ratios = [c / f if c and f else None for c, f in zip(costs, first, strict=True)]
-        table.add_row(name, *(text_of(c, ".3g") for c in costs), *(text_of(r, ".1f") for r in ratios))
+        table.add_row(
+            name, *(text_of(c, ".3g") for c in costs), *(text_of(r, ".1f") for r in ratios)
+        )
     console.print(table)
     for outcome in outcomes:
         gap = text_of(outcome.figure("gap"), ".1e")
@@ -249,7 +263,7 @@ def record(outcomes: Sequence[Outcome]) -> dict[str, object]:
         }
         for outcome in outcomes
     ]
-    return {"machine": machine(), "runs": rows}
+    return {"machine": machine(), "commit": commit(), "date": now(), "runs": rows}
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ def main():
     start = time.perf_counter()
     l1 = 0.3 if options.small else "cv"
     # Prices jump where a stock was split: cut, lest two splits on one day make a link.
-    model = SparseInverseCovariance(l1, cv=3, tol=1e-3, n_jobs=-1).fit(np.clip(scale(returns), -3, 3))
+    model = SparseInverseCovariance(l1, cv=3, tol=1e-3, n_jobs=-1).fit(
+        np.clip(scale(returns), -3, 3)
+    )
     seconds = time.perf_counter() - start
     n_links = (model.sparse_precision_.nnz - len(tickers)) // 2
     print(f"{len(tickers)} stocks, l1 {model.l1_:.3f}, {n_links:,} links, {seconds:.1f} s")
