@@ -6,8 +6,8 @@
 Expression of 7,129 probes in 72 samples of two kinds of leukaemia (SUBLEARN_DATA/gene_golub, else
 ../shared/data). Intensities are cut to 100..16000 and their logarithms taken; the 1,000 probes of
 largest variance get a sparse inverse covariance matrix. The picture shows the strongest partial
-correlations; the colour of a probe says in which kind it is higher, which was not used to find them.
-The data has no names of genes: a label is a probe's number.
+correlations; the colour of a probe says in which kind it is higher, which was not used to find
+them. The data has no names of genes: a label is a probe's number.
 """
 
 import argparse

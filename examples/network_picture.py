@@ -1,7 +1,7 @@
 """A network drawn so that every label can be read: for the examples beside it.
 
-Each connected part is laid out by springs, its labels are pushed apart, and the parts are set side by
-side in shelves, the largest first. Lengths are inches of the picture.
+Each connected part is laid out by springs, its labels are pushed apart, and the parts are set side
+by side in shelves, the largest first. Lengths are inches of the picture.
 """
 
 import matplotlib
@@ -78,7 +78,7 @@ def _place_all(pairs, widths, total_width):
         size = (own + widths[part][:, None] * [0.5, 0]).max(axis=0) + MARGIN
         if x + size[0] > total_width and x > 0:
             x, y, shelf = 0.0, y + shelf, 0.0
-        spots[part] = own + [x, y]
+        spots[part] = own + np.array([x, y])
         x, shelf = x + size[0], max(shelf, size[1])
     height = y + shelf
     spots[:, 1] = height - spots[:, 1]  # the largest part on top

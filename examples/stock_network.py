@@ -4,9 +4,9 @@
     python examples/stock_network.py stock_network.png
 
 Daily closing prices of 452 stocks over five years (SUBLEARN_DATA/stockdata, else ../shared/data). A
-sparse inverse covariance matrix of their logarithmic returns is estimated with an l1 weight chosen by
-the likelihood of held-out days; the picture shows the strongest partial correlations. Sectors were not
-used to find them.
+sparse inverse covariance matrix of their logarithmic returns is estimated with an l1 weight chosen
+by the likelihood of held-out days; the picture shows the strongest partial correlations. Sectors
+were not used to find them.
 """
 
 import argparse
