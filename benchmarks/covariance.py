@@ -49,7 +49,7 @@ ENTRANTS: dict[str, tuple[str, str, list[dict[str, float | str]]]] = {
         "main",
         "sklearn_glasso.py",
         [
-            {"tol": 1e-1, "enet_tol": 1e-2},
+            {"tol": 1e-1, "enet_tol": 1e-4},
             {"tol": 1e-2, "enet_tol": 1e-4},
             {"tol": 1e-4, "enet_tol": 1e-6},
         ],

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from network_picture import draw_network, partial_correlations, strongest_links
+from network_picture import draw_network, partial_correlations, strongest_links, without_pairs
 from sklearn.preprocessing import scale
 
 from sublearn.linear import SparseInverseCovariance
@@ -48,10 +48,10 @@ def main():
     print(f"{len(probes)} probes, {n_links:,} links, {model.n_blocks_} blocks, {seconds:.1f} s")
 
     partial = partial_correlations(model.precision_)
-    links = strongest_links(partial, 110)
+    links = strongest_links(partial, 200)
     draw_network(
-        partial, links, [str(probe) for probe in probes], colours_of(kinds, levels), LEGEND,
-        f"The {len(links)} strongest partial correlations among {len(probes)} probes",
+        partial, without_pairs(links), [str(probe) for probe in probes], colours_of(kinds, levels), LEGEND,
+        f"The {len(links)} strongest partial correlations (without lone pairs) among {len(probes)} probes",
         options.picture,
     )  # fmt: skip
     print(f"wrote {options.picture}")

@@ -35,6 +35,15 @@ def strongest_links(partial, n_links):
     return list(zip(i[order].tolist(), j[order].tolist(), strict=True))
 
 
+def without_pairs(links):
+    """The links of parts that have three variables or more."""
+    n = 1 + max(max(link) for link in links)
+    graph = coo_matrix((np.ones(len(links)), np.array(links).T), shape=(n, n))
+    _, labels = connected_components(graph, directed=False)
+    sizes = np.bincount(labels)
+    return [link for link in links if sizes[labels[link[0]]] > 2]
+
+
 def draw_network(partial, links, names, colours, legend, title, picture, width=15.0):
     """Write the picture; `colours` gives one to each variable, `legend` names them."""
     nodes = sorted({node for link in links for node in link})

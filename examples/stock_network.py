@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from network_picture import draw_network, partial_correlations, strongest_links
+from network_picture import draw_network, partial_correlations, strongest_links, without_pairs
 from sklearn.preprocessing import scale
 
 from sublearn.linear import SparseInverseCovariance
@@ -48,13 +48,13 @@ def main():
     print(f"{len(tickers)} stocks, l1 {model.l1_:.3f}, {n_links:,} links, {seconds:.1f} s")
 
     partial = partial_correlations(model.precision_)
-    links = strongest_links(partial, 150)
+    links = strongest_links(partial, 200)
     same = np.mean([sectors[i] == sectors[j] for i, j in links])
     print(f"{same:.0%} of the {len(links)} strongest links stay inside a sector")
     legend = dict(zip(sorted(set(sectors)), COLOURS, strict=False))
     draw_network(
-        partial, links, tickers, [legend[sector] for sector in sectors], legend,
-        f"The {len(links)} strongest partial correlations among {len(tickers)} stocks",
+        partial, without_pairs(links), tickers, [legend[sector] for sector in sectors], legend,
+        f"The {len(links)} strongest partial correlations (without lone pairs) among {len(tickers)} stocks",
         options.picture,
     )  # fmt: skip
     print(f"wrote {options.picture}")

@@ -98,9 +98,9 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
     penalise_diagonal : bool, default=False
         Let the sum run over the diagonal too.
     solver : {"auto", "newton", "lhac"}, default="auto"
-        "newton": proximal Newton with coordinate descent on the free entries, in the manner of
-        QUIC [1]_. "lhac": :func:`sublearn.optim.lhac`. "auto" is "newton", which was faster
-        wherever the two were measured.
+        "newton": sweeps over the columns of the dual [4]_ while they pay, then proximal Newton with
+        coordinate descent on the free entries, in the manner of QUIC [1]_. "lhac":
+        :func:`sublearn.optim.lhac`. "auto" is "newton".
     tol : float, default=1e-4
         The fit ends when the duality gap is at most `tol` times the larger of the objective's
         size and the number of features. (The units of the data shift the objective, which may be
@@ -169,6 +169,8 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
        Lasso", JCGS 20, 2011.
     .. [3] R. Mazumder, T. Hastie, "Exact Covariance Thresholding into Connected Components for
        Large-Scale Graphical Lasso", JMLR 13, 2012.
+    .. [4] J. Friedman, T. Hastie, R. Tibshirani, "Sparse Inverse Covariance Estimation with the
+       Graphical Lasso", Biostatistics 9, 2008.
 
     Examples
     --------
