@@ -49,11 +49,16 @@ def main():
 
     partial = partial_correlations(model.precision_)
     links = strongest_links(partial, 200)
+    title = f"The {len(links)} strongest partial correlations among {len(probes)} probes"
     draw_network(
-        partial, without_pairs(links), [str(probe) for probe in probes], colours_of(kinds, levels), LEGEND,
-        f"The {len(links)} strongest partial correlations (without lone pairs) among {len(probes)} probes",
+        partial,
+        without_pairs(links),
+        [str(probe) for probe in probes],
+        colours_of(kinds, levels),
+        LEGEND,
+        f"{title}, lone pairs left out",
         options.picture,
-    )  # fmt: skip
+    )
     print(f"wrote {options.picture}")
 
 

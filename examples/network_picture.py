@@ -44,7 +44,7 @@ def without_pairs(links):
     return [link for link in links if sizes[labels[link[0]]] > 2]
 
 
-def draw_network(partial, links, names, colours, legend, title, picture, width=15.0):
+def draw_network(partial, links, names, colours, legend, title, picture, width=20.0):
     """Write the picture; `colours` gives one to each variable, `legend` names them."""
     nodes = sorted({node for link in links for node in link})
     place = {node: k for k, node in enumerate(nodes)}

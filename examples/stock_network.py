@@ -52,11 +52,16 @@ def main():
     same = np.mean([sectors[i] == sectors[j] for i, j in links])
     print(f"{same:.0%} of the {len(links)} strongest links stay inside a sector")
     legend = dict(zip(sorted(set(sectors)), COLOURS, strict=False))
+    title = f"The {len(links)} strongest partial correlations among {len(tickers)} stocks"
     draw_network(
-        partial, without_pairs(links), tickers, [legend[sector] for sector in sectors], legend,
-        f"The {len(links)} strongest partial correlations (without lone pairs) among {len(tickers)} stocks",
+        partial,
+        without_pairs(links),
+        tickers,
+        [legend[sector] for sector in sectors],
+        legend,
+        f"{title}, lone pairs left out",
         options.picture,
-    )  # fmt: skip
+    )
     print(f"wrote {options.picture}")
 
 
