@@ -21,6 +21,7 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "napkinxc": [["napkinxc", "scipy"]],
     "omikuji": [["omikuji", "numpy", "scipy"]],
     "libmultilabel": [["libmultilabel", "scipy"]],
+    "gglasso": [["gglasso", "numpy", "scipy"]],
     "liblinear": [["liblinear-official", "numpy", "scipy"]],
     "vowpalwabbit": [["vowpalwabbit", "numpy", "scipy"]],
     # Its predict asks NumPy for an array without a copy, which NumPy 2 refuses.

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "yso_tagger.py"
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def run(folder, *arguments):
+def run(folder, *arguments, script="yso_tagger"):
     return subprocess.run(
-        [sys.executable, "-W", "error", SCRIPT, *arguments],
+        [sys.executable, "-W", "error", EXAMPLES / f"{script}.py", *arguments],
         capture_output=True,
         text=True,
         timeout=300,
@@ -30,3 +32,18 @@ def test_the_tagger_says_that_its_records_are_missing(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "set SUBLEARN_DATA" in done.stdout
     assert not (tmp_path / "tagger.png").exists()
+
+
+@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
+def test_networks_are_drawn(name, shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "network.png", "--small", script=name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "network.png").read_bytes().startswith(b"\x89PNG")
+    assert "links" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
+def test_networks_say_that_their_data_is_missing(name, tmp_path):
+    done = run(tmp_path, tmp_path / "network.png", script=name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout

@@ -1,7 +1,13 @@
 """Sparse linear models: few weights that are not zero, and a bound on what is left to gain."""
 
+from sublearn.linear.inverse_covariance import SparseInverseCovariance
 from sublearn.linear.logistic import SparseLogisticRegression
 from sublearn.linear.path import CoefficientPath
 from sublearn.linear.regression import SparseLinearRegression
 
-__all__ = ["CoefficientPath", "SparseLinearRegression", "SparseLogisticRegression"]
+__all__ = [
+    "CoefficientPath",
+    "SparseInverseCovariance",
+    "SparseLinearRegression",
+    "SparseLogisticRegression",
+]

@@ -1,0 +1,581 @@
+"""Which variables are directly related: a sparse inverse covariance matrix as an estimator."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.linalg import cython_lapack
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+from sublearn.io.models import SavedModel
+from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    Interval,
+    JobCount,
+    NonNegative,
+    OneOf,
+    Positive,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    check_params,
+)
+from sublearn.validation.values import is_int64, show
+
+__all__ = ["SparseInverseCovariance"]
+
+# SciPy's own LAPACK serves the core, which is linked to none.
+_core.set_lapack(*(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri")))
+
+_MOST_INT = 2**31 - 1  # the core counts iterations with 32 bits
+_ASYMMETRY = 1e-8  # of a covariance matrix, as a correlation: what rounding may leave
+_INDEFINITE = 1e-8  # the same for a negative eigenvalue, for each variable
+
+
+@dataclass(frozen=True)
+class _L1(Rule):
+    """A weight, a matrix of weights, or the wish to have one chosen."""
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, (np.ndarray, list, tuple)):
+            return True  # its shape is checked against the data
+        return value == "cv" if isinstance(value, str) else NonNegative(float).accepts(value)
+
+    def __str__(self) -> str:
+        return "a non-negative number, a matrix of them or 'cv'"
+
+
+@dataclass(frozen=True)
+class _Folds(Rule):
+    """What scikit-learn takes for `cv`, None aside."""
+
+    def accepts(self, value: Any) -> bool:
+        if is_int64(value):
+            return bool(value >= 2)
+        return hasattr(value, "split") or (
+            isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+        )
+
+    def __str__(self) -> str:
+        return "an integer of at least 2, a splitter or an iterable of (train, test)"
+
+
+class SparseInverseCovariance(SavedModel, BaseEstimator):
+    r"""Gaussian graphical model: an inverse covariance matrix with few entries.
+
+    With :math:`S` the covariance of the data, minimises over positive definite :math:`X`
+
+    .. math::
+        -\log\det X + \operatorname{tr}(S X) + l_1 \sum_{i \ne j} |X_{ij}|.
+
+    A zero :math:`X_{ij}` says that variables i and j are independent given all others. Variables
+    whose :math:`|S_{ij}| > l_1` do not link them, directly or by others, fall into blocks that are
+    solved apart [2]_ [3]_.
+
+    Parameters
+    ----------
+    l1 : float, array-like of shape (n_features, n_features) or "cv", default=0.1
+        Weight of the l1 penalty, in the units of the covariance: scale columns to unit variance
+        to have one weight mean the same for all. A symmetric matrix gives each entry its own.
+        "cv" chooses the weight by the likelihood of held-out rows along a path.
+    assume_centered : bool, default=False
+        Do not subtract the means.
+    covariance : {"data", "precomputed"}, default="data"
+        Whether `fit` gets rows of data or a covariance matrix.
+    penalise_diagonal : bool, default=False
+        Let the sum run over the diagonal too.
+    solver : {"auto", "newton", "lhac"}, default="auto"
+        "newton": sweeps over the columns of the dual [4]_ while they pay, then proximal Newton with
+        coordinate descent on the free entries, in the manner of QUIC [1]_. "lhac":
+        :func:`sublearn.optim.lhac`. "auto" is "newton".
+    tol : float, default=1e-4
+        The fit ends when the duality gap is at most `tol` times the larger of the objective's
+        size and the number of features. (The units of the data shift the objective, which may be
+        zero.)
+    max_iter : int, default=1000
+        Limit of the iterations of each block.
+    cv : int, splitter or iterable, default=5
+        Folds for `l1="cv"`.
+    path_length : int, default=12
+        Weights tried for `l1="cv"`.
+    path_end : float, default=0.02
+        The smallest of them over the largest, at which the matrix is diagonal.
+    n_jobs : int or None, default=None
+        Threads for blocks and, with `l1="cv"`, for folds; None means 1, -1 all processors. The
+        result does not depend on it. BLAS is held to one thread until the fit is done.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit, which then keeps what was reached.
+
+    Attributes
+    ----------
+    precision_ : ndarray of shape (n_features, n_features)
+        The minimiser, float64.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Its inverse.
+    location_ : ndarray of shape (n_features,)
+        Means of the columns; zeros if they were not subtracted.
+    l1_ : float or ndarray
+        The weights used.
+    labels_of_blocks_ : ndarray of shape (n_features,)
+        Block of each variable.
+    n_blocks_ : int
+        Number of blocks.
+    objective_ : float
+        Value of the objective.
+    certificate_ : float
+        Duality gap over the larger of the objective's size and the number of features: the
+        objective is at most this far above the optimum.
+    n_iter_ : int
+        Iterations of the block that took most.
+    trace_ : Trace
+        One row per iteration of a block, all columns but `block` and `n_free` over all blocks:
+        seconds, objective, certificate, nnz_primal, block, n_free (entries of the triangle that
+        may move), work (entries visited).
+    cv_results_ : dict
+        With `l1="cv"`: "l1", and "mean_score", "std_score" and "scores" (folds in columns) of
+        held-out rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    The dual is :math:`\max \log\det W + p` over positive definite :math:`W` with
+    :math:`|W_{ij} - S_{ij}| \le l_1` off the diagonal and :math:`W_{ii} = S_{ii}`. The gap is that
+    of :math:`X^{-1}`, its diagonal scaled and its other entries clipped to fit.
+
+    References
+    ----------
+    .. [1] C.-J. Hsieh, M. Sustik, I. Dhillon, P. Ravikumar, "QUIC: Quadratic Approximation for
+       Sparse Inverse Covariance Estimation", JMLR 15, 2014.
+    .. [2] D. Witten, J. Friedman, N. Simon, "New Insights and Faster Computations for the Graphical
+       Lasso", JCGS 20, 2011.
+    .. [3] R. Mazumder, T. Hastie, "Exact Covariance Thresholding into Connected Components for
+       Large-Scale Graphical Lasso", JMLR 13, 2012.
+    .. [4] J. Friedman, T. Hastie, R. Tibshirani, "Sparse Inverse Covariance Estimation with the
+       Graphical Lasso", Biostatistics 9, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.linear import SparseInverseCovariance
+    >>> chain = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+    >>> S = np.linalg.inv(chain)
+    >>> model = SparseInverseCovariance(l1=0.01, covariance="precomputed", tol=1e-9).fit(S)
+    >>> (model.precision_ != 0).astype(int).tolist()
+    [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "l1": _L1(),
+        "assume_centered": Boolean(),
+        "covariance": OneOf("data", "precomputed"),
+        "penalise_diagonal": Boolean(),
+        "solver": OneOf("auto", "newton", "lhac"),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        "cv": _Folds(),
+        "path_length": Interval(int, 2, 10_000),
+        "path_end": Interval(float, 0, 1, "neither"),
+        "n_jobs": JobCount(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    precision_: np.ndarray
+    covariance_: np.ndarray
+    location_: np.ndarray
+    l1_: float | np.ndarray
+    labels_of_blocks_: np.ndarray
+    objective_: float
+    certificate_: float
+    n_iter_: int
+    n_features_in_: int
+    trace_: Trace
+    cv_results_: dict[str, np.ndarray]
+
+    def __init__(
+        self,
+        l1: Any = 0.1,
+        *,
+        assume_centered: bool = False,
+        covariance: str = "data",
+        penalise_diagonal: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        cv: Any = 5,
+        path_length: int = 12,
+        path_end: float = 0.02,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.l1 = l1
+        self.assume_centered = assume_centered
+        self.covariance = covariance
+        self.penalise_diagonal = penalise_diagonal
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.path_length = path_length
+        self.path_end = path_end
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> SparseInverseCovariance:
+        """Estimate the inverse covariance matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data, or a covariance matrix if `covariance` is "precomputed".
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        SparseInverseCovariance
+            Itself, fitted.
+        """
+        check_params(self)
+        X = self._check(X)
+        for name in ("precision_", "cv_results_"):  # must not outlive the features just set
+            self.__dict__.pop(name, None)
+        S, location = self._covariance_of(X)
+        progress = _Progress()
+        l1 = self._chosen_l1(X, S, progress) if isinstance(self.l1, str) else self._given_l1(S)
+        self._refuse_what_has_no_solution(S, l1)
+        found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
+        self._keep(found, l1, location, bool(progress.monitor.stop_requested))
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of rows under the fitted Gaussian.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data, also if the model was fitted to a covariance matrix.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _log_likelihood(_scatter(X - self.location_), self.precision_)
+
+    @property
+    def sparse_precision_(self) -> sp.csr_matrix:
+        """`precision_` without its zeros."""
+        check_is_fitted(self)
+        return sp.csr_matrix(self.precision_)
+
+    @property
+    def n_blocks_(self) -> int:
+        """Number of blocks."""
+        check_is_fitted(self)
+        return int(self.labels_of_blocks_.max()) + 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.covariance == "precomputed"
+        return tags
+
+    # --- what comes in -------------------------------------------------------------------------
+
+    def _check(self, X: Any) -> np.ndarray:
+        is_data = self.covariance == "data"
+        n_least = 2 if is_data and not self.assume_centered else 1
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=n_least)
+        if is_data:
+            return X
+        name = type(self).__name__
+        if isinstance(self.l1, str):
+            raise ParameterError(
+                f"{name}.l1 must be a weight where covariance='precomputed': 'cv' needs rows to "
+                "hold out"
+            )
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(f"{name}: X must be a square covariance matrix, got shape {X.shape}")
+        return self._symmetric(X)
+
+    def _symmetric(self, S: np.ndarray) -> np.ndarray:
+        name = type(self).__name__
+        negative = np.flatnonzero(S.diagonal() < 0)
+        if len(negative):
+            raise ValueError(
+                f"{name}: X must be a covariance matrix, got the variance "
+                f"{S[negative[0], negative[0]]:g} of variable {negative[0]}"
+            )
+        scale = np.sqrt(S.diagonal())
+        difference = np.abs(S - S.T) - _ASYMMETRY * np.outer(scale, scale)
+        if (difference > 0).any():
+            i, j = np.unravel_index(np.argmax(difference), S.shape)
+            raise ValueError(
+                f"{name}: X must be symmetric as a covariance matrix is, got {S[i, j]:g} in row "
+                f"{i}, column {j} and {S[j, i]:g} the other way round"
+            )
+        S = 0.5 * (S + S.T)
+        correlation = _correlation(S)
+        if _least_eigenvalue_below(correlation, -_INDEFINITE * len(S)):
+            raise ValueError(
+                f"{name}: X must be positive semidefinite as a covariance matrix is, got a "
+                "matrix with a negative eigenvalue"
+            )
+        return S
+
+    def _covariance_of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Covariance and location; the caller's array is left as it is."""
+        if self.covariance == "precomputed":
+            return np.ascontiguousarray(X), np.zeros(X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            location = np.zeros(X.shape[1]) if self.assume_centered else X.mean(axis=0)
+            S = _scatter(X - location)
+        if not np.isfinite(S).all():
+            raise ValueError(
+                f"{type(self).__name__}: X must have a finite covariance, got numbers up to "
+                f"{np.abs(X).max():g}"
+            )
+        if not self.assume_centered:  # rounding of the mean must not make a constant vary
+            still = X.max(axis=0) == X.min(axis=0)
+            S[still] = S[:, still] = 0.0
+        return S, location
+
+    def _given_l1(self, S: np.ndarray) -> float | np.ndarray:
+        if np.ndim(self.l1) == 0 and not isinstance(self.l1, (list, tuple)):
+            return float(self.l1)
+        name = f"{type(self).__name__}.l1"
+        try:
+            weights = np.array(self.l1, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"{name} must be numbers, got {show(self.l1)}") from error
+        if weights.shape != S.shape:
+            raise ParameterError(
+                f"{name} must be a number or a matrix of shape {S.shape}, got shape {weights.shape}"
+            )
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ParameterError(f"{name} must hold finite numbers that are not negative")
+        if not np.array_equal(weights, weights.T):
+            raise ParameterError(f"{name} must be a symmetric matrix")
+        if not self.penalise_diagonal:
+            np.fill_diagonal(weights, 0.0)
+        return weights
+
+    def _refuse_what_has_no_solution(self, S: np.ndarray, l1: float | np.ndarray) -> None:
+        """Without a positive definite matrix in the dual's box the objective has no minimum."""
+        name = type(self).__name__
+        free = np.flatnonzero(S.diagonal() + self._diagonal(l1) <= 0)
+        if len(free):
+            raise ValueError(
+                f"{name}: X must have variables that vary unless penalise_diagonal is set, got "
+                f"variable {free[0]} with variance 0"
+            )
+        off = l1 if isinstance(l1, float) else l1[~np.eye(len(S), dtype=bool)].max(initial=0.0)
+        if off > 0 or len(S) == 1:
+            return
+        shifted = S + np.diag(np.broadcast_to(self._diagonal(l1), len(S)))
+        if _least_eigenvalue_below(_correlation(shifted), 1e-12 * len(S)):
+            raise ValueError(
+                f"{name}.l1 must be positive where the covariance matrix is singular, got 0"
+            )
+
+    def _diagonal(self, l1: float | np.ndarray) -> Any:
+        if isinstance(l1, np.ndarray):
+            return l1.diagonal()
+        return l1 if self.penalise_diagonal else 0.0
+
+    # --- solving -------------------------------------------------------------------------------
+
+    def _watched(self, job: Callable[[], Any], progress: _Progress, n_total: int = 0) -> Any:
+        # Threads of BLAS would change the rounding, hence the result, with their number; on small
+        # blocks they cost ten times what they save.
+        with threadpool_limits(1, user_api="blas"):
+            return watch(
+                job,
+                progress,
+                n_total=n_total or int(self.max_iter),
+                callback=self.callback,
+                verbose=self.verbose,
+                title="inverse covariance",
+            )
+
+    def _solve(
+        self, S: np.ndarray, l1: float | np.ndarray, start: np.ndarray | None, progress: _Progress,
+        n_threads: int | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        settings = _core.InverseCovarianceSettings()
+        method = "newton" if self.solver == "auto" else self.solver
+        settings.method = _core.InverseMethod[method]
+        settings.tol = float(self.tol)
+        settings.max_iter = min(int(self.max_iter), _MOST_INT)
+        settings.n_threads = n_threads or as_n_threads(self.n_jobs)
+        monitor = progress.monitor
+        if isinstance(l1, np.ndarray):
+            return _core.fit_inverse_covariance(S, l1, start, settings, monitor)
+        diagonal = float(self._diagonal(l1))
+        return _core.fit_inverse_covariance(S, l1, diagonal, start, settings, monitor)
+
+    def _keep(
+        self, found: dict[str, Any], l1: float | np.ndarray, location: np.ndarray, was_stopped: bool
+    ) -> None:
+        columns = dict(found["iterations"])
+        gap = columns.pop("gap")
+        columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), len(location))
+        certificate = float(found["certificate"])
+        is_spent = found["n_iter"] >= self.max_iter
+        failure = Status.MAX_ITER if is_spent else Status.STALLED
+        solution = Solution(
+            status=_status_of(found["is_solved"], was_stopped, failure),
+            objective=float(found["objective"]),
+            certificate=certificate,
+            n_iter=int(found["n_iter"]),
+            trace=Trace(columns),
+        )
+        solution.warn_unless_converged(self, self.tol)
+        self.precision_ = found["precision"]
+        self.covariance_ = found["covariance"]
+        self.location_ = location
+        self.l1_ = l1
+        self.labels_of_blocks_ = found["labels"]
+        self.objective_ = solution.objective
+        self.certificate_ = solution.certificate
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+
+    # --- choosing l1 ---------------------------------------------------------------------------
+
+    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: _Progress) -> float:
+        off = np.abs(S[~np.eye(len(S), dtype=bool)])
+        largest = float(off.max(initial=0.0))
+        if largest == 0.0:  # nothing is related to anything: every weight gives the same model
+            largest = 1.0
+        path = np.geomspace(largest, largest * float(self.path_end), int(self.path_length))
+        folds = list(check_cv(self.cv).split(X))
+        progress.count_solves(True)
+        n_threads = as_n_threads(self.n_jobs)
+
+        def follow_all() -> list[list[float]]:
+            with ThreadPoolExecutor(min(n_threads, len(folds))) as pool:
+                tasks = [pool.submit(self._follow, X, fold, path, progress) for fold in folds]
+                return [task.result() for task in tasks]
+
+        scores = self._watched(follow_all, progress, len(folds) * len(path))
+        progress.count_solves(False)
+        table = np.array(scores).T
+        self.cv_results_ = {
+            "l1": path,
+            "mean_score": table.mean(axis=1),
+            "std_score": table.std(axis=1),
+            "scores": table,
+        }
+        return float(path[np.argmax(table.mean(axis=1))])
+
+    def _follow(
+        self, X: np.ndarray, fold: tuple[Any, Any], path: np.ndarray, progress: _Progress
+    ) -> list[float]:
+        """Held-out scores along the path, each solution the start of the next."""
+        train, test = X[fold[0]], X[fold[1]]
+        S, location = self._covariance_of(train)
+        held_out = _scatter(test - location)
+        start, scores = None, []
+        for l1 in path:
+            self._refuse_what_has_no_solution(S, float(l1))
+            found = self._solve(S, float(l1), start, progress, n_threads=1)
+            start = found["precision"]
+            scores.append(_log_likelihood(held_out, start))
+            progress.finish_one()
+        return scores
+
+    def _to_bundle(self) -> dict[str, Any]:
+        names = (
+            "precision_", "covariance_", "location_", "labels_of_blocks_", "objective_",
+            "certificate_", "n_iter_", "n_features_in_", "l1_",
+        )  # fmt: skip
+        state = {name: getattr(self, name) for name in names}
+        if hasattr(self, "feature_names_in_"):
+            state["feature_names_in_"] = self.feature_names_in_
+        return state
+
+
+class _Progress:
+    """One of the core's monitors as `watch` reads it; along a path it counts whole solves."""
+
+    def __init__(self) -> None:
+        self.monitor = _core.Monitor()
+        self._lock = threading.Lock()
+        self._n_solved: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.monitor, name)
+
+    @property
+    def n_done(self) -> int:
+        """Iterations of the solve that runs, or solves of a path."""
+        return self.monitor.n_done if self._n_solved is None else self._n_solved
+
+    def count_solves(self, is_on: bool) -> None:
+        """Enter or leave a path."""
+        self._n_solved = 0 if is_on else None
+
+    def finish_one(self) -> None:
+        """One solve of a path is done."""
+        with self._lock:
+            self._n_solved = (self._n_solved or 0) + 1
+
+
+def _status_of(is_solved: bool, was_stopped: bool, failure: Status) -> Status:
+    if is_solved:
+        return Status.CONVERGED
+    return Status.STOPPED if was_stopped else failure
+
+
+def _scatter(centered: np.ndarray) -> np.ndarray:
+    return centered.T @ centered / len(centered)
+
+
+def _correlation(S: np.ndarray) -> np.ndarray:
+    """S scaled to a unit diagonal; a variable without variance keeps its row as it is."""
+    scale = np.sqrt(S.diagonal())
+    scale[scale == 0] = 1.0
+    return S / scale / scale[:, None]
+
+
+def _least_eigenvalue_below(A: np.ndarray, level: float) -> bool:
+    """Whether A - level I has no Cholesky factor."""
+    try:
+        scipy.linalg.cholesky(A - level * np.eye(len(A)), overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return True
+    return False
+
+
+def _log_likelihood(S: np.ndarray, precision: np.ndarray) -> float:
+    """Mean over rows whose second moments about the location are S."""
+    log_det = np.linalg.slogdet(precision)[1]
+    constant = len(S) * np.log(2 * np.pi)
+    return float(0.5 * (log_det - (S * precision).sum() - constant))
