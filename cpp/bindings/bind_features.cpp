@@ -1,10 +1,61 @@
 // Python face of the quick path of sublearn.validation: rows that need no conversion.
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include "arrays.hpp"
 #include "sublearn/core/canonical.hpp"
+#include "sublearn/core/columns.hpp"
 
 namespace sublearn::bindings {
+namespace {
+
+template <class T>
+using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+
+/// (low, high) of every column; zeros that are not stored count.
+template <class T>
+void bind_extremes(nb::module_& m) {
+  m.def(
+      "column_extremes",
+      [](FortranMatrix<T> X) {
+        const std::size_t n_rows = X.shape(0), n_cols = X.shape(1);
+        std::vector<T> low(n_cols), high(n_cols);
+        for (std::size_t j = 0; j < n_cols; ++j) {
+          const auto found = extremes(X.data() + j * n_rows, static_cast<offset_t>(n_rows));
+          low[j] = found.low, high[j] = found.high;
+        }
+        return nb::make_tuple(to_numpy(std::move(low)), to_numpy(std::move(high)));
+      },
+      "X"_a.noconvert(), "Least and largest entry of each column, NaN if one is not finite.");
+}
+
+template <class T, class I>
+void bind_sparse_extremes(nb::module_& m) {
+  m.def(
+      "column_extremes",
+      [](Vector<I> indptr, Vector<T> values, std::size_t n_rows) {
+        if (indptr.size() == 0 ||
+            static_cast<std::size_t>(indptr.data()[indptr.size() - 1]) > values.size()) {
+          throw std::invalid_argument("indptr points behind the end of values");
+        }
+        std::vector<T> low(indptr.size() - 1), high(low.size());
+        for (std::size_t j = 0; j < low.size(); ++j) {
+          const auto begin = static_cast<std::size_t>(indptr.data()[j]);
+          const auto count = static_cast<std::size_t>(indptr.data()[j + 1]) - begin;
+          auto found = extremes(values.data() + begin, static_cast<offset_t>(count));
+          if (count < n_rows && found.low == found.low) {
+            found = {std::min(found.low, T{0}), std::max(found.high, T{0})};
+          }
+          low[j] = found.low, high[j] = found.high;
+        }
+        return nb::make_tuple(to_numpy(std::move(low)), to_numpy(std::move(high)));
+      },
+      "indptr"_a.noconvert(), "values"_a.noconvert(), "n_rows"_a,
+      "The same for the columns of a CSC matrix.");
+}
+
+}  // namespace
 
 template <class T, class I>
 bool matches(nb::handle indptr, nb::handle indices, nb::handle values, offset_t n_rows,
@@ -31,6 +82,12 @@ nb::object rows_of(const Matrix<T>& X) {
 }
 
 void bind_features(nb::module_& m) {
+  bind_extremes<float>(m);
+  bind_extremes<double>(m);
+  bind_sparse_extremes<float, std::int32_t>(m);
+  bind_sparse_extremes<float, std::int64_t>(m);
+  bind_sparse_extremes<double, std::int32_t>(m);
+  bind_sparse_extremes<double, std::int64_t>(m);
   m.def(
       "is_canonical_csr",
       [](nb::handle indptr, nb::handle indices, nb::handle values, offset_t n_rows,

@@ -1,6 +1,8 @@
 #include "sublearn/core/columns.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "sublearn/core/lanes.hpp"
 #include "sublearn/core/multiversion.hpp"
@@ -75,6 +77,38 @@ SUBLEARN_INLINE void dot4(const T* const x[4], const double* v, offset_t n, doub
   }
 }
 
+/// x - x is 0 for finite numbers and NaN for all others.
+template <class T>
+SUBLEARN_INLINE Extremes<T> find_extremes(const T* x, offset_t n) {
+  using Vector = typename Pack<T>::Vector;
+  constexpr offset_t kStep = kLanes<T>;
+  Extremes<T> found{std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()};
+  T sum_of_nothing = 0;
+  offset_t i = 0;
+  if (n >= kStep) {
+    Vector low, nothing = {};
+    std::memcpy(&low, x, sizeof low);
+    Vector high = low;
+    for (; i + kStep <= n; i += kStep) {
+      Vector v;
+      std::memcpy(&v, x + i, sizeof v);
+      low = v < low ? v : low;
+      high = v > high ? v : high;
+      nothing += v - v;
+    }
+    for (int lane = 0; lane < kStep; ++lane) {
+      found = {std::min(found.low, low[lane]), std::max(found.high, high[lane])};
+      sum_of_nothing += nothing[lane];
+    }
+  }
+  for (; i < n; ++i) {
+    found = {std::min(found.low, x[i]), std::max(found.high, x[i])};
+    sum_of_nothing += x[i] - x[i];
+  }
+  constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+  return sum_of_nothing == 0 ? found : Extremes<T>{kNaN, kNaN};
+}
+
 template <class T>
 SUBLEARN_INLINE double square(const T* x, const double* h, offset_t n) {
   return sum_of(
@@ -120,6 +154,12 @@ SUBLEARN_MULTIVERSION void dense_dot4(const float* const x[4], const double* v, 
 SUBLEARN_MULTIVERSION void dense_dot4(const double* const x[4], const double* v, offset_t n,
                                       double* out) {
   dot4(x, v, n, out);
+}
+SUBLEARN_MULTIVERSION Extremes<float> extremes(const float* x, offset_t n) {
+  return find_extremes(x, n);
+}
+SUBLEARN_MULTIVERSION Extremes<double> extremes(const double* x, offset_t n) {
+  return find_extremes(x, n);
 }
 SUBLEARN_MULTIVERSION double dense_square(const float* x, const double* h, offset_t n) {
   return square(x, h, n);

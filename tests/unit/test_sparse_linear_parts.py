@@ -16,6 +16,12 @@ from sublearn.linear.progress import Progress, run_all
 from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1
 from sublearn.optim import linear_objective
+from sublearn.validation.design import Design, column_extremes
+
+
+def design(X):
+    return Design(X, *column_extremes(X))
+
 
 LOSSES = {"logistic": Logistic(), "squared": Squared(), "huber": Huber(0.7), "poisson": Poisson()}
 
@@ -86,7 +92,7 @@ def test_the_best_constant_has_slopes_that_add_up_to_zero(name):
 def test_scales_are_powers_of_two_that_lose_nothing(make, dtype):
     rng = np.random.default_rng(4)
     X = make((rng.normal(size=(20, 9)) * np.geomspace(1e-30, 1e30, 9)).astype(dtype))
-    scales = column_scales(X)
+    scales = column_scales(design(X))
     scaled = divide_columns(X, scales)
     dense, back = (M.toarray() if sp.issparse(M) else M for M in (X, scaled))
     assert (np.frexp(scales)[0] == 0.5).all()
@@ -98,17 +104,17 @@ def test_scales_are_powers_of_two_that_lose_nothing(make, dtype):
 
 def test_columns_of_similar_size_are_left_alone():
     X = np.random.default_rng(5).normal(size=(20, 4)) * [1.0, 5.0, 0.1, 0.0]
-    assert column_scales(X) is None
-    assert column_scales(sp.csc_matrix((5, 3))) is None
+    assert column_scales(design(X)) is None
+    assert column_scales(design(sp.csc_matrix((5, 3)))) is None
 
 
 def test_only_columns_that_stay_far_from_zero_are_centred():
     X = np.random.default_rng(7).random((50, 3))
-    assert column_offsets(X) is None
-    assert column_offsets(sp.csc_matrix(X + 10)) is None
+    assert column_offsets(design(X)) is None
+    assert column_offsets(design(sp.csc_matrix(X + 10))) is None
     far = np.column_stack([X + 10, np.full(50, 0.1)])
-    np.testing.assert_allclose(column_offsets(far), far.mean(axis=0))
-    assert not (far - column_offsets(far))[:, 3].any()
+    np.testing.assert_allclose(column_offsets(design(far)), far.mean(axis=0))
+    assert not (far - column_offsets(design(far)))[:, 3].any()
 
 
 # --- values of l1 --------------------------------------------------------------------------------
@@ -202,3 +208,25 @@ def test_tasks_come_back_in_order_and_run_together():
 
     assert run_all(meet, range(3), 3) == [0, 2, 4]
     assert run_all(lambda task: 2 * task, range(3), 1) == [0, 2, 4]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [1, 7, 16, 61])
+@pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_matrix])
+def test_extremes_of_columns_are_those_of_numpy(dtype, n_rows, form):
+    rng = np.random.default_rng(n_rows)
+    X = rng.normal(size=(n_rows, 5)).astype(dtype) * (rng.random((n_rows, 5)) < 0.7)
+    low, high = column_extremes(form(X.astype(dtype)))
+    np.testing.assert_array_equal(low, X.min(axis=0))
+    np.testing.assert_array_equal(high, X.max(axis=0))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 20, 60])
+@pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_matrix])
+def test_extremes_of_a_column_that_is_not_finite_are_no_numbers(bad, row, form):
+    X = np.ones((61, 3))
+    X[row, 1] = bad
+    low, high = column_extremes(form(X))
+    np.testing.assert_array_equal(np.isnan(low), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(high), [False, True, False])

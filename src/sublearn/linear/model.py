@@ -42,7 +42,13 @@ from sublearn.validation import (
     check_params,
     check_sample_weight,
 )
-from sublearn.validation.design import check_design, check_new_rows, check_penalty_weights
+from sublearn.validation.design import (
+    Design,
+    check_design,
+    check_new_rows,
+    check_penalty_weights,
+    column_extremes,
+)
 from sublearn.validation.values import is_int64
 
 __all__ = ["SparseLinearModel"]
@@ -296,15 +302,17 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
         check_params(self)
         self.__dict__.pop("coef_", None)  # must not outlive the features that the next line sets
-        X = check_design(self, X)
+        design = check_design(self, X)
+        X = design.X
         name = type(self).__name__
         weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
         weights = np.ones(X.shape[0]) if weights is None else weights
         penalty = self._read_penalty(X.shape[1])
-        offsets = column_offsets(X) if self.fit_intercept else None
+        offsets = column_offsets(design) if self.fit_intercept else None
         if offsets is not None:
             X = np.asfortranarray(X - offsets)
-        scales = column_scales(X) if self.l2 == 0 else None
+            design = Design(X, *column_extremes(X))
+        scales = column_scales(design) if self.l2 == 0 else None
         if scales is not None:
             X = divide_columns(X, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)

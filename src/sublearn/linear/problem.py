@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.linear.losses import Loss
-from sublearn.linear.scaling import largest_entries
 from sublearn.optim.linear_objective import as_columns, linear_data
+from sublearn.validation.design import column_extremes
 
 __all__ = ["LinearProblem", "Penalty", "predict_rows"]
 
@@ -106,7 +106,8 @@ class LinearProblem:
     @cached_property
     def column_sizes(self) -> np.ndarray:
         """The largest entry of each column, in size."""
-        return largest_entries(self.X)
+        low, high = column_extremes(self.X)
+        return np.maximum(high, -low).astype(np.float64)
 
     @cached_property
     def constant(self) -> float:

@@ -13,32 +13,35 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.validation.design import Design
+
 __all__ = ["column_offsets", "column_scales", "divide_columns", "largest_entries"]
 
 _SPREAD = 10  # powers of two between the largest entries of columns that are left alone
 _FAR = 0.75  # of a column's range, between 0 and the middle of the range
 
 
-def column_scales(X: Any) -> np.ndarray | None:
+def column_scales(design: Design) -> np.ndarray | None:
     """A power of two near the largest entry of each column; None if they are near each other."""
-    largest = largest_entries(X)
+    largest = largest_entries(design)
     exponents = np.frexp(largest)[1]
     filled = exponents[largest > 0]
     if not len(filled) or filled.max() - filled.min() <= _SPREAD:
         return None
-    limit = np.finfo(X.dtype).maxexp - 8  # also 1 / scale must be a number of X's type
+    limit = np.finfo(design.X.dtype).maxexp - 8  # also 1 / scale must be a number of X's type
     return np.where(largest > 0, np.ldexp(1.0, np.clip(exponents, -limit, limit)), 1.0)
 
 
-def column_offsets(X: Any) -> np.ndarray | None:
+def column_offsets(design: Design) -> np.ndarray | None:
     """Means of dense columns, if some column stays far from 0; else None.
 
     Such columns look like the intercept to a method that moves one coordinate at a time, and it
     takes very many steps to tell them apart.
     """
+    X = design.X
     if sp.issparse(X):
         return None
-    high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+    high, low = design.high.astype(np.float64), design.low.astype(np.float64)
     is_far = (np.abs(high + low) > 2 * _FAR * (high - low)) & (high > low)
     if not is_far.any():
         return None
@@ -56,11 +59,6 @@ def divide_columns(X: Any, scales: np.ndarray) -> Any:
     return scaled
 
 
-def largest_entries(X: Any) -> np.ndarray:
+def largest_entries(design: Design) -> np.ndarray:
     """The size of the largest entry of each column, in float64."""
-    high, low = (_as_row(found) for found in (X.max(axis=0), X.min(axis=0)))
-    return np.maximum(high, -low).astype(np.float64)
-
-
-def _as_row(found: Any) -> np.ndarray:
-    return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
+    return np.maximum(design.high, -design.low).astype(np.float64)

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.validation.features import _canonical, _refuse_large_shape
 from sublearn.validation.values import is_finite_number, show
 from sublearn.validation.weights import as_weights
 
-__all__ = ["check_design", "check_new_rows", "check_penalty_weights", "check_targets"]
+__all__ = [
+    "Design",
+    "check_design",
+    "check_new_rows",
+    "check_penalty_weights",
+    "check_targets",
+    "column_extremes",
+]
 
 _DTYPES = [np.float64, np.float32]
 _LARGEST = 1e100  # sums of squares and of products with y stay finite
 
 
-def check_design(estimator: Any, X: Any) -> Any:
+@dataclass(frozen=True)
+class Design:
+    """Columns that a solver reads, and what one pass over them showed.
+
+    Parameters
+    ----------
+    X : csc_matrix or ndarray in Fortran order
+        The columns.
+    low, high : ndarray of shape (n_features,)
+        The least and the largest entry of each.
+    """
+
+    X: Any
+    low: np.ndarray
+    high: np.ndarray
+
+
+def check_design(estimator: Any, X: Any) -> Design:
     """`X` as the columns that a solver reads: a CSC matrix, or a dense array in Fortran order.
 
     Accepts what :func:`sublearn.validation.check_features` accepts, and keeps float32 and float64.
@@ -34,18 +61,37 @@ def check_design(estimator: Any, X: Any) -> Any:
 
     Returns
     -------
-    csc_matrix or ndarray of shape (n_samples, n_features)
+    Design
+        With `X` of shape (n_samples, n_features).
     """
     if sp.issparse(X) and X.ndim == 2:
         _refuse_large_shape(X.shape)
-    X = validate_data(estimator, X, reset=True, accept_sparse="csc", order="F", dtype=_DTYPES)
+    X = validate_data(
+        estimator, X, reset=True, accept_sparse="csc", order="F", dtype=_DTYPES,
+        ensure_all_finite=False,
+    )  # fmt: skip
     _refuse_large_shape(X.shape)
     if sp.issparse(X):
+        if X.data.size and not np.isfinite(X.data.sum()):
+            assert_all_finite(X.data, input_name="X")
         X = _canonical(X.T).T
-    values = X.data if sp.issparse(X) else X
-    if values.size:
-        _refuse_large_numbers(values, "X")
-    return X
+    low, high = column_extremes(X)
+    if not np.isfinite(low).all():
+        assert_all_finite(X.data if sp.issparse(X) else X, input_name="X")
+    largest = max(float(high.max(initial=0.0)), -float(low.min(initial=0.0)))
+    if largest > _LARGEST:
+        raise ValueError(f"X must be at most {_LARGEST:g} in size, got {largest:g}")
+    return Design(X, low, high)
+
+
+def column_extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest entry of each column of a CSC matrix or a Fortran-ordered array.
+
+    Both are NaN for a column with an entry that is not finite.
+    """
+    if sp.issparse(X):
+        return _core.column_extremes(X.indptr, X.data, X.shape[0])
+    return _core.column_extremes(np.asfortranarray(X))
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:

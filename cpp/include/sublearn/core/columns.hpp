@@ -32,6 +32,15 @@ void dense_add_scaled(const double* x, double a, const double* h, double* v, off
 void dense_dot4(const float* const x[4], const double* v, offset_t n, double* out);
 void dense_dot4(const double* const x[4], const double* v, offset_t n, double* out);
 
+/// The least and the largest entry; both NaN if an entry is not finite.
+template <class T>
+struct Extremes {
+  T low;
+  T high;
+};
+Extremes<float> extremes(const float* x, offset_t n);
+Extremes<double> extremes(const double* x, offset_t n);
+
 template <class T, class I>
 class SparseColumns {
  public:
