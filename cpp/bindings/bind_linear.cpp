@@ -194,12 +194,12 @@ void bind_settings(nb::module_& m) {
       .def_rw("has_free_last", &SeparablePenalty::has_free_last);
   nb::enum_<FreeSet>(m, "FreeSet", "Free-set strategies of LHAC; see solvers/free_set.hpp.")
       .value("std", FreeSet::standard)
-      .value("std-ep", FreeSet::standard_inexact)
-      .value("std-epa", FreeSet::standard_inexact_aggressive)
+      .value("std_ep", FreeSet::standard_inexact)
+      .value("std_epa", FreeSet::standard_inexact_aggressive)
       .value("grdy", FreeSet::greedy)
-      .value("grdy-ctz", FreeSet::greedy_cut)
-      .value("grdy-ep", FreeSet::greedy_inexact)
-      .value("grdy-ad", FreeSet::greedy_adaptive);
+      .value("grdy_ctz", FreeSet::greedy_cut)
+      .value("grdy_ep", FreeSet::greedy_inexact)
+      .value("grdy_ad", FreeSet::greedy_adaptive);
   nb::enum_<LhacEnd>(m, "LhacEnd", "Why LHAC stopped.")
       .value("converged", LhacEnd::converged)
       .value("max_iter", LhacEnd::max_iter)

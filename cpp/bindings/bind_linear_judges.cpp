@@ -72,7 +72,7 @@ void bind_settings(nb::module_& m) {
       .value("stopped", LinearEnd::stopped)
       .value("stalled", LinearEnd::stalled);
   nb::enum_<CurvatureBound>(m, "CurvatureBound", "Bounds of CD1; see solvers/stochastic_cd.hpp.")
-      .value("global", CurvatureBound::global)
+      .value("overall", CurvatureBound::global)
       .value("coordinate", CurvatureBound::coordinate);
   nb::class_<StochasticCdSettings>(m, "StochasticCdSettings", "See solvers/stochastic_cd.hpp.")
       .def(nb::init<>())

@@ -214,7 +214,7 @@ def _settings(
 ) -> Any:  # fmt: skip
     settings = _core.LhacSettings()
     settings.tol, settings.max_iter, settings.memory = float(tol), int(max_iter), int(memory)
-    settings.free_set = _core.FreeSet[free_set]
+    settings.free_set = _core.FreeSet[free_set.replace("-", "_")]
     settings.is_random = bool(shuffle)
     settings.set_budget(*_as_budget(budget))
     settings.set_line_search(globalisation == "line_search")

@@ -94,7 +94,7 @@ def _working_set(method: str) -> Callable[..., Any]:
 
 def _cd1(data: Any, l1: np.ndarray, penalty: Any, options: _Options, monitor: Any) -> Any:
     settings = _core.StochasticCdSettings()
-    settings.bound = _core.CurvatureBound[options.curvature_bound]
+    settings.bound = _CURVATURE_BOUNDS[options.curvature_bound]
     settings.tol, settings.max_iter = options.tol, options.max_iter
     settings.n_threads, settings.seed = options.n_threads, options.seed
     found = _core.fit_stochastic_cd(
@@ -131,6 +131,10 @@ SOLVERS = {
     "interior_point": _Solver(_interior_point, max_iter=200, takes_bounds=False),
 }
 
+_CURVATURE_BOUNDS = {
+    "coordinate": _core.CurvatureBound.coordinate,
+    "global": _core.CurvatureBound.overall,
+}
 _RULES: dict[str, Rule] = {
     "loss": OneOf(*LOSSES),
     "l2": NonNegative(float),
@@ -139,7 +143,7 @@ _RULES: dict[str, Rule] = {
     "huber_delta": Positive(float),
     "tol": NonNegative(float),
     "max_iter": OrNone(Positive(int)),
-    "curvature_bound": OneOf("coordinate", "global"),
+    "curvature_bound": OneOf(*_CURVATURE_BOUNDS),
     "n_jobs": JobCount(),
     "random_state": RandomState(),
     "verbose": Verbosity(),
