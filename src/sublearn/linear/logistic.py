@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from sublearn.errors import ParameterError
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.trace import Callback
@@ -144,7 +145,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         penalty_weights: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         cv: Any = 5,
         cv_rule: str = "best",
         l1s: Any = 50,
@@ -180,6 +181,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: y must have one label per sample, got {labels.kind.value}; "
                 "sublearn.extreme is for several"
             )
+        self._refuse_what_classes_cannot(labels)
         codes = labels.to_csr().indices
         sample_weight = sample_weight * self._class_weights(labels)[codes]
         self.classes_ = labels.classes
@@ -192,6 +194,14 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         return ClassTargets(
             X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
         )
+
+    def _refuse_what_classes_cannot(self, labels: EncodedLabels) -> None:
+        allowed = MULTI_CLASS[self.multi_class].solvers
+        if labels.n_classes > 2 and allowed is not None and self.solver not in allowed:
+            raise ParameterError(
+                f"{type(self).__name__}.solver must be {OneOf(*allowed)} for more than two classes "
+                f"with multi_class={self.multi_class!r}, got {self.solver!r}"
+            )
 
     def _class_weights(self, labels: EncodedLabels) -> np.ndarray:
         name, given = f"{type(self).__name__}.class_weight", self.class_weight

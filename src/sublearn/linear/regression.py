@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from sublearn.errors import ParameterError
 from sublearn.linear.losses import Huber, Loss, Poisson, Squared
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import NumberTargets, Targets
@@ -137,7 +138,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         penalty_weights: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         cv: Any = 5,
         cv_rule: str = "best",
         l1s: Any = 50,
@@ -178,6 +179,11 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
 
     def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
         name = type(self).__name__
+        if self.loss == "poisson" and self._method.needs_bounded_curvature:
+            raise ParameterError(
+                f"{name}.loss must have a bounded curvature for solver={self.solver!r}, "
+                "got 'poisson'"
+            )
         y = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
             _refuse_other_than_counts(y[sample_weight > 0], name)
