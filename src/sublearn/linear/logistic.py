@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
+from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.trace import Callback
@@ -181,7 +182,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: y must have one label per sample, got {labels.kind.value}; "
                 "sublearn.extreme is for several"
             )
-        self._refuse_what_classes_cannot(labels)
+        if labels.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint:
+            self._refuse_what_joint_classes_cannot(labels.n_classes)
         codes = labels.to_csr().indices
         sample_weight = sample_weight * self._class_weights(labels)[codes]
         self.classes_ = labels.classes
@@ -195,12 +197,20 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
         )
 
-    def _refuse_what_classes_cannot(self, labels: EncodedLabels) -> None:
+    def _refuse_what_joint_classes_cannot(self, n_classes: int) -> None:
+        name, at = type(self).__name__, f"with multi_class={self.multi_class!r}"
         allowed = MULTI_CLASS[self.multi_class].solvers
-        if labels.n_classes > 2 and allowed is not None and self.solver not in allowed:
+        if self.solver not in allowed:
             raise ParameterError(
-                f"{type(self).__name__}.solver must be {OneOf(*allowed)} for more than two classes "
-                f"with multi_class={self.multi_class!r}, got {self.solver!r}"
+                f"{name}.solver must be {OneOf(*allowed)} for more than two classes {at}, "
+                f"got {self.solver!r}"
+            )
+        free = np.equal(self.penalty_weights, 0) if self.penalty_weights is not None else []
+        n_free = np.count_nonzero(free) if self.l2 == 0 else 0
+        if n_free * n_classes > MOST_FREE:
+            raise ParameterError(
+                f"{name}.penalty_weights must leave at most {MOST_FREE // n_classes} features "
+                f"unpenalised for {n_classes} classes {at} where l2 is 0, got {n_free}"
             )
 
     def _class_weights(self, labels: EncodedLabels) -> np.ndarray:

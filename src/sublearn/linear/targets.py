@@ -15,7 +15,13 @@ from sublearn.linear.losses import Logistic, Loss
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
 from sublearn.linear.problem import LinearProblem, Penalty, predict_rows
 from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import LinearSolution, SolverSettings, largest_l1, solve
+from sublearn.linear.solvers import (
+    SOLVERS,
+    LinearSolution,
+    SolverSettings,
+    largest_l1,
+    solve,
+)
 from sublearn.optim.linear_objective import as_columns
 
 __all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
@@ -152,13 +158,13 @@ class MultiClass:
         From scores of shape (n_rows, n_classes) to logarithms of probabilities.
     is_joint : bool
         Whether all classes are one problem, or one each.
-    solvers : tuple of str or None
-        What `solver` may be; None for any.
+    solvers : tuple of str
+        What `solver` may be.
     """
 
     log_probabilities: Callable[[np.ndarray], np.ndarray]
     is_joint: bool = False
-    solvers: tuple[str, ...] | None = None
+    solvers: tuple[str, ...] = tuple(SOLVERS)
 
 
 def _log_shares(z: np.ndarray) -> np.ndarray:
