@@ -174,10 +174,10 @@ def test_l2_alone_may_hold_a_feature_whatever_the_solver(solver):
 # --- classes learned together ---------------------------------------------------------------------
 
 
-# No check of scikit-learn is excepted.
+# No check of scikit-learn is excepted. Some compare fits of the same problem to seven digits.
 @parametrize_with_checks(
     [
-        SparseLogisticRegression(multi_class="multinomial"),
+        SparseLogisticRegression(multi_class="multinomial", tol=1e-11),
         SparseLogisticRegression(multi_class="multinomial", l2=0.01),
         SparseLogisticRegression(solver="cd1"),
         SparseLinearRegression(solver="interior_point"),
@@ -225,10 +225,10 @@ def test_penalty_weights_are_those_of_scaled_columns():
 def test_features_without_l1_are_certified(fit_intercept, l2):
     params = {"penalty_weights": NO_L1, "l2": l2, "fit_intercept": fit_intercept}
     model = together(0.05, **params).fit(X, LABELS)
-    nearly = together(0.05, **params | {"penalty_weights": np.maximum(NO_L1, 1e-9)})
+    nearly = together(0.05, **params | {"penalty_weights": np.maximum(NO_L1, 1e-9), "tol": 1e-6})
     assert model.certificate_ <= 1e-9
     assert model.coef_[:, 0].all()
-    assert model.objective_ == pytest.approx(nearly.fit(X, LABELS).objective_, rel=1e-7)
+    assert model.objective_ == pytest.approx(nearly.fit(X, LABELS).objective_, rel=2e-6)
 
 
 def test_probabilities_are_the_softmax_of_scores():

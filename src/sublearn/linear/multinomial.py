@@ -35,8 +35,9 @@ from sublearn.trace import Status, Trace
 
 __all__ = ["MultinomialProblem", "largest_joint_l1", "solve_joint"]
 
-_LEAST_NEW = 10  # features that may enter the active set in a round
-_INNER_TOL = 0.03  # what a round leaves of the subgradient
+_LEAST_NEW = 100  # features that may enter the active set in a round
+_ROUGH_TOL = 0.2  # what a round leaves of the subgradient, if features enter in it
+_INNER_TOL = 0.03  # if none does
 _INNER_MAX_ITER = 1000
 _NEWTON_STEPS = 50
 _HALVINGS = 30
@@ -306,7 +307,8 @@ class _JointRun:
         if len(self.rows) > self.settings.max_iter:
             return Status.MAX_ITER
         if before - self.objective > 0:
-            self.inner_tol = _INNER_TOL
+            is_growing = self.rows[-1]["violation"] > 0
+            self.inner_tol = _ROUGH_TOL if is_growing else _INNER_TOL
             return None
         if self.inner_tol < _INNER_TOL or not len(self.active):
             return Status.STALLED
