@@ -279,7 +279,7 @@ class _JointRun:
 
     def _choose(self, over: np.ndarray) -> np.ndarray:
         """The support, what has no penalty, and as many of the worst violators again."""
-        is_in = self.point.W.any(axis=1)
+        is_in = (self.point.W != 0).any(axis=1)
         is_in[self.penalty.free] = True
         n_new = min(max(int(is_in.sum()), _LEAST_NEW), int((over > 0).sum()))
         if n_new:

@@ -206,9 +206,7 @@ class ClassTargets(Targets):
     def joint_problem(self) -> MultinomialProblem:
         """All classes in one."""
         rows = self.weighty
-        return MultinomialProblem(
-            rows.X, rows.y, rows.weights, self.n_classes, self.fit_intercept
-        )
+        return MultinomialProblem(rows.X, rows.y, rows.weights, self.n_classes, self.fit_intercept)
 
     @property
     def is_joint(self) -> bool:
