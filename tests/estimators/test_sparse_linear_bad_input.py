@@ -212,9 +212,12 @@ def test_refuses_weights_that_leave_no_rows_of_a_class():
         ({"l1": "best"}, "l1 must be a non-negative number or 'cv', got 'best'"),
         ({"l1": 0}, "l1 must be positive where l2 is 0, got 0"),
         ({"l2": np.inf}, "l2 must be a non-negative number, got inf"),
-        ({"solver": "cd9"}, "solver must be 'auto', 'newton' or 'lhac', got 'cd9'"),
+        (
+            {"solver": "cd9"},
+            "solver must be 'auto', 'newton', 'lhac', 'cd1' or .*, got 'cd9'",
+        ),
         ({"tol": 0}, "tol must be a positive number, got 0"),
-        ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"max_iter": 0}, "max_iter must be a positive integer or None, got 0"),
         ({"cv": 1}, "cv must be an integer of at least 2, a splitter or pairs"),
         ({"cv": "five"}, "cv must be an integer of at least 2, a splitter or pairs"),
         ({"cv_rule": "median"}, "cv_rule must be 'best' or '1se', got 'median'"),
@@ -239,7 +242,7 @@ def test_refuses_parameters_by_their_rules(kind, params, sentence):
         ({"class_weight": {"maybe": 1.0}}, "class_weight must name labels of y, got 'maybe'"),
         ({"class_weight": [1.0, 2.0, 3.0]}, "class_weight must have one weight for each of 2"),
         ({"class_weight": [1.0, -2.0]}, "class_weight must be finite and not negative, got -2"),
-        ({"multi_class": "softmin"}, "multi_class must be 'ovr', got 'softmin'"),
+        ({"multi_class": "softmin"}, "multi_class must be 'ovr' or 'multinomial', got 'softmin'"),
     ],
 )
 def test_refuses_parameters_of_the_classifier(params, sentence):

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from sublearn.errors import ParameterError
+from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.trace import Callback
@@ -32,7 +34,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     is not zero, and those that violate optimality most, form a small active set; full gradients are
     taken only to extend the set, to rule features out for good, and to certify.
 
-    More than two classes are learned one against the rest.
+    More than two classes are learned one against the rest, or together.
 
     Parameters
     ----------
@@ -41,8 +43,13 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         cross-validation along a path. In the literature: :math:`\lambda`.
     l2 : float, default=0.0
         Weight of half the squared norm; with both this is the elastic net.
-    multi_class : {"ovr"}, default="ovr"
-        How more than two classes are learned: each against the rest.
+    multi_class : {"ovr", "multinomial"}, default="ovr"
+        How more than two classes are learned. "ovr": each against the rest, as problems of their
+        own. "multinomial": together, under the loss :math:`\log \sum_k e^{z_{ik}} - z_{i y_i}`,
+        so that probabilities are the softmax of the scores and, with an intercept, their means over
+        the samples are the shares of the classes. The certificate is a duality gap in both cases;
+        "ovr" is the default because it is several times faster. Two classes are one problem
+        in either case.
     fit_intercept : bool, default=True
         Whether to learn :math:`b`, which no penalty touches.
     class_weight : "balanced", mapping, array-like or None, default=None
@@ -50,13 +57,19 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         classes that a mapping leaves out have weight 1.
     penalty_weights : array-like of shape (n_features,) or None, default=None
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
-    solver : {"auto", "newton", "lhac"}, default="auto"
-        The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
-        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
+    solver : {"auto", "newton", "lhac", "cd1", "interior_point"}, default="auto"
+        The method inside the active set: "newton", proximal Newton steps by coordinate descent, or
+        "lhac", whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls. Two
+        more work on all features at once, so that they can judge the others: "cd1", first-order
+        stochastic coordinate descent, and "interior_point", Newton's method on a log barrier.
+        These two need a penalty on every feature. With ``multi_class="multinomial"`` only "auto"
+        and "lhac", which are then the same.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most `tol` times the objective.
-    max_iter : int, default=100
-        Limit on the rounds: a full gradient and the steps in an active set that follow it.
+    max_iter : int or None, default=None
+        Limit on the rounds: a full gradient and the steps in an active set that follow it; with
+        "cd1" on passes over all features, with "interior_point" on Newton steps. None is 100
+        rounds, 10,000 passes or 200 steps.
     cv : int or splitter, default=5
         Folds of ``l1="cv"``: a number of stratified ones, or an object with a method `split`.
     cv_rule : {"best", "1se"}, default="best"
@@ -69,7 +82,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         Threads: for classes, folds and gradients. None means 1, -1 all processors. The model does
         not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
-        Which rows are in which fold. Nothing else is random.
+        Which rows are in which fold. Nothing else depends on it: "cd1" always draws the same.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -91,16 +104,18 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
         With ``l1="cv"``: values tried, largest first, and minus their mean loss on each fold.
     objective_ : float
-        Value of the objective at the weights found, summed over classes if there are several.
+        Value of the objective at the weights found, summed over classes that are learned apart.
     certificate_ : float
         Duality gap divided by the objective: the weights are at most this far from optimal. The
-        largest of all classes.
+        largest of classes that are learned apart.
     n_iter_ : int
-        Rounds; the most that a class took.
+        Rounds, passes or steps as in `max_iter`; the most that a class took.
     trace_ : Trace
         One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
         (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
         (entries of X looked at so far), and output (position of the class) if there are several.
+        "cd1" and "interior_point" have no n_kept and n_working; n_passes counts their iterations.
+        "multinomial" has no n_kept, work and output.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -144,7 +159,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         penalty_weights: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         cv: Any = 5,
         cv_rule: str = "best",
         l1s: Any = 50,
@@ -180,6 +195,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: y must have one label per sample, got {labels.kind.value}; "
                 "sublearn.extreme is for several"
             )
+        if labels.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint:
+            self._refuse_what_joint_classes_cannot(labels.n_classes)
         codes = labels.to_csr().indices
         sample_weight = sample_weight * self._class_weights(labels)[codes]
         self.classes_ = labels.classes
@@ -192,6 +209,22 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         return ClassTargets(
             X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
         )
+
+    def _refuse_what_joint_classes_cannot(self, n_classes: int) -> None:
+        name, at = type(self).__name__, f"with multi_class={self.multi_class!r}"
+        allowed = MULTI_CLASS[self.multi_class].solvers
+        if self.solver not in allowed:
+            raise ParameterError(
+                f"{name}.solver must be {OneOf(*allowed)} for more than two classes {at}, "
+                f"got {self.solver!r}"
+            )
+        free = np.equal(self.penalty_weights, 0) if self.penalty_weights is not None else []
+        n_free = np.count_nonzero(free) if self.l2 == 0 else 0
+        if n_free * n_classes > MOST_FREE:
+            raise ParameterError(
+                f"{name}.penalty_weights must leave at most {MOST_FREE // n_classes} features "
+                f"unpenalised for {n_classes} classes {at} where l2 is 0, got {n_free}"
+            )
 
     def _class_weights(self, labels: EncodedLabels) -> np.ndarray:
         name, given = f"{type(self).__name__}.class_weight", self.class_weight
@@ -218,6 +251,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: log odds of the second class, or of each class against the rest.
+
+        With ``multi_class="multinomial"`` differences of two classes are their log odds.
 
         Parameters
         ----------
@@ -312,7 +347,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         """Probabilities of the classes.
 
         With more than two classes, each class's own probability against the rest is divided by the
-        sum of all.
+        sum of all, or, with ``multi_class="multinomial"``, they are the softmax of the scores.
 
         Parameters
         ----------

@@ -23,8 +23,9 @@ from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress
 from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
-from sublearn.linear.solvers import SOLVERS, LinearSolution, SolverSettings
+from sublearn.linear.solvers import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.linear.targets import Targets
+from sublearn.optim.linear_solvers import LinearSolver
 from sublearn.trace import Callback, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
@@ -34,6 +35,7 @@ from sublearn.validation import (
     JobCount,
     NonNegative,
     OneOf,
+    OrNone,
     Positive,
     RandomState,
     Rule,
@@ -108,7 +110,7 @@ class _Task:
 
     def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
         """Earlier weights and intercepts as starting points, if they have the right shape."""
-        if before is None or before[0].shape != (len(self.targets.problems), self.n_features):
+        if before is None or before[0].shape != (self.targets.n_outputs, self.n_features):
             return None
         w, b = before[0].astype(np.float64), before[1].astype(np.float64)
         if self.offsets is not None:
@@ -134,7 +136,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         "penalty_weights": _Numbers(),
         "solver": OneOf(*SOLVERS),
         "tol": Positive(float),
-        "max_iter": Positive(int),
+        "max_iter": OrNone(Positive(int)),
         "cv": _Splitter(),
         "cv_rule": OneOf("best", "1se"),
         "l1s": _Values(),
@@ -151,7 +153,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     penalty_weights: Any
     solver: str
     tol: float
-    max_iter: int
+    max_iter: int | None
     cv: Any
     cv_rule: str
     l1s: Any
@@ -202,12 +204,12 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         else:
             self._forget_folds()
             self.l1_ = float(self.l1)
-            progress = Progress(len(targets.problems), self.max_iter)
+            progress = Progress(targets.n_solves, self._settings.max_iter)
             solutions = self._watch(
                 progress,
                 lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
             )
-        self._keep([task.restore(found) for found in solutions], targets.X.dtype)
+        self._keep([task.restore(found) for found in solutions], targets)
         return self
 
     def fit_path(
@@ -253,7 +255,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             found = falling_l1s(largest, n_l1s, ratio, "fit_path.n_l1s")
         else:
             found = falling_l1s(largest, np.atleast_1d(l1s), ratio, "fit_path.l1s")
-        progress = Progress(len(found) * len(targets.problems), self.max_iter)
+        progress = Progress(len(found) * targets.n_solves, self._settings.max_iter)
         names = {
             "feature_names": getattr(model, "feature_names_in_", None),
             "classes": getattr(model, "classes_", None),
@@ -297,7 +299,13 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     @property
     def _settings(self) -> SolverSettings:
         n_threads = as_n_threads(self.n_jobs)
-        return SolverSettings(self.solver, float(self.tol), int(self.max_iter), n_threads)
+        max_iter = self._method.max_iter if self.max_iter is None else int(self.max_iter)
+        return SolverSettings(self.solver, float(self.tol), max_iter, n_threads)
+
+    @property
+    def _method(self) -> LinearSolver:
+        """The solver that begins."""
+        return METHODS[SOLVERS[self.solver][0]]
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
         check_params(self)
@@ -324,12 +332,22 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             raise ParameterError(f"{name}.l1 must be positive where l2 is 0, got 0")
         factors = check_penalty_weights(self.penalty_weights, n_features, estimator_name=name)
         penalty = Penalty(factors, float(self.l2), self._is_positive)
+        self._refuse_what_the_solver_cannot(penalty)
         if len(penalty.free) > MOST_FREE:
             raise ParameterError(
                 f"{name}.penalty_weights must leave at most {MOST_FREE} features unpenalised "
                 f"where l2 is 0, got {len(penalty.free)}"
             )
         return penalty
+
+    def _refuse_what_the_solver_cannot(self, penalty: Penalty) -> None:
+        name, at = type(self).__name__, f"for solver={self.solver!r}"
+        if penalty.is_positive and not self._method.takes_bounds:
+            raise ParameterError(f"{name}.positive must be False {at}, got True")
+        if self._method.works_on_all and len(penalty.free):
+            raise ParameterError(
+                f"{name}.penalty_weights must be positive {at} where l2 is 0, got 0"
+            )
 
     def _watch(self, progress: Progress, job: Callable[[], _Result]) -> _Result:
         return watch(
@@ -345,8 +363,8 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         settings, name = self._settings, type(self).__name__
         l1s = falling_l1s(find_l1_max(targets, penalty, settings), self.l1s, _RATIO, f"{name}.l1s")
         folds = make_folds(targets, self.cv, self.random_state, name)
-        n_solves = (len(folds) + 1) * len(l1s) * len(targets.problems)
-        progress = Progress(n_solves, self.max_iter)
+        n_solves = (len(folds) + 1) * len(l1s) * targets.n_solves
+        progress = Progress(n_solves, settings.max_iter)
 
         def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
             scores = score_folds(targets, folds, penalty, l1s, settings, progress)
@@ -378,17 +396,18 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _keep(self, solutions: list[LinearSolution], dtype: Any) -> None:
+    def _keep(self, solutions: list[LinearSolution], targets: Targets) -> None:
+        dtype, figures = targets.X.dtype, solutions[: targets.n_solves]
         worst = max(solutions, key=lambda found: found.certificate)
         worst.warn_unless_converged(self, float(self.tol))
         self._set_weights(
             as_dtype(np.array([found.w for found in solutions]), dtype),
             as_dtype(np.array([found.intercept for found in solutions]), dtype),
         )
-        self.objective_ = float(sum(found.objective for found in solutions))
+        self.objective_ = float(sum(found.objective for found in figures))
         self.certificate_ = worst.certificate
         self.n_iter_ = max(found.n_iter for found in solutions)
-        self.trace_ = _join_traces([found.trace for found in solutions])
+        self.trace_ = _join_traces([found.trace for found in figures])
 
     @abc.abstractmethod
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:

@@ -54,9 +54,10 @@ class CoefficientPath:
     intercepts : ndarray of shape (n_l1s,), or (n_classes, n_l1s)
         Intercepts.
     objectives, certificates : ndarray of the shape of `intercepts`
-        Objective reached, and its relative duality gap.
+        Objective reached, and its relative duality gap; of the whole problem, the same for every
+        class, where classes are learned together.
     n_iters : ndarray of the shape of `intercepts`
-        Rounds of the solver.
+        Iterations of the solver, in the unit of `max_iter`.
     feature_names : ndarray of shape (n_features,) or None
         Names of the columns, where `X` had them.
     classes : ndarray or None

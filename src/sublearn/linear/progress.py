@@ -27,17 +27,20 @@ class Progress:
         self._counts_rounds = n_solves == 1
         self._lock = threading.Lock()
         self._running: list[Any] = []
+        self._rounds: list[Any] = []  # those of `_running` that are one round each
         self._last: Any = _core.Monitor()
         self._n_rounds = 0
         self._n_finished = 0
         self.stop_requested = False
 
     @contextmanager
-    def monitor(self) -> Iterator[Any]:
-        """A monitor for one call of the core."""
+    def monitor(self, is_one_round: bool = False) -> Iterator[Any]:
+        """A monitor for one call of the core, which counts rounds unless it is one."""
         monitor = _core.Monitor()
         with self._lock:
             self._running.append(monitor)
+            if is_one_round:
+                self._rounds.append(monitor)
             self._last = monitor
             if self.stop_requested:
                 monitor.request_stop()
@@ -46,7 +49,9 @@ class Progress:
         finally:
             with self._lock:
                 self._running.remove(monitor)
-                self._n_rounds += monitor.n_done
+                self._n_rounds += 1 if is_one_round else monitor.n_done
+                if is_one_round:
+                    self._rounds.remove(monitor)
 
     def finish_solve(self) -> None:
         """Count one solve."""
@@ -66,7 +71,8 @@ class Progress:
         if not self._counts_rounds:
             return self._n_finished
         with self._lock:
-            return self._n_rounds + sum(monitor.n_done for monitor in self._running)
+            counting = [monitor for monitor in self._running if monitor not in self._rounds]
+            return self._n_rounds + sum(monitor.n_done for monitor in counting)
 
     @property
     def objective(self) -> float:

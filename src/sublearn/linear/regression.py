@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from sublearn.errors import ParameterError
 from sublearn.linear.losses import Huber, Loss, Poisson, Squared
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import NumberTargets, Targets
@@ -51,13 +52,18 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Whether to learn :math:`b`, which no penalty touches.
     penalty_weights : array-like of shape (n_features,) or None, default=None
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
-    solver : {"auto", "newton", "lhac"}, default="auto"
-        The method inside the active set: proximal Newton steps by coordinate descent, or LHAC,
-        whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls.
+    solver : {"auto", "newton", "lhac", "cd1", "interior_point"}, default="auto"
+        The method inside the active set: "newton", proximal Newton steps by coordinate descent, or
+        "lhac", whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls. Two
+        more work on all features at once, so that they can judge the others: "cd1", first-order
+        stochastic coordinate descent (not for "poisson"), and "interior_point", Newton's method on
+        a log barrier (not with `positive`). These two need a penalty on every feature.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most `tol` times the objective.
-    max_iter : int, default=100
-        Limit on the rounds: a full gradient and the steps in an active set that follow it.
+    max_iter : int or None, default=None
+        Limit on the rounds: a full gradient and the steps in an active set that follow it; with
+        "cd1" on passes over all features, with "interior_point" on Newton steps. None is 100
+        rounds, 10,000 passes or 200 steps.
     cv : int or splitter, default=5
         Folds of ``l1="cv"``: a number of random ones, or an object with a method `split`.
     cv_rule : {"best", "1se"}, default="best"
@@ -70,7 +76,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Threads: for folds and gradients. None means 1, -1 all processors. The model does not
         depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
-        Which rows are in which fold. Nothing else is random.
+        Which rows are in which fold. Nothing else depends on it: "cd1" always draws the same.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -94,11 +100,12 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     certificate_ : float
         Duality gap divided by the objective: the weights are at most this far from optimal.
     n_iter_ : int
-        Rounds.
+        Rounds, passes or steps as in `max_iter`.
     trace_ : Trace
         One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
         (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
-        (entries of X looked at so far).
+        (entries of X looked at so far). "cd1" and "interior_point" have no n_kept and n_working;
+        n_passes counts their iterations.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -137,7 +144,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         penalty_weights: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         cv: Any = 5,
         cv_rule: str = "best",
         l1s: Any = 50,
@@ -178,6 +185,11 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
 
     def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
         name = type(self).__name__
+        if self.loss == "poisson" and self._method.needs_bounded_curvature:
+            raise ParameterError(
+                f"{name}.loss must have a bounded curvature for solver={self.solver!r}, "
+                "got 'poisson'"
+            )
         y = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
             _refuse_other_than_counts(y[sample_weight > 0], name)

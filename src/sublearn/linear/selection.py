@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sublearn.errors import ParameterError
 from sublearn.linear.problem import Penalty
 from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import LinearSolution, SolverSettings, largest_l1
+from sublearn.linear.solvers import LinearSolution, SolverSettings
 from sublearn.linear.targets import ClassTargets, Targets
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
@@ -24,7 +24,7 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 def find_l1_max(targets: Targets, penalty: Penalty, settings: SolverSettings) -> float:
     """The least l1 for which the penalised weights of every output are 0."""
-    return max(largest_l1(problem, penalty, settings) for problem in targets.problems)
+    return targets.largest_l1(penalty, settings)
 
 
 def walk_path(

@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.linear.dual_point import dual_value
 from sublearn.linear.problem import LinearProblem, Penalty
 from sublearn.linear.progress import Progress
+from sublearn.optim.linear_solvers import SOLVERS as METHODS
+from sublearn.optim.linear_solvers import LinearSolver, SolveOptions
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
+__all__ = ["METHODS", "SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
 
-#: What `solver` may be, and the methods that run inside the active set: where one stalls, the next
-#: goes on. One line adds a solver.
-SOLVERS = {
-    "auto": (_core.LinearMethod.newton, _core.LinearMethod.lhac),
-    "newton": (_core.LinearMethod.newton,),
-    "lhac": (_core.LinearMethod.lhac,),
-}
+#: What `solver` may be, and the methods of `sublearn.optim` that run: where one stalls, the next
+#: goes on.
+SOLVERS = {"auto": ("newton", "lhac")} | {name: (name,) for name in METHODS}
 
 _MOST_INT = 2**31 - 1
 _ROUNDS = 20  # of one call of the core; between two calls it is seen whether anything still moves
@@ -41,14 +38,10 @@ class SolverSettings:
     max_iter: int
     n_threads: int = 1
 
-    def compiled(self, method: Any, tol: float, max_iter: int) -> Any:
-        """The form that the core takes."""
-        settings = _core.SparseLinearSettings()
-        settings.method = method
-        settings.tol = tol
-        settings.max_iter = min(int(max_iter), _MOST_INT)
-        settings.n_threads = self.n_threads
-        return settings
+    @property
+    def methods(self) -> list[LinearSolver]:
+        """What runs, in turn."""
+        return [METHODS[name] for name in SOLVERS[self.solver]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ def solve(
     because features are free of any penalty, that of :mod:`sublearn.linear.dual_point` is used.
     """
     run = _Run(problem, penalty, l1, settings, start)
-    may_approach = start is None and l1 > 0
+    may_approach = start is None and l1 > 0 and not run.method.works_on_all
     while run.status is None:
         with progress.monitor() as monitor:
             run.advance(monitor)
@@ -90,7 +83,7 @@ def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSetting
     unpenalised = np.flatnonzero(penalty.factors == 0)
     if len(unpenalised):
         part = replace(penalty, factors=np.zeros(len(unpenalised)))
-        tight = replace(settings, tol=min(settings.tol, _NULL_TOL))
+        tight = replace(settings, solver="auto", tol=min(settings.tol, _NULL_TOL))
         rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress(1, 1))
         w[unpenalised], intercept = rest.w, rest.intercept
     slope = problem.gradient(w, intercept)
@@ -141,9 +134,15 @@ class _Run:
         self.intercept = problem.constant if start is None else start.intercept
         self.objective, self.bound = np.nan, -np.inf
         self.n_left = settings.max_iter
-        self.methods = list(SOLVERS[settings.solver])
+        self.methods = settings.methods
+        self.n_iter = 0
         self.parts: list[dict[str, np.ndarray]] = []
         self.status: Status | None = None
+
+    @property
+    def method(self) -> LinearSolver:
+        """What runs now."""
+        return self.methods[0]
 
     def restart(self, start: LinearSolution | None) -> None:
         """Go on from another point; bounds stay."""
@@ -153,21 +152,39 @@ class _Run:
     def advance(self, monitor: Any) -> None:
         """One call of the core, and what it showed."""
         before = self.objective
-        n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
-        n_rounds = min(self.n_left, n_rounds)
-        compiled = self.settings.compiled(self.methods[0], self._core_tol(), n_rounds)
-        start = self.w, float(self.intercept), monitor
-        w, intercept, is_solved, rows = _core.fit_sparse_linear(
-            self.problem.data, self.levels, self.penalty.compiled(), compiled, *start
+        w, intercept, end, rows = self.method.run(
+            self.problem.data, self.levels, self.penalty.compiled(), self._options(), monitor
         )
         if not (np.isfinite(w).all() and np.isfinite(intercept)):
             self._give_up_method()
             return
         self.w, self.intercept = w, intercept
-        self.n_left -= max(len(rows["gap"]), 1)
         if len(rows["gap"]):
-            self._take_in(rows, is_solved)
-        self.status = self._judge(before, monitor.stop_requested)
+            self._take_in(rows, end is Status.CONVERGED)
+        self._count(rows)
+        is_still = before - self.objective <= 0 or end is Status.STALLED
+        self.status = self._judge(is_still, monitor.stop_requested)
+
+    def _count(self, rows: dict[str, np.ndarray]) -> None:
+        """Iterations of a call; one that only looked counts as well."""
+        counted = rows["n_passes"][-1:].sum() if self.method.works_on_all else len(rows["gap"])
+        n_new = max(int(counted), 1)
+        self.n_iter += n_new
+        self.n_left -= n_new
+
+    def _options(self) -> SolveOptions:
+        """Those of the next call; a pass is cheap beside what starting anew costs."""
+        n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
+        n_rounds = self.n_left if self.method.works_on_all else min(self.n_left, n_rounds)
+        return SolveOptions(
+            tol=self._core_tol(),
+            max_iter=min(n_rounds, _MOST_INT),
+            n_threads=self.settings.n_threads,
+            seed=0,
+            curvature_bound="coordinate",
+            start=self.w,
+            intercept=float(self.intercept),
+        )
 
     def _core_tol(self) -> float:
         """`tol` in terms of the core's objective, which leaves out `problem.shift`."""
@@ -205,14 +222,14 @@ class _Run:
         gap = max(self.objective - self.bound, 0.0) / float(self._unit(self.objective))
         return gap if self.parts else np.inf
 
-    def _judge(self, before: float, is_stopped: bool) -> Status | None:
+    def _judge(self, is_still: bool, is_stopped: bool) -> Status | None:
         if self.certificate <= self.settings.tol:
             return Status.CONVERGED
         if is_stopped:
             return Status.STOPPED
         if self.n_left <= 0:
             return Status.MAX_ITER
-        if before - self.objective <= 0:
+        if is_still:
             self._give_up_method()
         return self.status
 
@@ -229,7 +246,7 @@ class _Run:
             status=self.status or Status.MAX_ITER,
             objective=self.objective,
             certificate=self.certificate,
-            n_iter=len(trace),
+            n_iter=self.n_iter,
             trace=trace,
             w=self.w,
             intercept=float(self.intercept),

@@ -9,12 +9,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, logsumexp
+from scipy.special import log_expit, log_softmax, logsumexp
 
 from sublearn.linear.losses import Logistic, Loss
+from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
 from sublearn.linear.problem import LinearProblem, Penalty, predict_rows
 from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import LinearSolution, SolverSettings, solve
+from sublearn.linear.solvers import (
+    SOLVERS,
+    LinearSolution,
+    SolverSettings,
+    largest_l1,
+    solve,
+)
 from sublearn.optim.linear_objective import as_columns
 
 __all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
@@ -63,6 +70,25 @@ class Targets(abc.ABC):
     @abc.abstractmethod
     def problems(self) -> list[LinearProblem]:
         """One for each output."""
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether all outputs are one problem, so that each solution has its figures."""
+        return False
+
+    @property
+    def n_outputs(self) -> int:
+        """Rows of the weights."""
+        return len(self.problems)
+
+    @property
+    def n_solves(self) -> int:
+        """Problems to solve for each l1."""
+        return 1 if self.is_joint else self.n_outputs
+
+    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+        """The least l1 for which the penalised weights of every output are 0."""
+        return max(largest_l1(problem, penalty, settings) for problem in self.problems)
 
     @abc.abstractmethod
     def loss_of(self, z: np.ndarray) -> float:
@@ -128,14 +154,17 @@ class MultiClass:
 
     Parameters
     ----------
-    solve : callable
-        Solutions of all classes, called as :func:`solve_apart`.
     log_probabilities : callable
         From scores of shape (n_rows, n_classes) to logarithms of probabilities.
+    is_joint : bool
+        Whether all classes are one problem, or one each.
+    solvers : tuple of str
+        What `solver` may be.
     """
 
-    solve: Callable[..., list[LinearSolution]]
     log_probabilities: Callable[[np.ndarray], np.ndarray]
+    is_joint: bool = False
+    solvers: tuple[str, ...] = tuple(SOLVERS)
 
 
 def _log_shares(z: np.ndarray) -> np.ndarray:
@@ -144,8 +173,15 @@ def _log_shares(z: np.ndarray) -> np.ndarray:
     return own - logsumexp(own, axis=1, keepdims=True)
 
 
-#: What `multi_class` may be. One line adds a way.
-MULTI_CLASS = {"ovr": MultiClass(solve_apart, _log_shares)}
+def _log_softmax(z: np.ndarray) -> np.ndarray:
+    return log_softmax(z, axis=1)
+
+
+#: What `multi_class` may be.
+MULTI_CLASS = {
+    "ovr": MultiClass(_log_shares),
+    "multinomial": MultiClass(_log_softmax, is_joint=True, solvers=("auto", "lhac")),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +202,28 @@ class ClassTargets(Targets):
         y = np.where(rows.y == k, 1.0, -1.0)
         return LinearProblem(rows.X, y, rows.weights, Logistic(), self.fit_intercept)
 
+    @cached_property
+    def joint_problem(self) -> MultinomialProblem:
+        """All classes in one."""
+        rows = self.weighty
+        return MultinomialProblem(rows.X, rows.y, rows.weights, self.n_classes, self.fit_intercept)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether there are more than two classes, learned together."""
+        return self.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint
+
+    @property
+    def n_outputs(self) -> int:
+        """One for two classes, else one for each."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+        """The least l1 for which all penalised weights are 0."""
+        if self.is_joint:
+            return largest_joint_l1(self.joint_problem, penalty, settings)
+        return super().largest_l1(penalty, settings)
+
     def has_all_classes(self, rows: np.ndarray) -> bool:
         """Whether rows of positive weight of every class are among `rows`."""
         rows = np.asarray(rows)
@@ -181,8 +239,9 @@ class ClassTargets(Targets):
         starts: list[LinearSolution] | None = None,
     ) -> list[LinearSolution]:
         """A solution for each output."""
-        how = solve_apart if self.n_classes == 2 else MULTI_CLASS[self.multi_class].solve
-        return how(self, penalty, l1, settings, progress, starts)
+        if self.is_joint:
+            return solve_joint(self.joint_problem, penalty, l1, settings, progress, starts)
+        return solve_apart(self, penalty, l1, settings, progress, starts)
 
     def loss_of(self, z: np.ndarray) -> float:
         """Mean of minus the log probabilities of the right classes."""

@@ -35,7 +35,7 @@ from sublearn.validation import (
 )
 from sublearn.validation.values import is_finite_number
 
-__all__ = ["LinearSolution", "minimise_linear"]
+__all__ = ["SOLVERS", "LinearSolution", "LinearSolver", "SolveOptions", "minimise_linear"]
 
 _NAME = "minimise_linear"
 
@@ -57,18 +57,25 @@ class LinearSolution(Solution):
 
 
 @dataclass(frozen=True)
-class _Solver:
-    """What differs between the solvers: `run` takes (data, l1, penalty, options, monitor)."""
+class LinearSolver:
+    """What differs between the solvers.
+
+    `run` takes (data, l1, penalty, options, monitor) and returns weights, intercept, a status if
+    the solver ended by itself, and the columns of its trace. An iteration is a pass over all
+    features, or else a round of the working set.
+    """
 
     run: Callable[..., tuple[Any, float, Status | None, dict[str, Any]]]
     max_iter: int
-    counts_passes: bool = True  # whether an iteration is a pass, or a round of the working set
+    works_on_all: bool = True
     needs_bounded_curvature: bool = False
     takes_bounds: bool = True
 
 
 @dataclass(frozen=True)
-class _Options:
+class SolveOptions:
+    """How to solve, and from where."""
+
     tol: float
     max_iter: int
     n_threads: int
@@ -79,7 +86,7 @@ class _Options:
 
 
 def _working_set(method: str) -> Callable[..., Any]:
-    def run(data: Any, l1: np.ndarray, penalty: Any, options: _Options, monitor: Any) -> Any:
+    def run(data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any) -> Any:
         settings = _core.SparseLinearSettings()
         settings.method = _core.LinearMethod[method]
         settings.tol, settings.max_iter = options.tol, options.max_iter
@@ -92,7 +99,7 @@ def _working_set(method: str) -> Callable[..., Any]:
     return run
 
 
-def _cd1(data: Any, l1: np.ndarray, penalty: Any, options: _Options, monitor: Any) -> Any:
+def _cd1(data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any) -> Any:
     settings = _core.StochasticCdSettings()
     settings.bound = _CURVATURE_BOUNDS[options.curvature_bound]
     settings.tol, settings.max_iter = options.tol, options.max_iter
@@ -104,7 +111,7 @@ def _cd1(data: Any, l1: np.ndarray, penalty: Any, options: _Options, monitor: An
 
 
 def _interior_point(
-    data: Any, l1: np.ndarray, penalty: Any, options: _Options, monitor: Any
+    data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any
 ) -> Any:
     settings = _core.InteriorPointSettings()
     settings.tol, settings.max_iter = options.tol, options.max_iter
@@ -123,12 +130,12 @@ def _with_status(w: Any, intercept: float, end: Any, columns: dict[str, Any]) ->
     return w, intercept, ends.get(end), columns
 
 
-#: The one table of solvers.
+#: The one table of solvers; the estimators of `sublearn.linear` read it too.
 SOLVERS = {
-    "newton": _Solver(_working_set("newton"), max_iter=100, counts_passes=False),
-    "lhac": _Solver(_working_set("lhac"), max_iter=100, counts_passes=False),
-    "cd1": _Solver(_cd1, max_iter=10_000, needs_bounded_curvature=True),
-    "interior_point": _Solver(_interior_point, max_iter=200, takes_bounds=False),
+    "newton": LinearSolver(_working_set("newton"), max_iter=100, works_on_all=False),
+    "lhac": LinearSolver(_working_set("lhac"), max_iter=100, works_on_all=False),
+    "cd1": LinearSolver(_cd1, max_iter=10_000, needs_bounded_curvature=True),
+    "interior_point": LinearSolver(_interior_point, max_iter=200, takes_bounds=False),
 }
 
 _CURVATURE_BOUNDS = {
@@ -263,7 +270,7 @@ def minimise_linear(
     levels = _levels(l1, n_features, l2, bounds)
     penalty = _core.SeparablePenalty()
     penalty.l2, (penalty.lower, penalty.upper) = float(l2), (float(end) for end in bounds)
-    options = _Options(
+    options = SolveOptions(
         tol=float(tol),
         max_iter=chosen.max_iter if max_iter is None else int(max_iter),
         n_threads=as_n_threads(n_jobs),
@@ -285,7 +292,7 @@ def minimise_linear(
 
 
 def _solution(
-    solver: _Solver,
+    solver: LinearSolver,
     w: np.ndarray,
     intercept: float,
     status: Status | None,
@@ -299,7 +306,7 @@ def _solution(
         status=status or (Status.STOPPED if was_stopped else Status.MAX_ITER),
         objective=objective,
         certificate=gap / abs(objective) if gap else 0.0,
-        n_iter=int(trace["n_passes"][-1]) if solver.counts_passes else len(trace) - 1,
+        n_iter=int(trace["n_passes"][-1]) if solver.works_on_all else len(trace) - 1,
         trace=trace,
         x=w,
         intercept=float(intercept),
