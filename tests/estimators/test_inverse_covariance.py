@@ -312,3 +312,30 @@ def test_refuses_one_row_and_another_number_of_features():
     model = SparseInverseCovariance().fit(rows_of_a_chain())
     with pytest.raises(ValueError, match="12 features"):
         model.score(np.ones((3, 4)))
+
+
+def test_a_saved_model_keeps_its_trace_and_the_scores_of_its_folds(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    model = SparseInverseCovariance("cv", cv=3, path_length=4).fit(X)
+    model.save(tmp_path / "model")
+    loaded = sublearn.load(tmp_path / "model")
+    assert loaded.trace_.columns == model.trace_.columns
+    np.testing.assert_array_equal(loaded.trace_["certificate"], model.trace_["certificate"])
+    assert loaded.cv_results_.keys() == model.cv_results_.keys()
+    for name, table in model.cv_results_.items():
+        np.testing.assert_array_equal(loaded.cv_results_[name], table)
+
+
+def test_refuses_variances_whose_inverse_is_no_number():
+    X = np.random.default_rng(0).normal(size=(40, 3)) * 1e-160
+    with pytest.raises(ValueError, match="X must have variances of at least 1e-300"):
+        SparseInverseCovariance(0.1).fit(X)
+
+
+def test_zero_weights_between_copies_of_a_column_end_in_a_warning():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:, 1] = X[:, 0]
+    l1 = np.full((3, 3), 0.1)
+    l1[0, 1] = l1[1, 0] = 0.0
+    with pytest.warns(ConvergenceWarning, match="certificate inf"):
+        SparseInverseCovariance(l1).fit(X)

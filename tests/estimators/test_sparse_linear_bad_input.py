@@ -1,11 +1,13 @@
 """Bad input to the sparse linear models works or is refused by a sentence; nothing is endless."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sublearn
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
 
 RNG = np.random.default_rng(0)
@@ -275,3 +277,28 @@ def test_a_failed_fit_leaves_no_half_built_model():
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X[:, :5], np.full(100, np.nan))
     assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("as_column", [pd.Series, np.array, list, tuple])
+def test_penalty_weights_and_l1s_may_be_columns_of_a_data_frame(as_column, tmp_path):
+    factors, l1s = np.linspace(0.5, 2.0, 20), [0.3, 0.1]
+    settings = {"cv": 3, "random_state": 0}
+    plain = SparseLinearRegression("cv", penalty_weights=factors, l1s=l1s, **settings)
+    given = SparseLinearRegression(
+        "cv", penalty_weights=as_column(factors), l1s=as_column(l1s), **settings
+    )
+    plain.fit(X, NUMBERS)
+    given.fit(X, NUMBERS).save(tmp_path / "model")
+    np.testing.assert_array_equal(given.coef_, plain.coef_)
+    assert list(sublearn.load(tmp_path / "model").penalty_weights) == factors.tolist()
+
+
+@pytest.mark.parametrize("weights", [2.0, np.float64(2.0), np.array(2.0), "ones", {"a": 1.0}])
+def test_refuses_penalty_weights_that_are_no_row_of_numbers(weights):
+    with pytest.raises(ValueError, match="penalty_weights must be an array of one number"):
+        SparseLinearRegression(penalty_weights=weights).fit(X, NUMBERS)
+
+
+def test_the_refusal_of_huge_features_names_the_estimator():
+    with pytest.raises(ValueError, match="SparseLinearRegression: X must be at most 1e"):
+        SparseLinearRegression().fit(X * 1e150, NUMBERS)

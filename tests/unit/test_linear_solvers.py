@@ -353,3 +353,12 @@ def test_newton_steps_leave_the_flat_parts_of_a_loss(loss, y, start):
     judge = minimise_linear(_FAR, y, loss, 0.01, solver="lhac", **options)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(judge.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [("logistic", "be -1 or 1 for the logistic loss, got 0.5"), ("poisson", "got -2.0")],
+)
+def test_the_refusal_of_targets_shows_the_one_that_does_not_fit(loss, message):
+    with pytest.raises(ValueError, match=message):
+        minimise_linear(np.eye(4), [1.0, -1.0, 0.5, -2.0], loss, l1=0.1)

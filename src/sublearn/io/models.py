@@ -186,6 +186,6 @@ def storable_params(model: Any) -> dict[str, Any]:
 def _storable(value: Any) -> Any:
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
+        return np.asarray(value).tolist()  # also a column of a data frame
     return dict(value) if isinstance(value, Mapping) else value

@@ -42,7 +42,9 @@ __all__ = ["SparseInverseCovariance"]
 _core.set_lapack(*(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri")))
 
 _MOST_INT = 2**31 - 1  # the core counts iterations with 32 bits
+_FOLDS = "cv_results_."  # heads the tables of folds in a saved model
 _ASYMMETRY = 1e-8  # of a covariance matrix, as a correlation: what rounding may leave
+_LEAST_VARIANCE = 1e-300  # its inverse is a number, with room for sums
 _INDEFINITE = 1e-8  # the same for a negative eigenvalue, for each variable
 
 
@@ -395,6 +397,12 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
                 f"{name}: X must have variables that vary unless penalise_diagonal is set, got "
                 f"variable {free[0]} with variance 0"
             )
+        least = float((S.diagonal() + self._diagonal(l1)).min())
+        if least < _LEAST_VARIANCE:
+            raise ValueError(
+                f"{name}: X must have variances of at least {_LEAST_VARIANCE:g}, got {least:g}; "
+                "scale its columns"
+            )
         off = l1 if isinstance(l1, float) else l1[~np.eye(len(S), dtype=bool)].max(initial=0.0)
         if off > 0 or len(S) == 1:
             return
@@ -519,7 +527,18 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         state = {name: getattr(self, name) for name in names}
         if hasattr(self, "feature_names_in_"):
             state["feature_names_in_"] = self.feature_names_in_
-        return state
+        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        folds = getattr(self, "cv_results_", {})
+        return state | {"trace_": trace} | {_FOLDS + name: table for name, table in folds.items()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        # Models that earlier versions wrote have neither.
+        self.trace_ = Trace(state.pop("trace_", {}))
+        names = [name for name in state if name.startswith(_FOLDS)]
+        folds = {name.removeprefix(_FOLDS): state.pop(name) for name in names}
+        if folds:
+            self.cv_results_ = folds
+        super()._restore(state)
 
 
 class _Progress:

@@ -60,11 +60,18 @@ _Result = TypeVar("_Result")
 _Model = TypeVar("_Model", bound="SparseLinearModel")
 
 
+def _is_array_like(value: Any) -> bool:
+    """Whether it is a list, an array or a column of a data frame."""
+    if isinstance(value, (list, tuple)):
+        return True
+    return hasattr(value, "__array__") and np.ndim(np.asarray(value)) > 0
+
+
 class _Numbers(Rule):
     """None, or one number per feature; length and sign are checked against the data."""
 
     def accepts(self, value: Any) -> bool:
-        return value is None or isinstance(value, (np.ndarray, list, tuple))
+        return value is None or _is_array_like(value)
 
     def __str__(self) -> str:
         return "an array of one number per feature or None"
@@ -74,7 +81,7 @@ class _Values(Rule):
     """A number of values, or the values."""
 
     def accepts(self, value: Any) -> bool:
-        return Positive(int).accepts(value) or isinstance(value, (np.ndarray, list, tuple))
+        return Positive(int).accepts(value) or _is_array_like(value)
 
     def __str__(self) -> str:
         return "a positive integer or an array of positive numbers"
@@ -224,7 +231,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     ) -> CoefficientPath:
         """Weights along falling values of l1, each fit started from the one before.
 
-        The estimator itself stays as it is, fitted or not; its `l1` is not used.
+        The estimator itself stays as it is, fitted or not; its `l1` and `l1s` are not used.
 
         Parameters
         ----------

@@ -37,10 +37,11 @@ def check_numbers(who: str, name: str, values: Any, length: int, per: str) -> np
 def check_targets(who: str, y: Any, n_rows: int, loss: str) -> np.ndarray:
     """Targets that the loss is defined for."""
     targets = check_numbers(who, "y", y, n_rows, "sample")
-    if loss in ("logistic", "squared_hinge") and not np.isin(targets, (-1, 1)).all():
-        raise refusal(who, "y", f"be -1 or 1 for the {loss} loss", y)
+    other = targets[~np.isin(targets, (-1, 1))]
+    if loss in ("logistic", "squared_hinge") and len(other):
+        raise refusal(who, "y", f"be -1 or 1 for the {loss} loss", float(other[0]))
     if loss == "poisson" and (targets < 0).any():
-        raise refusal(who, "y", "be non-negative for the poisson loss", y)
+        raise refusal(who, "y", "be non-negative for the poisson loss", float(targets.min()))
     return targets
 
 

@@ -80,7 +80,8 @@ def check_design(estimator: Any, X: Any) -> Design:
         assert_all_finite(X.data if sp.issparse(X) else X, input_name="X")
     largest = max(float(high.max(initial=0.0)), -float(low.min(initial=0.0)))
     if largest > _LARGEST:
-        raise ValueError(f"X must be at most {_LARGEST:g} in size, got {largest:g}")
+        name = type(estimator).__name__
+        raise ValueError(f"{name}: X must be at most {_LARGEST:g} in size, got {largest:g}")
     return Design(X, low, high)
 
 
