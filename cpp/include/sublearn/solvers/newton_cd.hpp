@@ -104,13 +104,21 @@ class NewtonCd final : public InnerMethod {
     const std::int64_t before = passes;
     if (prepare_gram(at, nnz, violation)) {
       gram_.reset(free_, free_gradient_, intercept_slope_);
-      descend(gram_, violation, 0);
+      descend(gram_, violation, 0, cheap_passes(nnz));
     } else {
       residual_.reset(free_, at.rows);
       work += nnz;
-      descend(residual_, violation, 2 * nnz);
+      descend(residual_, violation, 2 * nnz, settings.max_passes);
     }
     typical_passes_ = 0.5 * (typical_passes_ + static_cast<double>(passes - before));
+  }
+
+  /// Passes over the matrix that cost as much as `max_passes` over the rows: columns that nearly
+  /// repeat each other take many, and here they are cheap.
+  int cheap_passes(std::int64_t nnz) const {
+    const double size = static_cast<double>(free_.size() * free_.size()) + 1.0;
+    const double ratio = std::clamp(2.0 * static_cast<double>(nnz) / size, 1.0, kMostCheaper);
+    return static_cast<int>(ratio * settings.max_passes);
   }
 
   /// Whether the matrix is the cheaper model for this step; if so, makes it ready.
@@ -148,8 +156,8 @@ class NewtonCd final : public InnerMethod {
   }
 
   template <class Model>
-  void descend(Model& model, double violation, std::int64_t work_per_pass) {
-    for (int pass = 0; pass < settings.max_passes; ++pass) {
+  void descend(Model& model, double violation, std::int64_t work_per_pass, int max_passes) {
+    for (int pass = 0; pass < max_passes; ++pass) {
       double left = descend_once(model, penalty_, free_, order_, point_);
       if (problem_->has_intercept) left = std::max(left, descend_intercept(model));
       ++passes;
@@ -239,6 +247,7 @@ class NewtonCd final : public InnerMethod {
   static constexpr double kMostDrift = 0.5;
   static constexpr double kReuse = 3.0;  ///< steps that a new matrix is expected to serve
   static constexpr double kPoorShare = 0.05;
+  static constexpr double kMostCheaper = 100.0;
   static constexpr int kMostHidden = 5;
   /// Where the losses are flat (far from every margin, all residuals large) Newton's model asks for
   /// steps without end and a line search finds none of them good.
