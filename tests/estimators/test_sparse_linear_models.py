@@ -46,13 +46,14 @@ def flavour(request):
     return request.param
 
 
-# No check of scikit-learn is excepted.
+# No check of scikit-learn is excepted. One compares the models of equal problems to 1e-7, which asks
+# for a tighter tol than the default.
 @parametrize_with_checks(
     [
-        SparseLogisticRegression(),
-        SparseLogisticRegression(solver="newton", l2=0.01),
-        SparseLinearRegression(),
-        SparseLinearRegression(loss="huber", positive=True),
+        SparseLogisticRegression(tol=1e-11),
+        SparseLogisticRegression(solver="newton", l2=0.01, tol=1e-11),
+        SparseLinearRegression(tol=1e-11),
+        SparseLinearRegression(loss="huber", positive=True, tol=1e-11),
     ]
 )
 def test_passes_the_checks_of_scikit_learn(estimator, check):
@@ -344,3 +345,20 @@ def test_the_best_classes_come_first(flavour):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     with pytest.raises(ValueError, match=f"k must be an integer between 1 and {n_classes}, got 9"):
         model.predict_top_k(X, 9)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e5])
+def test_the_certificate_of_float32_weights_is_theirs(mean):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(200, 5)) + mean).astype(np.float32)
+    exact = X.astype(np.float64)
+    y = (exact - mean) @ [1, 2, 0, 0, -1] + 0.01 * rng.normal(size=200)
+
+    def objective(model):
+        w = model.coef_.astype(np.float64)
+        z = exact @ w + float(model.intercept_)
+        return 0.5 * np.mean((z - y) ** 2) + 1e-4 * np.abs(w).sum()
+
+    found = objective(model := SparseLinearRegression(l1=1e-4).fit(X, y))
+    best = objective(SparseLinearRegression(l1=1e-4, tol=1e-10).fit(exact, y))
+    assert found - best <= model.certificate_ * found + 1e-9 * best

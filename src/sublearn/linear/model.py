@@ -115,17 +115,36 @@ class _Task:
         shift = 0.0 if self.offsets is None else float(self.offsets @ w)
         return replace(found, w=w, intercept=found.intercept - shift)
 
+    def rounded(self, k: int, found: LinearSolution, l1: float) -> LinearSolution:
+        """Solution `k` with the certificate of its weights in the type of the features.
+
+        float32 weights of columns far from 0 can be worse than the weights that were found.
+        """
+        dtype = self.targets.X.dtype
+        if dtype == np.float64 or self.targets.n_solves != self.targets.n_outputs:
+            return found
+        user = self.restore(found)
+        weights = as_dtype(user.w, dtype).astype(np.float64)[None]
+        intercept = as_dtype(np.array([user.intercept]), dtype).astype(np.float64)
+        w, b = self._scaled(weights, intercept)
+        objective = self.targets.problems[k].value(w[0], b[0]) + self.penalty.value(w[0], l1)
+        worse = max(objective - found.objective, 0.0)
+        unit = max(abs(found.objective), np.finfo(float).tiny)
+        return replace(found, certificate=found.certificate + worse / unit)
+
     def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
         """Earlier weights and intercepts as starting points, if they have the right shape."""
         if before is None or before[0].shape != (self.targets.n_outputs, self.n_features):
             return None
-        w, b = before[0].astype(np.float64), before[1].astype(np.float64)
-        if self.offsets is not None:
-            b = b + w @ self.offsets
-        if self.scales is not None:
-            w = w * self.scales
+        w, b = self._scaled(before[0].astype(np.float64), before[1].astype(np.float64))
         points = zip(w, b.tolist(), strict=True)
         return [LinearSolution(Status.STOPPED, np.nan, np.inf, 0, Trace({}), *at) for at in points]
+
+    def _scaled(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and intercepts of the user's columns as those of the columns that are solved."""
+        if self.offsets is not None:
+            b = b + w @ self.offsets
+        return (w if self.scales is None else w * self.scales), b
 
     @property
     def n_features(self) -> int:
@@ -216,6 +235,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 progress,
                 lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
             )
+        solutions = [task.rounded(k, found, self.l1_) for k, found in enumerate(solutions)]
         self._keep([task.restore(found) for found in solutions], targets)
         return self
 
