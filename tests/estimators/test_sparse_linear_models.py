@@ -46,8 +46,8 @@ def flavour(request):
     return request.param
 
 
-# No check of scikit-learn is excepted. One compares the models of equal problems to 1e-7, which asks
-# for a tighter tol than the default.
+# No check of scikit-learn is excepted. One compares the models of equal problems to 1e-7, which
+# asks for a tighter tol than the default.
 @parametrize_with_checks(
     [
         SparseLogisticRegression(tol=1e-11),

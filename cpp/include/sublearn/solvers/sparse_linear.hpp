@@ -79,8 +79,9 @@ class SparseLinearSolver {
       if (is_stalled()) return false;
       screen();
       choose_working();
-      inner_->minimise(point_, working_, settings_.inner_target * passes.back().violation,
-                       settings_.n_threads, monitor);
+      const double share = growth_ > 1 ? kRoughTarget : settings_.inner_target;
+      inner_->minimise(point_, working_, share * passes.back().violation, settings_.n_threads,
+                       monitor);
     }
     return false;
   }
@@ -211,20 +212,28 @@ class SparseLinearSolver {
         if (violation > 0.0) candidates_.push_back({violation, kept_[k]});
       }
     }
+    // A set that was used up to the last feature was too small: the next grows faster, and nothing
+    // is solved well before the set holds what matters.
+    const bool is_used_up = 10 * working_.size() > 9 * last_size_;
+    growth_ = last_size_ > 0 && is_used_up ? std::min(2 * growth_, kMostGrowth) : 1;
     const std::size_t n =
-        std::min(candidates_.size(), std::max(settings_.first_size, working_.size()));
+        std::min(candidates_.size(), std::max(settings_.first_size, growth_ * working_.size()));
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(n),
                       candidates_.end(), [](const Candidate& a, const Candidate& b) {
                         return a.violation != b.violation ? a.violation > b.violation : a.id < b.id;
                       });
     for (std::size_t c = 0; c < n; ++c) working_.push_back(candidates_[c].id);
     std::sort(working_.begin(), working_.end());
+    last_size_ =
+        n < candidates_.size() ? working_.size() : std::numeric_limits<std::size_t>::max() / 16;
     passes.back().n_working = static_cast<std::int64_t>(working_.size());
   }
 
   static constexpr double kUnknown = -1.0;
   static constexpr std::size_t kSample = 64;
   static constexpr std::ptrdiff_t kPatience = 3;
+  static constexpr std::size_t kMostGrowth = 4;
+  static constexpr double kRoughTarget = 0.7;
 
   struct Candidate {
     double violation;
@@ -241,6 +250,8 @@ class SparseLinearSolver {
   std::vector<double> gradient_;
   std::vector<index_t> working_;
   std::vector<Candidate> candidates_;
+  std::size_t last_size_ = 0;  ///< of the working set, very large if it held every violator
+  std::size_t growth_ = 1;
   double scale_ = 1.0;
   double best_dual_ = -std::numeric_limits<double>::infinity();
   std::int64_t work_ = 0;
