@@ -59,6 +59,17 @@ struct GdmmResiduals {
   double dual = 0.0;    ///< rho |x - x_before|, likewise
 };
 
+/// Residual balancing: rho grows where x and M y differ, and falls where x still moves. Nothing
+/// changes once both are as small as rounding lets them be.
+inline double balanced_rho(double rho, const GdmmResiduals& residuals) {
+  constexpr double kRatio = 5.0, kFactor = 1.6, kSolved = 1e-9;
+  const double primal = rho * residuals.primal, dual = residuals.dual;
+  if (std::max(primal, dual) <= kSolved * rho) return rho;
+  if (primal > kRatio * dual) return rho * kFactor;
+  if (dual > kRatio * primal) return rho / kFactor;
+  return rho;
+}
+
 class GdmmMap {
  public:
   GdmmMap(const FactorGraph& graph, const GdmmSettings& settings)
@@ -591,17 +602,9 @@ class GdmmMap {
     return best;
   }
 
-  /// Residual balancing: rho grows where x and M y differ, and falls where x still moves.
   void balance() {
     constexpr int kEvery = 10;
-    constexpr double kRatio = 5.0, kFactor = 1.6;
-    if (n_iter_ % kEvery != 0) return;
-    const double primal = rho_ * residuals_.primal, dual = residuals_.dual;
-    if (primal > kRatio * dual) {
-      rho_ *= kFactor;
-    } else if (dual > kRatio * primal) {
-      rho_ /= kFactor;
-    }
+    if (n_iter_ % kEvery == 0) rho_ = balanced_rho(rho_, residuals_);
   }
 
   const FactorGraph& graph_;
