@@ -114,11 +114,18 @@ class SortedTable {
   mutable std::mutex sorting_;
 };
 
+/// What slot_of says of a label that has no slot: it has no message yet, or it is out of the game.
+inline constexpr index_t kNoSlot = -1;
+inline constexpr index_t kExcluded = -2;
+
 /// Messages of one end of a factor: few labels have one, the others count as zero.
 struct SparseMessage {
   std::span<const index_t> labels;   ///< with a message, one per slot
   std::span<const double> values;    ///< of each slot
-  std::span<const index_t> slot_of;  ///< of each label of the domain, -1 without one
+  std::span<const index_t> slot_of;  ///< of each label of the domain, or kNoSlot, kExcluded
+  bool has_others = true;            ///< false if no label is kNoSlot
+
+  bool is_other(index_t label) const { return slot_of[static_cast<std::size_t>(label)] == kNoSlot; }
 };
 
 /// A cell of a pairwise table and its score less the messages.
@@ -131,9 +138,31 @@ struct BestCell {
   }
 };
 
-/// Exact search over all cells. `known` is a lower bound to start from: a cell that was good
-/// before. `first_row` is a pointer into rows_by_top() that only moves forward: the rows before it
-/// have a message, and labels do not lose theirs. Adds the number of cells it looked at to `work`.
+namespace detail {
+
+/// The cells of one row whose columns have a message.
+inline void offer_row(const FactorTable& table, double scale, index_t row, double cost,
+                      const SparseMessage& columns, BestCell& best) {
+  const auto run = [&](auto&& theta) {
+    for (std::size_t t = 0; t < columns.labels.size(); ++t) {
+      const index_t column = columns.labels[t];
+      best.offer(scale * theta(column) - cost - columns.values[t], row, column);
+    }
+  };
+  if (table.kind == TableKind::dense) {
+    const double* cells = table.values.data() + static_cast<offset_t>(row) * table.shape[1];
+    run([cells](index_t column) { return cells[column]; });
+  } else {
+    run([&](index_t column) { return table.pair(row, column); });
+  }
+}
+
+}  // namespace detail
+
+/// Exact search over all cells of labels that are not excluded. `known` is a lower bound to start
+/// from: a cell that was good before. `first_row` is a pointer into rows_by_top() that only moves
+/// forward: the rows before it have a message, and labels do not lose theirs. Adds the number of
+/// cells it looked at to `work`.
 inline BestCell best_cell(const SortedTable& sorted, double scale, const SparseMessage& rows,
                           const SparseMessage& columns, BestCell known, std::size_t& first_row,
                           offset_t& work) {
@@ -143,13 +172,6 @@ inline BestCell best_cell(const SortedTable& sorted, double scale, const SparseM
   for (int side = 0; side < 2; ++side) {
     for (const double value : ends[side]->values) lowest[side] = std::min(lowest[side], value);
   }
-  const auto offer = [&](int side, index_t label, index_t other, double score) {
-    if (side == 0) {
-      best.offer(score, label, other);
-    } else {
-      best.offer(score, other, label);
-    }
-  };
   for (int side = 0; side < 2; ++side) {
     const SparseMessage& mine = *ends[side];
     const SparseMessage& other = *ends[1 - side];
@@ -160,35 +182,34 @@ inline BestCell best_cell(const SortedTable& sorted, double scale, const SparseM
       ++work;
       if (reach - lowest[1 - side] <= best.value) continue;
       if (side == 0) {  // both have a message
-        for (std::size_t t = 0; t < other.labels.size(); ++t) {
-          const double score =
-              scale * sorted.table().pair(label, other.labels[t]) - cost - other.values[t];
-          best.offer(score, label, other.labels[t]);
-        }
+        detail::offer_row(sorted.table(), scale, label, cost, other, best);
         work += static_cast<offset_t>(other.labels.size());
       }
-      if (reach <= best.value) continue;
+      if (reach <= best.value || !other.has_others) continue;
       for (const auto& entry : sorted.line(side, label)) {  // the other end has none
         ++work;
-        if (other.slot_of[static_cast<std::size_t>(entry.label)] >= 0) continue;
-        offer(side, label, entry.label, scale * entry.value - cost);
+        if (!other.is_other(entry.label)) continue;
+        const double score = scale * entry.value - cost;
+        if (side == 0) {
+          best.offer(score, label, entry.label);
+        } else {
+          best.offer(score, entry.label, label);
+        }
         break;
       }
     }
   }
+  if (!rows.has_others || !columns.has_others) return best;
   const auto order = sorted.rows_by_top();
-  const auto has_message = [&](index_t row) {
-    return rows.slot_of[static_cast<std::size_t>(row)] >= 0;
-  };
-  while (first_row < order.size() && has_message(order[first_row])) ++first_row;
+  while (first_row < order.size() && !rows.is_other(order[first_row])) ++first_row;
   for (std::size_t n = first_row; n < order.size(); ++n) {
     ++work;
     if (scale * sorted.top(0, order[n]) <= best.value) break;
-    if (has_message(order[n])) continue;
+    if (!rows.is_other(order[n])) continue;
     for (const auto& entry : sorted.line(0, order[n])) {
       ++work;
       if (scale * entry.value <= best.value) break;
-      if (columns.slot_of[static_cast<std::size_t>(entry.label)] >= 0) continue;
+      if (!columns.is_other(entry.label)) continue;
       best.offer(scale * entry.value, order[n], entry.label);
       break;
     }

@@ -1,21 +1,24 @@
 // GDMM for very many pairwise factors over binary variables (algorithm 9 of 000).
 //
-// A table of four cells is a constant, two unary terms and theta_f(1, 1) =: w_f, so that the LP (3.25) is
+// A table of four cells is a constant, two unary terms and theta_f(1, 1) =: w_f, so that the LP
+// (3.25) is
 //
-//   max  sum_i u_i x_i + sum_f w_f y_f    s.t.  0 <= x <= 1 and for f = (i, j) the constraints (3.35):
+//   max  sum_i u_i x_i + sum_f w_f y_f    s.t.  0 <= x <= 1 and for f = (i, j) the constraints
+//   (3.35):
 //        w_f > 0:  y_f <= x_i (multiplier a_i),  y_f <= x_j (a_j)
 //        w_f < 0:  y_f >= 0,  y_f >= x_i + x_j - 1 (multiplier g)
 //
-// (the other constraints of (3.35) do not bind for that sign of w_f). The bound for any multipliers >= 0:
+// (the other constraints of (3.35) do not bind for that sign of w_f). The bound for any multipliers
+// >= 0:
 //
 //   sum_i max(0, u_i + sum a_i - sum g) + sum_{w_f > 0} max(0, w_f - a_i - a_j)
 //     + sum_{w_f < 0} [g + max(0, w_f + g)]
 //
-// Active sets. A factor with w_f > 0 starts with its weight split evenly, a_i = a_j = w_f / 2, which is
-// optimal for y_f = 0 as long as both ends are zero; one with w_f < 0 starts with g = 0, optimal as long
-// as one end is zero. So the loop looks only at variables that have ever been pulled above zero, and
-// at their factors. The paper's start (all multipliers zero, all w_f > 0 taken from a sorted list)
-// would touch every factor with w_f > 0.
+// Active sets. A factor with w_f > 0 starts with its weight split evenly, a_i = a_j = w_f / 2,
+// which is optimal for y_f = 0 as long as both ends are zero; one with w_f < 0 starts with g = 0,
+// optimal as long as one end is zero. So the loop looks only at variables that have ever been
+// pulled above zero, and at their factors. The paper's start (all multipliers zero, all w_f > 0
+// taken from a sorted list) would touch every factor with w_f > 0.
 #pragma once
 
 #include <algorithm>
@@ -163,7 +166,8 @@ class GdmmBinary {
       factor.y = std::max(0.0, over + (a[0] + factor.w) / rho_);
       return;
     }
-    // w = sum_k max(0, a_k + rho (y - x_k)): one end pays from the lower kink on, both from the upper
+    // w = sum_k max(0, a_k + rho (y - x_k)): one end pays from the lower kink on, both from the
+    // upper
     double kink[2] = {x_[factor.ends[0]] - a[0] / rho_, x_[factor.ends[1]] - a[1] / rho_};
     if (kink[0] > kink[1]) std::swap(kink[0], kink[1]);
     double y = kink[0] + factor.w / rho_;

@@ -26,6 +26,13 @@
 //   sum_i max_a [theta_i(a) + sum_f mu_if(a)] + sum_f max_y [theta_f(y) - sum_i mu_if(y_i)]
 //
 // is an upper bound on the score of every assignment; its maxima are found by the same searches.
+// With an assignment of score s in hand, label a of variable i can be excluded for good when
+//
+//   bound - max_b [theta_i(b) + sum_f mu_if(b)] + theta_i(a) + sum_f mu_if(a)  <  s,
+//
+// because that bounds every assignment with x_i = a. Labels without a message are excluded from the
+// end of the sorted unary scores without being looked at.
+//
 // Labels that never entered have no message, so memory is that of the tables plus the active
 // labels.
 #pragma once
@@ -62,7 +69,7 @@ struct GdmmResiduals {
 /// Residual balancing: rho grows where x and M y differ, and falls where x still moves. Nothing
 /// changes once both are as small as rounding lets them be.
 inline double balanced_rho(double rho, const GdmmResiduals& residuals) {
-  constexpr double kRatio = 5.0, kFactor = 1.6, kSolved = 1e-9;
+  constexpr double kRatio = 5.0, kFactor = 1.6, kSolved = 1e-6;
   const double primal = rho * residuals.primal, dual = residuals.dual;
   if (std::max(primal, dual) <= kSolved * rho) return rho;
   if (primal > kRatio * dual) return rho * kFactor;
@@ -97,8 +104,30 @@ class GdmmMap {
     over(n_factors, monitor,
          [&](std::size_t f, Scratch& scratch) { best[f] = search(f, scratch, 0.0).value; });
     double sum = std::accumulate(best.begin(), best.end(), 0.0);
-    for (std::size_t i = 0; i < variables_.size(); ++i) sum += best_label(i).value;
+    for (std::size_t i = 0; i < variables_.size(); ++i) sum += best_belief(i);
     return sum;
+  }
+
+  /// Excludes labels that no assignment better than `score` can have; `bound` is that of the
+  /// present multipliers. From then on bound() speaks of the assignments that are left, and is
+  /// -infinity if there is none. Returns how many labels went.
+  offset_t exclude(double bound, double score) {
+    offset_t n_excluded = 0;
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      n_excluded += exclude_below(i, best_belief(i) - (bound - score));
+    }
+    if (n_excluded > 0) restore_simplices();
+    return n_excluded;
+  }
+
+  /// Labels of a variable that are not excluded, in increasing order.
+  std::vector<index_t> remaining(index_t i) const {
+    std::vector<index_t> labels;
+    const auto& slot_of = variables_[static_cast<std::size_t>(i)].slot_of;
+    for (std::size_t label = 0; label < slot_of.size(); ++label) {
+      if (slot_of[label] != kExcluded) labels.push_back(static_cast<index_t>(label));
+    }
+    return labels;
   }
 
   /// The label of largest x_i for each variable; among equals the one the multipliers prefer.
@@ -146,9 +175,20 @@ class GdmmMap {
   struct Variable {
     std::vector<index_t> labels;
     std::vector<double> x;
-    std::vector<index_t> slot_of;      ///< of each label, -1 before it enters
+    std::vector<index_t> slot_of;      ///< of each label, or kNoSlot, kExcluded
     std::vector<index_t> unary_order;  ///< labels by decreasing theta_i
-    std::size_t next_unary = 0;        ///< labels before it in that order have entered
+    std::size_t next_unary = 0;        ///< labels before it in that order have entered or are out
+    std::size_t end_unary = 0;         ///< and so have the labels from here on
+
+    bool has_others() const { return next_unary < end_unary; }
+    /// Moves both pointers over labels that have entered or are excluded.
+    void tighten() {
+      const auto is_other = [&](std::size_t n) {
+        return slot_of[static_cast<std::size_t>(unary_order[n])] == kNoSlot;
+      };
+      while (has_others() && !is_other(next_unary)) ++next_unary;
+      while (has_others() && !is_other(end_unary - 1)) --end_unary;
+    }
   };
 
   /// mu_if and M_if y_f by slot of the variable.
@@ -194,7 +234,8 @@ class GdmmMap {
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       Variable& variable = variables_[i];
       const auto unary = graph_.unary_of(static_cast<index_t>(i));
-      variable.slot_of.assign(unary.size(), -1);
+      variable.slot_of.assign(unary.size(), kNoSlot);
+      variable.end_unary = unary.size();
       variable.unary_order.resize(unary.size());
       std::iota(variable.unary_order.begin(), variable.unary_order.end(), index_t{0});
       std::stable_sort(
@@ -303,7 +344,8 @@ class GdmmMap {
     Factor& factor = factors_[f];
     const auto message = [&](std::size_t p) {
       const Variable& variable = variables_[variable_of(f, p)];
-      return SparseMessage{variable.labels, scratch.messages[p], variable.slot_of};
+      return SparseMessage{variable.labels, scratch.messages[p], variable.slot_of,
+                           variable.has_others()};
     };
     const SparseMessage rows = message(0), columns = message(1);
     BestCell known;
@@ -325,7 +367,8 @@ class GdmmMap {
     const std::size_t arity = table.shape.size();
     const auto cost = [&](std::size_t p, index_t label) {
       const index_t slot = variables_[variable_of(f, p)].slot_of[static_cast<std::size_t>(label)];
-      return slot < 0 ? 0.0 : scratch.messages[p][static_cast<std::size_t>(slot)];
+      if (slot == kExcluded) return std::numeric_limits<double>::infinity();
+      return slot == kNoSlot ? 0.0 : scratch.messages[p][static_cast<std::size_t>(slot)];
     };
     const std::size_t last = arity - 1;
     std::vector<double>& last_costs = scratch.point;
@@ -543,13 +586,8 @@ class GdmmMap {
       const auto top = std::max_element(x.begin(), x.end()) - x.begin();
       const double threshold =
           wanted[static_cast<std::size_t>(top)] - x[static_cast<std::size_t>(top)];
-      while (
-          variable.next_unary < variable.unary_order.size() &&
-          variable.slot_of[static_cast<std::size_t>(variable.unary_order[variable.next_unary])] >=
-              0) {
-        ++variable.next_unary;
-      }
-      if (variable.next_unary == variable.unary_order.size()) break;
+      variable.tighten();
+      if (!variable.has_others()) break;
       const index_t label = variable.unary_order[variable.next_unary];
       if (pull(label) <= threshold) break;  // all labels without a slot would be zero
       enter(i, label);
@@ -582,24 +620,104 @@ class GdmmMap {
                         static_cast<std::size_t>(end.position))];
   }
 
-  /// max over labels of theta_i + sum_f mu_if.
-  State best_label(std::size_t i) const {
+  /// theta_i + sum_f mu_if of the label in a slot.
+  double belief(std::size_t i, std::size_t slot) const {
+    const auto id = static_cast<index_t>(i);
+    double value = graph_.unary_of(id)[static_cast<std::size_t>(variables_[i].labels[slot])];
+    for (const FactorEnd& end : graph_.ends_of(id)) value += end_at(end).mu[slot];
+    return value;
+  }
+
+  /// The largest belief of a variable's labels that are not excluded.
+  double best_belief(std::size_t i) const {
     const Variable& variable = variables_[i];
-    const auto unary = graph_.unary_of(static_cast<index_t>(i));
-    State best;
-    for (std::size_t s = 0; s < variable.labels.size(); ++s) {
-      double value = unary[static_cast<std::size_t>(variable.labels[s])];
-      for (const FactorEnd& end : graph_.ends_of(static_cast<index_t>(i)))
-        value += end_at(end).mu[s];
-      best.value = std::max(best.value, value);
-    }
-    for (std::size_t n = variable.next_unary; n < variable.unary_order.size(); ++n) {
-      const index_t label = variable.unary_order[n];
-      if (variable.slot_of[static_cast<std::size_t>(label)] >= 0) continue;
-      best.value = std::max(best.value, unary[static_cast<std::size_t>(label)]);
+    double best = -std::numeric_limits<double>::infinity();
+    for (std::size_t s = 0; s < variable.labels.size(); ++s) best = std::max(best, belief(i, s));
+    for (std::size_t n = variable.next_unary; n < variable.end_unary; ++n) {
+      const auto label = static_cast<std::size_t>(variable.unary_order[n]);
+      if (variable.slot_of[label] != kNoSlot) continue;
+      best = std::max(best, graph_.unary_of(static_cast<index_t>(i))[label]);
       break;
     }
     return best;
+  }
+
+  /// Excludes the labels of i whose belief is below `lowest`.
+  offset_t exclude_below(std::size_t i, double lowest) {
+    Variable& variable = variables_[i];
+    const auto unary = graph_.unary_of(static_cast<index_t>(i));
+    offset_t n_excluded = 0;
+    while (variable.has_others()) {
+      const auto label = static_cast<std::size_t>(variable.unary_order[variable.end_unary - 1]);
+      if (variable.slot_of[label] == kNoSlot) {
+        if (unary[label] >= lowest) break;
+        variable.slot_of[label] = kExcluded;
+        ++n_excluded;
+      }
+      --variable.end_unary;
+    }
+    std::vector<index_t> slot_after(variable.labels.size());
+    std::size_t n_kept = 0;
+    for (std::size_t s = 0; s < variable.labels.size(); ++s) {
+      const bool is_out = belief(i, s) < lowest;
+      slot_after[s] = is_out ? kExcluded : static_cast<index_t>(n_kept++);
+    }
+    if (n_kept < slot_after.size()) keep_slots(i, slot_after, n_kept);
+    return n_excluded + static_cast<offset_t>(slot_after.size() - n_kept);
+  }
+
+  /// Renumbers the slots of a variable; those that map to kExcluded go, with the states over them.
+  void keep_slots(std::size_t i, std::span<const index_t> slot_after, std::size_t n_kept) {
+    Variable& variable = variables_[i];
+    const auto compress = [&](auto& values) {
+      for (std::size_t s = 0; s < slot_after.size(); ++s) {
+        if (slot_after[s] >= 0) values[static_cast<std::size_t>(slot_after[s])] = values[s];
+      }
+      values.resize(n_kept);
+    };
+    for (std::size_t s = 0; s < slot_after.size(); ++s) {
+      variable.slot_of[static_cast<std::size_t>(variable.labels[s])] = slot_after[s];
+    }
+    compress(variable.labels);
+    compress(variable.x);
+    for (const FactorEnd& end : graph_.ends_of(static_cast<index_t>(i))) {
+      compress(end_at(end).mu);
+      compress(end_at(end).marginal);
+      Factor& factor = factors_[static_cast<std::size_t>(end.factor)];
+      const std::size_t arity = graph_.scope_of(end.factor).size();
+      for (std::size_t n = 0; n < factor.y.size(); ++n) {
+        index_t& slot = factor.slots[n * arity + static_cast<std::size_t>(end.position)];
+        slot = slot < 0 ? kExcluded : slot_after[static_cast<std::size_t>(slot)];
+        if (slot < 0) factor.y[n] = 0.0;
+      }
+    }
+  }
+
+  /// After labels were excluded: what is left of x and y becomes a point of the simplices again.
+  void restore_simplices() {
+    Scratch scratch;
+    for (Variable& variable : variables_) {
+      const double sum = std::accumulate(variable.x.begin(), variable.x.end(), 0.0);
+      if (variable.labels.empty()) {
+        variable.tighten();
+        if (!variable.has_others()) continue;  // nothing is left: bound() will be -infinity
+        const auto i = static_cast<std::size_t>(&variable - variables_.data());
+        enter(i, variable.unary_order[variable.next_unary]);
+      }
+      if (sum > 0.0) {
+        for (double& x : variable.x) x /= sum;
+      } else {
+        variable.x[0] = 1.0;
+      }
+    }
+    for (std::size_t f = 0; f < factors_.size(); ++f) {
+      Factor& factor = factors_[f];
+      const double sum = std::accumulate(factor.y.begin(), factor.y.end(), 0.0);
+      if (sum > 0.0) {
+        for (double& y : factor.y) y /= sum;
+      }
+      shrink(f, graph_.scope_of(static_cast<index_t>(f)).size(), scratch);
+    }
   }
 
   void balance() {
