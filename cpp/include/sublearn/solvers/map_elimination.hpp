@@ -198,7 +198,7 @@ class MapElimination {
       local_[at(variable_[at(dropped)])] = kOutside;
       remove(dropped, false, rng);
     }
-    return !order_.empty();
+    return true;
   }
 
   /// The variable of the largest bucket among k and its neighbours: without it most is gained.
