@@ -92,6 +92,8 @@ FactorGraph random_chain(Rng& rng, index_t n) {
 TEST(messages_of_dense_tables_are_max_marginals) {
   Rng rng(1);
   check_messages(*dense_table(rng, {2, 2}), Form::binary, rng);
+  check_messages(*dense_table(rng, {2, 2, 2}), Form::cube, rng);
+  check_messages(*dense_table(rng, {2, 2, 2, 2}), Form::rows, rng);
   for (const index_t n : {2, 3, 4, 5, 7, 8, 9, 16, 17, 21, 33}) {
     check_messages(*dense_table(rng, {n, 5}), Form::rows, rng);
     check_messages(*dense_table(rng, {6, n}), Form::rows, rng);

@@ -33,7 +33,7 @@ struct MessageScratch {
 
 class MessageTable {
  public:
-  enum class Form : std::uint8_t { binary, diagonal, truncated, rows, inner, sparse };
+  enum class Form : std::uint8_t { binary, cube, diagonal, truncated, rows, inner, sparse };
 
   explicit MessageTable(const FactorTable& table) : table_(&table), is_pair_(table.arity() == 2) {
     switch (table.kind) {
@@ -76,6 +76,7 @@ class MessageTable {
   /// `messages[q]` is the message m_q of each position; the one of `p` is not read.
   void message(index_t p, double scale, std::span<const double* const> messages, double* out,
                MessageScratch& scratch) const {
+    if (form_ == Form::cube) return cube(p, scale, messages, out);
     if (!is_pair_) return many(p, scale, messages, out, scratch);
     const double* minus = messages[static_cast<std::size_t>(1 - p)];
     switch (form_) {
@@ -92,6 +93,8 @@ class MessageTable {
         return inner(p, scale, minus, out, scratch);
       case Form::sparse:
         return sparse(p, scale, minus, out, scratch);
+      case Form::cube:
+        return;
     }
   }
 
@@ -140,6 +143,7 @@ class MessageTable {
 
   void read_dense() {
     use_rows(table_->values.data(), table_->shape.back());
+    if (table_->shape == std::vector<index_t>{2, 2, 2}) form_ = Form::cube;
     if (!is_pair_) return;
     if (labels(0) == 2 && labels(1) == 2) {
       form_ = Form::binary;
@@ -253,6 +257,21 @@ class MessageTable {
     const double t10 = scale * cells_[p == 0 ? 2 : 1];
     out[0] = std::max(t00 - minus[0], t01 - minus[1]);
     out[1] = std::max(t10 - minus[0], t11 - minus[1]);
+  }
+
+  /// Three binary variables: eight cells without a loop over positions.
+  void cube(index_t p, double scale, std::span<const double* const> messages, double* out) const {
+    const double* left = messages[p == 0 ? 1 : 0];
+    const double* right = messages[p == 2 ? 1 : 2];
+    const int own = 4 >> p, first = p == 0 ? 2 : 4, second = p == 2 ? 2 : 1;
+    for (int a = 0; a < 2; ++a) {
+      const double* cells = cells_ + a * own;
+      const double none = scale * cells[0] - (left[0] + right[0]);
+      const double one = scale * cells[second] - (left[0] + right[1]);
+      const double other = scale * cells[first] - (left[1] + right[0]);
+      const double both = scale * cells[first + second] - (left[1] + right[1]);
+      out[a] = std::max(std::max(none, one), std::max(other, both));
+    }
   }
 
   /// Off the diagonal one number: the best other label, or the second best for that label itself.
