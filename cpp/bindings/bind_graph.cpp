@@ -193,9 +193,16 @@ void check_factor(const FactorGraph& graph, index_t f) {
       if (variables[q] == i) refuse_factor(f, "have distinct variables", i);
     }
   }
-  const double scale = graph.scale[static_cast<std::size_t>(f)];
-  if (!(scale >= 0.0) || !std::isfinite(scale)) {
-    refuse("FactorGraph.scale", "be finite and not negative", as_text(scale));
+}
+
+void check_scale(std::span<const double> scale, std::size_t n_factors) {
+  if (scale.size() != n_factors) {
+    throw std::invalid_argument("FactorGraph.scale must be as long as table_of");
+  }
+  for (const double s : scale) {
+    if (!(s >= 0.0) || !std::isfinite(s)) {
+      refuse("FactorGraph.scale", "be finite and not negative", as_text(s));
+    }
   }
 }
 
@@ -253,12 +260,11 @@ void bind_graph(nb::module_& m) {
             for (const nb::handle item : tables) {
               graph.add_table(nb::cast<const SharedTable&>(item).table);
             }
-            if (scale.size() != table_of.size()) {
-              throw std::invalid_argument("FactorGraph.scale must be as long as table_of");
-            }
+            // Refusals that print a number need Python: they come before its lock is released.
+            add_variables(graph, as_span<index_t>(domain), as_span<double>(unary));
+            check_scale(as_span<double>(scale), table_of.size());
             {
               nb::gil_scoped_release unlocked;
-              add_variables(graph, as_span<index_t>(domain), as_span<double>(unary));
               check_scope_begin(as_span<offset_t>(scope_begin), table_of.size(), scope.size());
               copy(graph.scope_begin, as_span<offset_t>(scope_begin));
               copy(graph.scope, as_span<index_t>(scope));
