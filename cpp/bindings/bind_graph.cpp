@@ -169,7 +169,7 @@ void add_variables(FactorGraph& graph, std::span<const index_t> domain,
 void check_factor(const FactorGraph& graph, index_t f) {
   const auto table_of = graph.table_of[static_cast<std::size_t>(f)];
   if (table_of < 0 || static_cast<std::size_t>(table_of) >= graph.tables.size()) {
-    refuse_factor(f, "have a table in 0.." + std::to_string(graph.tables.size()) + " - 1",
+    refuse_factor(f, "name one of the " + std::to_string(graph.tables.size()) + " tables",
                   table_of);
   }
   const auto variables = graph.scope_of(f);
@@ -258,6 +258,9 @@ void bind_graph(nb::module_& m) {
              Vector<double> scale, const nb::list& tables) {
             FactorGraph graph;
             for (const nb::handle item : tables) {
+              if (!nb::isinstance<SharedTable>(item)) {
+                throw nb::type_error("FactorGraph.tables must hold FactorTable objects");
+              }
               graph.add_table(nb::cast<const SharedTable&>(item).table);
             }
             // Refusals that print a number need Python: they come before its lock is released.

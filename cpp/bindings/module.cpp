@@ -15,6 +15,7 @@ void bind_multinomial(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
+void bind_uai(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
@@ -32,4 +33,5 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
+  sublearn::bindings::bind_uai(m);
 }
