@@ -20,7 +20,7 @@ def forbidden_depth(unary: np.ndarray, begin: np.ndarray, factors: Sequence[Fact
     of two is taken: scores that change a little leave the tables as they are.
     """
     low, high = unary_bounds(unary, begin)
-    total = float((high - low).sum()) + sum(float(group.ranges().sum()) for group in factors)
+    total = float((high - low).sum()) + sum(group.total_range() for group in factors)
     if not np.isfinite(total):
         raise ValueError("FactorGraph: scores must be so small that their sum is finite")
     forbidding = [group for group in factors if group.table.has_forbidden]
@@ -59,11 +59,10 @@ def compile_graph(
     """The graph of the core. Tables that were compiled before are taken as they are."""
     tables = _NativeTables(depth)
     table_of = [tables.number(group) for group in factors]
-    arities = [np.full(len(group), group.scopes.shape[1]) for group in factors]
     return _core.FactorGraph(
         domain,
         fill_forbidden(unary, begin, depth),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(_joined(arities, np.int64))]),
+        _scope_begin(factors),
         _joined([group.scopes.ravel() for group in factors], np.int32),
         _joined(table_of, np.int32),
         _joined([group.weights() for group in factors], np.float64),
@@ -88,7 +87,7 @@ class _NativeTables:
         if is_negative.all():
             return rows + self._first_of(group, -1)
         firsts = [self._first_of(group, sign) for sign in (1, -1)]
-        return rows + np.where(is_negative, firsts[1], firsts[0])
+        return rows + np.where(is_negative, np.int32(firsts[1]), np.int32(firsts[0]))
 
     def _first_of(self, group: Factors, sign: int) -> int:
         key = (id(group.table), sign)
@@ -98,5 +97,16 @@ class _NativeTables:
         return self._first[key]
 
 
+def _scope_begin(factors: Sequence[Factors]) -> np.ndarray:
+    parts, end = [np.zeros(1, np.int64)], 0
+    for group in factors:
+        n, arity = group.scopes.shape
+        parts.append(np.arange(end + arity, end + arity * n + 1, arity, dtype=np.int64))
+        end += arity * n
+    return _joined(parts, np.int64)
+
+
 def _joined(parts: list[np.ndarray], dtype: Any) -> np.ndarray:
-    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
+    """All parts in a row; one alone is not copied, for large graphs are often one group."""
+    joined = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
+    return joined.astype(dtype, copy=False)

@@ -310,7 +310,7 @@ class FactorGraph:
             return table
         made = dense(table)
         values = made.to_array()
-        key = (values.shape, hashlib.blake2b(values, digest_size=16).digest())
+        key = (values.shape, hashlib.blake2b(values.data, digest_size=16).digest())
         return self._known.setdefault(key, made)
 
     def _only(self, fixed: np.ndarray) -> np.ndarray:

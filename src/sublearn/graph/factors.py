@@ -45,13 +45,13 @@ class Factors:
 
     def rows_or_first(self) -> np.ndarray:
         """Which of the group's tables each factor has."""
-        return np.zeros(len(self), dtype=np.int64) if self.rows is None else self.rows
+        return np.zeros(len(self), dtype=np.int32) if self.rows is None else self.rows
 
-    def ranges(self) -> np.ndarray:
-        """Highest less lowest allowed score of each factor, or more."""
+    def total_range(self) -> float:
+        """Highest less lowest allowed score, or more, summed over the factors."""
         low, high = self.table.bounds
-        spread = (high - low)[self.rows] if self.rows is not None else (high - low)
-        return np.broadcast_to(spread, len(self)) * self.weights()
+        spread = high - low if self.rows is None else (high - low)[self.rows]
+        return float((spread * self.weights()).sum())
 
     def weights(self) -> np.ndarray:
         """Absolute scale of each factor."""
@@ -124,11 +124,13 @@ def _share_equal_tables(stack: TableStack) -> tuple[Table, np.ndarray]:
     first = _core.first_equal_rows(values)
     kept, rows = np.unique(first, return_inverse=True)
     if len(kept) == stack.n_tables:
-        return stack, rows.astype(np.int64)
-    return TableStack(np.ascontiguousarray(stack.values[kept])), rows.astype(np.int64)
+        return stack, rows.astype(np.int32)
+    return TableStack(np.ascontiguousarray(stack.values[kept])), rows.astype(np.int32)
 
 
 def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, caller: str) -> None:
+    if (domain == table.shape[0]).all() and len(set(table.shape)) == 1:
+        return  # the usual case, told without a look at each factor
     for axis, size in enumerate(table.shape):
         sizes = domain[scopes[:, axis]]
         if len(sizes) and (sizes != size).any():
@@ -184,7 +186,8 @@ def _on_diagonal(factors: Factors, kind: np.ndarray, caller: str) -> Factors:
     shape = tuple(factors.table.shape[p] for p in kept)
     labels = np.indices(shape).reshape(len(shape), -1).T[:, np.searchsorted(kept, kind)]
     if isinstance(factors.table, TableStack):
-        values = factors.table.values[(slice(None), *labels.T)].reshape(-1, *shape)
+        cells = (slice(None), *labels.T)
+        values = factors.table.values[cells].reshape(-1, *shape)
     else:
         values = factors.table.at(labels).reshape(1, *shape)
     if np.isneginf(values.reshape(len(values), -1)).all(axis=1).any():

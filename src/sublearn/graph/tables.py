@@ -202,14 +202,17 @@ class TableStack(Table):
 
     @property
     def n_tables(self) -> int:
+        """How many tables there are."""
         return len(self.values)
 
     def rows_at(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Scores of joint states, each in its own table."""
-        return self.values[(rows, *labels.T)]
+        cells = (rows, *labels.T)
+        return self.values[cells]
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest allowed score of each table."""
         values = self.values.reshape(len(self.values), -1)
         is_allowed = np.isfinite(values)
         low = np.where(is_allowed, values, np.inf).min(axis=1)
