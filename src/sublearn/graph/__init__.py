@@ -1,6 +1,7 @@
 """The most probable assignment of factor graphs, also of large domains and of many factors."""
 
 from sublearn.graph.factor_graph import FactorGraph
+from sublearn.graph.map_plot import plot_map
 from sublearn.graph.tables import (
     Table,
     dense,
@@ -18,6 +19,7 @@ __all__ = [
     "dense",
     "label_distance",
     "low_rank",
+    "plot_map",
     "potts",
     "read_evidence",
     "read_map",
