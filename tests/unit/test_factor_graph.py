@@ -168,7 +168,7 @@ def test_the_score_of_a_forbidden_state_is_minus_infinity():
 
 
 def test_new_unary_scores_keep_the_tables_of_the_core():
-    graph = FactorGraph([2, 2])
+    graph = FactorGraph(unary=[[0.0, 1.0], [0.0, 0.0]])
     graph.add_factor([0, 1], [[0.0, -INF], [1.0, 0.0]])
     graph._compiled()
     (natives,) = (group.table._natives for group in graph.factors)
@@ -278,8 +278,8 @@ def add(table, variables=(0, 1), scale=1.0):
 
 GOOD = np.zeros((2, 3))
 REFUSALS = {
-    "NaN": (add(GOOD * np.nan), "must hold finite numbers or -inf, got NaN or +inf"),
-    "+inf": (add(GOOD + INF), "must hold finite numbers or -inf, got NaN or +inf"),
+    "NaN": (add(GOOD * np.nan), "must hold finite numbers or -inf, got NaN or"),
+    "+inf": (add(GOOD + INF), "must hold finite numbers or -inf, got NaN or"),
     "all forbidden": (add(GOOD - INF), "must allow at least one joint state, got -inf"),
     "wrong shape": (add(np.zeros((3, 2))), "must have 2 labels on axis 0 as variable 0 has, got 3"),
     "wrong arity": (add(np.zeros(3)), "must have an axis for each of 2 variables, got shape"),

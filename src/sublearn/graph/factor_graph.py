@@ -7,12 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sublearn.graph import edges as edge_lists
 from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_depth, unary_bounds
 from sublearn.graph.factors import Factors, make_factors
-from sublearn.graph.tables import Table, dense
+from sublearn.graph.tables import DenseTable, Table, as_table, dense
 from sublearn.graph.unaries import as_domain, as_unaries
 from sublearn.validation.values import is_int64, show
 
@@ -188,7 +187,8 @@ class FactorGraph:
                 f"FactorGraph.add_factor.variables must be a list of variables, got "
                 f"{show(variables)}"
             )
-        self._add(places[None], self._shared(table), scale, "FactorGraph.add_factor")
+        made = as_table(table, len(places), "FactorGraph.add_factor.table")
+        self._add(places[None], self._shared(made), scale, "FactorGraph.add_factor")
 
     def add_factors(self, scopes: Any, table: Any, scale: Any = None) -> None:
         """Add many factors of one arity.
@@ -304,14 +304,13 @@ class FactorGraph:
         np.add.at(unary, cells, group.tables_of_factors(slice(None)))
         self._unary, self._is_unary_new = unary, True
 
-    def _shared(self, table: Any) -> Any:
+    def _shared(self, table: Table) -> Table:
         """The table that an equal array became before."""
-        if isinstance(table, Table) or sparse.issparse(table):
+        if not isinstance(table, DenseTable):
             return table
-        made = dense(table)
-        values = made.to_array()
+        values = table.to_array()
         key = (values.shape, hashlib.blake2b(values.data, digest_size=16).digest())
-        return self._known.setdefault(key, made)
+        return self._known.setdefault(key, table)
 
     def _only(self, fixed: np.ndarray) -> np.ndarray:
         """Unary scores with -inf for all labels but the fixed ones."""

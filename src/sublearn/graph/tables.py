@@ -18,6 +18,7 @@ from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
+    "DenseTable",
     "Table",
     "TableStack",
     "as_table",
