@@ -4,6 +4,7 @@
 namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
+void bind_graph(nanobind::module_& m);
 void bind_inverse_covariance(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
@@ -14,12 +15,14 @@ void bind_multinomial(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
+void bind_uai(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
   sublearn::bindings::bind_features(m);
+  sublearn::bindings::bind_graph(m);
   sublearn::bindings::bind_inverse_covariance(m);
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_linear(m);
@@ -30,4 +33,5 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
+  sublearn::bindings::bind_uai(m);
 }

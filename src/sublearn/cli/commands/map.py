@@ -1,0 +1,150 @@
+"""`sublearn map`: the most probable assignment of a factor graph."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sublearn.cli.options import Jobs, Json, Quiet, check_folder
+
+__all__ = ["command"]
+
+
+def command(
+    problem: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROBLEM",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), with "
+            "`.gz`, `.xz` or `.bz2` if compressed.",
+        ),
+    ],
+    evid: Annotated[
+        Path | None,
+        typer.Option(
+            "--evid",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="Evidence: `k v x v x ...`, or the same after a 1 for one sample.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            show_default="none",
+            help="Stop with the best assignment found so far.",
+        ),
+    ] = None,
+    tol: Annotated[
+        float, typer.Option(min=0.0, metavar="GAP", help="Relative gap to stop at.")
+    ] = 1e-6,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            dir_okay=False,
+            show_default="name of PROBLEM with .map, in this folder",
+            help="Where to write the assignment.",
+        ),
+    ] = None,
+    tables: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="What the numbers of the tables are: linear, log or log10."
+        ),
+    ] = "linear",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Find the most probable assignment of PROBLEM.
+
+    Prints its score (the logarithm of the product of all tables), an upper bound on the score of
+    any assignment, and the relative gap between them: with a gap of zero the assignment is
+    the best one. The assignment is written as the competitions want it: `MAP`, then the
+    number of variables and their labels.
+
+    Example: `sublearn map grid.uai.xz --time-limit 10`
+
+    Example: `sublearn map network.uai --evid network.uai.evid --out network.map`
+    """
+    if tables not in ("linear", "log", "log10"):
+        raise typer.BadParameter(
+            f"must be linear, log or log10, got {tables}", param_hint="--tables"
+        )
+    target = _choose_target(out, problem)
+    from sublearn.graph import read_uai, solve_map, write_map
+
+    graph = read_uai(problem, evid, tables=tables)
+    start = time.perf_counter()
+    result = solve_map(
+        graph,
+        time_limit=time_limit,
+        tol=tol,
+        n_jobs=-1 if jobs is None else jobs,
+        random_state=seed,
+        verbose=0 if quiet or json else 1,
+    )
+    seconds = time.perf_counter() - start
+    write_map(result, target)
+    figures = _figures(graph, result, seconds) | {"written": str(target)}
+    _show(figures, title=problem.name, json=json, quiet=quiet)
+
+
+def _choose_target(out: Path | None, problem: Path) -> Path:
+    from sublearn.io.files import plain_name
+
+    if out is None:
+        n_kept = len(plain_name(problem))
+        out = Path(f"{problem.name[:n_kept]}.map")
+        if out.exists():  # it may be somebody's reference
+            raise typer.BadParameter(
+                f"must be given where {out} exists already", param_hint="--out"
+            )
+    check_folder(out, "--out")
+    return out
+
+
+def _figures(graph: Any, result: Any, seconds: float) -> dict[str, Any]:
+    return {
+        "graph": repr(graph),
+        "status": str(result.status),
+        "score": float(result.score),
+        "score_log10": float(result.score) / math.log(10.0),
+        "bound": float(result.bound),
+        "gap": float(result.gap),
+        "iterations": int(result.n_iter),
+        "seconds": seconds,
+    }
+
+
+def _show(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+    from sublearn.cli.console import facts, print_json, print_titled
+
+    if json:
+        print_json(figures)
+    elif not quiet:
+        rows = [(key.replace("_", " "), _in_words(key, value)) for key, value in figures.items()]
+        print_titled(title, facts(rows))
+
+
+def _in_words(key: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return (
+        f"{value:.2g}" if key == "gap" else f"{value:.2f}" if key == "seconds" else f"{value:.6f}"
+    )

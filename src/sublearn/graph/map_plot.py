@@ -1,0 +1,119 @@
+"""A picture of an assignment of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sublearn.graph.factor_graph import FactorGraph
+from sublearn.validation.values import is_int64, show
+
+__all__ = ["plot_map"]
+
+_MAX_LEGEND = 24
+
+
+def plot_map(
+    graph: FactorGraph | tuple[int, int],
+    assignment: Any,
+    *,
+    image: Any = None,
+    label_names: Sequence[str] | None = None,
+    alpha: float = 0.55,
+    ax: Any = None,
+) -> Any:
+    """Draw the labels of a grid as an image, with a legend of the labels that occur.
+
+    Parameters
+    ----------
+    graph : FactorGraph made by `FactorGraph.grid`, or (height, width)
+    assignment : array-like of int of shape (height * width,), or MapResult
+        Labels by rows.
+    image : array-like of shape (height, width) or (height, width, 3), optional
+        What is under the labels, which are then transparent.
+    label_names : sequence of str, optional
+        Names for the legend; by default the labels' numbers.
+    alpha : float, default=0.55
+        How much the labels hide the image.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    height, width = _shape_of(graph)
+    labels = _as_labels(assignment, height, width)
+    names = _names_for(labels, label_names)
+    picture = None if image is None else _as_image(image, height, width)
+    try:
+        import matplotlib.pyplot as plt
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise ImportError("plot_map needs matplotlib: pip install sublearn[plot]") from error
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+    colours = _colours(int(labels.max()) + 1, plt)
+    if picture is not None:
+        ax.imshow(picture, cmap="gray", interpolation="nearest")
+    ax.imshow(colours[labels], alpha=1.0 if picture is None else alpha, interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    shown = [k for k in np.unique(labels) if k in names][:_MAX_LEGEND]
+    patches = [Patch(color=colours[k], label=names[k]) for k in shown]
+    ax.legend(handles=patches, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return ax
+
+
+def _shape_of(graph: Any) -> tuple[int, int]:
+    shape = graph.grid_shape if isinstance(graph, FactorGraph) else graph
+    if shape is None:
+        raise ValueError(
+            "plot_map.graph must be made by FactorGraph.grid or be (height, width), got another "
+            "graph"
+        )
+    is_pair = isinstance(shape, tuple) and len(shape) == 2
+    if not is_pair or not all(is_int64(size) and size > 0 for size in shape):
+        raise ValueError(f"plot_map.graph must be a grid or (height, width), got {show(graph)}")
+    return int(shape[0]), int(shape[1])
+
+
+def _as_labels(assignment: Any, height: int, width: int) -> np.ndarray:
+    labels = np.asarray(getattr(assignment, "assignment", assignment))
+    if labels.size != height * width or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"plot_map.assignment must be {height * width} integers for a grid of {height} x "
+            f"{width}, got shape {labels.shape} and dtype {labels.dtype}"
+        )
+    if labels.min() < 0:
+        raise ValueError(f"plot_map.assignment must not be negative, got {labels.min()}")
+    return labels.reshape(height, width)
+
+
+def _names_for(labels: np.ndarray, names: Sequence[str] | None) -> dict[int, str]:
+    n_labels = int(labels.max()) + 1
+    if names is None:
+        return {k: str(k) for k in range(n_labels)}
+    if len(names) < n_labels:
+        raise ValueError(
+            f"plot_map.label_names must have a name for each of {n_labels} labels, got {len(names)}"
+        )
+    return {k: str(name) for k, name in enumerate(names)}
+
+
+def _as_image(image: Any, height: int, width: int) -> np.ndarray:
+    picture = np.asarray(image)
+    if picture.shape[:2] != (height, width) or picture.ndim not in (2, 3):
+        raise ValueError(
+            f"plot_map.image must have shape ({height}, {width}) or ({height}, {width}, 3), got "
+            f"{picture.shape}"
+        )
+    return picture
+
+
+def _colours(n_labels: int, plt: Any) -> np.ndarray:
+    """Red, green and blue of each label: distinct ones for a few, a range of colours for many."""
+    if n_labels <= 20:
+        return plt.get_cmap("tab10" if n_labels <= 10 else "tab20")(np.arange(n_labels))[:, :3]
+    return plt.get_cmap("turbo")(np.linspace(0.0, 1.0, n_labels))[:, :3]

@@ -1,0 +1,83 @@
+"""Domains and unary scores in the forms that users have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sublearn.validation.values import show
+
+__all__ = ["as_domain", "as_unaries"]
+
+_MAX_LABELS = int(np.iinfo(np.int32).max)
+
+
+def as_domain(domain: Any, unary: Any) -> np.ndarray:
+    """Number of labels of each variable, given or told by the unary scores."""
+    if domain is None:
+        domain = _domain_of(unary)
+    sizes = np.asarray(domain)
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
+        raise ValueError(
+            f"FactorGraph.domain must be a list of numbers of labels, got {show(domain)}"
+        )
+    if sizes.min() < 1 or sizes.max() > _MAX_LABELS:
+        bad = sizes.min() if sizes.min() < 1 else sizes.max()
+        raise ValueError(f"FactorGraph.domain must hold numbers in 1..{_MAX_LABELS}, got {bad}")
+    out = np.array(sizes, dtype=np.int32)
+    out.flags.writeable = False
+    return out
+
+
+def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
+    """All unary scores in one row, finite or -inf."""
+    n_scores = int(domain.sum(dtype=np.int64))
+    if unary is None:
+        return np.zeros(n_scores)
+    if isinstance(unary, np.ndarray) and unary.ndim == 2:
+        _check_rows([unary.shape[1]] * len(unary), domain, name)
+    elif not isinstance(unary, np.ndarray) and len(unary) and np.ndim(unary[0]) == 1:
+        _check_rows([len(scores) for scores in unary], domain, name)
+        unary = np.concatenate([np.asarray(scores) for scores in unary])
+    out = _as_numbers(unary, name).ravel()
+    if out.shape != (n_scores,):
+        raise ValueError(f"{name} must have {n_scores} scores, one for each label, got {out.size}")
+    if np.isnan(out).any() or np.isposinf(out).any():
+        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")
+    return out
+
+
+def _domain_of(unary: Any) -> Any:
+    if unary is None:
+        raise ValueError("FactorGraph.domain must be given where unary is not")
+    if isinstance(unary, np.ndarray):
+        if unary.ndim != 2:
+            raise ValueError(
+                f"FactorGraph.domain must be given where unary has {unary.ndim} axes, not two"
+            )
+        return np.full(len(unary), unary.shape[1])
+    try:
+        return [len(scores) for scores in unary]
+    except TypeError:
+        raise ValueError(
+            "FactorGraph.domain must be given where unary is no list of lists"
+        ) from None
+
+
+def _check_rows(sizes: list[int], domain: np.ndarray, name: str) -> None:
+    if len(sizes) != len(domain):
+        raise ValueError(
+            f"{name} must have a row for each of {len(domain)} variables, got {len(sizes)}"
+        )
+    is_bad = np.asarray(sizes) != domain
+    if is_bad.any():
+        i = int(np.argmax(is_bad))
+        raise ValueError(f"{name} must have {domain[i]} scores for variable {i}, got {sizes[i]}")
+
+
+def _as_numbers(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {show(values)}") from None
