@@ -106,9 +106,11 @@ class DenseTable(Table):
         self._values = values
 
     def at(self, labels: np.ndarray) -> np.ndarray:
+        """Scores of joint states, one in each row."""
         return self._values[tuple(labels.T)]
 
     def to_array(self) -> np.ndarray:
+        """The array itself, which cannot be written."""
         return self._values
 
     def _stored(self) -> np.ndarray:
