@@ -1,0 +1,513 @@
+// Anytime improvement of an assignment: label moves, exact moves of large blocks, kicks.
+//
+// A local optimum of single label moves is improved by blocks: a random subset of the variables, of
+// the whole graph or of a random connected ball, whose induced graph has buckets of bounded size,
+// is maximised exactly given the rest (map_elimination.hpp). On sparse graphs such a block covers
+// most of the variables. Kicks perturb a small ball, repair it, and are undone if they made things
+// worse. Which kind of move is tried next follows what each kind has gained for its work so far.
+//
+// Work is counted in operations, not seconds: a run that is limited by work alone is reproducible.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sublearn/core/factor_graph.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/parallel_for.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/solvers/map_elimination.hpp"
+
+namespace sublearn {
+
+/// The search ends at the first limit that it meets; it needs at least one.
+struct MapSearchBudget {
+  double work = std::numeric_limits<double>::infinity();  ///< operations
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
+  const Monitor* monitor = nullptr;
+  double target = std::numeric_limits<double>::infinity();  ///< a score that is good enough
+};
+
+class MapSearch {
+ public:
+  /// The graph must be connected() and outlive the search.
+  MapSearch(const FactorGraph& graph, Rng rng)
+      : graph_(graph), elimination_(graph), rng_(rng), frozen_(graph.domain.size(), 0) {
+    for (const index_t k : graph.domain) most_labels_ = std::max(most_labels_, k);
+    make_arms();
+  }
+  MapSearch(const FactorGraph& graph, std::uint64_t seed) : MapSearch(graph, Rng(seed)) {}
+
+  /// Improves `labels` until the budget is used up; returns their score, never below the first.
+  /// `candidates`, one list for each variable of the graph, restricts the labels of block moves
+  /// (the current label is always allowed); an empty list means all labels.
+  double improve(std::span<index_t> labels, const MapSearchBudget& budget,
+                 const LabelLists* candidates = nullptr) {
+    budget_ = &budget;
+    candidates_ = candidates;
+    spent_ = 0.0;
+    labels_.assign(labels.begin(), labels.end());
+    best_.assign(labels.begin(), labels.end());
+    refresh();
+    best_score_ = top_score_ = score_;
+    climb_all();
+    keep_best();
+    if (!solve_whole()) {
+      descend();
+      while (!exhausted()) explore();
+    }
+    keep_best();
+    std::copy(best_.begin(), best_.end(), labels.begin());
+    return graph_.score(labels);
+  }
+
+  /// Operations of the last call.
+  double work() const { return spent_; }
+
+  /// Whether the last call solved the whole graph by elimination: the labels are optimal.
+  bool optimal() const { return optimal_; }
+
+ private:
+  /// A kind of move and what it has cost and brought. `labels` bounds the labels per variable.
+  struct Arm {
+    enum Kind : std::uint8_t { whole, ball, kick } kind;
+    double cells;
+    index_t labels;
+    index_t variables;
+    double work = 0.0;  ///< of a try, running mean
+    double gain = 1.0;  ///< tries of the last few that improved the score, with forgetting
+  };
+  struct Scatter {
+    double share;
+    double work = 0.0;
+    double credit = 1.0;
+  };
+  struct Change {
+    index_t variable, label;
+  };
+
+  static constexpr double kPatience = 300.0;
+
+  static std::size_t at(offset_t i) { return static_cast<std::size_t>(i); }
+
+  // ---- moves of one variable -------------------------------------------------------------------
+
+  std::span<double> scores_of(index_t i) {
+    return {scores_.data() + graph_.unary_begin[at(i)], at(graph_.domain[at(i)])};
+  }
+
+  /// Scores of every label of every variable, given the labels of the others.
+  void refresh() {
+    scores_ = graph_.unary;
+    for (index_t f = 0; f < graph_.n_factors(); ++f) {
+      const auto scope = graph_.scope_of(f);
+      for (std::size_t p = 0; p < scope.size(); ++p) add_scores(f, p, 1.0);
+    }
+    score_ = graph_.score(labels_);
+    refresh_work_ = static_cast<double>(graph_.scope.size() + scores_.size()) * 4.0;
+    spent_ += refresh_work_;
+    update_work_ = 0.0;
+  }
+
+  /// Adds sign times the row of factor f that the variable at position p sees to its scores.
+  void add_scores(index_t f, std::size_t p, double sign) {
+    const FactorTable& table = graph_.table(f);
+    const auto scope = graph_.scope_of(f);
+    offset_t base = 0, step = 1, stride = 1;
+    for (std::size_t q = scope.size(); q-- > 0;) {
+      if (q == p) {
+        step = stride;
+      } else {
+        base += stride * labels_[at(scope[q])];
+      }
+      stride *= table.shape[q];
+    }
+    const double scale = sign * graph_.scale[at(f)];
+    const auto sum = scores_of(scope[p]);
+    if (table.kind == TableKind::dense) {
+      const double* values = table.values.data() + base;
+      for (std::size_t a = 0; a < sum.size(); ++a) {
+        sum[a] += scale * values[step * static_cast<offset_t>(a)];
+      }
+    } else {
+      for (std::size_t a = 0; a < sum.size(); ++a) {
+        sum[a] += scale * table.at(base + step * static_cast<offset_t>(a));
+      }
+    }
+    update_work_ += static_cast<double>(sum.size()) + 4.0;
+  }
+
+  /// Gives i a label and brings score_ and the scores of its neighbours up to date.
+  void set_label(index_t i, index_t label) {
+    const index_t before = labels_[at(i)];
+    if (label == before) return;
+    const auto own = scores_of(i);
+    score_ += own[at(label)] - own[at(before)];
+    if (journaling_) journal_.push_back({i, before});
+    const double work_before = update_work_;
+    for (const FactorEnd& end : graph_.ends_of(i)) {
+      const auto scope = graph_.scope_of(end.factor);
+      for (std::size_t q = 0; q < scope.size(); ++q) {
+        if (q == at(end.position)) continue;
+        add_scores(end.factor, q, -1.0);
+        labels_[at(i)] = label;
+        add_scores(end.factor, q, 1.0);
+        labels_[at(i)] = before;
+        push(scope[q]);
+      }
+    }
+    labels_[at(i)] = label;
+    spent_ += update_work_ - work_before;
+  }
+
+  void push(index_t i) {
+    if (waiting_[at(i)]) return;
+    waiting_[at(i)] = 1;
+    queue_.push_back(i);
+  }
+
+  void climb_all() {
+    waiting_.assign(labels_.size(), 0);
+    queue_.clear();
+    for (index_t i = 0; i < graph_.n_variables(); ++i) push(i);
+    rng_.shuffle(std::span(queue_));
+    climb();
+  }
+
+  /// Label moves until no variable that is not frozen gains by one.
+  void climb() {
+    while (!queue_.empty()) {
+      const index_t i = queue_.back();
+      queue_.pop_back();
+      waiting_[at(i)] = 0;
+      if (frozen_[at(i)]) continue;
+      const auto own = scores_of(i);
+      spent_ += static_cast<double>(own.size());
+      const auto best = std::max_element(own.begin(), own.end());
+      if (*best > own[at(labels_[at(i)])] + tolerance()) {
+        set_label(i, static_cast<index_t>(best - own.begin()));
+      }
+    }
+  }
+
+  double tolerance() const { return 1e-10 * (1.0 + std::abs(score_)); }
+
+  // ---- blocks ----------------------------------------------------------------------------------
+
+  void make_arms() {
+    const index_t n = graph_.n_variables();
+    std::vector<index_t> caps{most_labels_};
+    for (const index_t cap : {index_t{12}, index_t{5}, index_t{2}}) {
+      if (most_labels_ > cap + cap / 2) caps.push_back(cap);
+    }
+    const bool sparse = static_cast<double>(graph_.scope.size()) < 2e6;
+    for (const index_t cap : caps) {
+      for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0}) {
+        if (cells < 2.0 * cap * cap && !(cap == 2 && cells == 32.0)) continue;
+        if (sparse) arms_.push_back({Arm::whole, cells, cap, n});
+        for (const index_t size : {index_t{12}, index_t{60}, index_t{300}}) {
+          if (size < n) arms_.push_back({Arm::ball, cells, cap, size});
+        }
+      }
+    }
+    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}, index_t{27}}) {
+      if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size});
+    }
+  }
+
+  /// Solves the graph at once if its width is small.
+  bool solve_whole() {
+    optimal_ = false;
+    if (static_cast<double>(graph_.scope.size()) > 2e6) return false;
+    block_.resize(labels_.size());
+    std::iota(block_.begin(), block_.end(), index_t{0});
+    EliminationLimits limits;
+    limits.bucket_cells = 1 << 20;
+    limits.total_cells = 3e7;
+    limits.monitor = budget_->monitor;
+    proposal_ = labels_;
+    optimal_ = elimination_.solve(block_, proposal_, limits);
+    spent_ += elimination_.work();
+    if (optimal_) adopt(elimination_.solved());
+    return optimal_;
+  }
+
+  /// Moves until the last gain is as long ago as half the descent.
+  void descend() {
+    top_score_ = score_;
+    const double begin = spent_;
+    double gained_at = spent_;
+    while (!exhausted()) {
+      const double patience = std::max(kPatience * refresh_work_, 0.5 * (gained_at - begin));
+      if (spent_ > gained_at + patience) return;
+      if (try_move()) gained_at = spent_;
+    }
+  }
+
+  /// Descends from the best labels with a share of the variables thrown away, then takes from the
+  /// result and from the best labels what is best of both.
+  void explore() {
+    Scatter& scatter = *std::min_element(
+        scatters_.begin(), scatters_.end(),
+        [](const Scatter& a, const Scatter& b) { return a.work / a.credit < b.work / b.credit; });
+    const double work_before = spent_;
+    const double score_before = best_score_;
+    const double n = static_cast<double>(labels_.size());
+    assign(best_);
+    grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
+    kicked_ = block_;
+    for (const index_t i : kicked_) set_label(i, random_label(i));
+    climb();
+    descend();
+    fuse(best_);
+    keep_best();
+    if (best_score_ > score_before + tolerance()) scatter.credit += 1.0;
+    scatter.work += spent_ - work_before;
+  }
+
+  /// The best mixture of the current labels and others: elimination over the variables where they
+  /// differ, each with two labels. Exact unless the differing set is wide.
+  void fuse(std::span<const index_t> other) {
+    block_.clear();
+    lists_.clear();
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      if (labels_[i] == other[i]) continue;
+      block_.push_back(static_cast<index_t>(i));
+      lists_.labels.push_back(labels_[i]);
+      lists_.labels.push_back(other[i]);
+      lists_.close();
+    }
+    if (block_.empty()) return;
+    if (score_ < best_score_) {
+      proposal_.assign(other.begin(), other.end());
+    } else {
+      proposal_ = labels_;
+    }
+    EliminationLimits limits;
+    limits.bucket_cells = 1 << 16;
+    limits.drop = true;
+    limits.monitor = budget_->monitor;
+    const bool solved = elimination_.solve(block_, proposal_, limits, &rng_, &lists_);
+    spent_ += elimination_.work() + static_cast<double>(labels_.size());
+    if (!solved) return;
+    assign(proposal_);
+    climb();
+  }
+
+  /// Current labels become `labels`.
+  void assign(std::span<const index_t> labels) {
+    for (std::size_t i = 0; i < labels.size(); ++i) set_label(static_cast<index_t>(i), labels[i]);
+  }
+
+  bool try_move() {
+    Arm& arm = next_arm();
+    const double work_before = spent_;
+    if (arm.kind == Arm::kick) {
+      kick(arm.variables);
+    } else {
+      move_block(arm);
+    }
+    if (update_work_ > 2000.0 * refresh_work_) refresh();
+    keep_best();
+    const bool gained = score_ > top_score_ + tolerance();
+    const double work = spent_ - work_before + 50.0;
+    arm.work = arm.work == 0.0 ? work : arm.work + 0.05 * (work - arm.work);
+    arm.gain += 0.05 * ((gained ? 1.0 : 0.0) - arm.gain);
+    if (gained) top_score_ = score_;
+    return gained;
+  }
+
+  /// Arms get work in proportion to what they gain per work, and a third of it in equal shares.
+  Arm& next_arm() {
+    double sum = 0.0;
+    for (Arm& arm : arms_) {
+      if (arm.work == 0.0) return arm;
+      sum += arm.gain / arm.work;
+    }
+    const double even = 0.5 * std::max(sum, 1e-300) / static_cast<double>(arms_.size());
+    double total = 0.0;
+    for (const Arm& arm : arms_) total += (arm.gain / arm.work + even) / arm.work;
+    double draw = rng_.uniform() * total;
+    for (Arm& arm : arms_) {
+      draw -= (arm.gain / arm.work + even) / arm.work;
+      if (draw < 0.0) return arm;
+    }
+    return arms_.back();
+  }
+
+  void move_block(const Arm& arm) {
+    if (arm.kind == Arm::whole) {
+      block_.resize(labels_.size());
+      std::iota(block_.begin(), block_.end(), index_t{0});
+    } else {
+      grow_ball(random_variable(), arm.variables);
+    }
+    solve_block(arm.cells, arm.labels);
+    climb();
+  }
+
+  void solve_block(double cells, index_t most_labels) {
+    EliminationLimits limits;
+    limits.bucket_cells = cells;
+    limits.total_cells = 2e7;
+    limits.drop = true;
+    limits.monitor = budget_->monitor;
+    const bool restricted = choose_labels(most_labels);
+    proposal_ = labels_;
+    const bool solved =
+        elimination_.solve(block_, proposal_, limits, &rng_, restricted ? &lists_ : nullptr);
+    spent_ += elimination_.work();
+    if (solved) adopt(elimination_.solved());
+  }
+
+  void adopt(std::span<const index_t> solved) {
+    for (const index_t i : solved) set_label(i, proposal_[at(i)]);
+  }
+
+  /// Lists of at most `most` labels: the current one and the best given the others. False if no
+  /// variable of the block is restricted.
+  bool choose_labels(index_t most) {
+    if (candidates_ == nullptr && most >= most_labels_) return false;
+    lists_.clear();
+    for (const index_t i : block_) {
+      const index_t current = labels_[at(i)];
+      const auto given =
+          candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
+      ranked_.assign(given.begin(), given.end());
+      if (given.empty()) {
+        ranked_.resize(at(graph_.domain[at(i)]));
+        std::iota(ranked_.begin(), ranked_.end(), index_t{0});
+      }
+      std::erase(ranked_, current);
+      const auto own = scores_of(i);
+      const std::size_t n = std::min(ranked_.size(), at(most - 1));
+      if (n < ranked_.size()) {
+        std::nth_element(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(n),
+                         ranked_.end(),
+                         [&](index_t a, index_t b) { return own[at(a)] > own[at(b)]; });
+      }
+      lists_.labels.push_back(current);
+      lists_.labels.insert(lists_.labels.end(), ranked_.begin(),
+                           ranked_.begin() + static_cast<std::ptrdiff_t>(n));
+      lists_.close();
+      spent_ += static_cast<double>(own.size());
+    }
+    return true;
+  }
+
+  index_t random_variable() {
+    return static_cast<index_t>(rng_.below(static_cast<std::uint32_t>(graph_.n_variables())));
+  }
+
+  /// block_ becomes a random connected set of up to `size` variables around `seed`.
+  void grow_ball(index_t seed, index_t size) {
+    if (in_ball_.size() != labels_.size()) in_ball_.assign(labels_.size(), 0);
+    block_.assign(1, seed);
+    in_ball_[at(seed)] = 1;
+    for (index_t tries = 4 * size; tries > 0 && block_.size() < at(size); --tries) {
+      const index_t i = block_[rng_.below(static_cast<std::uint32_t>(block_.size()))];
+      const auto ends = graph_.ends_of(i);
+      if (ends.empty()) break;
+      const auto scope =
+          graph_.scope_of(ends[rng_.below(static_cast<std::uint32_t>(ends.size()))].factor);
+      const index_t j = scope[rng_.below(static_cast<std::uint32_t>(scope.size()))];
+      if (in_ball_[at(j)]) continue;
+      in_ball_[at(j)] = 1;
+      block_.push_back(j);
+    }
+    for (const index_t i : block_) in_ball_[at(i)] = 0;
+    spent_ += 8.0 * static_cast<double>(block_.size());
+  }
+
+  // ---- kicks -----------------------------------------------------------------------------------
+
+  /// Random labels for a ball, repair around it while it is held, then freely; undone if worse.
+  void kick(index_t size) {
+    const double before = score_;
+    journaling_ = true;
+    journal_.clear();
+    const index_t seed = random_variable();
+    grow_ball(seed, size);
+    kicked_ = block_;
+    for (const index_t i : kicked_) {
+      set_label(i, random_label(i));
+      frozen_[at(i)] = 1;
+    }
+    climb();
+    for (const index_t i : kicked_) {
+      frozen_[at(i)] = 0;
+      push(i);
+    }
+    climb();
+    if (score_ < before - tolerance()) repair(seed, size);
+    journaling_ = false;
+    if (score_ < before - tolerance()) roll_back();
+  }
+
+  void repair(index_t seed, index_t size) {
+    grow_ball(seed, std::min(graph_.n_variables(), 8 * size + 8));
+    solve_block(std::max(256.0, 2.0 * most_labels_), most_labels_ > 4 ? 4 : most_labels_);
+    climb();
+  }
+
+  index_t random_label(index_t i) {
+    const auto given = candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
+    if (!given.empty()) return given[rng_.below(static_cast<std::uint32_t>(given.size()))];
+    return static_cast<index_t>(rng_.below(static_cast<std::uint32_t>(graph_.domain[at(i)])));
+  }
+
+  void roll_back() {
+    for (std::size_t k = journal_.size(); k-- > 0;) {
+      set_label(journal_[k].variable, journal_[k].label);
+    }
+    for (const index_t i : queue_) waiting_[at(i)] = 0;
+    queue_.clear();
+  }
+
+  // ---- the end ---------------------------------------------------------------------------------
+
+  void keep_best() {
+    if (score_ <= best_score_ + tolerance()) return;
+    best_score_ = score_;
+    best_ = labels_;
+  }
+
+  bool exhausted() const {
+    return spent_ >= budget_->work || best_score_ >= budget_->target ||
+           (budget_->monitor != nullptr && budget_->monitor->stop_requested()) ||
+           (budget_->deadline && std::chrono::steady_clock::now() >= *budget_->deadline);
+  }
+
+  const FactorGraph& graph_;
+  MapElimination elimination_;
+  Rng rng_;
+  const MapSearchBudget* budget_ = nullptr;
+  const LabelLists* candidates_ = nullptr;
+  index_t most_labels_ = 1;
+  std::vector<Arm> arms_;
+  std::vector<Scatter> scatters_{{0.02}, {0.1}, {0.4}, {1.0}};
+  double spent_ = 0.0, update_work_ = 0.0, refresh_work_ = 0.0;
+  bool optimal_ = false;
+
+  std::vector<index_t> labels_, best_, proposal_;
+  double score_ = 0.0, best_score_ = 0.0;
+  double top_score_ = 0.0;      ///< best of the current descent
+  std::vector<double> scores_;  ///< like graph.unary: score of each label given the neighbours
+  std::vector<index_t> queue_, block_, kicked_, ranked_;
+  std::vector<char> waiting_, frozen_, in_ball_;
+  LabelLists lists_;
+  bool journaling_ = false;
+  std::vector<Change> journal_;
+};
+
+}  // namespace sublearn

@@ -1,0 +1,87 @@
+// The search finds the optimum of small graphs, repeats itself, and keeps to its budget.
+#include "sublearn/solvers/map_search.hpp"
+
+#include <vector>
+
+#include "check.hpp"
+#include "small_graphs.hpp"
+
+using namespace sublearn;
+using namespace sublearn::testing;
+
+namespace {
+
+using Ids = std::vector<index_t>;
+
+/// A torus of binary variables with random couplings, too wide to be eliminated at once.
+FactorGraph random_torus(Rng& rng, index_t side) {
+  FactorGraph graph;
+  for (index_t i = 0; i < side * side; ++i) graph.add_variable(*random_numbers(rng, 2));
+  for (index_t r = 0; r < side; ++r) {
+    for (index_t c = 0; c < side; ++c) {
+      const index_t i = r * side + c;
+      for (const index_t j : {r * side + (c + 1) % side, (r + 1) % side * side + c}) {
+        graph.add_factor(Ids{i, j}, graph.add_table(FactorTable::dense(
+                                        {2, 2}, std::vector<double>(*random_numbers(rng, 4)))));
+      }
+    }
+  }
+  graph.connect();
+  return graph;
+}
+
+}  // namespace
+
+TEST(small_graphs_are_solved_at_once) {
+  Rng rng(11);
+  for (int trial = 0; trial < 100; ++trial) {
+    const FactorGraph graph = random_graph(rng, 7, 12, 3);
+    Ids labels = random_labels(rng, graph);
+    MapSearch search(graph, std::uint64_t{7});
+    const double score = search.improve(labels, {.work = 1e5});
+    CHECK(search.optimal());
+    CHECK_NEAR(score, graph.score(labels), 1e-12);
+    CHECK_NEAR(score, best_score(graph), 1e-9);
+  }
+}
+
+TEST(a_search_limited_by_work_repeats_itself) {
+  Rng rng(12);
+  const FactorGraph graph = random_torus(rng, 24);
+  const Ids start = random_labels(rng, graph);
+  Ids first = start, second = start, other = start;
+  const MapSearchBudget budget{.work = 3e7};
+  const double score = MapSearch(graph, std::uint64_t{1}).improve(first, budget);
+  CHECK(score > graph.score(start));
+  CHECK(MapSearch(graph, std::uint64_t{1}).improve(second, budget) == score);
+  CHECK(first == second);
+  MapSearch(graph, std::uint64_t{2}).improve(other, budget);
+  CHECK(graph.score(other) > graph.score(start));
+}
+
+TEST(a_search_never_loses_and_a_target_ends_it) {
+  Rng rng(13);
+  const FactorGraph graph = random_torus(rng, 24);
+  Ids labels = random_labels(rng, graph);
+  double last = graph.score(labels);
+  MapSearch search(graph, std::uint64_t{3});
+  for (int round = 0; round < 5; ++round) {
+    const double score = search.improve(labels, {.work = 3e6});
+    CHECK(score >= last - 1e-9);
+    CHECK_NEAR(score, graph.score(labels), 1e-9);
+    last = score;
+  }
+  search.improve(labels, {.target = last - 1.0});  // no other limit: it must end
+  CHECK(graph.score(labels) >= last - 1e-9);
+}
+
+TEST(a_stop_request_ends_the_search) {
+  Rng rng(14);
+  const FactorGraph graph = random_torus(rng, 24);
+  Ids labels = random_labels(rng, graph);
+  const double before = graph.score(labels);
+  Monitor monitor;
+  monitor.request_stop();
+  MapSearch search(graph, std::uint64_t{3});
+  CHECK(search.improve(labels, {.monitor = &monitor}) >= before);
+}
