@@ -261,6 +261,9 @@ class FactorGraph:
     def __copy__(self) -> FactorGraph:
         return self.copy()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_native": None}  # the core's graph is made again
+
     def __repr__(self) -> str:
         low, high = int(self._domain.min()), int(self._domain.max())
         labels = f"{low}" if low == high else f"{low} to {high}"

@@ -74,7 +74,7 @@ class Table:
         """Whether a state is forbidden."""
         return bool(np.isneginf(self._stored()).any())
 
-    def native(self, sign: int, depth: float) -> list[Any]:
+    def _compiled(self, sign: int, depth: float) -> list[Any]:
         """Tables of the core, times `sign`; forbidden states are `depth` below the best state."""
         key = (sign, depth if self.has_forbidden else 0.0)
         if key not in self._natives:
@@ -93,6 +93,9 @@ class Table:
         if not self.has_forbidden:
             return out
         return np.where(np.isneginf(out), self.bounds[1][0] - depth, out)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_natives": {}}  # the core's tables are made again
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({' x '.join(map(str, self.shape))})"
