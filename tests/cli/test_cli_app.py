@@ -8,7 +8,7 @@ import pytest
 
 import sublearn as package
 
-COMMANDS = ("convert", "evaluate", "fit", "inspect", "predict", "quickstart")
+COMMANDS = ("convert", "evaluate", "fit", "inspect", "map", "predict", "quickstart")
 
 
 def test_help_lists_every_command(sublearn):

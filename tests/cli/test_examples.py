@@ -47,3 +47,21 @@ def test_networks_say_that_their_data_is_missing(name, tmp_path):
     done = run(tmp_path, tmp_path / "network.png", script=name)
     assert (done.returncode, done.stderr) == (0, "")
     assert "set SUBLEARN_DATA" in done.stdout
+
+
+MAPS = ["segmentation", "alignment", "proteins", "matching", "multilabel"]
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_assignments_are_drawn(name, shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "map.png", "--small", script=f"map_{name}")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert "no assignment above" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["alignment", "proteins", "multilabel"])
+def test_problems_that_are_missing_are_named(name, tmp_path):
+    done = run(tmp_path, tmp_path / "map.png", script=f"map_{name}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout

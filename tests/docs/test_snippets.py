@@ -1,7 +1,8 @@
 """The Python blocks of README.md and of the site run as they stand, and so do their commands.
 
 The blocks of one page share a namespace, in order. A block after a line `<!-- fragment: why -->` is
-not run. Pages find small data files (`train.txt`, `test.txt`, `new.txt`) in the folder they run in.
+not run. Pages find small data files (`train.txt`, `test.txt`, `new.txt`, and a factor graph in
+`network.uai` with evidence) in the folder they run in.
 After its Python, the lines of a page's bash blocks that call `sublearn` are run.
 """
 
@@ -67,6 +68,8 @@ def folder_with_data(tmp_path, monkeypatch):
         labels = rng.random((n_rows, 8)) < 0.2
         words = rng.random((n_rows, 22)) * (rng.random((n_rows, 22)) < 0.2)
         save_xmc(tmp_path / name, np.hstack([labels, words]), labels)
+    (tmp_path / "network.uai").write_text("MARKOV 2 2 3 1 2 0 1\n6 0.1 0.5 0.4 0.3 0.0 0.7\n")
+    (tmp_path / "network.uai.evid").write_text("1 0 0\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -91,7 +94,8 @@ def test_the_page_of_the_command_line_names_every_command():
 
 
 @pytest.mark.parametrize(
-    "module", ["extreme", "linear", "io", "metrics", "optim", "validation", "trace", "errors"]
+    "module",
+    ["extreme", "linear", "graph", "io", "metrics", "optim", "validation", "trace", "errors"],
 )
 def test_every_module_that_users_import_has_a_page(module):
     assert f"::: sublearn.{module}\n" in TEXTS[ROOT / "docs" / "api" / f"{module}.md"]

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -189,6 +190,14 @@ def test_a_copy_is_of_its_own():
     assert (graph.score([1, 1]), other.score([1, 1])) == (1.0, 11.0)
     assert graph._compiled().score(np.ones(2, np.int32)) == 1.0
     assert other._compiled().score(np.ones(2, np.int32)) == 11.0
+
+
+def test_a_graph_can_be_sent_to_another_process():
+    graph = FactorGraph(unary=[[0.0, -INF], [0.5, 0.0]])
+    graph.add_factor([0, 1], [[0.0, 2.0], [-INF, 0.0]])
+    graph._compiled()
+    again = pickle.loads(pickle.dumps(graph))
+    assert again.score([0, 1]) == again._compiled().score(np.array([0, 1], np.int32)) == 2.0
 
 
 def test_evidence_leaves_one_label():

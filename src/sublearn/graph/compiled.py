@@ -93,7 +93,7 @@ class _NativeTables:
         key = (id(group.table), sign)
         if key not in self._first:
             self._first[key] = len(self.all)
-            self.all.extend(group.table.native(sign, self._depth))
+            self.all.extend(group.table._compiled(sign, self._depth))
         return self._first[key]
 
 

@@ -247,7 +247,8 @@ class FactorGraph:
         out = self.copy()
         out._unary = self._only(fixed)
         out._is_unary_new = True
-        self._refuse_contradictions(fixed, out._unary)
+        out._check_allowed()
+        self._refuse_contradictions(fixed)
         return out
 
     def copy(self) -> FactorGraph:
@@ -259,6 +260,9 @@ class FactorGraph:
 
     def __copy__(self) -> FactorGraph:
         return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_native": None}  # the core's graph is made again
 
     def __repr__(self) -> str:
         low, high = int(self._domain.min()), int(self._domain.max())
@@ -318,8 +322,11 @@ class FactorGraph:
         label = np.arange(len(self._unary)) - np.repeat(self._begin[:-1], self._domain)
         return np.where((allowed >= 0) & (label != allowed), -np.inf, self._unary)
 
-    def _refuse_contradictions(self, fixed: np.ndarray, unary: np.ndarray) -> None:
-        unary_bounds(unary, self._begin)
+    def _check_allowed(self) -> None:
+        """Refuse a variable of which every label is forbidden."""
+        unary_bounds(self._unary, self._begin)
+
+    def _refuse_contradictions(self, fixed: np.ndarray) -> None:
         for group in self._factors:
             known = group.take((fixed[group.scopes] >= 0).all(axis=1))
             is_forbidden = np.isneginf(known.scores(fixed))

@@ -74,7 +74,7 @@ class Table:
         """Whether a state is forbidden."""
         return bool(np.isneginf(self._stored()).any())
 
-    def native(self, sign: int, depth: float) -> list[Any]:
+    def _compiled(self, sign: int, depth: float) -> list[Any]:
         """Tables of the core, times `sign`; forbidden states are `depth` below the best state."""
         key = (sign, depth if self.has_forbidden else 0.0)
         if key not in self._natives:
@@ -94,6 +94,9 @@ class Table:
             return out
         return np.where(np.isneginf(out), self.bounds[1][0] - depth, out)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_natives": {}}  # the core's tables are made again
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({' x '.join(map(str, self.shape))})"
 
@@ -106,9 +109,11 @@ class DenseTable(Table):
         self._values = values
 
     def at(self, labels: np.ndarray) -> np.ndarray:
+        """Scores of joint states, one in each row."""
         return self._values[tuple(labels.T)]
 
     def to_array(self) -> np.ndarray:
+        """The array itself, which cannot be written."""
         return self._values
 
     def _stored(self) -> np.ndarray:

@@ -195,6 +195,7 @@ def _graph_of(parts: Mapping[str, Any]) -> FactorGraph:
             continue
         scopes = parts["scope"][begin[chosen][:, None] + np.arange(k)]
         _add_by_shape(graph, chosen, scopes, parts)
+    graph._check_allowed()
     return graph
 
 

@@ -150,6 +150,7 @@ class UaiParser {
 
  private:
   static constexpr offset_t max_ids = std::numeric_limits<index_t>::max();
+  static constexpr offset_t free_labels = 1'000'000;
 
   void parse_header() {
     const std::string_view kind = words_.next("MARKOV or BAYES");
@@ -160,9 +161,17 @@ class UaiParser {
     const offset_t n = words_.integer("the number of variables", 1, max_ids);
     check_count(n, "variables");
     model_.domain.reserve(static_cast<std::size_t>(n));
+    offset_t n_labels = 0;
     for (offset_t i = 0; i < n; ++i) {
       const auto size = words_.integer("a variable's number of labels", 1, max_ids);
       model_.domain.push_back(static_cast<index_t>(size));
+      n_labels += size;
+      // A table has an entry for each label of its variable. Only variables without a factor can
+      // have more labels than the file has bytes, and memory is not worth risking for them.
+      if (n_labels > words_.n_left() + free_labels) {
+        words_.fail("the file is too short for tables of variables with " +
+                    std::to_string(n_labels) + " labels");
+      }
     }
   }
 
