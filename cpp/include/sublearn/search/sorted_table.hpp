@@ -1,14 +1,7 @@
-// Which cell of a large table is best, when only few of its rows and columns carry a message?
+// The rows and columns of a pairwise table in decreasing order, for best_cell() of pair_search.hpp.
 //
-// For a pairwise table theta (K_0 x K_1) and sparse messages d_0, d_1 it finds
-//
-//   max over (a, b) of  scale theta(a, b) - d_0(a) - d_1(b)
-//
-// over ALL cells, by the four areas of the paper (section 3.2.2 of 000, search for (3.31)): rows
-// with a message against columns with one; rows with a message, columns without; the other way
-// round; and neither. Rows and columns are sorted when they are first asked for, and shared by all
-// factors that point at the table. A row whose best cell cannot win is left out, so that a search
-// reads about as many cells as there are messages, whatever K_0 and K_1 are.
+// A row or column is sorted when it is first asked for, and shared by all factors that point at the
+// table.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +16,14 @@
 
 #include "sublearn/core/factor_graph.hpp"
 #include "sublearn/core/types.hpp"
+#include "sublearn/search/pair_search.hpp"
 
 namespace sublearn {
 
 /// The sorted rows and columns of one pairwise table. Safe to ask from several threads.
 class SortedTable {
  public:
-  struct Entry {
-    double value;
-    index_t label;  ///< of the other position
-  };
+  using Entry = LineEntry;
 
   explicit SortedTable(const FactorTable& table) : table_(table) {
     for (int side = 0; side < 2; ++side) sides_[side].start(table.shape[side]);
@@ -59,10 +50,40 @@ class SortedTable {
     return lines.entries[n];
   }
 
-  /// Rows in decreasing order of their best cell.
-  std::span<const index_t> rows_by_top() const { return rows_by_top_; }
+  /// A function of the column that gives the cells of a row.
+  auto row(index_t label) const {
+    const double* cells =
+        table_.kind == TableKind::dense
+            ? table_.values.data() + static_cast<offset_t>(label) * table_.shape[1]
+            : nullptr;
+    return [this, label, cells](index_t column) {
+      return cells != nullptr ? cells[column] : table_.pair(label, column);
+    };
+  }
 
-  const FactorTable& table() const { return table_; }
+  /// The best entry above `floor` of a line whose label fulfils the condition; label -1 if none.
+  template <class Condition>
+  Entry best_other(int side, index_t label, double floor, Condition&& is_other,
+                   offset_t& work) const {
+    for (const Entry& entry : line(side, label)) {
+      ++work;
+      if (entry.value <= floor) break;
+      if (is_other(entry.label)) return entry;
+    }
+    return {floor, -1};
+  }
+
+  /// Calls visit(row), best first, for rows that fulfil the condition while their best cell is
+  /// above the floor that it returned last. Rows before `first` do not fulfil it and never will
+  /// again.
+  template <class Condition, class Visit>
+  void rows_above(double floor, std::size_t& first, Condition&& is_other, Visit&& visit) const {
+    const auto& order = rows_by_top_;
+    while (first < order.size() && !is_other(order[first])) ++first;
+    for (std::size_t n = first; n < order.size() && top(0, order[n]) > floor; ++n) {
+      if (is_other(order[n])) floor = visit(order[n]);
+    }
+  }
 
  private:
   struct Side {
@@ -113,108 +134,5 @@ class SortedTable {
   std::vector<index_t> rows_by_top_;
   mutable std::mutex sorting_;
 };
-
-/// What slot_of says of a label that has no slot: it has no message yet, or it is out of the game.
-inline constexpr index_t kNoSlot = -1;
-inline constexpr index_t kExcluded = -2;
-
-/// Messages of one end of a factor: few labels have one, the others count as zero.
-struct SparseMessage {
-  std::span<const index_t> labels;   ///< with a message, one per slot
-  std::span<const double> values;    ///< of each slot
-  std::span<const index_t> slot_of;  ///< of each label of the domain, or kNoSlot, kExcluded
-  bool has_others = true;            ///< false if no label is kNoSlot
-
-  bool is_other(index_t label) const { return slot_of[static_cast<std::size_t>(label)] == kNoSlot; }
-};
-
-/// A cell of a pairwise table and its score less the messages.
-struct BestCell {
-  double value = -std::numeric_limits<double>::infinity();
-  index_t labels[2] = {0, 0};
-
-  void offer(double score, index_t a, index_t b) {
-    if (score > value) *this = {score, {a, b}};
-  }
-};
-
-namespace detail {
-
-/// The cells of one row whose columns have a message.
-inline void offer_row(const FactorTable& table, double scale, index_t row, double cost,
-                      const SparseMessage& columns, BestCell& best) {
-  const auto run = [&](auto&& theta) {
-    for (std::size_t t = 0; t < columns.labels.size(); ++t) {
-      const index_t column = columns.labels[t];
-      best.offer(scale * theta(column) - cost - columns.values[t], row, column);
-    }
-  };
-  if (table.kind == TableKind::dense) {
-    const double* cells = table.values.data() + static_cast<offset_t>(row) * table.shape[1];
-    run([cells](index_t column) { return cells[column]; });
-  } else {
-    run([&](index_t column) { return table.pair(row, column); });
-  }
-}
-
-}  // namespace detail
-
-/// Exact search over all cells of labels that are not excluded. `known` is a lower bound to start
-/// from: a cell that was good before. `first_row` is a pointer into rows_by_top() that only moves
-/// forward: the rows before it have a message, and labels do not lose theirs. Adds the number of
-/// cells it looked at to `work`.
-inline BestCell best_cell(const SortedTable& sorted, double scale, const SparseMessage& rows,
-                          const SparseMessage& columns, BestCell known, std::size_t& first_row,
-                          offset_t& work) {
-  BestCell best = known;
-  const SparseMessage* ends[2] = {&rows, &columns};
-  double lowest[2] = {0.0, 0.0};  // the most that a message can add, as a subtracted number
-  for (int side = 0; side < 2; ++side) {
-    for (const double value : ends[side]->values) lowest[side] = std::min(lowest[side], value);
-  }
-  for (int side = 0; side < 2; ++side) {
-    const SparseMessage& mine = *ends[side];
-    const SparseMessage& other = *ends[1 - side];
-    for (std::size_t s = 0; s < mine.labels.size(); ++s) {
-      const index_t label = mine.labels[s];
-      const double cost = mine.values[s];
-      const double reach = scale * sorted.top(side, label) - cost;
-      ++work;
-      if (reach - lowest[1 - side] <= best.value) continue;
-      if (side == 0) {  // both have a message
-        detail::offer_row(sorted.table(), scale, label, cost, other, best);
-        work += static_cast<offset_t>(other.labels.size());
-      }
-      if (reach <= best.value || !other.has_others) continue;
-      for (const auto& entry : sorted.line(side, label)) {  // the other end has none
-        ++work;
-        if (!other.is_other(entry.label)) continue;
-        const double score = scale * entry.value - cost;
-        if (side == 0) {
-          best.offer(score, label, entry.label);
-        } else {
-          best.offer(score, entry.label, label);
-        }
-        break;
-      }
-    }
-  }
-  if (!rows.has_others || !columns.has_others) return best;
-  const auto order = sorted.rows_by_top();
-  while (first_row < order.size() && !rows.is_other(order[first_row])) ++first_row;
-  for (std::size_t n = first_row; n < order.size(); ++n) {
-    ++work;
-    if (scale * sorted.top(0, order[n]) <= best.value) break;
-    if (!rows.is_other(order[n])) continue;
-    for (const auto& entry : sorted.line(0, order[n])) {
-      ++work;
-      if (scale * entry.value <= best.value) break;
-      if (!columns.is_other(entry.label)) continue;
-      best.offer(scale * entry.value, order[n], entry.label);
-      break;
-    }
-  }
-  return best;
-}
 
 }  // namespace sublearn
