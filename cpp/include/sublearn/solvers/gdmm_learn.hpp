@@ -1,0 +1,459 @@
+// GDMM for structural SVMs (algorithms 1 and 4 of 001): multiclass problems of nodes and of factors,
+// connected by messages.
+//
+//   min_w  1/2 |w|^2 + C sum_i L(w; x_i, y_i),   L the structured hinge loss, relaxed to the local
+//   polytope (5); exact on trees.
+//
+// In terms of distributions p_j over the labels of node j and q_f over the states of factor f, where
+// alpha = C (truth - p), the dual (10), divided by C, is
+//
+//   min  1/(2C) |w(p, q)|^2 - sum_j delta_j' p_j   s.t.  M_jf q_f = p_j
+//   W = C sum_j x_j (e_truth - p_j)',  T = C sum_f s_f (e_truth - q_f)
+//
+// and the augmented Lagrangian adds lambda_jf'(M q - p) + rho/2 |M q - p|^2. A pass visits the samples in
+// random order. In a sample: each node is searched over all labels (scores through the sparse rows of
+// W) and its p is corrected exactly by a simplex projection, for its Hessian is a multiple of the identity;
+// each factor is searched over all states by best_cell (appendix C-1), and its q is corrected by projected
+// steps (25) with a line search on Q_f; then the multipliers move (13). W and T follow at once, at the
+// cost of the labels that changed.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/core/views.hpp"
+#include "sublearn/prox/simplex.hpp"
+#include "sublearn/search/hashed_rows.hpp"
+#include "sublearn/search/heap_table.hpp"
+#include "sublearn/search/pair_search.hpp"
+#include "sublearn/search/score_board.hpp"
+
+namespace sublearn {
+
+/// Nodes with features and a true label each, factors over pairs of them; samples are ranges of both.
+template <class T, class I>
+struct StructuredData {
+  CsrView<T, I> X;                          ///< a row for each node
+  std::span<const index_t> truth;           ///< of each node
+  index_t n_labels = 0;                     ///< of every node
+  std::span<const offset_t> node_begin;     ///< of each sample, and the end
+  std::span<const offset_t> factor_begin;   ///< likewise
+  std::span<const index_t> scope;           ///< two nodes for each factor
+  std::span<const index_t> table;           ///< of each factor
+  std::span<const double> scale;            ///< of each factor; empty: 1
+  index_t n_tables = 0;
+
+  std::size_t n_samples() const { return node_begin.size() - 1; }
+  double scale_of(std::size_t f) const { return scale.empty() ? 1.0 : scale[f]; }
+};
+
+struct GdmmLearnSettings {
+  double C = 1.0;
+  double rho = 0.0;  ///< 0: chosen and balanced
+  double eta = 0.0;  ///< 0: rho
+  std::uint64_t seed = 0;
+};
+
+/// What a pass did.
+struct GdmmLearnPass {
+  double primal_residual = 0.0;  ///< root mean square of M q - p over the ends of factors
+  double dual_residual = 0.0;    ///< of rho times the change of p
+  double rho = 0.0;
+  offset_t n_labels = 0;  ///< labels with a share, over all nodes
+  offset_t n_states = 0;
+  offset_t work = 0;
+};
+
+template <class T, class I>
+class GdmmLearn {
+ public:
+  GdmmLearn(const StructuredData<T, I>& data, const GdmmLearnSettings& settings)
+      : data_(data),
+        settings_(settings),
+        rho_(settings.rho > 0.0 ? settings.rho : 0.1),
+        rng_(settings.seed),
+        weights_(static_cast<std::size_t>(data.X.n_cols()), data.n_labels, T{0}, Rng(settings.seed)),
+        board_(data.n_labels) {
+    tables_.reserve(static_cast<std::size_t>(data.n_tables));
+    for (index_t t = 0; t < data.n_tables; ++t) tables_.emplace_back(data.n_labels, data.n_labels);
+    for (auto& marks : slot_of_) marks.assign(static_cast<std::size_t>(data.n_labels), kNoSlot);
+    connect();
+    start();
+  }
+
+  /// One visit to every node and every factor.
+  GdmmLearnPass pass(const Monitor* monitor) {
+    GdmmLearnPass out;
+    out.rho = rho_;
+    work_ = 0;
+    primal_ = dual_ = 0.0;
+    std::vector<index_t> order(data_.n_samples());
+    std::iota(order.begin(), order.end(), index_t{0});
+    rng_.shuffle(std::span<index_t>(order));
+    for (const index_t sample : order) {
+      if (monitor != nullptr && monitor->stop_requested()) break;
+      visit(static_cast<std::size_t>(sample));
+    }
+    const double n_ends = std::max<double>(1.0, static_cast<double>(data_.scope.size()));
+    out.primal_residual = std::sqrt(primal_ / n_ends);
+    out.dual_residual = rho_ * std::sqrt(dual_ / n_ends);
+    for (const Node& node : nodes_) {
+      for (std::size_t s = 0; s < node.labels.size(); ++s) out.n_labels += node.p(s) > 0.0;
+    }
+    for (const Factor& factor : factors_) out.n_states += static_cast<offset_t>(factor.size());
+    out.work = work_;
+    if (settings_.rho <= 0.0) balance(out);
+    return out;
+  }
+
+  const HashedRows<T>& weights() const { return weights_; }
+  const HeapTable& table(index_t t) const { return tables_[static_cast<std::size_t>(t)]; }
+  double rho() const { return rho_; }
+
+  /// 1/(2C) |w|^2 - sum delta' p, times -C: the dual value, a bound only where M q = p.
+  double dual_value() const {
+    double norm = 0.0, loss = 0.0;
+    for (std::size_t d = 0; d < weights_.n_rows(); ++d) {
+      weights_.for_each_weight(d, [&](index_t, T w) { norm += static_cast<double>(w) * w; });
+    }
+    for (const HeapTable& table : tables_) {
+      for (const double v : table.values()) norm += v * v;
+    }
+    for (const Node& node : nodes_) loss += 1.0 - node.p(0);  // slot 0 is the truth
+    return settings_.C * loss - 0.5 * norm;
+  }
+
+ private:
+  static constexpr int kSteps = 3;
+  static constexpr int kMostEntries = 3;  ///< labels that may enter a node in one visit
+
+  /// A node's labels by slot; for each slot p, then lambda and M q for each of its factors.
+  struct Node {
+    std::vector<index_t> labels;
+    std::vector<double> numbers;
+    std::uint32_t stride = 1;
+
+    double& p(std::size_t s) { return numbers[s * stride]; }
+    double p(std::size_t s) const { return numbers[s * stride]; }
+    double& lambda(std::size_t s, std::size_t e) { return numbers[s * stride + 1 + 2 * e]; }
+    double lambda(std::size_t s, std::size_t e) const { return numbers[s * stride + 1 + 2 * e]; }
+    double& marginal(std::size_t s, std::size_t e) { return numbers[s * stride + 2 + 2 * e]; }
+    double marginal(std::size_t s, std::size_t e) const { return numbers[s * stride + 2 + 2 * e]; }
+    std::size_t degree() const { return (stride - 1) / 2; }
+
+    std::size_t enter(index_t label) {
+      labels.push_back(label);
+      numbers.resize(numbers.size() + stride, 0.0);
+      return labels.size() - 1;
+    }
+    std::size_t slot(index_t label) {
+      const auto at = std::find(labels.begin(), labels.end(), label);
+      return at == labels.end() ? enter(label) : static_cast<std::size_t>(at - labels.begin());
+    }
+  };
+
+  struct State {
+    std::uint32_t slots[2];
+    double q;
+  };
+  using Factor = std::vector<State>;
+
+  /// Which of its node's factors an end is.
+  void connect() {
+    const std::size_t n_nodes = data_.truth.size();
+    nodes_.resize(n_nodes);
+    end_of_.resize(data_.scope.size());
+    std::vector<std::uint32_t> degree(n_nodes, 0);
+    for (std::size_t e = 0; e < data_.scope.size(); ++e) {
+      end_of_[e] = degree[static_cast<std::size_t>(data_.scope[e])]++;
+    }
+    for (std::size_t j = 0; j < n_nodes; ++j) nodes_[j].stride = 1 + 2 * degree[j];
+  }
+
+  /// The truth everywhere: all weights zero.
+  void start() {
+    factors_.resize(data_.table.size());
+    squares_.resize(nodes_.size());
+    for (std::size_t j = 0; j < nodes_.size(); ++j) {
+      nodes_[j].enter(data_.truth[j]);
+      nodes_[j].p(0) = 1.0;
+      double sum = 0.0;
+      for (const T x : data_.X.row(static_cast<offset_t>(j)).values) {
+        sum += static_cast<double>(x) * static_cast<double>(x);
+      }
+      squares_[j] = sum;
+    }
+    for (std::size_t f = 0; f < factors_.size(); ++f) {
+      factors_[f].push_back({{0, 0}, 1.0});
+      for (std::size_t side = 0; side < 2; ++side) node(f, side).marginal(0, end(f, side)) = 1.0;
+    }
+  }
+
+  Node& node(std::size_t f, std::size_t side) {
+    return nodes_[static_cast<std::size_t>(data_.scope[2 * f + side])];
+  }
+  std::size_t end(std::size_t f, std::size_t side) const { return end_of_[2 * f + side]; }
+
+  void visit(std::size_t sample) {
+    const auto nodes = numbers(data_.node_begin[sample], data_.node_begin[sample + 1]);
+    for (const index_t j : nodes) correct_node(static_cast<std::size_t>(j));
+    const auto factors = numbers(data_.factor_begin[sample], data_.factor_begin[sample + 1]);
+    for (const index_t f : factors) correct_factor(static_cast<std::size_t>(f));
+    update_multipliers(sample);
+  }
+
+  std::span<const index_t> numbers(offset_t begin, offset_t end) {
+    order_.resize(static_cast<std::size_t>(end - begin));
+    std::iota(order_.begin(), order_.end(), static_cast<index_t>(begin));
+    rng_.shuffle(std::span<index_t>(order_));
+    return order_;
+  }
+
+  // ---- nodes -----------------------------------------------------------------------------------
+
+  /// p of least augmented Lagrangian, over the slots and the labels that the search lets in.
+  void correct_node(std::size_t j) {
+    const auto row = data_.X.row(static_cast<offset_t>(j));
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const auto d = static_cast<std::size_t>(row.ids[k]);
+      weights_.add_to(d, row.values[k], board_);
+      work_ += weights_.n_weights(d);
+    }
+    Node& node = nodes_[j];
+    const double curvature = settings_.C * squares_[j];
+    const double Q = curvature + rho_ * static_cast<double>(node.degree());
+    wanted_.clear();
+    for (std::size_t s = 0; s < node.labels.size(); ++s) {
+      const double score = static_cast<double>(board_.take(node.labels[s]));
+      double pull = curvature * node.p(s) + score + (s == 0 ? 0.0 : 1.0);
+      for (std::size_t e = 0; e < node.degree(); ++e) {
+        pull += rho_ * node.marginal(s, e) + node.lambda(s, e);
+      }
+      wanted_.push_back(pull / Q);
+    }
+    for (int n = 0;; ++n) {
+      point_ = wanted_;
+      project_simplex<double>(point_, 1.0, sorted_);
+      if (n == kMostEntries) break;
+      const auto top = std::max_element(point_.begin(), point_.end()) - point_.begin();
+      const double threshold = wanted_[static_cast<std::size_t>(top)] - point_[static_cast<std::size_t>(top)];
+      const index_t label = best_outside();
+      if (label < 0) break;
+      const double value = (static_cast<double>(board_[label]) + 1.0) / Q;
+      if (value <= threshold) break;
+      board_.take(label);
+      node.enter(label);
+      wanted_.push_back(value);
+    }
+    board_.clear();
+    move_node(j, row);
+  }
+
+  /// The label of highest score that is no slot, -1 if there is none.
+  index_t best_outside() {
+    index_t best = -1;
+    T highest = ScoreBoard<T>::kTaken;
+    const T* scores = board_.scores();
+    for (index_t label = 0; label < data_.n_labels; ++label) {
+      if (scores[label] > highest) {
+        highest = scores[label];
+        best = label;
+      }
+    }
+    return best;
+  }
+
+  void move_node(std::size_t j, const SparseVector<T, I>& row) {
+    Node& node = nodes_[j];
+    changes_.clear();
+    for (std::size_t s = 0; s < point_.size(); ++s) {
+      const double change = point_[s] - node.p(s);
+      if (change == 0.0) continue;
+      dual_ += change * change * static_cast<double>(node.degree());
+      node.p(s) = point_[s];
+      changes_.push_back({weights_.place(node.labels[s]), static_cast<T>(-settings_.C * change)});
+    }
+    if (changes_.empty()) return;
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      weights_.add(static_cast<std::size_t>(row.ids[k]), changes_, row.values[k]);
+    }
+    work_ += static_cast<offset_t>(row.size() * changes_.size());
+  }
+
+  // ---- factors ---------------------------------------------------------------------------------
+
+  void correct_factor(std::size_t f) {
+    HeapTable& table = tables_[static_cast<std::size_t>(data_.table[f])];
+    const double scale = data_.scale_of(f);
+    for (std::size_t side = 0; side < 2; ++side) {
+      const Node& at = node(f, side);
+      const std::size_t e = end(f, side);
+      auto& message = message_[side];
+      message.resize(at.labels.size());
+      for (std::size_t s = 0; s < message.size(); ++s) {
+        message[s] = at.lambda(s, e) + rho_ * (at.marginal(s, e) - at.p(s));
+        slot_of_[side][static_cast<std::size_t>(at.labels[s])] = static_cast<index_t>(s);
+      }
+    }
+    const BestCell best = search(f, table, scale);
+    for (std::size_t side = 0; side < 2; ++side) {
+      for (const index_t label : node(f, side).labels) {
+        slot_of_[side][static_cast<std::size_t>(label)] = kNoSlot;
+      }
+    }
+    admit(f, best);
+    if (factors_[f].size() > 1) take_steps(f, table, scale);
+  }
+
+  BestCell search(std::size_t f, const HeapTable& table, double scale) {
+    SparseMessage messages[2];
+    for (std::size_t side = 0; side < 2; ++side) {
+      const auto& labels = node(f, side).labels;
+      messages[side] = {labels, message_[side], slot_of_[side],
+                        labels.size() < static_cast<std::size_t>(data_.n_labels)};
+    }
+    BestCell known;
+    for (const State& state : factors_[f]) {
+      const index_t a = messages[0].labels[state.slots[0]], b = messages[1].labels[state.slots[1]];
+      known.offer(scale * table.pair(a, b) - message_[0][state.slots[0]] -
+                      message_[1][state.slots[1]], a, b);
+    }
+    std::size_t unused = 0;
+    return best_cell(table, scale, messages[0], messages[1], known, unused, work_);
+  }
+
+  void admit(std::size_t f, const BestCell& best) {
+    std::uint32_t slots[2];
+    for (std::size_t side = 0; side < 2; ++side) {
+      Node& at = node(f, side);
+      slots[side] = static_cast<std::uint32_t>(at.slot(best.labels[side]));
+      message_[side].resize(at.labels.size(), 0.0);
+    }
+    for (const State& state : factors_[f]) {
+      if (state.slots[0] == slots[0] && state.slots[1] == slots[1]) return;
+    }
+    factors_[f].push_back({{slots[0], slots[1]}, 0.0});
+  }
+
+  /// Projected steps over the active states; the table follows at the end.
+  void take_steps(std::size_t f, HeapTable& table, double scale) {
+    Factor& factor = factors_[f];
+    const std::size_t n = factor.size();
+    const double curvature = settings_.C * scale * scale;
+    double Q = curvature + 2.0 * rho_;
+    theta_.resize(n);
+    start_.resize(n);
+    for (std::size_t s = 0; s < n; ++s) {
+      theta_[s] = scale * table.pair(label(f, 0, factor[s]), label(f, 1, factor[s]));
+      start_[s] = factor[s].q;
+    }
+    for (std::size_t side = 0; side < 2; ++side) moved_[side].assign(message_[side].size(), 0.0);
+    for (int step = 0; step < kSteps; ++step) {
+      gradient_.resize(n);
+      double lowest = 1e300, mean = 0.0;
+      for (std::size_t s = 0; s < n; ++s) {
+        gradient_[s] = -theta_[s] + curvature * (factor[s].q - start_[s]) +
+                       message_[0][factor[s].slots[0]] + message_[1][factor[s].slots[1]];
+        lowest = std::min(lowest, gradient_[s]);
+        mean += factor[s].q * gradient_[s];
+      }
+      work_ += static_cast<offset_t>(n);
+      if (mean - lowest <= 1e-6) break;
+      while (!step_fits(factor, curvature, Q)) Q *= 2.0;
+      for (std::size_t s = 0; s < n; ++s) {
+        factor[s].q = point_[s];
+        for (std::size_t side = 0; side < 2; ++side) {
+          message_[side][factor[s].slots[side]] += rho_ * change_[s];
+        }
+      }
+    }
+    for (std::size_t s = 0; s < n; ++s) {
+      const double change = factor[s].q - start_[s];
+      if (change == 0.0) continue;
+      table.add(label(f, 0, factor[s]), label(f, 1, factor[s]), -settings_.C * scale * change);
+      for (std::size_t side = 0; side < 2; ++side) {
+        node(f, side).marginal(factor[s].slots[side], end(f, side)) += change;
+      }
+    }
+    std::erase_if(factor, [](const State& state) { return state.q <= 0.0; });
+  }
+
+  index_t label(std::size_t f, std::size_t side, const State& state) {
+    return node(f, side).labels[state.slots[side]];
+  }
+
+  bool step_fits(const Factor& factor, double curvature, double Q) {
+    const std::size_t n = factor.size();
+    point_.resize(n);
+    change_.resize(n);
+    for (std::size_t s = 0; s < n; ++s) point_[s] = factor[s].q - gradient_[s] / Q;
+    project_simplex<double>(point_, 1.0, sorted_);
+    double length = 0.0, along = 0.0;
+    for (std::size_t s = 0; s < n; ++s) {
+      change_[s] = point_[s] - factor[s].q;
+      length += change_[s] * change_[s];
+    }
+    for (std::size_t side = 0; side < 2; ++side) {
+      auto& moved = moved_[side];
+      for (std::size_t s = 0; s < n; ++s) moved[factor[s].slots[side]] += change_[s];
+      for (std::size_t s = 0; s < n; ++s) {
+        along += moved[factor[s].slots[side]] * moved[factor[s].slots[side]];
+        moved[factor[s].slots[side]] = 0.0;
+      }
+    }
+    return curvature * length + rho_ * along <= Q * length * (1.0 + 1e-12);
+  }
+
+  // ---- multipliers -----------------------------------------------------------------------------
+
+  void update_multipliers(std::size_t sample) {
+    const double eta = settings_.eta > 0.0 ? settings_.eta : rho_;
+    for (auto j = static_cast<std::size_t>(data_.node_begin[sample]);
+         j < static_cast<std::size_t>(data_.node_begin[sample + 1]); ++j) {
+      Node& node = nodes_[j];
+      for (std::size_t s = 0; s < node.labels.size(); ++s) {
+        for (std::size_t e = 0; e < node.degree(); ++e) {
+          const double difference = node.marginal(s, e) - node.p(s);
+          primal_ += difference * difference;
+          node.lambda(s, e) += eta * difference;
+        }
+      }
+    }
+  }
+
+  void balance(const GdmmLearnPass& pass) {
+    constexpr double kRatio = 4.0, kFactor = 1.5;
+    const double primal = rho_ * pass.primal_residual;
+    if (primal > kRatio * pass.dual_residual) rho_ *= kFactor;
+    if (pass.dual_residual > kRatio * primal) rho_ /= kFactor;
+  }
+
+  StructuredData<T, I> data_;
+  GdmmLearnSettings settings_;
+  double rho_;
+  Rng rng_;
+  HashedRows<T> weights_;
+  std::vector<HeapTable> tables_;
+  std::vector<Node> nodes_;
+  std::vector<Factor> factors_;
+  std::vector<std::uint32_t> end_of_;
+  std::vector<double> squares_;
+
+  ScoreBoard<T> board_;
+  std::vector<index_t> order_, slot_of_[2];
+  std::vector<double> wanted_, point_, sorted_, theta_, start_, gradient_, change_;
+  std::vector<double> message_[2], moved_[2];
+  std::vector<typename HashedRows<T>::Change> changes_;
+  double primal_ = 0.0, dual_ = 0.0;
+  offset_t work_ = 0;
+};
+
+}  // namespace sublearn
