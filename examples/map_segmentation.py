@@ -19,6 +19,8 @@ from sublearn.graph import FactorGraph, plot_map, potts, solve_map
 
 LEVELS = np.array([0.1, 0.4, 0.65, 0.9])
 NOISE = 0.25
+NAMES = ["lake", "hills", "sun", "sky"]
+COLOURS = ["#2171b5", "#7fa650", "#ffc425", "#d6e8f5"]
 
 
 def main():
@@ -67,7 +69,7 @@ def draw(image, alone, together, graph, path):
         (axes[1], alone, "Each pixel alone"),
         (axes[2], together, "Most probable labelling"),
     ):
-        plot_map(graph, labels, label_names=["lake", "hills", "sun", "sky"], ax=ax)
+        plot_map(graph, labels, label_names=NAMES, colours=COLOURS, ax=ax)
         ax.set_title(title)
     axes[1].get_legend().remove()
     figure.savefig(path, dpi=150)
