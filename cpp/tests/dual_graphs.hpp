@@ -127,7 +127,7 @@ inline FactorGraph random_graph(Rng& rng, const GraphPlan& plan) {
 }
 
 /// The next assignment in the order of counting; false after the last one.
-inline bool advance(const FactorGraph& graph, std::vector<index_t>& labels) {
+inline bool next_assignment(const FactorGraph& graph, std::vector<index_t>& labels) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (++labels[i] < graph.domain[i]) return true;
     labels[i] = 0;
@@ -140,7 +140,7 @@ inline double best_score(const FactorGraph& graph) {
   double best = -std::numeric_limits<double>::infinity();
   do {
     best = std::max(best, graph.score(labels));
-  } while (advance(graph, labels));
+  } while (next_assignment(graph, labels));
   return best;
 }
 

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/factor_graph.hpp"
@@ -117,6 +118,26 @@ class GdmmBinary {
       }
     }
     return sum;
+  }
+
+  /// Notes the labels that no assignment better than `score` can have; `bound` is that of the
+  /// present multipliers. Returns how many are new.
+  offset_t exclude(double bound, double score) {
+    offset_t n = 0;
+    if (excluded_.empty()) excluded_.assign(pull_.size(), -1);
+    for (std::size_t i = 0; i < pull_.size(); ++i) {
+      if (excluded_[i] >= 0 || std::abs(pull_[i]) <= bound - score) continue;
+      excluded_[i] = pull_[i] > 0.0 ? 0 : 1;
+      ++n;
+    }
+    return n;
+  }
+
+  /// Labels of a variable that are not excluded, in increasing order.
+  std::vector<index_t> remaining(index_t i) const {
+    const signed char out = excluded_.empty() ? -1 : excluded_[static_cast<std::size_t>(i)];
+    if (out < 0) return {0, 1};
+    return {static_cast<index_t>(1 - out)};
   }
 
   void decode(std::span<index_t> labels) const {
@@ -250,6 +271,7 @@ class GdmmBinary {
   std::vector<std::size_t> order_;    ///< active variables
   std::vector<index_t> factor_slot_;  ///< place in factors_, -1 for factors that are not active
   std::vector<Active> factors_;
+  std::vector<signed char> excluded_;  ///< label of each variable that is out, -1: none
   GdmmResiduals residuals_;
   offset_t work_ = 0;
   int n_iter_ = 0;

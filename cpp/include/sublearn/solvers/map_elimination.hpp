@@ -14,9 +14,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +34,7 @@ struct EliminationLimits {
   double total_cells = 1 << 26;   ///< all buckets together: bounds time, and memory of messages
   bool drop = false;              ///< leave variables out of the block instead of giving up
   const Monitor* monitor = nullptr;
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
 
 /// Short lists of labels, one for each variable of a block; empty lists mean all labels.
@@ -100,7 +103,7 @@ class MapElimination {
 
   void open(std::span<const index_t> block, const LabelLists* lists) {
     const std::size_t n = block.size();
-    work_ = static_cast<double>(n);
+    work_ = 10.0 * static_cast<double>(n);
     variable_.assign(block.begin(), block.end());
     label_begin_.assign(1, 0);
     label_.clear();
@@ -135,7 +138,7 @@ class MapElimination {
       ++stamp_;
       mark_[k] = stamp_;
       const auto ends = graph_.ends_of(variable_[k]);
-      work_ += static_cast<double>(ends.size());
+      work_ += 8.0 * static_cast<double>(ends.size());
       for (const FactorEnd& end : ends) {
         for (const index_t other : graph_.scope_of(end.factor)) {
           const index_t j = local_[at(other)];
@@ -168,6 +171,7 @@ class MapElimination {
 
   void offer(index_t k, Rng* rng) {
     const std::uint32_t tie = rng == nullptr ? 0 : static_cast<std::uint32_t>((*rng)() >> 32);
+    work_ += 20.0 + static_cast<double>(neighbours_[at(k)].size());
     cells_[at(k)] = bucket_cells(k);
     heap_.push_back({cells_[at(k)], tie, k});
     std::push_heap(heap_.begin(), heap_.end());
@@ -180,6 +184,8 @@ class MapElimination {
     cells_.assign(n_local(), 0.0);
     heap_.clear();
     order_.clear();
+    // Without the most connected variables a block is largest, but they would never be part of one.
+    const bool drop_hubs = rng == nullptr || rng->below(2) == 0;
     for (std::size_t k = 0; k < n_local(); ++k) offer(static_cast<index_t>(k), rng);
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
@@ -193,7 +199,8 @@ class MapElimination {
         continue;
       }
       if (!limits.drop) return false;
-      const index_t dropped = most_connected(best.variable, rng);
+      const index_t dropped =
+          drop_hubs ? most_connected(best.variable, rng) : random_near(best.variable, *rng);
       state_[at(dropped)] = done;
       local_[at(variable_[at(dropped)])] = kOutside;
       remove(dropped, false, rng);
@@ -216,13 +223,19 @@ class MapElimination {
     return worst;
   }
 
+  index_t random_near(index_t k, Rng& rng) const {
+    const auto& near = neighbours_[at(k)];
+    const auto draw = rng.below(static_cast<std::uint32_t>(near.size() + 1));
+    return draw == near.size() ? k : near[draw];
+  }
+
   /// Takes k out of the graph; `join` connects its neighbours, as elimination does.
   void remove(index_t k, bool join, Rng* rng) {
     const auto& around = neighbours_[at(k)];
     for (const index_t j : around) {
       auto& list = neighbours_[at(j)];
       std::erase(list, k);
-      work_ += static_cast<double>(list.size() + around.size());
+      work_ += 2.0 * static_cast<double>(list.size() + around.size());
       if (join && around.size() > 1) {
         ++stamp_;
         mark_[at(j)] = stamp_;
@@ -321,10 +334,15 @@ class MapElimination {
       for (const index_t a : labels_of(k)) *mine++ = own[at(a)];
     }
     for (std::size_t p = 0; p < buckets_.size(); ++p) {
-      if (limits.monitor != nullptr && limits.monitor->stop_requested()) return false;
+      if (p % 16 == 0 && stopped(limits)) return false;
       send(p);
     }
     return true;
+  }
+
+  static bool stopped(const EliminationLimits& limits) {
+    return (limits.monitor != nullptr && limits.monitor->stop_requested()) ||
+           (limits.deadline && std::chrono::steady_clock::now() >= *limits.deadline);
   }
 
   /// Fills the bucket at position p and maximises over its variable.
@@ -342,14 +360,15 @@ class MapElimination {
         inner_factors_.push_back(end.factor);
       }
     }
-    work_ += 8.0;
+    work_ += 50.0;
     if (scope.empty()) return;
 
     std::size_t rest = 1;
     for (const index_t j : scope) rest *= at(size_of(j));
     if (table_.size() < rest * at(size)) table_.resize(rest * at(size));
     for (index_t a = 0; a < size; ++a) std::fill_n(table_.data() + at(a) * rest, rest, own[a]);
-    double inputs = 2.0;
+    double inputs = 1.0;
+    work_ += 50.0 * static_cast<double>(inner_factors_.size());
     for (const index_t f : inner_factors_) {
       add_factor(f, bucket);
       ++inputs;

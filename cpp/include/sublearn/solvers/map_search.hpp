@@ -84,8 +84,8 @@ class MapSearch {
     double cells;
     index_t labels;
     index_t variables;
-    double work = 0.0;  ///< of a try, running mean
-    double gain = 1.0;  ///< tries of the last few that improved the score, with forgetting
+    double work;        ///< of a try, running mean; a guess at first
+    double gain = 0.0;  ///< of a try, running mean
   };
   struct Scatter {
     double share;
@@ -212,17 +212,23 @@ class MapSearch {
     }
     const bool sparse = static_cast<double>(graph_.scope.size()) < 2e6;
     for (const index_t cap : caps) {
-      for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0}) {
-        if (cells < 2.0 * cap * cap && !(cap == 2 && cells == 32.0)) continue;
-        if (sparse) arms_.push_back({Arm::whole, cells, cap, n});
-        for (const index_t size : {index_t{12}, index_t{60}, index_t{300}}) {
-          if (size < n) arms_.push_back({Arm::ball, cells, cap, size});
+      for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0, 1048576.0}) {
+        if (cells < 2.0 * cap * cap) continue;
+        const double width = std::log(cells) / std::log(std::max(2.0, 1.0 * cap));
+        if (sparse) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
+        for (const index_t size : {index_t{12}, index_t{40}, index_t{150}, index_t{600}}) {
+          if (size >= n || size <= 4.0 * width) continue;
+          arms_.push_back({Arm::ball, cells, cap, size, guess(size, cells)});
         }
       }
     }
     for (const index_t size : {index_t{1}, index_t{3}, index_t{9}, index_t{27}}) {
-      if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size});
+      if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size, 500.0 * size});
     }
+  }
+
+  static double guess(index_t n_variables, double cells) {
+    return n_variables * (500.0 + 0.05 * cells);
   }
 
   /// Solves the graph at once if its width is small.
@@ -235,6 +241,7 @@ class MapSearch {
     limits.bucket_cells = 1 << 20;
     limits.total_cells = 3e7;
     limits.monitor = budget_->monitor;
+    limits.deadline = budget_->deadline;
     proposal_ = labels_;
     optimal_ = elimination_.solve(block_, proposal_, limits);
     spent_ += elimination_.work();
@@ -297,6 +304,7 @@ class MapSearch {
     limits.bucket_cells = 1 << 16;
     limits.drop = true;
     limits.monitor = budget_->monitor;
+    limits.deadline = budget_->deadline;
     const bool solved = elimination_.solve(block_, proposal_, limits, &rng_, &lists_);
     spent_ += elimination_.work() + static_cast<double>(labels_.size());
     if (!solved) return;
@@ -319,10 +327,10 @@ class MapSearch {
     }
     if (update_work_ > 2000.0 * refresh_work_) refresh();
     keep_best();
-    const bool gained = score_ > top_score_ + tolerance();
-    const double work = spent_ - work_before + 50.0;
-    arm.work = arm.work == 0.0 ? work : arm.work + 0.05 * (work - arm.work);
-    arm.gain += 0.05 * ((gained ? 1.0 : 0.0) - arm.gain);
+    arm.work += 0.2 * (spent_ - work_before + 50.0 - arm.work);
+    const double gain = score_ - top_score_;
+    const bool gained = gain > tolerance();
+    arm.gain += 0.2 * ((gained ? gain : 0.0) - arm.gain);
     if (gained) top_score_ = score_;
     return gained;
   }
@@ -330,10 +338,7 @@ class MapSearch {
   /// Arms get work in proportion to what they gain per work, and a third of it in equal shares.
   Arm& next_arm() {
     double sum = 0.0;
-    for (Arm& arm : arms_) {
-      if (arm.work == 0.0) return arm;
-      sum += arm.gain / arm.work;
-    }
+    for (const Arm& arm : arms_) sum += arm.gain / arm.work;
     const double even = 0.5 * std::max(sum, 1e-300) / static_cast<double>(arms_.size());
     double total = 0.0;
     for (const Arm& arm : arms_) total += (arm.gain / arm.work + even) / arm.work;
@@ -359,9 +364,10 @@ class MapSearch {
   void solve_block(double cells, index_t most_labels) {
     EliminationLimits limits;
     limits.bucket_cells = cells;
-    limits.total_cells = 2e7;
+    limits.total_cells = 2e8;
     limits.drop = true;
     limits.monitor = budget_->monitor;
+    limits.deadline = budget_->deadline;
     const bool restricted = choose_labels(most_labels);
     proposal_ = labels_;
     const bool solved =

@@ -1,0 +1,361 @@
+// MAP inference from end to end: reduce, split, bound and search together, reduce again.
+//
+//   solve_graph       reductions that keep the optimum, then the connected components one by one
+//   solve_component   small width: exact elimination. Otherwise GDMM (algorithm 8 or 9 of 000)
+//   lowers the
+//                     bound and excludes labels, local search from its decoded points raises the
+//                     score, in turns of equal work, until the two meet or the LP is solved. Then,
+//                     with the labels that are left, once more from the top; what still has a gap
+//                     goes to branch and bound and to the search for the rest of the time.
+//
+// At any moment the best assignment so far and a bound on all assignments are known; every answer
+// is between them.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sublearn/core/factor_graph.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/solvers/gdmm_binary.hpp"
+#include "sublearn/solvers/gdmm_map.hpp"
+#include "sublearn/solvers/map_components.hpp"
+#include "sublearn/solvers/map_elimination.hpp"
+#include "sublearn/solvers/map_reduction.hpp"
+#include "sublearn/solvers/map_search.hpp"
+
+namespace sublearn {
+
+struct MapSettings {
+  double tol = 1e-6;    ///< on (bound - score) / max(1, |score|)
+  int max_iter = 2000;  ///< GDMM iterations on a component
+  double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
+  double search_work = 1e9;     ///< operations of the search after the bound has converged
+  double rho = 0.0, eta = 0.0;  ///< see GdmmSettings
+  bool reduce = true;           ///< false: GDMM and search on the graph as it is
+  int n_threads = 1;
+  std::uint64_t seed = 0;
+};
+
+/// An assignment and what is known about it.
+struct MapAnswer {
+  std::vector<index_t> labels;
+  double score = -std::numeric_limits<double>::infinity();
+  double bound = std::numeric_limits<double>::infinity();
+};
+
+/// How the solver stood at some moment.
+struct MapRow {
+  double seconds, score, bound;
+  std::int64_t n_iter, n_labels, n_states, work;
+};
+
+class MapSolver {
+ public:
+  MapSolver(const MapSettings& settings, Monitor& monitor)
+      : settings_(settings), monitor_(monitor), start_(Clock::now()), rng_(settings.seed) {}
+
+  /// `labels` is where to start from; empty: the best label of each variable by itself.
+  MapAnswer solve(const FactorGraph& graph, std::span<const index_t> labels) {
+    MapAnswer answer = begin(graph, labels);
+    report(answer.score, answer.bound);
+    answer = solve_graph(graph, std::move(answer), 0, deadline(),
+                         [&](double score, double bound) { report(score, bound); });
+    report(answer.score, answer.bound);
+    return answer;
+  }
+
+  const std::vector<MapRow>& rows() const { return rows_; }
+  std::int64_t n_iter() const { return n_iter_; }
+  bool is_out_of_time() const { return Clock::now() >= deadline(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Report = std::function<void(double score, double bound)>;
+
+  static constexpr int kMostDepth = 8;
+
+  Clock::time_point deadline() const {
+    constexpr double kForever = 1e9;  // seconds; the clock could not hold infinity
+    const std::chrono::duration<double> limit(std::min(settings_.time_limit, kForever));
+    return start_ + std::chrono::duration_cast<Clock::duration>(limit);
+  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool should_stop(Clock::time_point end) const {
+    return monitor_.stop_requested() || Clock::now() >= end;
+  }
+  /// How much better an assignment must be to be worth looking for.
+  double slack(double score) const { return 0.5 * settings_.tol * std::max(1.0, std::abs(score)); }
+  bool is_closed(const MapAnswer& answer) const {
+    return answer.bound - answer.score <= 2.0 * slack(answer.score);
+  }
+
+  void report(double score, double bound) {
+    best_score_ = std::max(best_score_, score);
+    best_bound_ = std::max(std::min(best_bound_, bound), best_score_);
+    rows_.push_back({seconds(), best_score_, best_bound_, n_iter_, n_labels_, n_states_, work_});
+    monitor_.objective = best_score_;
+    monitor_.gap = best_bound_ - best_score_;
+    monitor_.n_done = n_iter_;
+    monitor_.nnz_primal = n_labels_;
+    monitor_.nnz_dual = n_states_;
+    monitor_.work = work_;
+  }
+
+  /// A first assignment and the bound of all multipliers zero.
+  static MapAnswer begin(const FactorGraph& graph, std::span<const index_t> labels) {
+    MapAnswer answer;
+    answer.labels.assign(labels.begin(), labels.end());
+    double bound = 0.0;
+    for (index_t i = 0; i < graph.n_variables(); ++i) {
+      const auto unary = graph.unary_of(i);
+      const auto top = std::max_element(unary.begin(), unary.end());
+      bound += *top;
+      if (labels.empty()) answer.labels.push_back(static_cast<index_t>(top - unary.begin()));
+    }
+    std::vector<double> top(graph.tables.size());
+    for (std::size_t t = 0; t < top.size(); ++t) top[t] = largest(*graph.tables[t]);
+    for (std::size_t f = 0; f < graph.table_of.size(); ++f) {
+      bound += graph.scale[f] * top[static_cast<std::size_t>(graph.table_of[f])];
+    }
+    answer.bound = bound;
+    answer.score = graph.score(answer.labels);
+    return answer;
+  }
+
+  static double largest(const FactorTable& table) {
+    if (table.kind != TableKind::low_rank) {
+      const double top = *std::max_element(table.values.begin(), table.values.end());
+      const bool has_default = table.kind == TableKind::sparse &&
+                               static_cast<offset_t>(table.cells.size()) < table.n_cells();
+      return has_default ? std::max(top, table.default_value) : top;
+    }
+    double top = -std::numeric_limits<double>::infinity();
+    for (offset_t cell = 0; cell < table.n_cells(); ++cell) top = std::max(top, table.at(cell));
+    return top;
+  }
+
+  /// The components of the reduced graph one after another, each with its share of the time.
+  MapAnswer solve_graph(const FactorGraph& graph, MapAnswer answer, int depth,
+                        Clock::time_point end, const Report& report) {
+    ReductionLimits limits;
+    limits.incumbent = answer.score;
+    if (!settings_.reduce) limits.rounds = 0;
+    const MapReduction reduction(graph, limits);
+    const FactorGraph& reduced = reduction.graph();
+    std::vector<index_t> labels = reduction.restricted(answer.labels);
+    std::vector<GraphComponent> parts = split_components(reduced);
+    std::vector<MapAnswer> answers;
+    double score = reduction.constant(), bound = reduction.constant(), size_left = 0.0;
+    for (const GraphComponent& part : parts) {
+      std::vector<index_t> own;
+      for (const index_t i : part.variables) own.push_back(labels[static_cast<std::size_t>(i)]);
+      answers.push_back(begin(part.graph, own));
+      score += answers.back().score;
+      bound += answers.back().bound;
+      size_left += size_of(part.graph);
+    }
+    for (std::size_t c = 0; c < parts.size(); ++c) {
+      const double size = size_of(parts[c].graph);
+      const auto left = end - Clock::now();
+      const auto part_end =
+          Clock::now() + std::chrono::duration_cast<Clock::duration>(left * (size / size_left));
+      size_left -= size;
+      const double other_score = score - answers[c].score, other_bound = bound - answers[c].bound;
+      const auto report_part = [&](double part_score, double part_bound) {
+        report(std::max(answer.score, other_score + part_score), other_bound + part_bound);
+      };
+      if (!should_stop(end)) {
+        answers[c] = solve_component(parts[c].graph, std::move(answers[c]), depth,
+                                     c + 1 == parts.size() ? end : part_end, report_part);
+      }
+      score = other_score + answers[c].score;
+      bound = other_bound + answers[c].bound;
+      for (std::size_t k = 0; k < parts[c].variables.size(); ++k) {
+        labels[static_cast<std::size_t>(parts[c].variables[k])] = answers[c].labels[k];
+      }
+    }
+    labels = reduction.lift(labels);
+    const double lifted = graph.score(labels);
+    if (lifted > answer.score) {
+      answer.labels = std::move(labels);
+      answer.score = lifted;
+    }
+    // assignments that the reduction lost score no more than the one it was given
+    answer.bound = std::max(answer.score, std::min(answer.bound, bound));
+    return answer;
+  }
+
+  static double size_of(const FactorGraph& graph) {
+    return 1.0 + static_cast<double>(graph.unary.size() + graph.scope.size());
+  }
+
+  MapAnswer solve_component(const FactorGraph& graph, MapAnswer answer, int depth,
+                            Clock::time_point end, const Report& report) {
+    if (eliminate(graph, answer)) return answer;
+    if (is_binary_pairwise(graph)) {
+      GdmmBinary dual(graph, {settings_.rho, settings_.eta, settings_.n_threads});
+      return bound_and_search(graph, dual, std::move(answer), depth, end, report);
+    }
+    GdmmMap dual(graph, {settings_.rho, settings_.eta, settings_.n_threads});
+    return bound_and_search(graph, dual, std::move(answer), depth, end, report);
+  }
+
+  /// Chains, trees and graphs of small width, exactly.
+  bool eliminate(const FactorGraph& graph, MapAnswer& answer) {
+    EliminationLimits limits;
+    limits.monitor = &monitor_;
+    std::vector<index_t> all(graph.domain.size());
+    std::iota(all.begin(), all.end(), index_t{0});
+    MapElimination elimination(graph);
+    if (!elimination.solve(all, answer.labels, limits)) return false;
+    work_ += static_cast<std::int64_t>(elimination.work());
+    answer.score = answer.bound = graph.score(answer.labels);
+    return true;
+  }
+
+  /// GDMM and search in turns, then what is left.
+  template <class Dual>
+  MapAnswer bound_and_search(const FactorGraph& graph, Dual& dual, MapAnswer answer, int depth,
+                             Clock::time_point end, const Report& report) {
+    constexpr int kFirstCheck = 10, kLastCheck = 80;
+    MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
+    std::vector<index_t> decoded(answer.labels.size());
+    int check = kFirstCheck, next = kFirstCheck;
+    offset_t work_before = 0, n_excluded = 0;
+    for (int iter = 1; iter <= settings_.max_iter; ++iter) {
+      if (should_stop(end)) break;
+      dual.iterate(&monitor_);
+      ++n_iter_;
+      const bool is_solved = is_converged(dual, iter);
+      if (iter < next && !is_solved) continue;
+      check = std::min(2 * check, kLastCheck);
+      next = iter + check;
+      const double bound = dual.bound(&monitor_);
+      if (monitor_.stop_requested()) break;  // the bound may be of part of the factors only
+      dual.decode(decoded);
+      const offset_t dual_work = dual.work() - std::exchange(work_before, dual.work());
+      improve(search, graph, decoded, answer, static_cast<double>(dual_work), end, dual);
+      answer.bound = std::min(answer.bound, std::max(bound, answer.score + slack(answer.score)));
+      n_labels_ = dual.n_active_labels();
+      n_states_ = dual.n_active_states();
+      work_ += dual_work;
+      report(answer.score, answer.bound);
+      if (is_closed(answer)) return answer;
+      n_excluded += dual.exclude(bound, answer.score + slack(answer.score));
+      if (is_solved) break;
+    }
+    return finish(graph, dual, search, n_excluded, std::move(answer), depth, end, report);
+  }
+
+  /// Residuals as small as they need to be for the bound to be within the tolerance.
+  template <class Dual>
+  bool is_converged(const Dual& dual, int iter) const {
+    constexpr double kSmall = 1e-6;
+    const GdmmResiduals& residuals = dual.residuals();
+    return iter > 1 && residuals.primal < kSmall && residuals.dual < kSmall * dual.rho();
+  }
+
+  /// Climbs from the decoded point, and spends as much work on the best assignment as the dual did.
+  template <class Dual>
+  void improve(MapSearch& search, const FactorGraph& graph, std::span<index_t> decoded,
+               MapAnswer& answer, double work, Clock::time_point end, const Dual& dual) {
+    MapSearchBudget budget;
+    budget.monitor = &monitor_;
+    budget.deadline = end;
+    budget.work = 0.0;  // label moves only
+    const LabelLists lists = candidates(graph, dual);
+    const double climbed = search.improve(decoded, budget, &lists);
+    work_ += static_cast<std::int64_t>(search.work());
+    if (climbed > answer.score) {
+      answer.labels.assign(decoded.begin(), decoded.end());
+      answer.score = climbed;
+    }
+    budget.work = work;
+    budget.target = answer.bound;
+    answer.score = search.improve(answer.labels, budget, &lists);
+    work_ += static_cast<std::int64_t>(search.work());
+  }
+
+  /// For variables of many labels those that the dual solution uses; all labels for the others.
+  template <class Dual>
+  static LabelLists candidates(const FactorGraph& graph, const Dual& dual) {
+    constexpr std::size_t kAll = 32, kMost = 12;
+    LabelLists lists;
+    for (index_t i = 0; i < graph.n_variables(); ++i) {
+      if constexpr (requires { dual.candidates(i); }) {
+        if (static_cast<std::size_t>(graph.domain[static_cast<std::size_t>(i)]) > kAll) {
+          const auto labels = dual.candidates(i);
+          const auto n = static_cast<std::ptrdiff_t>(std::min(kMost, labels.size()));
+          lists.labels.insert(lists.labels.end(), labels.begin(), labels.begin() + n);
+        }
+      }
+      lists.close();
+    }
+    return lists;
+  }
+
+  /// The LP is solved and a gap is left: the same again without the excluded labels, or search.
+  template <class Dual>
+  MapAnswer finish(const FactorGraph& graph, const Dual& dual, MapSearch& search,
+                   offset_t n_excluded, MapAnswer answer, int depth, Clock::time_point end,
+                   const Report& report) {
+    constexpr double kWorthIt = 0.1;  // share of the labels that must be gone for another round
+    const bool is_smaller =
+        static_cast<double>(n_excluded) > kWorthIt * static_cast<double>(graph.unary.size());
+    if (settings_.reduce && depth < kMostDepth && is_smaller && !should_stop(end)) {
+      FactorGraph smaller = graph;
+      lower_excluded(dual, answer, smaller);
+      return solve_graph(smaller, std::move(answer), depth + 1, end, report);
+    }
+    MapSearchBudget budget;
+    budget.monitor = &monitor_;
+    budget.deadline = end;
+    budget.target = answer.bound;
+    if (!std::isfinite(settings_.time_limit)) budget.work = settings_.search_work;
+    const LabelLists lists = candidates(graph, dual);
+    answer.score = search.improve(answer.labels, budget, &lists);
+    work_ += static_cast<std::int64_t>(search.work());
+    if (search.optimal()) answer.bound = answer.score;
+    answer.bound = std::max(answer.bound, answer.score);
+    report(answer.score, answer.bound);
+    return answer;
+  }
+
+  /// Unary scores of excluded labels fall so low that a reduction sees that they are out.
+  template <class Dual>
+  static void lower_excluded(const Dual& dual, const MapAnswer& answer, FactorGraph& graph) {
+    const double fall = 1.0 + 2.0 * (begin(graph, answer.labels).bound - answer.score);
+    for (index_t i = 0; i < graph.n_variables(); ++i) {
+      const auto keep = dual.remaining(i);
+      const auto unary = graph.unary_of(i);
+      std::size_t next = 0;
+      for (std::size_t label = 0; label < unary.size(); ++label) {
+        if (next < keep.size() && keep[next] == static_cast<index_t>(label)) {
+          ++next;
+        } else {
+          unary[label] -= fall;
+        }
+      }
+    }
+  }
+
+  MapSettings settings_;
+  Monitor& monitor_;
+  Clock::time_point start_;
+  Rng rng_;
+  double best_score_ = -std::numeric_limits<double>::infinity();
+  double best_bound_ = std::numeric_limits<double>::infinity();
+  std::vector<MapRow> rows_;
+  std::int64_t n_iter_ = 0, n_labels_ = 0, n_states_ = 0, work_ = 0, n_searches_ = 0;
+};
+
+}  // namespace sublearn
