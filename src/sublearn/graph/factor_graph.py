@@ -11,7 +11,8 @@ import numpy as np
 from sublearn.graph import edges as edge_lists
 from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_depth, unary_bounds
 from sublearn.graph.factors import Factors, make_factors
-from sublearn.graph.tables import DenseTable, Table, as_table, dense
+from sublearn.graph.table_makers import as_table, dense
+from sublearn.graph.tables import DenseTable, Table
 from sublearn.graph.unaries import as_domain, as_unaries
 from sublearn.validation.values import is_int64, show
 

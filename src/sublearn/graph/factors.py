@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.graph.tables import DenseTable, Table, TableStack, as_table
+from sublearn.graph.table_makers import as_table
+from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["Factors", "make_factors"]
