@@ -74,6 +74,12 @@ def test_tables_of_higher_order_may_be_sparse():
     assert set(found.values()) == {-1.0}
 
 
+def test_a_sparse_table_may_hold_every_state():
+    graph = FactorGraph([1, 2])
+    graph.add_factor([0, 1], sparse_table(sparse.csr_array([[1.0, 2.0]]), default=-INF))
+    assert graph._compiled().score(np.array([0, 1], np.int32)) == graph.score([0, 1]) == 2.0
+
+
 def test_a_scipy_matrix_is_a_table():
     matrix = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 2])), shape=(2, 3))
     np.testing.assert_array_equal(

@@ -38,7 +38,7 @@ class Table:
 
     def __init__(self, shape: tuple[int, ...]):
         self.shape = shape
-        self._natives: dict[tuple[int, float], Any] = {}
+        self._natives: dict[int, tuple[float, list[Any]]] = {}  # by sign, of one depth each
 
     def at(self, labels: np.ndarray) -> np.ndarray:
         """Scores of joint states: `labels` is (n_states, arity), one state in each row."""
@@ -68,10 +68,12 @@ class Table:
 
     def _compiled(self, sign: int, depth: float) -> list[Any]:
         """Tables of the core, times `sign`; forbidden states are `depth` below the best state."""
-        key = (sign, depth if self.has_forbidden else 0.0)
-        if key not in self._natives:
-            self._natives[key] = self._make_native(*key)
-        return self._natives[key]
+        depth = depth if self.has_forbidden else 0.0
+        known_depth, natives = self._natives.get(sign, (-1.0, []))
+        if known_depth != depth:
+            natives = self._make_native(sign, depth)
+            self._natives[sign] = (depth, natives)
+        return natives
 
     def _stored(self) -> np.ndarray:
         raise NotImplementedError
@@ -137,11 +139,15 @@ class SparseTable(Table):
         return out
 
     def _stored(self) -> np.ndarray:
-        is_full = len(self._cells) == n_cells(self.shape)
-        return self._values if is_full else np.append(self._values, self._default)
+        return np.append(self._values, self._default) if self._is_open() else self._values
+
+    def _is_open(self) -> bool:
+        """Whether a joint state has the default."""
+        return len(self._cells) < n_cells(self.shape)
 
     def _make_native(self, sign: int, depth: float) -> list[Any]:
-        scores = self._filled(np.append(self._values, self._default), sign, depth)
+        default = self._default if self._is_open() else 0.0  # nothing has it: any number will do
+        scores = self._filled(np.append(self._values, default), sign, depth)
         values, default = scores[:-1], float(scores[-1])
         return [_core.FactorTable.sparse(_as_shape(self.shape), self._cells, values, default)]
 
@@ -225,7 +231,8 @@ class TableStack(Table):
         return self.values
 
     def _make_native(self, sign: int, depth: float) -> list[Any]:
-        values = sign * self.values.reshape(len(self.values), -1)
+        values = self.values.reshape(len(self.values), -1)
+        values = values if sign > 0 else -values
         if self.has_forbidden:
             floor = values.max(axis=1, keepdims=True) - depth
             values = np.where(np.isneginf(values), floor, values)
