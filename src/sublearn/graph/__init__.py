@@ -1,6 +1,7 @@
 """The most probable assignment of factor graphs, also of large domains and of many factors."""
 
 from sublearn.graph.factor_graph import FactorGraph
+from sublearn.graph.map import MapResult, solve_map
 from sublearn.graph.map_plot import plot_map
 from sublearn.graph.table_makers import (
     dense,
@@ -15,6 +16,7 @@ from sublearn.graph.uai import read_evidence, read_map, read_uai, write_map, wri
 
 __all__ = [
     "FactorGraph",
+    "MapResult",
     "Table",
     "dense",
     "label_distance",
@@ -24,6 +26,7 @@ __all__ = [
     "read_evidence",
     "read_map",
     "read_uai",
+    "solve_map",
     "sparse_table",
     "truncated_linear",
     "write_map",

@@ -1,0 +1,81 @@
+// Python face of MAP inference: one call that runs without Python's lock.
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "refuse.hpp"
+#include "sublearn/solvers/map_solver.hpp"
+
+namespace sublearn::bindings {
+namespace {
+
+nb::dict by_column(const std::vector<MapRow>& rows) {
+  const auto column = [&](auto MapRow::* field) {
+    std::vector<std::decay_t<decltype(std::declval<MapRow>().*field)>> out;
+    for (const MapRow& row : rows) out.push_back(row.*field);
+    return to_numpy(std::move(out));
+  };
+  nb::dict out;
+  out["seconds"] = column(&MapRow::seconds);
+  out["score"] = column(&MapRow::score);
+  out["bound"] = column(&MapRow::bound);
+  out["n_iter"] = column(&MapRow::n_iter);
+  out["n_labels"] = column(&MapRow::n_labels);
+  out["n_states"] = column(&MapRow::n_states);
+  out["work"] = column(&MapRow::work);
+  return out;
+}
+
+nb::dict solve(const FactorGraph& graph, const MapSettings& settings,
+               const std::optional<Vector<index_t>>& start, Monitor& monitor) {
+  std::span<const index_t> labels;
+  if (start) {
+    labels = as_span<index_t>(*start);
+    if (labels.size() != graph.domain.size()) {
+      refuse("solve_map: start", "have " + std::to_string(graph.domain.size()) + " entries",
+             std::to_string(labels.size()));
+    }
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] < 0 || labels[i] >= graph.domain[i]) {
+        refuse("solve_map: start", "hold labels of the domains", std::to_string(labels[i]));
+      }
+    }
+  }
+  MapAnswer answer;
+  MapSolver solver(settings, monitor);
+  {
+    nb::gil_scoped_release unlocked;
+    answer = solver.solve(graph, labels);
+  }
+  nb::dict out;
+  out["labels"] = to_numpy(std::move(answer.labels));
+  out["score"] = answer.score;
+  out["bound"] = answer.bound;
+  out["n_iter"] = solver.n_iter();
+  out["is_out_of_time"] = solver.is_out_of_time();
+  out["rows"] = by_column(solver.rows());
+  return out;
+}
+
+}  // namespace
+
+void bind_map(nb::module_& m) {
+  nb::class_<MapSettings>(m, "MapSettings", "See solvers/map_solver.hpp.")
+      .def(nb::init<>())
+      .def_rw("tol", &MapSettings::tol)
+      .def_rw("max_iter", &MapSettings::max_iter)
+      .def_rw("time_limit", &MapSettings::time_limit)
+      .def_rw("search_work", &MapSettings::search_work)
+      .def_rw("rho", &MapSettings::rho)
+      .def_rw("eta", &MapSettings::eta)
+      .def_rw("reduce", &MapSettings::reduce)
+      .def_rw("n_threads", &MapSettings::n_threads)
+      .def_rw("seed", &MapSettings::seed);
+  m.def("solve_map", &solve, "graph"_a, "settings"_a, "start"_a.noconvert().none(), "monitor"_a,
+        "The best assignment found, and a bound on all of them.");
+}
+
+}  // namespace sublearn::bindings

@@ -1,0 +1,215 @@
+"""The most probable assignment of a factor graph, with a bound on how good any other can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+from sublearn.graph.factor_graph import FactorGraph
+from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.validation import (
+    CallableOrNone,
+    JobCount,
+    NonNegative,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+)
+from sublearn.validation.values import show
+
+__all__ = ["MapResult", "solve_map"]
+
+_RULES: dict[str, Rule] = {
+    "time_limit": OrNone(Positive(float)),
+    "tol": NonNegative(float),
+    "max_iter": Positive(int),
+    "search_work": NonNegative(float),
+    "method": OneOf("auto", "gdmm"),
+    "rho": OrNone(Positive(float)),
+    "eta": OrNone(Positive(float)),
+    "n_jobs": JobCount(),
+    "random_state": RandomState(),
+    "verbose": Verbosity(),
+    "callback": CallableOrNone(),
+}
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """What :func:`solve_map` found.
+
+    Parameters
+    ----------
+    assignment : ndarray of int
+        Label of each variable.
+    score : float
+        Its score, a natural logarithm; -inf if it has a forbidden state.
+    bound : float
+        No assignment scores more.
+    status : Status
+        Why the solver stopped; converged means that `gap` is at most `tol`.
+    n_iter : int
+        Iterations of GDMM, over all connected components; 0 if none was needed.
+    trace : Trace
+        Seconds, score, bound, active labels and states, work.
+    """
+
+    assignment: np.ndarray
+    score: float
+    bound: float
+    status: Status
+    n_iter: int
+    trace: Trace = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """(bound - score) / max(1, abs(score))."""
+        if np.isneginf(self.score):
+            return float("inf")
+        return max(0.0, self.bound - self.score) / max(1.0, abs(self.score))
+
+
+def solve_map(
+    graph: FactorGraph,
+    *,
+    time_limit: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 2000,
+    search_work: float = 1e9,
+    method: str = "auto",
+    rho: float | None = None,
+    eta: float | None = None,
+    start: Any = None,
+    n_jobs: int | None = 1,
+    random_state: Any = 0,
+    verbose: int = 0,
+    callback: Callback | None = None,
+) -> MapResult:
+    r"""Find the assignment of largest score, and an upper bound on the score of all assignments.
+
+    The linear program (3.25) of the paper,
+
+    .. math::
+        \max_{x, y} \sum_i \theta_i^T x_i + \sum_f \theta_f^T y_f
+        \quad\text{s.t.}\quad M_{if}\, y_f = x_i,
+
+    over points of simplices, is solved by the greedy direction method of multipliers, algorithms 8
+    and 9. For any multipliers :math:`\mu`,
+
+    .. math::
+        \sum_i \max_a \Big[\theta_i(a) + \sum_f \mu_{if}(a)\Big]
+        + \sum_f \max_y \Big[\theta_f(y) - \sum_i \mu_{if}(y_i)\Big]
+
+    bounds every assignment from above: it is the certificate, and its maxima are over all states. Trees
+    and graphs of small width are solved exactly by elimination, and local search with exact moves of
+    large blocks looks for better assignments all the while.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        What to maximise.
+    time_limit : float, optional
+        Seconds after which the best assignment so far is returned. With a limit, what is left of the time
+        after the linear program is solved goes into the search.
+    tol : float, default 1e-6
+        Stop at a relative gap of this size.
+    max_iter : int, default 2000
+        Iterations of GDMM on one connected component.
+    search_work : float, default 1e9
+        Operations (some seconds) of the search on one component after the bound has converged, where there
+        is no time limit.
+    method : {"auto", "gdmm"}, default "auto"
+        "gdmm" leaves out the reductions and works on the graph as it is.
+    rho, eta : float, optional
+        Penalty and dual step of GDMM. By default rho is chosen from the scores and then balanced between
+        primal and dual residual, and eta is rho.
+    start : MapResult or array-like of int, optional
+        An assignment to start from, of an earlier graph with other scores for example. A good one lets the
+        solver exclude labels from the beginning.
+    n_jobs : int, optional
+        Threads. Without a time limit the answer is the same for any number.
+    random_state : int, RandomState, Generator or None, default 0
+        Seed of the search.
+    verbose : int, default 0
+        1 draws a progress bar.
+    callback : callable, optional
+        Gets an :class:`~sublearn.trace.Event` about ten times a second; a true return value stops the
+        solver, which returns the best assignment so far.
+
+    Returns
+    -------
+    MapResult
+
+    Examples
+    --------
+    >>> from sublearn.graph import FactorGraph, potts, solve_map
+    >>> graph = FactorGraph(unary=[[0.0, 1.0], [0.4, 0.0], [0.0, 1.0]])
+    >>> graph.add_factors([[0, 1], [1, 2]], potts(2, 0.5))
+    >>> result = solve_map(graph)
+    >>> result.assignment.tolist(), result.score, result.gap
+    ([1, 1, 1], 2.0, 0.0)
+    """
+    if not isinstance(graph, FactorGraph):
+        raise ParameterError(f"solve_map.graph must be a FactorGraph, got {show(graph)}")
+    given = {name: value for name, value in locals().items() if name in _RULES}
+    for name, rule in _RULES.items():
+        if not rule.accepts(given[name]):
+            raise ParameterError(f"solve_map.{name} must be {rule}, got {show(given[name])}")
+    settings = _core.MapSettings()
+    settings.tol, settings.max_iter, settings.search_work = tol, int(max_iter), search_work
+    settings.time_limit = np.inf if time_limit is None else time_limit
+    settings.rho, settings.eta = rho or 0.0, eta or 0.0
+    settings.reduce = method == "auto"
+    settings.n_threads, settings.seed = as_n_threads(n_jobs), as_seed(random_state)
+    native, labels, monitor = graph._compiled(), _as_labels(start, graph), _core.Monitor()
+    found = watch(
+        lambda: _core.solve_map(native, settings, labels, monitor),
+        monitor,
+        n_total=settings.max_iter,
+        callback=callback,
+        verbose=verbose,
+        title="MAP",
+    )
+    return _result(graph, found, tol, was_stopped=monitor.stop_requested)
+
+
+def _as_labels(start: Any, graph: FactorGraph) -> np.ndarray | None:
+    if start is None:
+        return None
+    labels = start.assignment if isinstance(start, MapResult) else start
+    graph.score(labels)  # refuses what is no assignment of the graph
+    return np.ascontiguousarray(labels, dtype=np.int32)
+
+
+def _result(graph: FactorGraph, found: dict[str, Any], tol: float, was_stopped: bool) -> MapResult:
+    score, bound = graph.score(found["labels"]), float(found["bound"])
+    native_score = float(found["score"])
+    is_closed = bound - native_score <= tol * max(1.0, abs(native_score))
+    if np.isneginf(score) and is_closed:
+        raise ValueError(
+            "solve_map.graph must allow an assignment: each one has a forbidden state "
+            "(a score of -inf, or zero in a file)"
+        )
+    if is_closed:
+        status = Status.CONVERGED
+    elif was_stopped:
+        status = Status.STOPPED
+    else:
+        status = Status.TIME_LIMIT if found["is_out_of_time"] else Status.MAX_ITER
+    return MapResult(
+        assignment=found["labels"],
+        score=score,
+        bound=max(bound, score),
+        status=status,
+        n_iter=int(found["n_iter"]),
+        trace=Trace(found["rows"]),
+    )
