@@ -37,7 +37,7 @@ def main():
     print(f"{np.sum(ranks > 1)} of {len(ranks)} points do not take the candidate that looks best")
     figure, (left, right) = two_axes()
     draw_trace(left, result, problem)
-    right.bar(np.arange(len(ranks)), np.sort(ranks), color=BLUE)
+    right.bar(np.arange(len(ranks)), np.sort(ranks), width=1.0, color=BLUE)
     right.set(xlabel="points, sorted", ylabel="rank of the chosen candidate")
     right.set_title("How good the choice looks on its own (1: best)", loc="left")
     figure.savefig(options.picture, dpi=150)
