@@ -109,32 +109,32 @@ def solve_map(
         \sum_i \max_a \Big[\theta_i(a) + \sum_f \mu_{if}(a)\Big]
         + \sum_f \max_y \Big[\theta_f(y) - \sum_i \mu_{if}(y_i)\Big]
 
-    bounds every assignment from above: it is the certificate, and its maxima are over all states. Trees
-    and graphs of small width are solved exactly by elimination, and local search with exact moves of
-    large blocks looks for better assignments all the while.
+    bounds every assignment from above: it is the certificate, and its maxima are over all states.
+    Trees and graphs of small width are solved exactly by elimination, and local search with exact
+    moves of large blocks looks for better assignments all the while.
 
     Parameters
     ----------
     graph : FactorGraph
         What to maximise.
     time_limit : float, optional
-        Seconds after which the best assignment so far is returned. With a limit, what is left of the time
-        after the linear program is solved goes into the search.
+        Seconds after which the best assignment so far is returned. With a limit, what is left of
+        the time after the linear program is solved goes into the search.
     tol : float, default 1e-6
         Stop at a relative gap of this size.
     max_iter : int, default 2000
         Iterations of GDMM on one connected component.
     search_work : float, default 1e9
-        Operations (some seconds) of the search on one component after the bound has converged, where there
-        is no time limit.
+        Operations (some seconds) of the search on one component after the bound has converged,
+        where there is no time limit.
     method : {"auto", "gdmm"}, default "auto"
         "gdmm" leaves out the reductions and works on the graph as it is.
     rho, eta : float, optional
-        Penalty and dual step of GDMM. By default rho is chosen from the scores and then balanced between
-        primal and dual residual, and eta is rho.
+        Penalty and dual step of GDMM. By default rho is chosen from the scores and then balanced
+        between primal and dual residual, and eta is rho.
     start : MapResult or array-like of int, optional
-        An assignment to start from, of an earlier graph with other scores for example. A good one lets the
-        solver exclude labels from the beginning.
+        An assignment to start from, of an earlier graph with other scores for example. A good one
+        lets the solver exclude labels from the beginning.
     n_jobs : int, optional
         Threads. Without a time limit the answer is the same for any number.
     random_state : int, RandomState, Generator or None, default 0
@@ -142,8 +142,8 @@ def solve_map(
     verbose : int, default 0
         1 draws a progress bar.
     callback : callable, optional
-        Gets an :class:`~sublearn.trace.Event` about ten times a second; a true return value stops the
-        solver, which returns the best assignment so far.
+        Gets an :class:`~sublearn.trace.Event` about ten times a second; a true return value stops
+        the solver, which returns the best assignment so far.
 
     Returns
     -------
