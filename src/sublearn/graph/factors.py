@@ -51,8 +51,9 @@ class Factors:
     def total_range(self) -> float:
         """Highest less lowest allowed score, or more, summed over the factors."""
         low, high = self.table.bounds
-        spread = high - low if self.rows is None else (high - low)[self.rows]
-        return float((spread * self.weights()).sum())
+        if self.rows is None:
+            return float(high[0] - low[0]) * float(self.weights().sum())
+        return float(np.dot((high - low)[self.rows], self.weights()))
 
     def weights(self) -> np.ndarray:
         """Absolute scale of each factor."""
