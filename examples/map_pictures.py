@@ -36,14 +36,13 @@ def two_axes(height=4.2):
     return figure, axes
 
 
-def draw_trace(axes, result):
-    """How score and bound meet."""
-    seconds = result.trace["seconds"]
-    axes.step(seconds, result.trace["bound"], where="post", color=ORANGE, label="upper bound")
-    axes.step(seconds, result.trace["score"], where="post", color=BLUE, label="best assignment")
-    axes.set(xlabel="seconds", ylabel="score (natural logarithm)")
-    axes.legend(frameon=False)
-    axes.set_title("What was found, and what is possible", loc="left")
+def draw_trace(axes, result, name):
+    """How far the bound was above the best assignment at any time."""
+    score, bound = result.trace["score"], result.trace["bound"]
+    gap = (bound - score) / np.maximum(1.0, np.abs(score))
+    axes.step(result.trace["seconds"], np.maximum(gap, 1e-9), "o-", where="post", color=BLUE, ms=3)
+    axes.set(yscale="log", xlabel="seconds", ylabel="relative gap")
+    axes.set_title(f"{name}: bound above best assignment", loc="left")
 
 
 def best_alone(graph):

@@ -47,8 +47,7 @@ def draw(names, changed, result, path):
     left.invert_yaxis()
     left.set(xlabel="percent of the side chains", xlim=(0, 100))
     left.set_title("Not the rotamer that is best alone", loc="left")
-    draw_trace(right, result)
-    right.set_title(f"{names[-1]}: what was found, and what is possible", loc="left")
+    draw_trace(right, result, names[-1])
     figure.savefig(path, dpi=150)
 
 

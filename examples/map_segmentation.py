@@ -19,11 +19,13 @@ from sublearn.graph import FactorGraph, plot_map, potts, solve_map
 
 LEVELS = np.array([0.1, 0.4, 0.65, 0.9])
 NOISE = 0.25
+NAMES = ["lake", "hills", "sun", "sky"]
+COLOURS = ["#2171b5", "#7fa650", "#ffc425", "#d6e8f5"]
 
 
 def main():
-    options = read_options(__doc__, "segmentation.png", "24 x 32 pixels instead of 96 x 128")
-    height, width = (24, 32) if options.small else (96, 128)
+    options = read_options(__doc__, "segmentation.png", "24 x 32 pixels instead of 72 x 96")
+    height, width = (24, 32) if options.small else (72, 96)
     rng = np.random.default_rng(0)
     truth = make_regions(height, width)
     image = LEVELS[truth] + NOISE * rng.normal(size=truth.shape)
@@ -32,7 +34,7 @@ def main():
     weights = [np.exp(-(np.diff(smooth(image), axis=axis) ** 2) / 0.02) + 0.2 for axis in (1, 0)]
     graph = FactorGraph.grid(unary, potts(len(LEVELS), 1.6), weights)
     start = time.perf_counter()
-    result = solve_map(graph, time_limit=15.0)
+    result = solve_map(graph, time_limit=10.0)
     show_result(f"{height} x {width} pixels", result, time.perf_counter() - start)
 
     alone = best_alone(graph)
@@ -67,7 +69,7 @@ def draw(image, alone, together, graph, path):
         (axes[1], alone, "Each pixel alone"),
         (axes[2], together, "Most probable labelling"),
     ):
-        plot_map(graph, labels, label_names=["lake", "hills", "sun", "sky"], ax=ax)
+        plot_map(graph, labels, label_names=NAMES, colours=COLOURS, ax=ax)
         ax.set_title(title)
     axes[1].get_legend().remove()
     figure.savefig(path, dpi=150)

@@ -106,6 +106,9 @@ def test_equal_tables_are_stored_once(file):
 def test_unusual_but_right_files_are_read(file):
     graph = read_uai(file("MARKOV 2 1 3 2 0 2 0 0\r\n1\t0.5\r\n1 0.25"))  # a constant, a repeat
     assert graph.score([0, 2]) == pytest.approx(math.log(0.125))
+    scope = " ".join(str(i % 2) for i in range(99))  # of one label, but for the last
+    graph = read_uai(file(f"MARKOV 3 1 1 2 1 100 {scope} 2 2 0.5 0.75"))
+    assert graph.score([0, 0, 1]) == pytest.approx(math.log(0.75))
     graph = read_uai(file("BAYES 2 2 2 0"))  # no factor at all
     assert graph.score([1, 1]) == 0.0
     graph = read_uai(file("MARKOV 1 2 1 1 0 2 -inf -1.5"), tables="log")
@@ -171,8 +174,8 @@ BAD = {
         "variable 0 must have an allowed label, got -inf for each of them",
     ),
     "empty diagonal": (
-        "MARKOV 1 2\n1 2 0 0\n4 0 1 1 0",
-        "line 3: the table of factor 0 allows no joint state in which its repeated variable",
+        "MARKOV 1 2\n3 1 0 2 0 0 2 0 0\n2 1 1\n4 1 1 1 1\n4 0 1 1 0",
+        "line 5: the table of factor 2 allows no joint state in which its repeated variable",
     ),
     "trailing": (
         "MARKOV 1 2\n1 1 0\n2 1 1\n7",

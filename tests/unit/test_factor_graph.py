@@ -5,6 +5,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -72,6 +73,12 @@ def test_tables_of_higher_order_may_be_sparse():
     assert found.pop((1, 0, 2)) == 5.0
     assert found.pop((0, 1, 1)) == 7.0
     assert set(found.values()) == {-1.0}
+
+
+def test_a_sparse_table_may_hold_every_state():
+    graph = FactorGraph([1, 2])
+    graph.add_factor([0, 1], sparse_table(sparse.csr_array([[1.0, 2.0]]), default=-INF))
+    assert graph._compiled().score(np.array([0, 1], np.int32)) == graph.score([0, 1]) == 2.0
 
 
 def test_a_scipy_matrix_is_a_table():
@@ -267,6 +274,11 @@ def test_edges_of_lists_arrays_and_networks():
         FactorGraph.from_edges(Nodes(), {"a": [0.0], "b": [0.0]}, table)
 
 
+def test_unary_scores_of_a_frame_are_an_array():
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
+    assert FactorGraph(unary=frame).score([1, 0]) == 5.0
+
+
 def test_variables_without_factors_and_of_one_label_are_variables():
     graph = FactorGraph([1, 4, 1])
     graph.add_factor([0, 2], [[3.0]])
@@ -319,8 +331,16 @@ REFUSALS = {
         lambda: FactorGraph([2, 2]).add_factors([[0, 1]], np.eye(2), [1.0, 2.0]),
         r"scale must be a number or have shape \(1,\), got shape \(2,\)",
     ),
-    "no variables": (lambda: FactorGraph([]), "domain must be a list of numbers of labels"),
+    "no variables": (
+        lambda: FactorGraph([]),
+        "domain must be a list of integers, numbers of labels",
+    ),
     "no labels": (lambda: FactorGraph([2, 0]), "domain must hold numbers in 1"),
+    "fractions of labels": (lambda: FactorGraph([2.0]), "must be a list of integers, numbers of"),
+    "flat unary alone": (lambda: FactorGraph(unary=np.zeros(3)), "where unary has 1 axes, not two"),
+    "unary of words": (lambda: FactorGraph(unary=[["a"]]), "unary must hold numbers, got"),
+    "rows and numbers": (lambda: FactorGraph(unary=[[1.0], 2.0]), "unary must"),
+    "grid of words": (lambda: FactorGraph.grid([[["a"]]], np.eye(2)), "unary must hold numbers"),
     "nothing": (lambda: FactorGraph(), "domain must be given where unary is not"),
     "unary of NaN": (lambda: FactorGraph([1], [[np.nan]]), "finite numbers or -inf, got NaN"),
     "unary too short": (lambda: FactorGraph([2], [[1.0]]), "2 scores for variable 0, got 1"),

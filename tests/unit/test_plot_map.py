@@ -42,6 +42,11 @@ def test_an_image_lies_below_and_labels_have_names():
     assert legend_of(ax) == ["sky", "water"]
 
 
+def test_colours_may_be_chosen():
+    ax = plot_map((1, 2), [1, 0], colours=["red", "blue"])
+    assert ax.images[0].get_array()[0].tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
 def test_many_labels_keep_distinct_colours():
     labels = np.arange(40)
     colours = plot_map((4, 10), labels).images[0].get_array().reshape(40, 3)
@@ -56,7 +61,12 @@ def test_many_labels_keep_distinct_colours():
         (((2, 3), [0, 1]), {}, "must be 6 integers for a grid of 2 x 3, got shape"),
         (((1, 1), [-1]), {}, "must not be negative, got -1"),
         (((1, 1), [0.5]), {}, "must be 1 integers"),
-        (((1, 1), [3]), {"label_names": ["a"]}, "a name for each of 4 labels, got 1"),
+        (
+            ((1, 1), [3]),
+            {"label_names": ["a"]},
+            "label_names must have one for each of 4 labels, got 1",
+        ),
+        (((1, 1), [3]), {"colours": ["r"]}, "colours must have one for each of 4 labels, got 1"),
         (((1, 1), [0]), {"image": np.zeros((2, 2))}, r"image must have shape \(1, 1\)"),
     ],
 )

@@ -3,8 +3,7 @@
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.map import MapResult, solve_map
 from sublearn.graph.map_plot import plot_map
-from sublearn.graph.tables import (
-    Table,
+from sublearn.graph.table_makers import (
     dense,
     label_distance,
     low_rank,
@@ -12,6 +11,7 @@ from sublearn.graph.tables import (
     sparse_table,
     truncated_linear,
 )
+from sublearn.graph.tables import Table
 from sublearn.graph.uai import read_evidence, read_map, read_uai, write_map, write_uai
 
 __all__ = [

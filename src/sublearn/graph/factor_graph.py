@@ -11,8 +11,9 @@ import numpy as np
 from sublearn.graph import edges as edge_lists
 from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_depth, unary_bounds
 from sublearn.graph.factors import Factors, make_factors
-from sublearn.graph.tables import DenseTable, Table, as_table, dense
-from sublearn.graph.unaries import as_domain, as_unaries
+from sublearn.graph.table_makers import as_table, dense
+from sublearn.graph.tables import DenseTable, Table
+from sublearn.graph.unaries import as_domain, as_numbers, as_unaries
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["FactorGraph"]
@@ -89,7 +90,7 @@ class FactorGraph:
             Scale of the factors: one number, or arrays of shape (height, width - 1) for
             neighbours in a row and (height - 1, width) for neighbours in a column.
         """
-        scores = np.asarray(unary, dtype=np.float64)
+        scores = as_numbers(unary, "FactorGraph.grid.unary")
         if scores.ndim != 3:
             raise ValueError(
                 f"FactorGraph.grid.unary must have shape (height, width, n_labels), got "

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.graph.tables import DenseTable, Table, TableStack, as_table
+from sublearn.graph.table_makers import as_table
+from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["Factors", "make_factors"]
@@ -50,8 +51,9 @@ class Factors:
     def total_range(self) -> float:
         """Highest less lowest allowed score, or more, summed over the factors."""
         low, high = self.table.bounds
-        spread = high - low if self.rows is None else (high - low)[self.rows]
-        return float((spread * self.weights()).sum())
+        if self.rows is None:
+            return float(high[0] - low[0]) * float(self.weights().sum())
+        return float(np.dot((high - low)[self.rows], self.weights()))
 
     def weights(self) -> np.ndarray:
         """Absolute scale of each factor."""

@@ -21,6 +21,7 @@ def plot_map(
     *,
     image: Any = None,
     label_names: Sequence[str] | None = None,
+    colours: Sequence[Any] | None = None,
     alpha: float = 0.55,
     ax: Any = None,
 ) -> Any:
@@ -35,6 +36,8 @@ def plot_map(
         What is under the labels, which are then transparent.
     label_names : sequence of str, optional
         Names for the legend; by default the labels' numbers.
+    colours : sequence of matplotlib colours, optional
+        One for each label.
     alpha : float, default=0.55
         How much the labels hide the image.
     ax : matplotlib Axes, optional
@@ -46,22 +49,28 @@ def plot_map(
     """
     height, width = _shape_of(graph)
     labels = _as_labels(assignment, height, width)
-    names = _names_for(labels, label_names)
+    n_labels = int(labels.max()) + 1
+    names = label_names or [str(k) for k in range(n_labels)]
+    for what, given in (("label_names", names), ("colours", colours or names)):
+        if len(given) < n_labels:
+            raise ValueError(
+                f"plot_map.{what} must have one for each of {n_labels} labels, got {len(given)}"
+            )
     picture = None if image is None else _as_image(image, height, width)
     try:
         import matplotlib.pyplot as plt
+        from matplotlib.colors import to_rgb
         from matplotlib.patches import Patch
     except ImportError as error:
         raise ImportError("plot_map needs matplotlib: pip install sublearn[plot]") from error
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-    colours = _colours(int(labels.max()) + 1, plt)
+    palette = np.array([to_rgb(c) for c in colours]) if colours else _colours(n_labels, plt)
     if picture is not None:
         ax.imshow(picture, cmap="gray", interpolation="nearest")
-    ax.imshow(colours[labels], alpha=1.0 if picture is None else alpha, interpolation="nearest")
+    ax.imshow(palette[labels], alpha=1.0 if picture is None else alpha, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
-    shown = [k for k in np.unique(labels) if k in names][:_MAX_LEGEND]
-    patches = [Patch(color=colours[k], label=names[k]) for k in shown]
+    patches = [Patch(color=palette[k], label=names[k]) for k in np.unique(labels)[:_MAX_LEGEND]]
     ax.legend(handles=patches, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return ax
 
@@ -89,17 +98,6 @@ def _as_labels(assignment: Any, height: int, width: int) -> np.ndarray:
     if labels.min() < 0:
         raise ValueError(f"plot_map.assignment must not be negative, got {labels.min()}")
     return labels.reshape(height, width)
-
-
-def _names_for(labels: np.ndarray, names: Sequence[str] | None) -> dict[int, str]:
-    n_labels = int(labels.max()) + 1
-    if names is None:
-        return {k: str(k) for k in range(n_labels)}
-    if len(names) < n_labels:
-        raise ValueError(
-            f"plot_map.label_names must have a name for each of {n_labels} labels, got {len(names)}"
-        )
-    return {k: str(name) for k, name in enumerate(names)}
 
 
 def _as_image(image: Any, height: int, width: int) -> np.ndarray:

@@ -185,18 +185,26 @@ def _read_text(path: PathLike) -> bytes:
 
 def _graph_of(parts: Mapping[str, Any]) -> FactorGraph:
     graph = FactorGraph(parts["domain"])
-    begin, table_begin = parts["scope_begin"], parts["table_begin"]
+    scope, begin = _without_single_labels(parts["scope"], parts["scope_begin"], graph.domain)
     arity = np.diff(begin)
     for k in np.unique(arity):
         chosen = np.flatnonzero(arity == k)
         if k == 0:  # a constant
-            constant = parts["scores"][table_begin[chosen]].sum()
+            constant = parts["scores"][parts["table_begin"][chosen]].sum()
             graph.add_unary(0, np.full(graph.domain[0], constant))
             continue
-        scopes = parts["scope"][begin[chosen][:, None] + np.arange(k)]
+        scopes = scope[begin[chosen][:, None] + np.arange(k)]
         _add_by_shape(graph, chosen, scopes, parts)
     graph._check_allowed()
     return graph
+
+
+def _without_single_labels(
+    scope: np.ndarray, begin: np.ndarray, domain: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scopes without variables of one label, whose axes make no difference to a table."""
+    is_kept = domain[scope] > 1
+    return scope[is_kept], np.concatenate([[0], np.cumsum(is_kept)])[begin]
 
 
 def _add_by_shape(
@@ -213,26 +221,28 @@ def _add_by_shape(
         try:
             graph.add_factors(scopes[members], values.reshape(len(members), *shape))
         except ValueError:  # which of them, for the message
-            _find_bad_factor(graph, scopes[members], values.reshape(-1, *shape), members, parts)
+            _name_bad_factor(
+                graph, scopes[members], values.reshape(-1, *shape), chosen[members], parts
+            )
             raise
 
 
-def _find_bad_factor(
+def _name_bad_factor(
     graph: FactorGraph,
     scopes: np.ndarray,
     values: np.ndarray,
-    members: np.ndarray,
+    numbers: np.ndarray,
     parts: Mapping[str, Any],
 ) -> None:
     trial = FactorGraph(graph.domain)
-    for scope, table, member in zip(scopes, values, members.tolist(), strict=True):
+    for scope, table, f in zip(scopes, values, numbers.tolist(), strict=True):
         try:
             trial.add_factor(scope, table)
         except ValueError:
             raise ValueError(
-                f"line {parts['table_line'][member]}: the table of factor {member} allows no joint "
-                f"state in which its repeated variable has one label: the model gives every "
-                f"assignment probability zero"
+                f"line {parts['table_line'][f]}: the table of factor {f} allows no joint state in "
+                f"which its repeated variable has one label: the model gives every assignment "
+                f"probability zero"
             ) from None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sublearn.validation.values import show
 
-__all__ = ["as_domain", "as_unaries"]
+__all__ = ["as_domain", "as_numbers", "as_unaries"]
 
 _MAX_LABELS = int(np.iinfo(np.int32).max)
 
@@ -20,7 +20,7 @@ def as_domain(domain: Any, unary: Any) -> np.ndarray:
     sizes = np.asarray(domain)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
         raise ValueError(
-            f"FactorGraph.domain must be a list of numbers of labels, got {show(domain)}"
+            f"FactorGraph.domain must be a list of integers, numbers of labels, got {show(domain)}"
         )
     if sizes.min() < 1 or sizes.max() > _MAX_LABELS:
         bad = sizes.min() if sizes.min() < 1 else sizes.max()
@@ -35,12 +35,13 @@ def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
     n_scores = int(domain.sum(dtype=np.int64))
     if unary is None:
         return np.zeros(n_scores)
-    if isinstance(unary, np.ndarray) and unary.ndim == 2:
-        _check_rows([unary.shape[1]] * len(unary), domain, name)
-    elif not isinstance(unary, np.ndarray) and len(unary) and np.ndim(unary[0]) == 1:
+    if _is_list_of_rows(unary):
         _check_rows([len(scores) for scores in unary], domain, name)
-        unary = np.concatenate([np.asarray(scores) for scores in unary])
-    out = _as_numbers(unary, name).ravel()
+        unary = np.concatenate([as_numbers(scores, name) for scores in unary])
+    scores = as_numbers(unary, name)
+    if scores.ndim == 2:
+        _check_rows([scores.shape[1]] * len(scores), domain, name)
+    out = scores.ravel()
     if out.shape != (n_scores,):
         raise ValueError(f"{name} must have {n_scores} scores, one for each label, got {out.size}")
     if np.isnan(out).any() or np.isposinf(out).any():
@@ -51,18 +52,19 @@ def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
 def _domain_of(unary: Any) -> Any:
     if unary is None:
         raise ValueError("FactorGraph.domain must be given where unary is not")
-    if isinstance(unary, np.ndarray):
-        if unary.ndim != 2:
-            raise ValueError(
-                f"FactorGraph.domain must be given where unary has {unary.ndim} axes, not two"
-            )
-        return np.full(len(unary), unary.shape[1])
-    try:
+    if _is_list_of_rows(unary):
         return [len(scores) for scores in unary]
-    except TypeError:
+    scores = as_numbers(unary, "FactorGraph.unary")
+    if scores.ndim != 2:
         raise ValueError(
-            "FactorGraph.domain must be given where unary is no list of lists"
-        ) from None
+            f"FactorGraph.domain must be given where unary has {scores.ndim} axes, not two"
+        )
+    return np.full(len(scores), scores.shape[1])
+
+
+def _is_list_of_rows(unary: Any) -> bool:
+    """Whether each variable has an array or list of its own."""
+    return isinstance(unary, (list, tuple)) and all(np.ndim(scores) == 1 for scores in unary)
 
 
 def _check_rows(sizes: list[int], domain: np.ndarray, name: str) -> None:
@@ -76,7 +78,8 @@ def _check_rows(sizes: list[int], domain: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} must have {domain[i]} scores for variable {i}, got {sizes[i]}")
 
 
-def _as_numbers(values: Any, name: str) -> np.ndarray:
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """A copy in float64."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
