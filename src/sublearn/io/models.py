@@ -24,11 +24,13 @@ __all__ = [
 
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
+    "ChainSVM": "sublearn.structured",
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
     "SparseInverseCovariance": "sublearn.linear",
     "SparseLinearRegression": "sublearn.linear",
     "SparseLogisticRegression": "sublearn.linear",
+    "StructuralSVM": "sublearn.structured",
     "TextTagger": "sublearn.extreme",
 }
 

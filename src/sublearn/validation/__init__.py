@@ -10,6 +10,7 @@ from sublearn.validation.labels import (
     EncodedLabels,
     LabelKind,
     decode_predictions,
+    encode_each,
     encode_labels,
 )
 from sublearn.validation.params import (
@@ -58,5 +59,6 @@ __all__ = [
     "check_params",
     "check_sample_weight",
     "decode_predictions",
+    "encode_each",
     "encode_labels",
 ]

@@ -21,7 +21,7 @@ from sklearn.utils.validation import column_or_1d
 
 from sublearn.validation.values import show
 
-__all__ = ["EncodedLabels", "LabelKind", "decode_predictions", "encode_labels"]
+__all__ = ["EncodedLabels", "LabelKind", "decode_predictions", "encode_each", "encode_labels"]
 
 _COLLECTIONS = (Sequence, Set, np.ndarray)
 
@@ -150,6 +150,24 @@ def _encode(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
     if isinstance(items, list):
         return _encode_lists(items, n_samples, refuse)
     return _encode_array(items, n_samples, refuse)
+
+
+def encode_each(
+    values: list[Any], *, estimator_name: str = "", argument: str = "y"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels, sorted, and the position of each value among them.
+
+    One label per item, of any hashable type: a tuple is a label here, not a list of labels. Each
+    item costs one look into a dict, so that a million of them are quick.
+    """
+    refuse = _refusal(estimator_name, argument)
+    try:
+        names = list(dict.fromkeys(values))
+    except TypeError as error:
+        raise refuse(f"must hold hashable labels: {error}") from None
+    classes, codes = _find_classes(_as_array_of_one_family(names), refuse)
+    position = dict(zip(names, codes.tolist(), strict=True))
+    return classes, np.fromiter(map(position.__getitem__, values), np.int64, len(values))
 
 
 def decode_predictions(kind: LabelKind, classes: np.ndarray, predicted: sp.spmatrix) -> Any:

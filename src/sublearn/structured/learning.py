@@ -1,0 +1,334 @@
+"""Passes of GDMM until the certificate, the limit, or held-out samples say that it is enough.
+
+The core makes one pass at a time (cpp/include/sublearn/solvers/gdmm_learn.hpp). In between, this
+file looks at the objective, at the dual bound and at held-out samples, and keeps the best weights.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.trace import Solution, Status, Trace
+
+__all__ = ["Learnt", "PassProgress", "Plan", "Problem", "Weights", "learn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Samples as the core reads them: nodes with features and true labels, pairs of nodes.
+
+    Parameters
+    ----------
+    X : csr_matrix
+        A row for each node.
+    truth : ndarray of int32
+        Label of each node.
+    n_labels : int
+        Of every node.
+    node_begin, factor_begin : ndarray of int64, shape (n_samples + 1,)
+        First node and first factor of each sample, and the ends.
+    scope : ndarray of int32, shape (n_factors, 2)
+        Nodes of each factor.
+    table : ndarray of int32, shape (n_factors,)
+        Which table scores a factor.
+    scale : ndarray of float64, shape (n_factors,), or None
+        What the table is multiplied by; None is 1.
+    n_tables : int
+    """
+
+    X: sp.csr_matrix
+    truth: np.ndarray
+    n_labels: int
+    node_begin: np.ndarray
+    factor_begin: np.ndarray
+    scope: np.ndarray
+    table: np.ndarray
+    scale: np.ndarray | None
+    n_tables: int
+
+    def learner(self, C: float, rho: float | None, seed: int) -> Any:
+        """The solver of the core at its start, where all weights are zero."""
+        settings = _core.GdmmLearnSettings()
+        settings.C, settings.rho, settings.seed = float(C), float(rho or 0.0), seed
+        make = _core.GdmmLearner32 if self.X.dtype == np.float32 else _core.GdmmLearner64
+        return make(
+            self.X.indptr.astype(np.int32, copy=False),
+            self.X.indices.astype(np.int32, copy=False),
+            self.X.data,
+            self.X.shape[1],
+            self.truth,
+            self.n_labels,
+            self.node_begin,
+            self.factor_begin,
+            np.ascontiguousarray(self.scope.reshape(-1)),
+            self.table,
+            self.scale,
+            self.n_tables,
+            settings,
+        )
+
+    def features_of_truth(self) -> Weights:
+        """The sum of phi(x, y) over samples: its product with w is the score of all truths."""
+        n_nodes = len(self.truth)
+        ones = np.ones(n_nodes)
+        Y = sp.csr_matrix((ones, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
+        tables = np.zeros((self.n_tables, self.n_labels, self.n_labels))
+        states = (self.table, self.truth[self.scope[:, 0]], self.truth[self.scope[:, 1]])
+        np.add.at(tables, states, 1.0 if self.scale is None else self.scale)
+        return Weights((self.X.T @ Y).tocsr(), tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """W, a row for each feature and a column for each label, and a table for each template."""
+
+    W: sp.csr_matrix
+    tables: np.ndarray
+
+    def dot(self, other: Weights) -> float:
+        """Inner product."""
+        of_nodes = self.W.astype(np.float64).multiply(other.W).sum()
+        return float(of_nodes + np.vdot(self.tables, other.tables))
+
+    def squared_norm(self) -> float:
+        """|w|^2."""
+        of_nodes = np.square(self.W.data, dtype=np.float64).sum()
+        return float(of_nodes + np.vdot(self.tables, self.tables))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When to stop; `patience` is None without held-out samples."""
+
+    C: float
+    rho: float | None
+    tol: float
+    max_iter: int
+    evaluate_every: int
+    patience: int | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """The weights that are kept, and how they were found.
+
+    `ended_early`: the fit ended as the user wanted it, though no certificate says so.
+    """
+
+    weights: Weights
+    solution: Solution
+    held_out: float | None
+    ended_early: bool
+
+
+class PassProgress:
+    """What `sublearn.trace.watch` reads while passes run; the objective is the last one known."""
+
+    def __init__(self, objective_at_zero: float):
+        self.core = _core.Monitor()
+        self.n_done = 0
+        self.objective = self.gap = objective_at_zero  # the dual bound of zero weights is 0
+        self.nnz_primal = self.nnz_dual = self.work = 0
+
+    def request_stop(self) -> None:
+        """End the pass that runs, and begin no other."""
+        self.core.request_stop()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked."""
+        return bool(self.core.stop_requested)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """Weights after a pass; NaN for what was not looked at."""
+
+    n_iter: int
+    weights: Weights | None = None
+    primal: float = math.nan
+    dual: float = math.nan
+    infeasibility: float = math.nan
+    held_out: float = math.nan
+
+    def is_better_than(self, other: _Candidate | None) -> bool:
+        if self.weights is None:
+            return False
+        if other is None:
+            return True
+        if not math.isnan(other.held_out):
+            return self.held_out > other.held_out
+        return self.primal < other.primal
+
+
+@dataclass(eq=False)
+class _Run:
+    """A fit while it goes on."""
+
+    problem: Problem
+    plan: Plan
+    primal: Callable[[Weights], float]
+    held_out: Callable[[Weights], float] | None
+    progress: PassProgress
+    learner: Any
+    bound: float = math.nan  # the best lower bound so far; stays NaN on graphs with cycles
+    best: _Candidate | None = None
+    rows: list[dict[str, float]] = field(default_factory=list)
+    start: float = field(default_factory=time.perf_counter)
+
+    def step(self, n_iter: int) -> _Candidate:
+        """One pass, and a look at what came of it; weights are fetched only to be looked at."""
+        report = self.learner.run_pass(self.progress.core)
+        self.progress.work += report["work"]
+        found = _Candidate(
+            n_iter, dual=self.learner.dual_value(), infeasibility=report["primal_residual"]
+        )
+        bound = math.nan
+        if not self.progress.stop_requested:
+            is_due = self.is_due(n_iter)
+            if is_due or self.held_out is not None:
+                found = replace(found, weights=self.weights())
+            if self.held_out is not None and found.weights is not None:
+                found = replace(found, held_out=self.held_out(found.weights))
+            if is_due:
+                found, bound = self.evaluate(found), self.update_bound()
+        self.note(report, found, bound)
+        return found
+
+    def is_due(self, n_iter: int) -> bool:
+        """Whether the objective is computed after this pass."""
+        every = self.plan.evaluate_every
+        return every > 0 and (n_iter % every == 0 or n_iter == self.plan.max_iter)
+
+    def weights(self) -> Weights:
+        """Those of the learner, as arrays of their own."""
+        indptr, indices, values = self.learner.weights()
+        n_labels = self.problem.n_labels
+        W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
+        return Weights(W, self.learner.tables().reshape(-1, n_labels, n_labels))
+
+    def evaluate(self, found: _Candidate) -> _Candidate:
+        """With its objective, unless a stop cut its computation short."""
+        assert found.weights is not None
+        primal = self.primal(found.weights)
+        return replace(found, primal=math.nan if self.progress.stop_requested else primal)
+
+    def update_bound(self) -> float:
+        bound = float(self.learner.feasible_dual())
+        self.bound = bound if math.isnan(self.bound) else max(self.bound, bound)
+        return bound
+
+    def certificate(self, found: _Candidate) -> float:
+        """How far the objective can be above the optimum, as a share of it; see `ChainSVM`.
+
+        With cycles there is no bound, but an estimate: the dual where its constraints nearly hold.
+        """
+        if math.isnan(found.primal):
+            return math.nan
+        if not math.isnan(self.bound):
+            return max(0.0, found.primal - self.bound) / max(found.primal, 1e-300)
+        gap = abs(found.primal - found.dual) / max(found.primal, 1e-300)
+        return max(gap, found.infeasibility)
+
+    def note(self, report: dict[str, float], found: _Candidate, bound: float) -> None:
+        """A row of the trace, and figures for whoever watches."""
+        certificate = self.certificate(found)
+        row = {
+            "seconds": time.perf_counter() - self.start,
+            "primal": found.primal,
+            "dual": found.dual,
+            "bound": bound,
+            "certificate": certificate,
+            "infeasibility": report["primal_residual"],
+            "n_labels": report["n_labels"],
+            "n_states": report["n_states"],
+            "work": self.progress.work,
+            "rho": report["rho"],
+        }
+        if self.held_out is not None:
+            row["held_out"] = found.held_out
+        self.rows.append(row)
+        progress = self.progress
+        progress.n_done = found.n_iter
+        progress.nnz_dual = int(report["n_labels"])
+        if found.weights is not None:
+            progress.nnz_primal = found.weights.W.nnz
+        if not math.isnan(certificate):
+            progress.objective, progress.gap = found.primal, certificate * found.primal
+
+
+def learn(
+    problem: Problem,
+    plan: Plan,
+    primal: Callable[[Weights], float],
+    held_out: Callable[[Weights], float] | None,
+    progress: PassProgress,
+) -> Learnt:
+    """Algorithm 1 with algorithm 4 inside, until one of the rules of `plan` ends it.
+
+    Parameters
+    ----------
+    problem : Problem
+    plan : Plan
+    primal : callable
+        Objective of given weights, by exact inference; an upper bound where that cannot be had.
+    held_out : callable or None
+        Share of right labels on held-out samples.
+    progress : PassProgress
+        Told about each pass; may ask to stop.
+
+    Returns
+    -------
+    Learnt
+        Its weights are those of the pass that was best on held-out samples; without them, those
+        of least objective among the evaluated ones, and the last if none was.
+    """
+    learner = problem.learner(plan.C, plan.rho, plan.seed)
+    run = _Run(problem, plan, primal, held_out, progress, learner)
+    ended_early = False
+    for n_iter in range(1, plan.max_iter + 1):
+        found = run.step(n_iter)
+        if found.is_better_than(run.best):
+            run.best = found
+        if progress.stop_requested or run.certificate(found) <= plan.tol:
+            ended_early = held_out is not None  # the best pass may have been another one
+            break
+        if run.best is not None and n_iter - run.best.n_iter >= (plan.patience or math.inf):
+            ended_early = True
+            break
+    return _finish(run, found, ended_early)
+
+
+def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
+    best, plan, was_stopped = run.best, run.plan, run.progress.stop_requested
+    if best is None or best.weights is None or (was_stopped and run.held_out is None):
+        best = last if last.weights is not None else replace(last, weights=run.weights())
+    if plan.evaluate_every > 0 and math.isnan(best.primal) and not was_stopped:
+        run.update_bound()
+        best = run.evaluate(best)
+    assert best.weights is not None
+    certificate = run.certificate(best)
+    status = Status.MAX_ITER
+    if certificate <= plan.tol:
+        status = Status.CONVERGED
+    elif was_stopped:
+        status = Status.STOPPED
+        ended_early = False
+    solution = Solution(
+        status=status,
+        objective=best.primal,
+        certificate=math.inf if math.isnan(certificate) else certificate,
+        n_iter=len(run.rows),
+        trace=Trace({name: [row[name] for row in run.rows] for name in run.rows[0]}),
+    )
+    held_out = None if run.held_out is None else best.held_out
+    return Learnt(best.weights, solution, held_out, ended_early or plan.evaluate_every == 0)

@@ -1,0 +1,208 @@
+"""Samples that are graphs: nodes with features, and edges by template, as arrays of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn.validation.values import show
+
+__all__ = ["Graphs", "Sample", "stack_samples"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A graph whose nodes are to be labelled.
+
+    Edges that are of one kind, horizontal neighbours for instance, are listed under one name, the
+    *template*; all of them, in all samples, share one table of scores of label pairs.
+
+    Parameters
+    ----------
+    features : array-like or sparse matrix of shape (n_nodes, n_features)
+        A row for each node.
+    edges : mapping from template to array-like of int of shape (n_edges, 2)
+        Pairs of nodes. The label of the first is the row of the table, that of the second the
+        column. An edge without direction can be listed both ways.
+    scale : mapping from template to number or array-like of shape (n_edges,), optional
+        What the table is multiplied by at each edge, not negative: for instance how similar two
+        pixels are. By default 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = Sample(np.eye(3), {"child": [[0, 1], [0, 2]]})
+    >>> image = Sample.grid(np.zeros((4, 5, 2)))
+    >>> sorted(image.edges), len(image.edges["horizontal"]), len(image.edges["vertical"])
+    (['horizontal', 'vertical'], 16, 15)
+    """
+
+    features: Any
+    edges: Mapping[str, Any] = field(default_factory=dict)
+    scale: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def chain(cls, features: Any) -> Sample:
+        """Nodes in a row, with the template "next"."""
+        n_nodes = features.shape[0] if hasattr(features, "shape") else len(features)
+        first = np.arange(n_nodes - 1)
+        return cls(features, {"next": np.column_stack([first, first + 1])})
+
+    @classmethod
+    def grid(cls, features: Any) -> Sample:
+        """Pixels with features of shape (height, width, n_features).
+
+        Templates are "horizontal" (left, right) and "vertical" (upper, lower); node
+        ``y * width + x`` is the pixel in row y, column x.
+        """
+        pixels = np.asarray(features)
+        if pixels.ndim != 3:
+            raise ValueError(
+                f"Sample.grid.features must have shape (height, width, n_features), "
+                f"got {pixels.shape}"
+            )
+        height, width, n_features = pixels.shape
+        node = np.arange(height * width).reshape(height, width)
+        return cls(
+            pixels.reshape(-1, n_features),
+            {
+                "horizontal": np.stack([node[:, :-1], node[:, 1:]], axis=-1).reshape(-1, 2),
+                "vertical": np.stack([node[:-1], node[1:]], axis=-1).reshape(-1, 2),
+            },
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Samples one after another: rows of nodes, and edges between numbers of rows."""
+
+    rows: Any
+    n_nodes: np.ndarray
+    n_factors: np.ndarray
+    scope: np.ndarray
+    table: np.ndarray
+    scale: np.ndarray | None
+    templates: tuple[str, ...]
+
+
+def stack_samples(samples: Any, templates: tuple[str, ...] | None, head: str) -> Graphs:
+    """All samples as one graph; `templates` are those of the fit, None in the fit itself."""
+    if isinstance(samples, (Sample, str, bytes, Mapping)) or not isinstance(samples, Sequence):
+        raise ValueError(f"{head}: samples must be a list of Sample, got {show(samples)}")
+    for i, sample in enumerate(samples):
+        if not isinstance(sample, Sample):
+            raise ValueError(f"{head}: samples[{i}] must be a Sample, got {show(sample)}")
+    if not samples:
+        raise ValueError(f"{head}: samples must have at least one Sample, got none")
+    matrices = [_as_matrix(s.features, f"{head}: samples[{i}]") for i, s in enumerate(samples)]
+    n_nodes = np.array([matrix.shape[0] for matrix in matrices], dtype=np.int64)
+    if templates is None:
+        templates = tuple(sorted({name for sample in samples for name in sample.edges}))
+    edges = [
+        _edges_of(sample, int(n), templates, f"{head}: samples[{i}]")
+        for i, (sample, n) in enumerate(zip(samples, n_nodes, strict=True))
+    ]
+    first = np.repeat(np.cumsum(n_nodes) - n_nodes, [len(table) for _, table, _ in edges])
+    scale = np.concatenate([scale for _, _, scale in edges])
+    return Graphs(
+        rows=_stack(matrices, head),
+        n_nodes=n_nodes,
+        n_factors=np.array([len(table) for _, table, _ in edges], dtype=np.int64),
+        scope=(np.concatenate([pairs for pairs, _, _ in edges]) + first[:, None]).astype(np.int32),
+        table=np.concatenate([table for _, table, _ in edges]),
+        scale=None if (scale == 1.0).all() else scale,
+        templates=templates,
+    )
+
+
+def _as_matrix(features: Any, head: str) -> Any:
+    matrix = features if sp.issparse(features) else np.asarray(features)
+    if matrix.ndim != 2 or not matrix.shape[0]:
+        raise ValueError(
+            f"{head}.features must have shape (n_nodes, n_features) with at least one node, "
+            f"got {matrix.shape}"
+        )
+    return matrix
+
+
+def _stack(matrices: list[Any], head: str) -> Any:
+    widths = [matrix.shape[1] for matrix in matrices]
+    for i, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(
+                f"{head}: samples must have one number of features, got {widths[0]} and "
+                f"{width} (samples[{i}])"
+            )
+    if any(sp.issparse(matrix) for matrix in matrices):
+        return sp.vstack([sp.csr_matrix(matrix) for matrix in matrices], format="csr")
+    return np.concatenate(matrices)
+
+
+def _edges_of(
+    sample: Sample, n_nodes: int, templates: tuple[str, ...], head: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of nodes, the number of the template of each, and its scale."""
+    for name, argument in ((sample.edges, "edges"), (sample.scale, "scale")):
+        if not isinstance(name, Mapping):
+            raise ValueError(
+                f"{head}.{argument} must be a mapping from template to an array, got {show(name)}"
+            )
+    for name in sample.edges:
+        if name not in templates:
+            known = ", ".join(map(repr, templates)) or "none"
+            raise ValueError(
+                f"{head}.edges must have templates of the fit ({known}), got {show(name)}"
+            )
+    for name in sample.scale:
+        if name not in sample.edges:
+            raise ValueError(f"{head}.scale must be of templates in edges, got {show(name)}")
+    pairs, tables, scales = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
+    for number, name in enumerate(templates):
+        if name in sample.edges:
+            found = _as_pairs(sample.edges[name], n_nodes, f"{head}.edges[{name!r}]")
+            pairs.append(found)
+            tables.append(np.full(len(found), number, dtype=np.int32))
+            scale = sample.scale.get(name, 1.0)
+            scales.append(_as_scale(scale, len(found), f"{head}.scale[{name!r}]"))
+    return np.concatenate(pairs), np.concatenate(tables), np.concatenate(scales)
+
+
+def _as_pairs(edges: Any, n_nodes: int, name: str) -> np.ndarray:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if pairs.ndim == 2 and pairs.shape[1] > 2:
+        raise ValueError(
+            f"{name} must be pairs of nodes, got {pairs.shape[1]} nodes for each factor: templates "
+            "of more than two nodes cannot be learnt"
+        )
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of shape (n_edges, 2), got {show(edges)}")
+    if pairs.min() < 0 or pairs.max() >= n_nodes:
+        raise ValueError(
+            f"{name} must be nodes in 0..{n_nodes - 1}, got {pairs.min()} to {pairs.max()}"
+        )
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        raise ValueError(
+            f"{name} must connect different nodes, got {pairs[int(np.argmax(loops))].tolist()}"
+        )
+    return pairs.astype(np.int64)
+
+
+def _as_scale(scale: Any, n_edges: int, name: str) -> np.ndarray:
+    try:
+        found = np.asarray(scale, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.full(2, np.nan)
+    if found.shape not in ((), (n_edges,)):
+        raise ValueError(
+            f"{name} must be a number or have one for each of {n_edges} edges, got {show(scale)}"
+        )
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ValueError(f"{name} must be finite and not negative, got {show(scale)}")
+    return np.broadcast_to(found, (n_edges,))

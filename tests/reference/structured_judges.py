@@ -1,0 +1,56 @@
+"""Structural SVMs the slow way: all labelings written down, and the optimum by cvxpy."""
+
+import itertools
+
+import cvxpy as cp
+import numpy as np
+
+
+def labelings(n_nodes, n_labels):
+    return np.array(list(itertools.product(range(n_labels), repeat=n_nodes)))
+
+
+def features_of(X, edges, scale, labels, n_labels, n_tables):
+    """phi(x, y) as one vector: a block of features per label, then the tables."""
+    nodes = np.zeros((n_labels, X.shape[1]))
+    for x, label in zip(X, labels, strict=True):
+        nodes[label] += x
+    tables = np.zeros((n_tables, n_labels, n_labels))
+    for (table, a, b), s in zip(edges, scale, strict=True):
+        tables[table, labels[a], labels[b]] += s
+    return np.concatenate([nodes.ravel(), tables.ravel()])
+
+
+class EnumeratedSVM:
+    """1/2 |w|^2 + C sum_i max_y [mistakes + w' (phi(x_i, y) - phi(x_i, y_i))].
+
+    A sample is (X, edges, scale, truth), an edge (table, node, node).
+    """
+
+    def __init__(self, samples, n_labels, n_tables):
+        self.differences, self.mistakes = [], []
+        for X, edges, scale, truth in samples:
+            all_labels = labelings(len(X), n_labels)
+            phi = np.array(
+                [features_of(X, edges, scale, y, n_labels, n_tables) for y in all_labels]
+            )
+            of_truth = features_of(X, edges, scale, truth, n_labels, n_tables)
+            self.differences.append(phi - of_truth)
+            self.mistakes.append((all_labels != np.asarray(truth)).sum(axis=1).astype(float))
+
+    def objective(self, w, C):
+        pairs = zip(self.differences, self.mistakes, strict=True)
+        return 0.5 * w @ w + C * sum((D @ w + m).max() for D, m in pairs)
+
+    def optimum(self, C):
+        w = cp.Variable(self.differences[0].shape[1])
+        pairs = zip(self.differences, self.mistakes, strict=True)
+        loss = sum(cp.max(D @ w + m) for D, m in pairs)
+        problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w) + C * loss))
+        problem.solve(solver=cp.CLARABEL)
+        return problem.value, w.value
+
+
+def chain_sample(X, truth):
+    edges = [(0, t, t + 1) for t in range(len(X) - 1)]
+    return X, edges, np.ones(len(edges)), truth
