@@ -32,6 +32,7 @@ namespace sublearn {
 struct EliminationLimits {
   double bucket_cells = 1 << 20;  ///< largest bucket, the eliminated variable included
   double total_cells = 1 << 26;   ///< all buckets together: bounds time, and memory of messages
+  double plan_work = 1e9;         ///< operations to find the order
   bool drop = false;              ///< leave variables out of the block instead of giving up
   const Monitor* monitor = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
@@ -72,6 +73,10 @@ class MapElimination {
     for (const index_t v : block) local_[at(v)] = kOutside;
     return solved;
   }
+
+  /// Numbers that later calls add to the unary scores, laid out like them; empty for none. Labels
+  /// that are best with noise are different, but still fit together.
+  void set_noise(std::span<const double> noise) { noise_ = noise; }
 
   /// Variables of the last block that were solved, in the order of elimination.
   std::span<const index_t> solved() const { return solved_; }
@@ -188,6 +193,7 @@ class MapElimination {
     const bool drop_hubs = rng == nullptr || rng->below(2) == 0;
     for (std::size_t k = 0; k < n_local(); ++k) offer(static_cast<index_t>(k), rng);
     while (!heap_.empty()) {
+      if (work_ > limits.plan_work) return false;
       std::pop_heap(heap_.begin(), heap_.end());
       const Offer best = heap_.back();
       heap_.pop_back();
@@ -331,7 +337,11 @@ class MapElimination {
     for (const index_t k : order_) {
       const auto own = graph_.unary_of(variable_[at(k)]);
       double* mine = unary_.data() + label_begin_[at(k)];
-      for (const index_t a : labels_of(k)) *mine++ = own[at(a)];
+      const double* noise =
+          noise_.empty() ? nullptr : noise_.data() + graph_.unary_begin[at(variable_[at(k)])];
+      for (const index_t a : labels_of(k)) {
+        *mine++ = own[at(a)] + (noise == nullptr ? 0.0 : noise[a]);
+      }
     }
     for (std::size_t p = 0; p < buckets_.size(); ++p) {
       if (p % 16 == 0 && stopped(limits)) return false;
@@ -584,6 +594,7 @@ class MapElimination {
   const FactorGraph& graph_;
   std::vector<index_t> local_;  ///< of each variable of the graph; kOutside if not in the block
   std::span<index_t> labels_;
+  std::span<const double> noise_;
   double work_ = 0.0;
 
   std::vector<index_t> variable_;      ///< of each local variable

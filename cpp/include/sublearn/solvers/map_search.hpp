@@ -71,6 +71,27 @@ class MapSearch {
     return graph_.score(labels);
   }
 
+  /// The best mixture of two assignments, in `labels`: exact unless the variables where they differ
+  /// form a wide graph, never worse than the better of the two.
+  double fuse(std::span<index_t> labels, std::span<const index_t> other) {
+    const MapSearchBudget no_limit;
+    budget_ = &no_limit;
+    candidates_ = nullptr;
+    spent_ = 0.0;
+    labels_.assign(labels.begin(), labels.end());
+    refresh();
+    best_score_ = score_;
+    best_ = labels_;
+    waiting_.assign(labels_.size(), 0);
+    queue_.clear();
+    assign(other);
+    keep_best();
+    fuse_with(labels);
+    keep_best();
+    std::copy(best_.begin(), best_.end(), labels.begin());
+    return graph_.score(labels);
+  }
+
   /// Operations of the last call.
   double work() const { return spent_; }
 
@@ -88,7 +109,8 @@ class MapSearch {
     double gain = 0.0;  ///< of a try, running mean
   };
   struct Scatter {
-    double share;
+    double share;  ///< of the variables that get random labels
+    double noise;  ///< or, if positive, strength of shaking
     double work = 0.0;
     double credit = 1.0;
   };
@@ -204,18 +226,20 @@ class MapSearch {
 
   // ---- blocks ----------------------------------------------------------------------------------
 
+  /// Whether planning a block of all variables is cheap enough.
+  bool is_sparse() const { return graph_.scope.size() < 300000; }
+
   void make_arms() {
     const index_t n = graph_.n_variables();
     std::vector<index_t> caps{most_labels_};
     for (const index_t cap : {index_t{12}, index_t{5}, index_t{2}}) {
       if (most_labels_ > cap + cap / 2) caps.push_back(cap);
     }
-    const bool sparse = static_cast<double>(graph_.scope.size()) < 2e6;
     for (const index_t cap : caps) {
       for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0, 1048576.0}) {
         if (cells < 2.0 * cap * cap) continue;
         const double width = std::log(cells) / std::log(std::max(2.0, 1.0 * cap));
-        if (sparse) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
+        if (is_sparse()) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
         for (const index_t size : {index_t{12}, index_t{40}, index_t{150}, index_t{600}}) {
           if (size >= n || size <= 4.0 * width) continue;
           arms_.push_back({Arm::ball, cells, cap, size, guess(size, cells)});
@@ -234,18 +258,22 @@ class MapSearch {
   /// Solves the graph at once if its width is small.
   bool solve_whole() {
     optimal_ = false;
-    if (static_cast<double>(graph_.scope.size()) > 2e6) return false;
+    if (!is_sparse()) return false;
     block_.resize(labels_.size());
     std::iota(block_.begin(), block_.end(), index_t{0});
     EliminationLimits limits;
     limits.bucket_cells = 1 << 20;
     limits.total_cells = 3e7;
+    limits.plan_work = 3e7;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     proposal_ = labels_;
-    optimal_ = elimination_.solve(block_, proposal_, limits);
+    const bool restricted = candidates_ != nullptr && choose_labels(most_labels_);
+    const bool solved =
+        elimination_.solve(block_, proposal_, limits, nullptr, restricted ? &lists_ : nullptr);
     spent_ += elimination_.work();
-    if (optimal_) adopt(elimination_.solved());
+    if (solved) adopt(elimination_.solved());
+    optimal_ = solved && !restricted;
     return optimal_;
   }
 
@@ -269,22 +297,60 @@ class MapSearch {
         [](const Scatter& a, const Scatter& b) { return a.work / a.credit < b.work / b.credit; });
     const double work_before = spent_;
     const double score_before = best_score_;
-    const double n = static_cast<double>(labels_.size());
     assign(best_);
-    grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
-    kicked_ = block_;
-    for (const index_t i : kicked_) set_label(i, random_label(i));
+    if (scatter.noise > 0.0) {
+      shake(scatter.noise);
+    } else {
+      const double n = static_cast<double>(labels_.size());
+      grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
+      kicked_ = block_;
+      for (const index_t i : kicked_) set_label(i, random_label(i));
+    }
     climb();
     descend();
-    fuse(best_);
+    fuse_with(best_);
     keep_best();
     if (best_score_ > score_before + tolerance()) scatter.credit += 1.0;
     scatter.work += spent_ - work_before;
   }
 
+  /// Blocks that are best under random unary scores: other labels, but such as fit together. The
+  /// noise is measured by the median of what a variable would lose by its second label.
+  void shake(double strength) {
+    gaps_.clear();
+    for (index_t i = 0; i < graph_.n_variables(); ++i) {
+      const auto own = scores_of(i);
+      double second = -std::numeric_limits<double>::infinity();
+      for (std::size_t a = 0; a < own.size(); ++a) {
+        if (a != at(labels_[at(i)])) second = std::max(second, own[a]);
+      }
+      if (own.size() > 1) gaps_.push_back(own[at(labels_[at(i)])] - second);
+    }
+    if (gaps_.empty()) return;
+    const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
+    std::nth_element(gaps_.begin(), middle, gaps_.end());
+    noise_.resize(scores_.size());
+    for (double& noise : noise_) noise = strength * *middle * (2.0 * rng_.uniform() - 1.0);
+    elimination_.set_noise(noise_);
+    for (int k = 0; k < 2; ++k) {
+      take_whole_or_ball();
+      solve_block(std::max(2048.0, 2.0 * most_labels_), std::min<index_t>(most_labels_, 6));
+    }
+    elimination_.set_noise({});
+  }
+
+  void take_whole_or_ball() {
+    if (is_sparse()) {
+      block_.resize(labels_.size());
+      std::iota(block_.begin(), block_.end(), index_t{0});
+    } else {
+      grow_ball(random_variable(), std::min<index_t>(graph_.n_variables(), 600));
+    }
+  }
+
   /// The best mixture of the current labels and others: elimination over the variables where they
   /// differ, each with two labels. Exact unless the differing set is wide.
-  void fuse(std::span<const index_t> other) {
+  void fuse_with(std::span<const index_t> other) {
     block_.clear();
     lists_.clear();
     for (std::size_t i = 0; i < labels_.size(); ++i) {
@@ -295,7 +361,7 @@ class MapSearch {
       lists_.close();
     }
     if (block_.empty()) return;
-    if (score_ < best_score_) {
+    if (score_ < best_score_) {  // dropped variables keep the labels of the better
       proposal_.assign(other.begin(), other.end());
     } else {
       proposal_ = labels_;
@@ -501,13 +567,15 @@ class MapSearch {
   const LabelLists* candidates_ = nullptr;
   index_t most_labels_ = 1;
   std::vector<Arm> arms_;
-  std::vector<Scatter> scatters_{{0.02}, {0.1}, {0.4}, {1.0}};
+  std::vector<Scatter> scatters_{{0.02, 0.0}, {0.1, 0.0}, {0.4, 0.0}, {1.0, 0.0},  {0.0, 0.2},
+                                 {0.0, 0.6},  {0.0, 2.0}, {0.0, 6.0}, {0.0, 20.0}, {0.0, 100.0}};
   double spent_ = 0.0, update_work_ = 0.0, refresh_work_ = 0.0;
   bool optimal_ = false;
 
   std::vector<index_t> labels_, best_, proposal_;
   double score_ = 0.0, best_score_ = 0.0;
-  double top_score_ = 0.0;      ///< best of the current descent
+  double top_score_ = 0.0;  ///< best of the current descent
+  std::vector<double> gaps_, noise_;
   std::vector<double> scores_;  ///< like graph.unary: score of each label given the neighbours
   std::vector<index_t> queue_, block_, kicked_, ranked_;
   std::vector<char> waiting_, frozen_, in_ball_;
@@ -515,5 +583,21 @@ class MapSearch {
   bool journaling_ = false;
   std::vector<Change> journal_;
 };
+
+/// Improves each start on its own stream of random numbers; returns their scores. With a budget of
+/// work (which each start has for itself) the result does not depend on the number of threads.
+inline std::vector<double> improve_starts(const FactorGraph& graph, std::uint64_t seed,
+                                          std::span<std::vector<index_t>> starts, int n_threads,
+                                          const MapSearchBudget& budget,
+                                          const LabelLists* candidates = nullptr) {
+  std::vector<double> scores(starts.size());
+  const Rng rng(seed);
+  parallel_for(static_cast<offset_t>(starts.size()), n_threads, [&](offset_t k, int) {
+    auto& labels = starts[static_cast<std::size_t>(k)];
+    MapSearch search(graph, rng.split(static_cast<std::uint64_t>(k)));
+    scores[static_cast<std::size_t>(k)] = search.improve(labels, budget, candidates);
+  });
+  return scores;
+}
 
 }  // namespace sublearn
