@@ -63,6 +63,7 @@ class MapSearch {
     climb_all();
     keep_best();
     if (!solve_whole()) {
+      measure_gaps();
       descend();
       while (!exhausted()) explore();
     }
@@ -101,7 +102,7 @@ class MapSearch {
  private:
   /// A kind of move and what it has cost and brought. `labels` bounds the labels per variable.
   struct Arm {
-    enum Kind : std::uint8_t { whole, ball, kick } kind;
+    enum Kind : std::uint8_t { whole, ball, kick, shake } kind;
     double cells;
     index_t labels;
     index_t variables;
@@ -246,8 +247,11 @@ class MapSearch {
         }
       }
     }
-    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}, index_t{27}}) {
+    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}}) {
       if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size, 500.0 * size});
+    }
+    for (const index_t size : {index_t{20}, index_t{80}, index_t{320}}) {
+      if (size < n) arms_.push_back({Arm::shake, 2048.0, most_labels_, size, 5000.0 * size});
     }
   }
 
@@ -298,8 +302,9 @@ class MapSearch {
     const double work_before = spent_;
     const double score_before = best_score_;
     assign(best_);
+    measure_gaps();
     if (scatter.noise > 0.0) {
-      shake(scatter.noise);
+      shake_all(scatter.noise);
     } else {
       const double n = static_cast<double>(labels_.size());
       grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
@@ -314,9 +319,25 @@ class MapSearch {
     scatter.work += spent_ - work_before;
   }
 
-  /// Blocks that are best under random unary scores: other labels, but such as fit together. The
-  /// noise is measured by the median of what a variable would lose by its second label.
-  void shake(double strength) {
+  /// Blocks that are best under random unary scores: other labels, but such as fit together.
+  void shake_all(double strength) {
+    begin_noise(strength);
+    for (int k = 0; k < 2; ++k) {
+      take_whole_or_ball();
+      solve_block(std::max(2048.0, 2.0 * most_labels_), std::min<index_t>(most_labels_, 6));
+    }
+    elimination_.set_noise({});
+  }
+
+  /// Noise is measured by the median of what a variable would lose by its second label.
+  void begin_noise(double strength) {
+    noise_.resize(scores_.size());
+    spent_ += static_cast<double>(noise_.size());
+    for (double& noise : noise_) noise = strength * typical_gap_ * (2.0 * rng_.uniform() - 1.0);
+    elimination_.set_noise(noise_);
+  }
+
+  void measure_gaps() {
     gaps_.clear();
     for (index_t i = 0; i < graph_.n_variables(); ++i) {
       const auto own = scores_of(i);
@@ -329,14 +350,7 @@ class MapSearch {
     if (gaps_.empty()) return;
     const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
     std::nth_element(gaps_.begin(), middle, gaps_.end());
-    noise_.resize(scores_.size());
-    for (double& noise : noise_) noise = strength * *middle * (2.0 * rng_.uniform() - 1.0);
-    elimination_.set_noise(noise_);
-    for (int k = 0; k < 2; ++k) {
-      take_whole_or_ball();
-      solve_block(std::max(2048.0, 2.0 * most_labels_), std::min<index_t>(most_labels_, 6));
-    }
-    elimination_.set_noise({});
+    typical_gap_ = *middle;
   }
 
   void take_whole_or_ball() {
@@ -388,6 +402,8 @@ class MapSearch {
     const double work_before = spent_;
     if (arm.kind == Arm::kick) {
       kick(arm.variables);
+    } else if (arm.kind == Arm::shake) {
+      shake_ball(arm.variables);
     } else {
       move_block(arm);
     }
@@ -396,7 +412,8 @@ class MapSearch {
     arm.work += 0.2 * (spent_ - work_before + 50.0 - arm.work);
     const double gain = score_ - top_score_;
     const bool gained = gain > tolerance();
-    arm.gain += 0.2 * ((gained ? gain : 0.0) - arm.gain);
+    // The root, since a repaired violation of a constraint counts for more than it is worth.
+    arm.gain += 0.2 * ((gained ? std::cbrt(gain) : 0.0) - arm.gain);
     if (gained) top_score_ = score_;
     return gained;
   }
@@ -532,6 +549,27 @@ class MapSearch {
     climb();
   }
 
+  /// A ball is made best under noise, then the region around it without; undone if worse.
+  void shake_ball(index_t size) {
+    const double before = score_;
+    journaling_ = true;
+    journal_.clear();
+    const index_t seed = random_variable();
+    const index_t most_labels = std::min<index_t>(most_labels_, 6);
+    begin_noise(0.1 * std::exp(7.0 * rng_.uniform()));
+    grow_ball(seed, size);
+    solve_block(256.0, most_labels);
+    elimination_.set_noise({});
+    for (int k = 0; k < 3 && score_ <= before; ++k) {
+      climb();
+      grow_ball(seed, std::min(graph_.n_variables(), 2 * size));
+      solve_block(2048.0, most_labels);
+    }
+    climb();
+    journaling_ = false;
+    if (score_ < before - tolerance()) roll_back();
+  }
+
   index_t random_label(index_t i) {
     const auto given = candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
     if (!given.empty()) return given[rng_.below(static_cast<std::uint32_t>(given.size()))];
@@ -574,6 +612,7 @@ class MapSearch {
 
   std::vector<index_t> labels_, best_, proposal_;
   double score_ = 0.0, best_score_ = 0.0;
+  double typical_gap_ = 0.0;
   double top_score_ = 0.0;  ///< best of the current descent
   std::vector<double> gaps_, noise_;
   std::vector<double> scores_;  ///< like graph.unary: score of each label given the neighbours
