@@ -193,7 +193,7 @@ class MapElimination {
     const bool drop_hubs = rng == nullptr || rng->below(2) == 0;
     for (std::size_t k = 0; k < n_local(); ++k) offer(static_cast<index_t>(k), rng);
     while (!heap_.empty()) {
-      if (work_ > limits.plan_work) return false;
+      if (work_ > limits.plan_work || (heap_.size() % 256 == 0 && stopped(limits))) return false;
       std::pop_heap(heap_.begin(), heap_.end());
       const Offer best = heap_.back();
       heap_.pop_back();
