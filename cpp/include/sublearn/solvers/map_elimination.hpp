@@ -29,11 +29,16 @@
 
 namespace sublearn {
 
+/// Which variable is eliminated next: that of the smallest bucket, or that which adds the fewest
+/// edges, which takes longer to find and is often narrower.
+enum class EliminationOrder : std::uint8_t { min_size, min_fill };
+
 struct EliminationLimits {
   double bucket_cells = 1 << 20;  ///< largest bucket, the eliminated variable included
   double total_cells = 1 << 26;   ///< all buckets together: bounds time, and memory of messages
   double plan_work = 1e9;         ///< operations to find the order
-  bool drop = false;              ///< leave variables out of the block instead of giving up
+  EliminationOrder order = EliminationOrder::min_size;
+  bool drop = false;  ///< leave variables out of the block instead of giving up
   const Monitor* monitor = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
@@ -158,13 +163,13 @@ class MapElimination {
   // ---- the order -------------------------------------------------------------------------------
 
   struct Offer {
-    double cells;
+    double cost;  ///< cells of the bucket, or edges to add
     std::uint32_t tie;
     index_t variable;
-    bool operator<(const Offer& other) const {  // the heap's top is the smallest bucket
-      return cells != other.cells ? cells > other.cells
-             : tie != other.tie   ? tie > other.tie
-                                  : variable > other.variable;
+    bool operator<(const Offer& other) const {  // the heap's top is the cheapest
+      return cost != other.cost ? cost > other.cost
+             : tie != other.tie ? tie > other.tie
+                                : variable > other.variable;
     }
   };
 
@@ -174,11 +179,25 @@ class MapElimination {
     return cells;
   }
 
+  /// Edges between the neighbours of k that are missing.
+  double fill(index_t k) {
+    const auto& around = neighbours_[at(k)];
+    ++stamp_;
+    for (const index_t j : around) mark_[at(j)] = stamp_;
+    double ends = static_cast<double>(around.size()) * static_cast<double>(around.size() - 1);
+    for (const index_t j : around) {
+      work_ += static_cast<double>(neighbours_[at(j)].size());
+      for (const index_t i : neighbours_[at(j)]) ends -= mark_[at(i)] == stamp_ ? 1.0 : 0.0;
+    }
+    return around.empty() ? 0.0 : ends / 2.0;
+  }
+
   void offer(index_t k, Rng* rng) {
     const std::uint32_t tie = rng == nullptr ? 0 : static_cast<std::uint32_t>((*rng)() >> 32);
     work_ += 20.0 + static_cast<double>(neighbours_[at(k)].size());
     cells_[at(k)] = bucket_cells(k);
-    heap_.push_back({cells_[at(k)], tie, k});
+    cost_[at(k)] = rule_ == EliminationOrder::min_fill ? fill(k) : cells_[at(k)];
+    heap_.push_back({cost_[at(k)], tie, k});
     std::push_heap(heap_.begin(), heap_.end());
   }
 
@@ -187,6 +206,8 @@ class MapElimination {
     enum : char { waiting, done };
     state_.assign(n_local(), waiting);
     cells_.assign(n_local(), 0.0);
+    cost_.assign(n_local(), 0.0);
+    rule_ = limits.order;
     heap_.clear();
     order_.clear();
     // Without the most connected variables a block is largest, but they would never be part of one.
@@ -197,8 +218,8 @@ class MapElimination {
       std::pop_heap(heap_.begin(), heap_.end());
       const Offer best = heap_.back();
       heap_.pop_back();
-      if (state_[at(best.variable)] != waiting || best.cells != cells_[at(best.variable)]) continue;
-      if (best.cells <= limits.bucket_cells) {
+      if (state_[at(best.variable)] != waiting || best.cost != cost_[at(best.variable)]) continue;
+      if (cells_[at(best.variable)] <= limits.bucket_cells) {
         state_[at(best.variable)] = done;
         order_.push_back(best.variable);
         remove(best.variable, true, rng);
@@ -251,7 +272,19 @@ class MapElimination {
         }
       }
     }
-    for (const index_t j : around) offer(j, rng);
+    touched_.assign(around.begin(), around.end());
+    if (rule_ == EliminationOrder::min_fill) {  // new edges fill gaps of others
+      ++stamp_;
+      for (const index_t j : around) mark_[at(j)] = stamp_;
+      for (const index_t j : around) {
+        for (const index_t i : neighbours_[at(j)]) {
+          if (mark_[at(i)] == stamp_) continue;
+          mark_[at(i)] = stamp_;
+          touched_.push_back(i);
+        }
+      }
+    }
+    for (const index_t j : touched_) offer(j, rng);
   }
 
   // ---- the buckets -----------------------------------------------------------------------------
@@ -333,6 +366,7 @@ class MapElimination {
   // ---- numbers ---------------------------------------------------------------------------------
 
   bool forward(const EliminationLimits& limits) {
+    if (stopped(limits)) return false;
     unary_.resize(label_.size());
     for (const index_t k : order_) {
       const auto own = graph_.unary_of(variable_[at(k)]);
@@ -343,8 +377,12 @@ class MapElimination {
         *mine++ = own[at(a)] + (noise == nullptr ? 0.0 : noise[a]);
       }
     }
+    double checked = work_;
     for (std::size_t p = 0; p < buckets_.size(); ++p) {
-      if (p % 16 == 0 && stopped(limits)) return false;
+      if (work_ > checked + 1e6) {
+        if (stopped(limits)) return false;
+        checked = work_;
+      }
       send(p);
     }
     return true;
@@ -605,7 +643,9 @@ class MapElimination {
   std::vector<offset_t> mark_;
   offset_t stamp_ = 0;
   std::vector<char> state_;
-  std::vector<double> cells_;
+  std::vector<double> cells_, cost_;
+  EliminationOrder rule_ = EliminationOrder::min_size;
+  std::vector<index_t> touched_;
   std::vector<Offer> heap_;
   std::vector<index_t> order_, position_, solved_, scopes_, chosen_, inner_factors_;
   std::vector<Bucket> buckets_;

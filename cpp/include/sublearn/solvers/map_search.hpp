@@ -271,16 +271,21 @@ class MapSearch {
     block_.resize(labels_.size());
     std::iota(block_.begin(), block_.end(), index_t{0});
     EliminationLimits limits;
-    limits.bucket_cells = 1 << 20;
-    limits.total_cells = 3e7;
+    limits.bucket_cells = 1 << 24;  // 128 MB
+    limits.total_cells = 2.5e8;     // about half a second
     limits.plan_work = 3e7;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     proposal_ = labels_;
     const bool restricted = candidates_ != nullptr && choose_labels(most_labels_);
-    const bool solved =
-        elimination_.solve(block_, proposal_, limits, nullptr, restricted ? &lists_ : nullptr);
-    spent_ += elimination_.work();
+    bool solved = false;
+    for (const auto order : {EliminationOrder::min_size, EliminationOrder::min_fill}) {
+      if (solved) break;
+      limits.order = order;
+      solved =
+          elimination_.solve(block_, proposal_, limits, nullptr, restricted ? &lists_ : nullptr);
+      spent_ += elimination_.work();
+    }
     if (solved) adopt(elimination_.solved());
     optimal_ = solved && !restricted;
     too_wide_ = !solved && !restricted && !interrupted();
