@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/factor_graph.hpp"
@@ -38,7 +39,8 @@ struct EliminationLimits {
   double total_cells = 1 << 26;   ///< all buckets together: bounds time, and memory of messages
   double plan_work = 1e9;         ///< operations to find the order
   EliminationOrder order = EliminationOrder::min_size;
-  bool drop = false;  ///< leave variables out of the block instead of giving up
+  bool drop = false;   ///< leave variables out of the block instead of giving up
+  index_t n_kept = 0;  ///< the first variables of the block, which are dropped last
   const Monitor* monitor = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
@@ -226,8 +228,7 @@ class MapElimination {
         continue;
       }
       if (!limits.drop) return false;
-      const index_t dropped =
-          drop_hubs ? most_connected(best.variable, rng) : random_near(best.variable, *rng);
+      const index_t dropped = choose_dropped(best.variable, drop_hubs, limits.n_kept, rng);
       state_[at(dropped)] = done;
       local_[at(variable_[at(dropped)])] = kOutside;
       remove(dropped, false, rng);
@@ -235,25 +236,21 @@ class MapElimination {
     return true;
   }
 
-  /// The variable of the largest bucket among k and its neighbours: without it most is gained.
-  index_t most_connected(index_t k, Rng* rng) {
+  /// The one of k and its neighbours that goes: one that need not be kept, then that of the largest
+  /// bucket, without which most is gained, or, if not `hubs`, any.
+  index_t choose_dropped(index_t k, bool hubs, index_t n_kept, Rng* rng) {
+    const auto rank = [&](index_t j) { return std::pair(j >= n_kept, hubs ? cells_[at(j)] : 0.0); };
     index_t worst = k;
     std::uint32_t ties = 1;
     for (const index_t j : neighbours_[at(k)]) {
-      if (cells_[at(j)] > cells_[at(worst)]) {
+      if (rank(j) > rank(worst)) {
         worst = j;
         ties = 1;
-      } else if (cells_[at(j)] == cells_[at(worst)] && rng != nullptr && rng->below(++ties) == 0) {
+      } else if (rank(j) == rank(worst) && rng != nullptr && rng->below(++ties) == 0) {
         worst = j;
       }
     }
     return worst;
-  }
-
-  index_t random_near(index_t k, Rng& rng) const {
-    const auto& near = neighbours_[at(k)];
-    const auto draw = rng.below(static_cast<std::uint32_t>(near.size() + 1));
-    return draw == near.size() ? k : near[draw];
   }
 
   /// Takes k out of the graph; `join` connects its neighbours, as elimination does.

@@ -273,7 +273,7 @@ class MapSearch {
     EliminationLimits limits;
     limits.bucket_cells = 1 << 24;  // 128 MB
     limits.total_cells = 2.5e8;     // about half a second
-    limits.plan_work = 3e7;
+    limits.plan_work = 1e7;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     proposal_ = labels_;
@@ -452,18 +452,36 @@ class MapSearch {
   }
 
   void move_block(const Arm& arm) {
+    index_t n_kept = 0;
     if (arm.kind == Arm::whole) {
-      block_.resize(labels_.size());
-      std::iota(block_.begin(), block_.end(), index_t{0});
+      n_kept = take_all();
     } else {
       grow_ball(random_variable(), arm.variables);
     }
-    solve_block(arm.cells, arm.labels);
+    solve_block(arm.cells, arm.labels, n_kept);
     climb();
   }
 
-  void solve_block(double cells, index_t most_labels) {
+  /// block_ becomes all variables; every other time it begins with a random ball, whose size is
+  /// returned: if these variables stay in the block, hubs that are mostly dropped get their turn.
+  index_t take_all() {
+    block_.clear();
+    if (rng_.below(2) == 0) {
+      const double size = std::exp(rng_.uniform() * std::log(0.2 * graph_.n_variables() + 2.0));
+      grow_ball(random_variable(), static_cast<index_t>(size) + 1);
+    }
+    const std::size_t n_kept = block_.size();
+    for (const index_t i : block_) in_ball_[at(i)] = 1;
+    for (index_t i = 0; i < graph_.n_variables(); ++i) {
+      if (n_kept == 0 || !in_ball_[at(i)]) block_.push_back(i);
+    }
+    for (std::size_t k = 0; k < n_kept; ++k) in_ball_[at(block_[k])] = 0;
+    return static_cast<index_t>(n_kept);
+  }
+
+  void solve_block(double cells, index_t most_labels, index_t n_kept = 0) {
     EliminationLimits limits;
+    limits.n_kept = n_kept;
     limits.bucket_cells = cells;
     limits.total_cells = 2e8;
     limits.plan_work = 3e8;
