@@ -52,6 +52,7 @@ class MapMessages {
     labels_.assign(graph.domain.size(), 0);
     is_fixed_.assign(graph.domain.size(), 0);
     beliefs_ = graph.unary;
+    label_bounds_.assign(graph.unary.size(), std::numeric_limits<double>::infinity());
     bound_ = recompute_bound();
     previous_bound_ = std::numeric_limits<double>::infinity();
   }
@@ -74,6 +75,7 @@ class MapMessages {
       const index_t i = order_[forward ? k : n - 1 - k];
       collect(i, collects);
       if (decode) score += pick_label(i, collects, distributes);
+      bound_labels(i);
       sum += distribute(i, distributes);
     }
     if (decode) {
@@ -121,6 +123,10 @@ class MapMessages {
     return beliefs_;
   }
 
+  /// At least the score of every assignment in which variable i has label a, laid out as the
+  /// unary scores; the least found by any sweep. What lies below a known score can be left out.
+  std::span<const double> label_bounds() const { return label_bounds_; }
+
   /// m_fi of position p.
   std::span<const double> message(index_t f, index_t p) const {
     const auto variables = graph_->scope_of(f);
@@ -137,7 +143,7 @@ class MapMessages {
 
   /// Bytes of messages, roles and beliefs, without copies of small sparse or low-rank tables.
   static std::size_t memory_needed(const FactorGraph& graph) {
-    std::size_t numbers = graph.unary.size();
+    std::size_t numbers = 2 * graph.unary.size();
     for (const index_t i : graph.scope) {
       numbers += static_cast<std::size_t>(graph.domain[static_cast<std::size_t>(i)]);
     }
@@ -306,6 +312,16 @@ class MapMessages {
     });
   }
 
+  /// With label a the bound loses what the belief lacks to its maximum. The bound of before the
+  /// sweep stands for the present one, which is between that and the next.
+  void bound_labels(index_t i) {
+    const auto belief = belief_of(i);
+    const double rest = bound_ - highest(belief);
+    double* bounds = label_bounds_.data() + graph_->unary_begin[i];
+    for (std::size_t a = 0; a < belief.size(); ++a)
+      bounds[a] = std::min(bounds[a], rest + belief[a]);
+  }
+
   /// Shares the belief below its maximum among factors; returns the maximum, which stays.
   double distribute(index_t i, Role to) {
     const auto belief = belief_of(i);
@@ -404,6 +420,7 @@ class MapMessages {
   std::vector<Role> roles_;      ///< by position in graph.ends
   std::vector<double> share_;    ///< of a variable's belief that a factor is given
   std::vector<double> beliefs_;
+  std::vector<double> label_bounds_;
 
   std::vector<index_t> labels_;
   std::vector<index_t> next_labels_;

@@ -1,0 +1,307 @@
+// What is left of a factor graph when most labels are out: small tables of costs, all at least
+// zero, and a lower bound that message passing raises.
+//
+//   cost(x) = lower + sum_i u_i(x_i) + sum_f [ c_f(x_f) - sum_i m_fi(x_i) ]
+//
+// holds in every state for the same cost(x), and all terms stay at least zero, so `lower` is a
+// bound. A state is a value: branch and bound copies it.
+//
+// Used by: map_branch.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sublearn/core/factor_graph.hpp"
+#include "sublearn/core/types.hpp"
+
+namespace sublearn {
+
+struct CostState {
+  std::vector<double> unary;     ///< u_i(a), at CostNetwork::label_begin[i] + a
+  std::vector<double> messages;  ///< m_fi(a), by ends of factors
+  std::vector<index_t> alive;    ///< the first n_alive[i] of each variable's labels may be used
+  std::vector<index_t> n_alive;
+  double lower = 0.0;
+};
+
+class CostNetwork {
+ public:
+  std::vector<offset_t> label_begin{0};
+  std::vector<double> unary;
+
+  index_t n_variables() const { return static_cast<index_t>(label_begin.size()) - 1; }
+  index_t n_factors() const { return static_cast<index_t>(scope_begin_.size()) - 1; }
+  index_t labels_of(index_t i) const {
+    return static_cast<index_t>(label_begin[i + 1] - label_begin[i]);
+  }
+  std::size_t n_cells() const { return cells_.size(); }
+
+  void add_variable(std::span<const double> costs) {
+    unary.insert(unary.end(), costs.begin(), costs.end());
+    label_begin.push_back(static_cast<offset_t>(unary.size()));
+  }
+
+  /// Costs of the joint states, last position fastest, at least zero.
+  void add_factor(std::span<const index_t> scope, std::span<const double> costs) {
+    for (const index_t i : scope) {
+      scope_.push_back(i);
+      message_begin_.push_back(message_begin_.back() + labels_of(i));
+    }
+    scope_begin_.push_back(static_cast<offset_t>(scope_.size()));
+    cells_.insert(cells_.end(), costs.begin(), costs.end());
+    cell_begin_.push_back(static_cast<offset_t>(cells_.size()));
+  }
+
+  /// To be called after the last factor.
+  void connect() {
+    ends_.assign(static_cast<std::size_t>(n_variables()), {});
+    for (index_t f = 0; f < n_factors(); ++f) {
+      const auto scope = scope_of(f);
+      const auto [first, last] = std::minmax_element(scope.begin(), scope.end());
+      for (std::size_t p = 0; p < scope.size(); ++p) {
+        const index_t i = scope[p];
+        ends_[static_cast<std::size_t>(i)].push_back(
+            {f, static_cast<index_t>(p), i != *first, i != *last});
+      }
+    }
+  }
+
+  CostState start() const {
+    CostState state;
+    state.unary = unary;
+    state.messages.assign(static_cast<std::size_t>(message_begin_.back()), 0.0);
+    state.alive.resize(unary.size());
+    for (index_t i = 0; i < n_variables(); ++i) {
+      state.n_alive.push_back(labels_of(i));
+      for (index_t a = 0; a < labels_of(i); ++a) {
+        state.alive[static_cast<std::size_t>(label_begin[i] + a)] = a;
+      }
+    }
+    return state;
+  }
+
+  std::span<const index_t> alive(const CostState& state, index_t i) const {
+    return {state.alive.data() + label_begin[i],
+            static_cast<std::size_t>(state.n_alive[static_cast<std::size_t>(i)])};
+  }
+
+  void fix(CostState& state, index_t i, index_t label) const {
+    index_t* labels = state.alive.data() + label_begin[i];
+    std::iter_swap(labels,
+                   std::find(labels, labels + state.n_alive[static_cast<std::size_t>(i)], label));
+    state.n_alive[static_cast<std::size_t>(i)] = 1;
+  }
+
+  void remove(CostState& state, index_t i, index_t label) const {
+    index_t* labels = state.alive.data() + label_begin[i];
+    index_t& n = state.n_alive[static_cast<std::size_t>(i)];
+    std::iter_swap(std::find(labels, labels + n, label), labels + n - 1);
+    --n;
+  }
+
+  /// Collects and distributes at every variable, as map_messages.hpp does, and drops the labels
+  /// that cannot lead below `upper`. False if nothing can.
+  bool sweep(CostState& state, bool forward, double upper) {
+    const index_t n = n_variables();
+    for (index_t k = 0; k < n; ++k) {
+      const index_t i = forward ? k : n - 1 - k;
+      const auto& ends = ends_[static_cast<std::size_t>(i)];
+      int n_collect = 0, n_distribute = 0;
+      for (const End& end : ends) {
+        if (end.has_earlier) ++(forward ? n_collect : n_distribute);
+        if (end.has_later) ++(forward ? n_distribute : n_collect);
+        if (forward ? end.has_earlier : end.has_later) project(state, end, i);
+      }
+      if (!settle(state, i, upper)) return false;
+      const double share = 1.0 / std::max({1, n_collect, n_distribute});
+      distribute(state, i, forward, share, n_distribute);
+    }
+    return true;
+  }
+
+  /// Labels picked one after another, each the best given those before it. After a backward
+  /// sweep.
+  void decode(const CostState& state, std::vector<index_t>& labels) {
+    labels.assign(static_cast<std::size_t>(n_variables()), -1);
+    for (index_t i = 0; i < n_variables(); ++i) {
+      const double* costs = state.unary.data() + label_begin[i];
+      best_.assign(static_cast<std::size_t>(labels_of(i)), 0.0);
+      for (const index_t a : alive(state, i)) best_[static_cast<std::size_t>(a)] = costs[a];
+      for (const End& end : ends_[static_cast<std::size_t>(i)]) {
+        if (!end.has_earlier) continue;
+        least_over_others(state, end, i, labels);
+        const double* own = message_of(state, end);
+        for (const index_t a : alive(state, i)) {
+          best_[static_cast<std::size_t>(a)] += least_[static_cast<std::size_t>(a)] - own[a];
+        }
+      }
+      index_t pick = alive(state, i)[0];
+      for (const index_t a : alive(state, i)) {
+        const double gain =
+            best_[static_cast<std::size_t>(pick)] - best_[static_cast<std::size_t>(a)];
+        if (gain > 0.0 || (gain == 0.0 && a < pick)) pick = a;
+      }
+      labels[static_cast<std::size_t>(i)] = pick;
+    }
+  }
+
+  double cost(std::span<const index_t> labels) const {
+    double sum = 0.0;
+    for (index_t i = 0; i < n_variables(); ++i) {
+      sum += unary[static_cast<std::size_t>(label_begin[i] + labels[static_cast<std::size_t>(i)])];
+    }
+    for (index_t f = 0; f < n_factors(); ++f) sum += cells_[cell_of(f, labels)];
+    return sum;
+  }
+
+  /// blame(i) = what the factors of i cost under these labels beyond `lower`, and its own cost.
+  void blame(const CostState& state, std::span<const index_t> labels,
+             std::vector<double>& blames) const {
+    blames.assign(static_cast<std::size_t>(n_variables()), 0.0);
+    for (index_t i = 0; i < n_variables(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      blames[at] = state.unary[static_cast<std::size_t>(label_begin[i] + labels[at])];
+    }
+    for (index_t f = 0; f < n_factors(); ++f) {
+      double rest = cells_[cell_of(f, labels)];
+      const auto scope = scope_of(f);
+      for (std::size_t p = 0; p < scope.size(); ++p) {
+        rest -= message_at(state, f, p)[labels[static_cast<std::size_t>(scope[p])]];
+      }
+      for (const index_t i : scope) blames[static_cast<std::size_t>(i)] += rest;
+    }
+  }
+
+ private:
+  struct End {
+    index_t factor;
+    index_t position;
+    bool has_earlier;  ///< of the factor's variables
+    bool has_later;
+  };
+  struct Choice {
+    const index_t* labels;
+    index_t n;
+    offset_t stride;
+    const double* message;
+  };
+
+  std::span<const index_t> scope_of(index_t f) const {
+    return {scope_.data() + scope_begin_[static_cast<std::size_t>(f)],
+            static_cast<std::size_t>(scope_begin_[static_cast<std::size_t>(f) + 1] -
+                                     scope_begin_[static_cast<std::size_t>(f)])};
+  }
+  offset_t message_offset(index_t f, std::size_t p) const {
+    return message_begin_[static_cast<std::size_t>(scope_begin_[static_cast<std::size_t>(f)]) + p];
+  }
+  const double* message_at(const CostState& state, index_t f, std::size_t p) const {
+    return state.messages.data() + message_offset(f, p);
+  }
+  const double* message_of(const CostState& state, const End& end) const {
+    return message_at(state, end.factor, static_cast<std::size_t>(end.position));
+  }
+  double* message_of(CostState& state, const End& end) const {
+    return state.messages.data() +
+           message_offset(end.factor, static_cast<std::size_t>(end.position));
+  }
+
+  std::size_t cell_of(index_t f, std::span<const index_t> labels) const {
+    offset_t cell = 0;
+    for (const index_t i : scope_of(f)) {
+      cell = cell * labels_of(i) + labels[static_cast<std::size_t>(i)];
+    }
+    return static_cast<std::size_t>(cell_begin_[static_cast<std::size_t>(f)] + cell);
+  }
+
+  /// least_(a) = min over the other positions of cost less their messages, for labels that live.
+  /// Variables that `labels` decides (at least 0) have that label only.
+  void least_over_others(const CostState& state, const End& end, index_t i,
+                         std::span<const index_t> labels = {}) {
+    const auto scope = scope_of(end.factor);
+    choices_.resize(scope.size());
+    offset_t stride = 1, own_stride = 1;
+    for (std::size_t p = scope.size(); p-- > 0;) {
+      const auto j = static_cast<std::size_t>(scope[p]);
+      const bool is_decided = !labels.empty() && labels[j] >= 0;
+      choices_[p] = {is_decided ? &labels[j] : alive(state, scope[p]).data(),
+                     is_decided ? 1 : state.n_alive[j], stride, message_at(state, end.factor, p)};
+      if (p == static_cast<std::size_t>(end.position)) own_stride = stride;
+      stride *= labels_of(scope[p]);
+    }
+    choices_.erase(choices_.begin() + end.position);
+    least_.resize(std::max(least_.size(), static_cast<std::size_t>(labels_of(i))));
+    const double* cells = cells_.data() + cell_begin_[static_cast<std::size_t>(end.factor)];
+    for (const index_t a : alive(state, i)) {
+      least_[static_cast<std::size_t>(a)] = least(cells + a * own_stride, choices_);
+    }
+  }
+
+  static double least(const double* cells, std::span<const Choice> choices) {
+    const Choice& choice = choices.back();
+    double best = std::numeric_limits<double>::infinity();
+    for (index_t k = 0; k < choice.n; ++k) {
+      const index_t b = choice.labels[k];
+      const double* there = cells + b * choice.stride;
+      const double value =
+          choices.size() == 1 ? *there : least(there, choices.first(choices.size() - 1));
+      best = std::min(best, value - choice.message[b]);
+    }
+    return best;
+  }
+
+  void project(CostState& state, const End& end, index_t i) {
+    least_over_others(state, end, i);
+    double* own = message_of(state, end);
+    double* costs = state.unary.data() + label_begin[i];
+    for (const index_t a : alive(state, i)) {
+      const double least = least_[static_cast<std::size_t>(a)];
+      costs[a] += least - own[a];
+      own[a] = least;
+    }
+  }
+
+  /// Moves the least cost of a variable into the bound; drops labels that reach `upper`.
+  bool settle(CostState& state, index_t i, double upper) const {
+    double* costs = state.unary.data() + label_begin[i];
+    double least = std::numeric_limits<double>::infinity();
+    for (const index_t a : alive(state, i)) least = std::min(least, costs[a]);
+    state.lower += least;
+    if (!(state.lower < upper)) return false;
+    index_t* labels = state.alive.data() + label_begin[i];
+    index_t& n = state.n_alive[static_cast<std::size_t>(i)];
+    for (index_t k = n; k-- > 0;) {
+      costs[labels[k]] -= least;
+      if (state.lower + costs[labels[k]] >= upper) std::swap(labels[k], labels[--n]);
+    }
+    return true;
+  }
+
+  void distribute(CostState& state, index_t i, bool forward, double share, int n_shares) const {
+    double* costs = state.unary.data() + label_begin[i];
+    for (const End& end : ends_[static_cast<std::size_t>(i)]) {
+      if (!(forward ? end.has_later : end.has_earlier)) continue;
+      double* own = message_of(state, end);
+      for (const index_t a : alive(state, i)) own[a] -= share * costs[a];
+    }
+    const double kept = std::max(0.0, 1.0 - share * n_shares);
+    for (const index_t a : alive(state, i)) costs[a] *= kept;
+  }
+
+  std::vector<offset_t> scope_begin_{0};
+  std::vector<index_t> scope_;
+  std::vector<offset_t> cell_begin_{0};
+  std::vector<double> cells_;
+  std::vector<offset_t> message_begin_{0};
+  std::vector<std::vector<End>> ends_;
+
+  std::vector<double> least_;
+  std::vector<double> best_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace sublearn
