@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,7 +27,12 @@ struct CostState {
   std::vector<double> messages;  ///< m_fi(a), by ends of factors
   std::vector<index_t> alive;    ///< the first n_alive[i] of each variable's labels may be used
   std::vector<index_t> n_alive;
+  std::vector<index_t> labels;  ///< decoded
   double lower = 0.0;
+
+  /// Variables whose factors have changed since they were visited, or decoded.
+  std::vector<std::uint8_t> to_visit;
+  std::vector<std::uint8_t> to_decode;
 };
 
 class CostNetwork {
@@ -60,6 +66,7 @@ class CostNetwork {
   /// To be called after the last factor.
   void connect() {
     ends_.assign(static_cast<std::size_t>(n_variables()), {});
+    work_.assign(static_cast<std::size_t>(n_variables()), 16.0);
     for (index_t f = 0; f < n_factors(); ++f) {
       const auto scope = scope_of(f);
       const auto [first, last] = std::minmax_element(scope.begin(), scope.end());
@@ -67,6 +74,9 @@ class CostNetwork {
         const index_t i = scope[p];
         ends_[static_cast<std::size_t>(i)].push_back(
             {f, static_cast<index_t>(p), i != *first, i != *last});
+        work_[static_cast<std::size_t>(i)] +=
+            16.0 + static_cast<double>(cell_begin_[static_cast<std::size_t>(f) + 1] -
+                                       cell_begin_[static_cast<std::size_t>(f)]);
       }
     }
   }
@@ -82,6 +92,9 @@ class CostNetwork {
         state.alive[static_cast<std::size_t>(label_begin[i] + a)] = a;
       }
     }
+    state.labels.assign(static_cast<std::size_t>(n_variables()), 0);
+    state.to_visit.assign(static_cast<std::size_t>(n_variables()), 1);
+    state.to_decode = state.to_visit;
     return state;
   }
 
@@ -95,6 +108,7 @@ class CostNetwork {
     std::iter_swap(labels,
                    std::find(labels, labels + state.n_alive[static_cast<std::size_t>(i)], label));
     state.n_alive[static_cast<std::size_t>(i)] = 1;
+    announce(state, i);
   }
 
   void remove(CostState& state, index_t i, index_t label) const {
@@ -102,51 +116,41 @@ class CostNetwork {
     index_t& n = state.n_alive[static_cast<std::size_t>(i)];
     std::iter_swap(std::find(labels, labels + n, label), labels + n - 1);
     --n;
+    announce(state, i);
   }
 
-  /// Collects and distributes at every variable, as map_messages.hpp does, and drops the labels
-  /// that cannot lead below `upper`. False if nothing can.
-  bool sweep(CostState& state, bool forward, double upper) {
+  /// Collects and distributes as map_messages.hpp does, at the variables whose factors have
+  /// changed by more than `least_change`, and drops the labels that cannot lead below `upper`.
+  /// False if nothing can. Returns what was read in `work`.
+  bool sweep(CostState& state, bool forward, double upper, double least_change, double& work) {
     const index_t n = n_variables();
     for (index_t k = 0; k < n; ++k) {
       const index_t i = forward ? k : n - 1 - k;
-      const auto& ends = ends_[static_cast<std::size_t>(i)];
-      int n_collect = 0, n_distribute = 0;
-      for (const End& end : ends) {
-        if (end.has_earlier) ++(forward ? n_collect : n_distribute);
-        if (end.has_later) ++(forward ? n_distribute : n_collect);
-        if (forward ? end.has_earlier : end.has_later) project(state, end, i);
-      }
-      if (!settle(state, i, upper)) return false;
-      const double share = 1.0 / std::max({1, n_collect, n_distribute});
-      distribute(state, i, forward, share, n_distribute);
+      const auto at = static_cast<std::size_t>(i);
+      if (!state.to_visit[at]) continue;
+      state.to_visit[at] = 0;
+      state.to_decode[at] = 1;
+      work += work_[at];
+      if (!visit(state, i, forward, upper, least_change)) return false;
     }
     return true;
   }
 
-  /// Labels picked one after another, each the best given those before it. After a backward
-  /// sweep.
-  void decode(const CostState& state, std::vector<index_t>& labels) {
-    labels.assign(static_cast<std::size_t>(n_variables()), -1);
+  /// Labels picked one after another, each the best given those before it, where something has
+  /// changed. After a backward sweep.
+  void decode(CostState& state) {
     for (index_t i = 0; i < n_variables(); ++i) {
-      const double* costs = state.unary.data() + label_begin[i];
-      best_.assign(static_cast<std::size_t>(labels_of(i)), 0.0);
-      for (const index_t a : alive(state, i)) best_[static_cast<std::size_t>(a)] = costs[a];
-      for (const End& end : ends_[static_cast<std::size_t>(i)]) {
-        if (!end.has_earlier) continue;
-        least_over_others(state, end, i, labels);
-        const double* own = message_of(state, end);
-        for (const index_t a : alive(state, i)) {
-          best_[static_cast<std::size_t>(a)] += least_[static_cast<std::size_t>(a)] - own[a];
+      const auto at = static_cast<std::size_t>(i);
+      if (!state.to_decode[at]) continue;
+      state.to_decode[at] = 0;
+      const index_t pick = best_label(state, i);
+      if (pick == state.labels[at]) continue;
+      state.labels[at] = pick;
+      for (const End& end : ends_[at]) {
+        for (const index_t j : scope_of(end.factor)) {
+          if (j > i) state.to_decode[static_cast<std::size_t>(j)] = 1;
         }
       }
-      index_t pick = alive(state, i)[0];
-      for (const index_t a : alive(state, i)) {
-        const double gain =
-            best_[static_cast<std::size_t>(pick)] - best_[static_cast<std::size_t>(a)];
-        if (gain > 0.0 || (gain == 0.0 && a < pick)) pick = a;
-      }
-      labels[static_cast<std::size_t>(i)] = pick;
     }
   }
 
@@ -159,9 +163,9 @@ class CostNetwork {
     return sum;
   }
 
-  /// blame(i) = what the factors of i cost under these labels beyond `lower`, and its own cost.
-  void blame(const CostState& state, std::span<const index_t> labels,
-             std::vector<double>& blames) const {
+  /// blame(i) = what the factors of i cost under the decoded labels beyond `lower`, and its own.
+  void blame(const CostState& state, std::vector<double>& blames) const {
+    const std::span<const index_t> labels = state.labels;
     blames.assign(static_cast<std::size_t>(n_variables()), 0.0);
     for (index_t i = 0; i < n_variables(); ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -218,17 +222,76 @@ class CostNetwork {
     return static_cast<std::size_t>(cell_begin_[static_cast<std::size_t>(f)] + cell);
   }
 
+  void announce(CostState& state, index_t i) const {
+    state.to_visit[static_cast<std::size_t>(i)] = 1;
+    for (const End& end : ends_[static_cast<std::size_t>(i)]) announce_to(state, end);
+  }
+  void announce_to(CostState& state, const End& end) const {
+    for (const index_t j : scope_of(end.factor)) state.to_visit[static_cast<std::size_t>(j)] = 1;
+  }
+
+  bool visit(CostState& state, index_t i, bool forward, double upper, double least_change) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto& ends = ends_[at];
+    const auto width = static_cast<std::size_t>(labels_of(i));
+    before_.resize(std::max(before_.size(), ends.size() * width));
+    int n_collect = 0, n_distribute = 0;
+    for (std::size_t e = 0; e < ends.size(); ++e) {
+      const End& end = ends[e];
+      const double* own = message_of(state, end);
+      std::copy(own, own + width, before_.data() + e * width);
+      n_collect += forward ? end.has_earlier : end.has_later;
+      n_distribute += forward ? end.has_later : end.has_earlier;
+      project(state, end, i);
+    }
+    const index_t n_before = state.n_alive[at];
+    if (!settle(state, i, upper)) return false;
+    distribute(state, i, forward, 1.0 / std::max({1, n_collect, n_distribute}), n_distribute);
+    const bool has_lost = state.n_alive[at] < n_before;
+    for (std::size_t e = 0; e < ends.size(); ++e) {
+      const double* own = message_of(state, ends[e]);
+      const double* before = before_.data() + e * width;
+      bool has_changed = has_lost;
+      for (const index_t a : alive(state, i)) {
+        has_changed = has_changed || std::abs(own[a] - before[a]) > least_change;
+      }
+      if (has_changed) announce_to(state, ends[e]);
+    }
+    state.to_visit[at] = 0;
+    return true;
+  }
+
+  index_t best_label(const CostState& state, index_t i) {
+    const double* costs = state.unary.data() + label_begin[i];
+    best_.assign(costs, costs + labels_of(i));
+    for (const End& end : ends_[static_cast<std::size_t>(i)]) {
+      if (!end.has_earlier) continue;
+      least_over_others(state, end, i, true);
+      const double* own = message_of(state, end);
+      for (const index_t a : alive(state, i)) {
+        best_[static_cast<std::size_t>(a)] += least_[static_cast<std::size_t>(a)] - own[a];
+      }
+    }
+    index_t pick = alive(state, i)[0];
+    for (const index_t a : alive(state, i)) {
+      const double gain =
+          best_[static_cast<std::size_t>(pick)] - best_[static_cast<std::size_t>(a)];
+      if (gain > 0.0 || (gain == 0.0 && a < pick)) pick = a;
+    }
+    return pick;
+  }
+
   /// least_(a) = min over the other positions of cost less their messages, for labels that live.
-  /// Variables that `labels` decides (at least 0) have that label only.
+  /// With `given_earlier`, variables before i have their decoded label only.
   void least_over_others(const CostState& state, const End& end, index_t i,
-                         std::span<const index_t> labels = {}) {
+                         bool given_earlier = false) {
     const auto scope = scope_of(end.factor);
     choices_.resize(scope.size());
     offset_t stride = 1, own_stride = 1;
     for (std::size_t p = scope.size(); p-- > 0;) {
       const auto j = static_cast<std::size_t>(scope[p]);
-      const bool is_decided = !labels.empty() && labels[j] >= 0;
-      choices_[p] = {is_decided ? &labels[j] : alive(state, scope[p]).data(),
+      const bool is_decided = given_earlier && scope[p] < i;
+      choices_[p] = {is_decided ? &state.labels[j] : alive(state, scope[p]).data(),
                      is_decided ? 1 : state.n_alive[j], stride, message_at(state, end.factor, p)};
       if (p == static_cast<std::size_t>(end.position)) own_stride = stride;
       stride *= labels_of(scope[p]);
@@ -298,9 +361,11 @@ class CostNetwork {
   std::vector<double> cells_;
   std::vector<offset_t> message_begin_{0};
   std::vector<std::vector<End>> ends_;
+  std::vector<double> work_;  ///< of a visit
 
   std::vector<double> least_;
   std::vector<double> best_;
+  std::vector<double> before_;
   std::vector<Choice> choices_;
 };
 

@@ -52,7 +52,6 @@ class BranchSearch {
       : network_(&network),
         upper_(upper),
         slack_(slack),
-        sweep_work_(static_cast<double>(network.n_cells() + network.unary.size())),
         weights_(static_cast<std::size_t>(network.n_variables()), 1.0) {
     stack_.push_back(network.start());
   }
@@ -71,7 +70,7 @@ class BranchSearch {
         continue;
       }
       stack_.push_back(stack_.back());
-      const index_t label = trial_[static_cast<std::size_t>(i)];
+      const index_t label = stack_.back().labels[static_cast<std::size_t>(i)];
       network_->fix(stack_.back(), i, label);
       network_->remove(stack_[stack_.size() - 2], i, label);
       last_branch_ = i;
@@ -94,26 +93,27 @@ class BranchSearch {
 
  private:
   static constexpr index_t kNone = -1;
-  static constexpr double kRootGain = 1e-3;  ///< share of the gap that two sweeps must close
+  static constexpr double kRootGain = 1e-4;  ///< share of the gap that two sweeps must close
   static constexpr double kNodeGain = 0.05;
+  static constexpr double kLeastChange = 1e-5;  ///< of a message, as a share of the gap
+  static constexpr double kFactorWork = 8.0;    ///< to add up the cost of an assignment
   static constexpr int kMostRounds = 300;
 
   double cut() const { return upper_ - slack_; }
 
   bool is_open(CostState& state, double least_gain) {
     for (int round = 0; round < kMostRounds; ++round) {
-      const double before = state.lower;
-      work_ += 2.0 * sweep_work_;
-      if (!network_->sweep(state, true, cut()) || !network_->sweep(state, false, cut())) {
-        return false;
-      }
+      const double before = state.lower, least_change = kLeastChange * (cut() - state.lower);
+      if (!network_->sweep(state, true, cut(), least_change, work_)) return false;
+      if (!network_->sweep(state, false, cut(), least_change, work_)) return false;
       if (state.lower - before < least_gain * (cut() - state.lower)) break;
     }
-    network_->decode(state, trial_);
-    const double cost = network_->cost(trial_);
+    network_->decode(state);
+    const double cost = network_->cost(state.labels);
+    work_ += kFactorWork * network_->n_factors();
     if (cost < cut()) {
       upper_ = cost;
-      best_ = trial_;
+      best_ = state.labels;
     }
     return state.lower < cut();
   }
@@ -122,7 +122,7 @@ class BranchSearch {
   /// led to closed nodes before. None if all have one label.
   index_t branch_variable() {
     const CostState& state = stack_.back();
-    network_->blame(state, trial_, blames_);
+    network_->blame(state, blames_);
     index_t best = kNone;
     double most = -1.0;
     for (index_t i = 0; i < network_->n_variables(); ++i) {
@@ -140,11 +140,9 @@ class BranchSearch {
   CostNetwork* network_;
   double upper_;
   double slack_;
-  double sweep_work_;
   std::vector<double> weights_;
   std::vector<CostState> stack_;  ///< open nodes; each is what remains after its left branches
   std::vector<index_t> best_;
-  std::vector<index_t> trial_;
   std::vector<double> blames_;
   index_t last_branch_ = kNone;
   double work_ = 0.0;
