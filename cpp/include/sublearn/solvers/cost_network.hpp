@@ -33,6 +33,11 @@ struct CostState {
   /// Variables whose factors have changed since they were visited, or decoded.
   std::vector<std::uint8_t> to_visit;
   std::vector<std::uint8_t> to_decode;
+
+  std::size_t bytes() const {
+    return sizeof(double) * (unary.size() + messages.size()) +
+           sizeof(index_t) * (alive.size() + n_alive.size() + labels.size()) + 2 * to_visit.size();
+  }
 };
 
 class CostNetwork {

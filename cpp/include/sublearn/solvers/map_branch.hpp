@@ -3,8 +3,10 @@
 // Labels whose bound (MapMessages::label_bounds) does not beat the best known score are left out.
 // What remains often falls apart: variables with one label left go, factors that then say nothing
 // go, and each connected component is a small problem of its own. A component is searched depth
-// first; every node passes messages in what is left of it, so that bounds follow the branching, and
-// drops the labels that they exclude.
+// first, and after some closed nodes from the open node with the best bound, so that one early
+// mistake does not hold it for ever (hybrid best-first search, Allouche et al. 2015). Every node
+// passes messages where its branching has changed something, and drops the labels that its bound
+// excludes.
 //
 // Same input, same answer: the limit counts work, not time.
 #pragma once
@@ -44,7 +46,7 @@ struct BranchReport {
   double work = 0.0;
 };
 
-/// Depth-first search of one component.
+/// Search of one component.
 class BranchSearch {
  public:
   /// Looks for costs below `upper` by more than `slack`.
@@ -54,6 +56,7 @@ class BranchSearch {
         slack_(slack),
         weights_(static_cast<std::size_t>(network.n_variables()), 1.0) {
     stack_.push_back(network.start());
+    state_bytes_ = stack_[0].bytes();
   }
 
   /// Whether the component was searched to the end.
@@ -66,6 +69,7 @@ class BranchSearch {
       least_gain = kNodeGain;
       if (i == kNone) {
         stack_.pop_back();
+        if (++n_closed_ % kDive == 0) go_to_best();
         if (last_branch_ != kNone) weights_[static_cast<std::size_t>(last_branch_)] += 1.0;
         continue;
       }
@@ -98,8 +102,20 @@ class BranchSearch {
   static constexpr double kLeastChange = 1e-5;  ///< of a message, as a share of the gap
   static constexpr double kFactorWork = 8.0;    ///< to add up the cost of an assignment
   static constexpr int kMostRounds = 300;
+  static constexpr std::int64_t kDive = 32;  ///< closed nodes between two choices of the best
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 
   double cut() const { return upper_ - slack_; }
+
+  /// The open node with the least bound goes on top. Not if the stack is large: from there on
+  /// depth first, which needs no more nodes than variables.
+  void go_to_best() {
+    if (stack_.empty() || stack_.size() * state_bytes_ > kMostBytes) return;
+    const auto best =
+        std::min_element(stack_.begin(), stack_.end(),
+                         [](const CostState& a, const CostState& b) { return a.lower < b.lower; });
+    std::iter_swap(best, stack_.end() - 1);
+  }
 
   bool is_open(CostState& state, double least_gain) {
     for (int round = 0; round < kMostRounds; ++round) {
@@ -141,12 +157,14 @@ class BranchSearch {
   double upper_;
   double slack_;
   std::vector<double> weights_;
-  std::vector<CostState> stack_;  ///< open nodes; each is what remains after its left branches
+  std::vector<CostState> stack_;  ///< open nodes; each is what its left branches leave over
   std::vector<index_t> best_;
   std::vector<double> blames_;
   index_t last_branch_ = kNone;
   double work_ = 0.0;
   std::int64_t n_nodes_ = 0;
+  std::int64_t n_closed_ = 0;
+  std::size_t state_bytes_ = 0;
 };
 
 /// Cuts a graph down to its open labels and searches the components. Score and labels:
