@@ -30,13 +30,16 @@ struct CostState {
   std::vector<index_t> labels;  ///< decoded
   double lower = 0.0;
 
-  /// Variables whose factors have changed since they were visited, or decoded.
+  /// Ends whose factor another variable has changed, by position in the scopes; variables with
+  /// such an end; variables visited since they were decoded.
+  std::vector<std::uint8_t> to_collect;
   std::vector<std::uint8_t> to_visit;
   std::vector<std::uint8_t> to_decode;
 
   std::size_t bytes() const {
     return sizeof(double) * (unary.size() + messages.size()) +
-           sizeof(index_t) * (alive.size() + n_alive.size() + labels.size()) + 2 * to_visit.size();
+           sizeof(index_t) * (alive.size() + n_alive.size() + labels.size()) + to_collect.size() +
+           2 * to_visit.size();
   }
 };
 
@@ -50,7 +53,6 @@ class CostNetwork {
   index_t labels_of(index_t i) const {
     return static_cast<index_t>(label_begin[i + 1] - label_begin[i]);
   }
-  std::size_t n_cells() const { return cells_.size(); }
 
   void add_variable(std::span<const double> costs) {
     unary.insert(unary.end(), costs.begin(), costs.end());
@@ -71,7 +73,6 @@ class CostNetwork {
   /// To be called after the last factor.
   void connect() {
     ends_.assign(static_cast<std::size_t>(n_variables()), {});
-    work_.assign(static_cast<std::size_t>(n_variables()), 16.0);
     for (index_t f = 0; f < n_factors(); ++f) {
       const auto scope = scope_of(f);
       const auto [first, last] = std::minmax_element(scope.begin(), scope.end());
@@ -79,9 +80,6 @@ class CostNetwork {
         const index_t i = scope[p];
         ends_[static_cast<std::size_t>(i)].push_back(
             {f, static_cast<index_t>(p), i != *first, i != *last});
-        work_[static_cast<std::size_t>(i)] +=
-            16.0 + static_cast<double>(cell_begin_[static_cast<std::size_t>(f) + 1] -
-                                       cell_begin_[static_cast<std::size_t>(f)]);
       }
     }
   }
@@ -100,6 +98,7 @@ class CostNetwork {
     state.labels.assign(static_cast<std::size_t>(n_variables()), 0);
     state.to_visit.assign(static_cast<std::size_t>(n_variables()), 1);
     state.to_decode = state.to_visit;
+    state.to_collect.assign(scope_.size(), 1);
     return state;
   }
 
@@ -126,7 +125,7 @@ class CostNetwork {
 
   /// Collects and distributes as map_messages.hpp does, at the variables whose factors have
   /// changed by more than `least_change`, and drops the labels that cannot lead below `upper`.
-  /// False if nothing can. Returns what was read in `work`.
+  /// False if nothing can. Adds the cells read to `work`.
   bool sweep(CostState& state, bool forward, double upper, double least_change, double& work) {
     const index_t n = n_variables();
     for (index_t k = 0; k < n; ++k) {
@@ -135,8 +134,7 @@ class CostNetwork {
       if (!state.to_visit[at]) continue;
       state.to_visit[at] = 0;
       state.to_decode[at] = 1;
-      work += work_[at];
-      if (!visit(state, i, forward, upper, least_change)) return false;
+      if (!visit(state, i, forward, upper, least_change, work)) return false;
     }
     return true;
   }
@@ -205,9 +203,14 @@ class CostNetwork {
             static_cast<std::size_t>(scope_begin_[static_cast<std::size_t>(f) + 1] -
                                      scope_begin_[static_cast<std::size_t>(f)])};
   }
-  offset_t message_offset(index_t f, std::size_t p) const {
-    return message_begin_[static_cast<std::size_t>(scope_begin_[static_cast<std::size_t>(f)]) + p];
+  double n_cells(index_t f) const {
+    return static_cast<double>(cell_begin_[static_cast<std::size_t>(f) + 1] -
+                               cell_begin_[static_cast<std::size_t>(f)]);
   }
+  std::size_t place_of(index_t f, std::size_t p) const {
+    return static_cast<std::size_t>(scope_begin_[static_cast<std::size_t>(f)]) + p;
+  }
+  offset_t message_offset(index_t f, std::size_t p) const { return message_begin_[place_of(f, p)]; }
   const double* message_at(const CostState& state, index_t f, std::size_t p) const {
     return state.messages.data() + message_offset(f, p);
   }
@@ -231,11 +234,18 @@ class CostNetwork {
     state.to_visit[static_cast<std::size_t>(i)] = 1;
     for (const End& end : ends_[static_cast<std::size_t>(i)]) announce_to(state, end);
   }
+  /// Tells the other ends of a factor that it has changed.
   void announce_to(CostState& state, const End& end) const {
-    for (const index_t j : scope_of(end.factor)) state.to_visit[static_cast<std::size_t>(j)] = 1;
+    const auto scope = scope_of(end.factor);
+    for (std::size_t q = 0; q < scope.size(); ++q) {
+      if (q == static_cast<std::size_t>(end.position)) continue;
+      state.to_collect[place_of(end.factor, q)] = 1;
+      state.to_visit[static_cast<std::size_t>(scope[q])] = 1;
+    }
   }
 
-  bool visit(CostState& state, index_t i, bool forward, double upper, double least_change) {
+  bool visit(CostState& state, index_t i, bool forward, double upper, double least_change,
+             double& work) {
     const auto at = static_cast<std::size_t>(i);
     const auto& ends = ends_[at];
     const auto width = static_cast<std::size_t>(labels_of(i));
@@ -247,8 +257,15 @@ class CostNetwork {
       std::copy(own, own + width, before_.data() + e * width);
       n_collect += forward ? end.has_earlier : end.has_later;
       n_distribute += forward ? end.has_later : end.has_earlier;
-      project(state, end, i);
+      std::uint8_t& has_news =
+          state.to_collect[place_of(end.factor, static_cast<std::size_t>(end.position))];
+      if (has_news) {
+        project(state, end, i);
+        work += 16.0 + n_cells(end.factor);
+      }
+      has_news = 0;
     }
+    work += 4.0 * static_cast<double>(ends.size() * width);
     const index_t n_before = state.n_alive[at];
     if (!settle(state, i, upper)) return false;
     distribute(state, i, forward, 1.0 / std::max({1, n_collect, n_distribute}), n_distribute);
@@ -291,6 +308,8 @@ class CostNetwork {
   void least_over_others(const CostState& state, const End& end, index_t i,
                          bool given_earlier = false) {
     const auto scope = scope_of(end.factor);
+    least_.resize(std::max(least_.size(), static_cast<std::size_t>(labels_of(i))));
+    if (scope.size() == 2 && !given_earlier) return least_of_pair(state, end, i);
     choices_.resize(scope.size());
     offset_t stride = 1, own_stride = 1;
     for (std::size_t p = scope.size(); p-- > 0;) {
@@ -302,10 +321,25 @@ class CostNetwork {
       stride *= labels_of(scope[p]);
     }
     choices_.erase(choices_.begin() + end.position);
-    least_.resize(std::max(least_.size(), static_cast<std::size_t>(labels_of(i))));
     const double* cells = cells_.data() + cell_begin_[static_cast<std::size_t>(end.factor)];
     for (const index_t a : alive(state, i)) {
       least_[static_cast<std::size_t>(a)] = least(cells + a * own_stride, choices_);
+    }
+  }
+
+  /// The same for two positions, most factors of most graphs: no list of choices.
+  void least_of_pair(const CostState& state, const End& end, index_t i) {
+    const std::size_t q = end.position == 0 ? 1 : 0;
+    const index_t j = scope_of(end.factor)[q];
+    const offset_t own_stride = q == 1 ? labels_of(j) : 1, stride = q == 1 ? 1 : labels_of(i);
+    const double* cells = cells_.data() + cell_begin_[static_cast<std::size_t>(end.factor)];
+    const double* message = message_at(state, end.factor, q);
+    const auto others = alive(state, j);
+    for (const index_t a : alive(state, i)) {
+      const double* row = cells + a * own_stride;
+      double best = std::numeric_limits<double>::infinity();
+      for (const index_t b : others) best = std::min(best, row[b * stride] - message[b]);
+      least_[static_cast<std::size_t>(a)] = best;
     }
   }
 
@@ -366,7 +400,6 @@ class CostNetwork {
   std::vector<double> cells_;
   std::vector<offset_t> message_begin_{0};
   std::vector<std::vector<End>> ends_;
-  std::vector<double> work_;  ///< of a visit
 
   std::vector<double> least_;
   std::vector<double> best_;
