@@ -189,6 +189,7 @@ TEST(chains_are_solved_by_two_sweeps) {
     CHECK_NEAR(messages.bound(), best, 1e-9);
     messages.sweep(SweepDirection::backward, true);
     CHECK_NEAR(messages.score(), best, 1e-9);
+    messages.sweep(SweepDirection::forward, false);
     CHECK(messages.stalled(messages.score()));
   }
 }

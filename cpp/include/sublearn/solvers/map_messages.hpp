@@ -54,7 +54,7 @@ class MapMessages {
     beliefs_ = graph.unary;
     label_bounds_.assign(graph.unary.size(), std::numeric_limits<double>::infinity());
     bound_ = recompute_bound();
-    previous_bound_ = std::numeric_limits<double>::infinity();
+    first_bound_ = bound_two_ago_ = previous_bound_ = bound_;
   }
 
   /// One visit to every variable. With `decode` each variable also picks its best label given
@@ -82,23 +82,27 @@ class MapMessages {
       labels_.swap(next_labels_);
       score_ = score;
     }
+    bound_two_ago_ = previous_bound_;
     previous_bound_ = bound_;
     bound_ = std::min(bound_, sum);
     ++n_sweeps_;
     return true;
   }
 
-  /// At least the score of every assignment; as of the last whole sweep.
+  /// At least the score of every assignment, up to rounding; as of the last whole sweep.
   double bound() const { return bound_; }
 
   /// What the last sweep took off the bound.
   double last_gain() const { return previous_bound_ - bound_; }
 
-  /// Whether another sweep is unlikely to help: the last one gained less than `tolerance` times
-  /// the gap that is left to `score`.
+  /// Whether more sweeps are unlikely to help: the last two gained less than `tolerance` times the
+  /// gap that is left to `score`, or less than that share of all that was gained so far. The
+  /// second, since a poor score makes every gain look small.
   bool stalled(double score, double tolerance = 1e-4) const {
+    const double worth_having = std::min(bound_ - score, first_bound_ - bound_);
     const double rounding = 1e-12 * std::max(1.0, std::abs(bound_));
-    return n_sweeps_ > 1 && last_gain() <= std::max(tolerance * (bound_ - score), rounding);
+    const double gain = bound_two_ago_ - bound_;
+    return n_sweeps_ > 1 && gain <= std::max(tolerance * worth_having, rounding);
   }
 
   /// The bound from its definition, at the cost of about one sweep.
@@ -342,6 +346,11 @@ class MapMessages {
   }
 
   double factor_maximum(index_t f) {
+    if (is_binary(graph_->table(f))) {
+      const double* at = messages_.data() + first_[static_cast<std::size_t>(f)];
+      return std::max(std::max(at[-4] - at[2], at[-3] - at[3]) - at[0],
+                      std::max(at[-2] - at[2], at[-1] - at[3]) - at[1]);
+    }
     collect_from({f, 0}, outgoing_.data());
     const auto own = message(f, 0);
     double best = -std::numeric_limits<double>::infinity();
@@ -428,6 +437,8 @@ class MapMessages {
   double score_ = -std::numeric_limits<double>::infinity();
   double bound_ = 0.0;
   double previous_bound_ = 0.0;
+  double bound_two_ago_ = 0.0;
+  double first_bound_ = 0.0;
   int n_sweeps_ = 0;
 
   std::vector<const double*> incoming_;
