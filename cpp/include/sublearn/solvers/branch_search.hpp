@@ -58,9 +58,8 @@ class BranchSearch {
     return true;
   }
 
-  /// Labels below the first `upper`, empty if none were found, and their cost.
+  /// The best labels below the first `upper`, empty if none were found.
   std::span<const index_t> labels() const { return best_; }
-  double upper() const { return upper_; }
 
   /// No assignment costs less, except by `slack`.
   double lower() const {

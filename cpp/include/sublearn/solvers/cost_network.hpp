@@ -6,7 +6,7 @@
 // holds in every state for the same cost(x), and all terms stay at least zero, so `lower` is a
 // bound. A state is a value: branch and bound copies it.
 //
-// Used by: map_branch.hpp.
+// Used by: branch_search.hpp, map_branch.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,6 @@
 #include <span>
 #include <vector>
 
-#include "sublearn/core/factor_graph.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
