@@ -169,14 +169,19 @@ def _run(
         try:
             error = _start(python, directory, outcome.threads, limit)
         except OutOfTime as stop:
-            return Run(error=f"stopped after {limit:g} s{stop}", was_stopped=True)
+            figures = {"stopped_cpu_seconds": stop.seconds}
+            return Run(figures, error=f"stopped after {limit:g} s{stop}", was_stopped=True)
         if error is not None:
             return Run(error=error)
         return _judged(directory, split, judge, audit)
 
 
 class OutOfTime(Exception):
-    """A run was stopped; the message says what CPU time it had, which a busy machine cuts."""
+    """A run was stopped; `seconds` is the CPU time it had, which a busy machine cuts."""
+
+    def __init__(self, seconds: float | None):
+        super().__init__("" if seconds is None else f", CPU {seconds:.0f} s")
+        self.seconds = seconds
 
 
 def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
@@ -195,8 +200,7 @@ def _start(python: str, directory: Path, threads: int, limit: float) -> str | No
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            seconds = group_seconds(process.pid)
-            raise OutOfTime("" if seconds is None else f", CPU {seconds:.0f} s") from None
+            raise OutOfTime(group_seconds(process.pid)) from None
         finally:
             _end(process)
         log.seek(0)

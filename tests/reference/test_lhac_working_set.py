@@ -1,5 +1,7 @@
 """LHAC inside a working set: the same optimum, and fewer full gradients."""
 
+import time
+
 import numpy as np
 import pytest
 from lhac_judges import N_FEATURES, PROBLEMS, design
@@ -161,8 +163,6 @@ def test_a_callback_stops_it():
     slow = type("Slow", (), {})()
 
     def partial(x, support):
-        import time
-
         time.sleep(0.01)
         return squares.partial(x, support)
 
@@ -182,9 +182,9 @@ def test_a_tolerance_beyond_rounding_ends():
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [
-        ((0.0, np.zeros(2)), "objective.partial must return a gradient of shape"),
-        (3.0, r"objective.partial must return \(value, gradient\)"),
-        ((np.nan, None), "objective.partial must return finite numbers"),
+        ((0.0, np.zeros(2)), r"objective\.partial must return a gradient of shape"),
+        (3.0, r"objective\.partial must return \(value, gradient\)"),
+        ((np.nan, None), r"objective\.partial must return finite numbers"),
     ],
 )
 def test_refuses_what_a_partial_gradient_cannot_be(result, sentence):
@@ -202,5 +202,5 @@ def test_refuses_what_a_partial_gradient_cannot_be(result, sentence):
 def test_refuses_a_partial_gradient_that_cannot_be_called():
     squares = Squares()
     squares.partial = 3
-    with pytest.raises(ParameterError, match="lhac: objective.partial must be callable"):
+    with pytest.raises(ParameterError, match=r"lhac: objective\.partial must be callable"):
         lhac(squares, np.zeros(N), l1=20.0)

@@ -169,9 +169,7 @@ def lhac(
     has_working_set = _decide_working_set(working_set, compiled)
     monitor = _core.Monitor()
     x, end, bound, columns = watch(
-        lambda: _core.lhac(
-            compiled, weights, penalty, settings, start, has_working_set, monitor
-        ),
+        lambda: _core.lhac(compiled, weights, penalty, settings, start, has_working_set, monitor),
         monitor,
         n_total=max_iter,
         callback=callback,
