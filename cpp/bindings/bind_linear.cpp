@@ -19,15 +19,6 @@
 namespace sublearn::bindings {
 namespace {
 
-AnyLoss loss_by_name(const std::string& name, double parameter) {
-  if (name == "logistic") return Logistic{};
-  if (name == "squared") return Squared{};
-  if (name == "squared_hinge") return OfMargin<SquaredHinge>{};
-  if (name == "huber") return Huber{parameter};
-  if (name == "poisson") return Poisson{};
-  refuse("linear_data.loss", "be logistic, squared, squared_hinge, huber or poisson", name);
-}
-
 nb::dict by_column(const std::vector<SparseLinearPass>& passes) {
   using Pass = SparseLinearPass;
   nb::dict out;
