@@ -179,6 +179,14 @@ def test_a_tolerance_beyond_rounding_ends():
     assert solution.certificate < 1e-10
 
 
+@pytest.mark.parametrize("working_set", [False, True])
+def test_refuses_a_start_where_a_compiled_objective_overflows(working_set):
+    X, y = wide("poisson")
+    objective = linear_objective(X, y, "poisson")
+    with pytest.raises(ParameterError, match="lhac: objective must be finite at x0, got inf"):
+        lhac(objective, np.full(N, 1e3), 0.05, working_set=working_set)
+
+
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [

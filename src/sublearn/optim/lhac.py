@@ -177,6 +177,8 @@ def lhac(
         title="lhac",
     )
     trace = Trace(columns)
+    if not np.isfinite(trace["objective"][0]):  # a compiled objective is not checked before
+        raise ParameterError(f"lhac: objective must be finite at x0, got {trace['objective'][0]}")
     return LhacSolution(
         status=_status(end),
         objective=float(trace["objective"][-1]),

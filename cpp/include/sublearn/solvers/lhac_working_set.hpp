@@ -172,8 +172,7 @@ class WorkingSetLhac {
     return reaches_[k];
   }
 
-  /// LHAC over the working set. Its first point has its row already, its last gets one from the
-  /// next full gradient.
+  /// LHAC over the working set. `converged` stands for all ends after which a round may follow.
   LhacEnd correct(std::vector<double>& x, Monitor& monitor) {
     const auto ids = working_.choose(penalty_, kept_, x, gradient_);
     working_penalty_.reset(penalty_, ids);
@@ -189,15 +188,18 @@ class WorkingSetLhac {
     hessian_ = std::make_unique<LowRankHessian>(std::move(lhac.hessian()));
     hessian_ids_.assign(ids.begin(), ids.end());
     for (std::size_t k = 0; k < ids.size(); ++k) x[static_cast<std::size_t>(ids[k])] = at[k];
-    last_ = lhac.iterations.back();
-    iterations.back().n_free = lhac.iterations.front().n_free;
-    const bool is_last = end == LhacEnd::stopped;
-    const auto rest = lhac.iterations.begin() + 1;
-    const auto rest_end =
-        lhac.iterations.end() - (is_last || rest == lhac.iterations.end() ? 0 : 1);
-    iterations.insert(iterations.end(), rest, rest_end);
-    // A stall after some steps may be that of this set alone.
-    return end == LhacEnd::stalled && lhac.iterations.size() > 1 ? LhacEnd::converged : end;
+    append(lhac.iterations, end == LhacEnd::stopped);
+    if (end == LhacEnd::stopped) return end;
+    // Without a step the next round would be this one again; a stall after some is the set's own.
+    return lhac.iterations.size() == 1 ? LhacEnd::stalled : LhacEnd::converged;
+  }
+
+  /// The first point has its row already; the last gets one from the next full gradient, if any.
+  void append(const std::vector<LhacIteration>& rows, bool is_end) {
+    last_ = rows.back();
+    iterations.back().n_free = rows.front().n_free;
+    const std::size_t n = rows.size() - (is_end ? 0 : 1);
+    for (std::size_t k = 1; k < n; ++k) iterations.push_back(rows[k]);
   }
 
   /// Where the coordinates are in the Hessian of the last round, -1 for nowhere.
