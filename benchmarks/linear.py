@@ -307,8 +307,9 @@ def timed_lhac(objective: Any, X: Any, y: np.ndarray, budget: int) -> tuple[floa
     for _ in range(5):
         start = time.process_time()
         solution = lhac(
-            objective, np.zeros(X.shape[1]), 0.01 * l1_max(X, y), budget=budget, max_iter=8, tol=0.0
-        )
+            objective, np.zeros(X.shape[1]), 0.01 * l1_max(X, y), budget=budget, max_iter=8,
+            tol=0.0, working_set=False,
+        )  # fmt: skip
         seconds.append(time.process_time() - start)
     return min(seconds), int(solution.trace["n_steps"][-1])
 
