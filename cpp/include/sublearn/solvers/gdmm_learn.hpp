@@ -140,7 +140,11 @@ class GdmmLearn {
     for (const auto& table : tables) {
       for (const double v : table) norm += v * v;
     }
-    return settings_.C * loss - 0.5 * (norm + squared_norm(weights));
+    norm += squared_norm(weights);
+    // between the truth (value 0) and this point: the best share of it
+    const double gain = settings_.C * loss;
+    const double share = norm > gain ? gain / norm : 1.0;
+    return share * gain - 0.5 * share * share * norm;
   }
 
   const HashedRows<T>& weights() const { return weights_; }
