@@ -119,28 +119,23 @@ class GdmmLearn {
   }
 
   /// Value of the dual (10) at a point that fulfils its constraints, made from p and q: a lower
-  /// bound on the least objective. Samples must be trees; NaN if one is not.
+  /// bound on the least objective, relaxed where samples have cycles.
   ///
-  /// The root keeps its p; along a factor, p'_v(b) = sum_a p'_u(a) q_f(b | a). A label a that q_f
-  /// does not know passes its share on to the truth of v.
+  /// The nodes keep their p, so W stays; only q moves, by as much as it disagrees with p.
   double feasible_dual() const {
-    HashedRows<T> weights = weights_;
     std::vector<std::vector<double>> tables;
     for (const HeapTable& table : tables_) {
       tables.emplace_back(table.values().begin(), table.values().end());
     }
-    double loss = 0.0;
-    std::vector<std::vector<double>> shares(nodes_.size());
-    for (std::size_t sample = 0; sample < data_.n_samples(); ++sample) {
-      if (!make_feasible(sample, shares, weights, tables, loss)) {
-        return std::numeric_limits<double>::quiet_NaN();
-      }
+    Coupling coupling;
+    for (std::size_t f = 0; f < factors_.size(); ++f) {
+      couple(f, coupling, tables[static_cast<std::size_t>(data_.table[f])]);
     }
-    double norm = 0.0;
+    double norm = squared_norm(weights_), loss = 0.0;
     for (const auto& table : tables) {
       for (const double v : table) norm += v * v;
     }
-    norm += squared_norm(weights);
+    for (const Node& node : nodes_) loss += 1.0 - node.p(0);
     // between the truth (value 0) and this point: the best share of it
     const double gain = settings_.C * loss;
     const double share = norm > gain ? gain / norm : 1.0;
@@ -455,93 +450,51 @@ class GdmmLearn {
 
   // ---- a feasible point ------------------------------------------------------------------------
 
-  /// Shares of the labels of each node by slot, consistent along the factors of a tree; weights,
-  /// tables and loss move from p and q to them.
-  bool make_feasible(std::size_t sample, std::vector<std::vector<double>>& shares,
-                     HashedRows<T>& weights, std::vector<std::vector<double>>& tables,
-                     double& loss) const {
-    const auto first = static_cast<std::size_t>(data_.node_begin[sample]);
-    const auto last = static_cast<std::size_t>(data_.node_begin[sample + 1]);
-    std::vector<std::vector<std::size_t>> ends(last - first);
-    const auto factor_end = static_cast<std::size_t>(data_.factor_begin[sample + 1]);
-    for (auto f = static_cast<std::size_t>(data_.factor_begin[sample]); f < factor_end; ++f) {
-      for (std::size_t side = 0; side < 2; ++side) {
-        ends[static_cast<std::size_t>(data_.scope[2 * f + side]) - first].push_back(2 * f + side);
-      }
-    }
-    std::vector<std::size_t> queue;
-    for (std::size_t root = first; root < last; ++root) {
-      if (!shares[root].empty()) continue;
-      shares[root] = normalised(nodes_[root]);
-      queue.assign(1, root);
-      std::size_t n_factors = 0;
-      for (std::size_t n = 0; n < queue.size(); ++n) {
-        for (const std::size_t e : ends[queue[n] - first]) {
-          const auto other = static_cast<std::size_t>(data_.scope[e ^ 1]);
-          if (++n_factors; !shares[other].empty()) continue;
-          pass_on(e, shares, tables);
-          queue.push_back(other);
-        }
-      }
-      if (n_factors != 2 * (queue.size() - 1)) return false;  // each factor is seen from both ends
-    }
-    for (std::size_t j = first; j < last; ++j) {
-      loss += 1.0 - shares[j][0];
-      apply(j, shares[j], weights);
-      shares[j] = {1.0};  // done with: only its being there is asked for
-    }
-    return true;
-  }
+  /// What the two ends of a factor lack, by slot, and the states that it keeps.
+  struct Coupling {
+    std::vector<double> lack[2], sum;
+    std::vector<double> q;
+  };
 
-  static std::vector<double> normalised(const Node& node) {
-    std::vector<double> p(node.labels.size());
-    double sum = 0.0;
-    for (std::size_t s = 0; s < p.size(); ++s) sum += p[s] = node.p(s);
-    for (double& share : p) share /= sum;
-    return p;
-  }
-
-  /// The shares at the far side of a factor, given those at end e.
-  void pass_on(std::size_t e, std::vector<std::vector<double>>& shares,
-               std::vector<std::vector<double>>& tables) const {
-    const std::size_t f = e / 2, side = e % 2;
-    const auto here = static_cast<std::size_t>(data_.scope[e]);
-    const auto there = static_cast<std::size_t>(data_.scope[e ^ 1]);
-    auto& table = tables[static_cast<std::size_t>(data_.table[f])];
+  /// Moves a table from q_f to a distribution whose marginals are the p of its nodes: rows, then
+  /// columns of q that are too heavy are scaled down, and what is then missing is added as a
+  /// product (Altschuler, Weed, Rigollet 2017, algorithm 2).
+  void couple(std::size_t f, Coupling& c, std::vector<double>& table) const {
+    const Factor& factor = factors_[f];
     const double weight = settings_.C * data_.scale_of(f);
-    const auto cell = [&](std::size_t slot_here, std::size_t slot_there) -> double& {
-      index_t a = nodes_[here].labels[slot_here], b = nodes_[there].labels[slot_there];
-      if (side == 1) std::swap(a, b);
-      return table[static_cast<std::size_t>(a) * static_cast<std::size_t>(data_.n_labels) +
-                   static_cast<std::size_t>(b)];
+    const Node* ends[2];
+    c.q.clear();
+    for (const State& state : factor) c.q.push_back(state.q);
+    for (std::size_t side = 0; side < 2; ++side) {
+      const Node& at = *(ends[side] = &nodes_[static_cast<std::size_t>(data_.scope[2 * f + side])]);
+      c.sum.assign(at.labels.size(), 0.0);
+      for (std::size_t n = 0; n < factor.size(); ++n) c.sum[factor[n].slots[side]] += c.q[n];
+      for (std::size_t n = 0; n < factor.size(); ++n) {
+        const std::size_t s = factor[n].slots[side];
+        if (c.sum[s] > at.p(s)) c.q[n] *= at.p(s) / c.sum[s];
+      }
+    }
+    const auto cell = [&](std::size_t s, std::size_t t) -> double& {
+      return table[static_cast<std::size_t>(ends[0]->labels[s]) *
+                       static_cast<std::size_t>(data_.n_labels) +
+                   static_cast<std::size_t>(ends[1]->labels[t])];
     };
-    std::vector<double> known(shares[here].size(), 0.0);
-    for (const State& state : factors_[f]) known[state.slots[side]] += state.q;
-    shares[there].assign(nodes_[there].labels.size(), 0.0);
-    for (const State& state : factors_[f]) {
-      const double q = shares[here][state.slots[side]] * state.q / known[state.slots[side]];
-      shares[there][state.slots[1 - side]] += q;
-      cell(state.slots[side], state.slots[1 - side]) += weight * (state.q - q);
+    double missing = 0.0;
+    for (std::size_t side = 0; side < 2; ++side) {
+      c.lack[side].resize(ends[side]->labels.size());
+      for (std::size_t s = 0; s < c.lack[side].size(); ++s) c.lack[side][s] = ends[side]->p(s);
     }
-    for (std::size_t s = 0; s < known.size(); ++s) {
-      if (known[s] > 0.0 || shares[here][s] == 0.0) continue;
-      shares[there][0] += shares[here][s];
-      cell(s, 0) -= weight * shares[here][s];
+    for (std::size_t n = 0; n < factor.size(); ++n) {
+      for (std::size_t side = 0; side < 2; ++side) c.lack[side][factor[n].slots[side]] -= c.q[n];
+      cell(factor[n].slots[0], factor[n].slots[1]) += weight * (factor[n].q - c.q[n]);
     }
-  }
-
-  /// Weights follow from p to the shares of node j.
-  void apply(std::size_t j, std::span<const double> shares, HashedRows<T>& weights) const {
-    std::vector<typename HashedRows<T>::Change> changes;
-    for (std::size_t s = 0; s < shares.size(); ++s) {
-      const double change = nodes_[j].p(s) - shares[s];
-      if (change == 0.0) continue;
-      changes.push_back({weights.place(nodes_[j].labels[s]), static_cast<T>(settings_.C * change)});
-    }
-    if (changes.empty()) return;
-    const auto row = data_.X.row(static_cast<offset_t>(j));
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      weights.add(static_cast<std::size_t>(row.ids[k]), changes, row.values[k]);
+    for (const double share : c.lack[0]) missing += share;
+    if (missing <= 0.0) return;
+    for (std::size_t s = 0; s < c.lack[0].size(); ++s) {
+      if (c.lack[0][s] <= 0.0) continue;
+      for (std::size_t t = 0; t < c.lack[1].size(); ++t) {
+        if (c.lack[1][t] > 0.0) cell(s, t) -= weight * c.lack[0][s] * c.lack[1][t] / missing;
+      }
     }
   }
 
