@@ -74,9 +74,11 @@ class ChainSVM(StructuredModel):
         Share of the sequences that `early_stopping` keeps away if `fit` gets no `eval_set`.
     n_iter_no_change : int, default=3
         Patience of early stopping, in passes.
-    rho : float or None, default=None
-        Penalty on disagreement of positions and pairs, and step of the messages. None chooses one
-        and balances it by the residuals. In the paper: :math:`\rho = \eta`.
+    rho : float or None, default=1.0
+        Penalty on disagreement of positions and pairs, and step of the messages; it does not
+        change the optimum, but the way there. Larger values make them agree sooner and the weights
+        follow the data later. None begins at 0.1 and balances the two by their residuals. In the
+        paper: :math:`\rho = \eta`.
     n_jobs : int or None, default=None
         Threads for prediction and for computing the objective; None means 1, -1 all processors.
         Passes run on one thread. The model does not depend on it.
@@ -159,7 +161,7 @@ class ChainSVM(StructuredModel):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
-        rho: float | None = None,
+        rho: float | None = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

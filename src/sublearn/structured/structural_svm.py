@@ -58,8 +58,8 @@ class StructuralSVM(StructuredModel):
         Share of the samples that `early_stopping` keeps away.
     n_iter_no_change : int, default=3
         Patience of early stopping, in passes.
-    rho : float or None, default=None
-        Penalty on disagreement of nodes and edges; None chooses and balances it.
+    rho : float or None, default=1.0
+        Penalty on disagreement of nodes and edges, as in :class:`ChainSVM`.
     map_time_limit : float or None, default=None
         Seconds of MAP inference in one call of `predict`. None: no limit; with a limit the answer
         may depend on the machine.
@@ -131,7 +131,7 @@ class StructuralSVM(StructuredModel):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
-        rho: float | None = None,
+        rho: float | None = 1.0,
         map_time_limit: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
