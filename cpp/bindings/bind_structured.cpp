@@ -179,7 +179,7 @@ void bind_learner(nb::module_& m, const char* name) {
       .def("weights", &L::weights, "indptr, indices and values of W, a row for each feature.")
       .def("tables", &L::tables, "The tables of factors, one below the other.")
       .def("dual_value", &L::dual_value, "Of (10); a bound only where the constraints hold.")
-      .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective; NaN with cycles.");
+      .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective.");
 }
 
 template <class T>

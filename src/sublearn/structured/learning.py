@@ -156,8 +156,6 @@ class _Candidate:
     n_iter: int
     weights: Weights | None = None
     primal: float = math.nan
-    dual: float = math.nan
-    infeasibility: float = math.nan
     held_out: float = math.nan
 
     def is_better_than(self, other: _Candidate | None) -> bool:
@@ -180,7 +178,7 @@ class _Run:
     held_out: Callable[[Weights], float] | None
     progress: PassProgress
     learner: Any
-    bound: float = math.nan  # the best lower bound so far; stays NaN on graphs with cycles
+    bound: float = -math.inf  # the best lower bound so far
     best: _Candidate | None = None
     rows: list[dict[str, float]] = field(default_factory=list)
     start: float = field(default_factory=time.perf_counter)
@@ -189,9 +187,7 @@ class _Run:
         """One pass, and a look at what came of it; weights are fetched only to be looked at."""
         report = self.learner.run_pass(self.progress.core)
         self.progress.work += report["work"]
-        found = _Candidate(
-            n_iter, dual=self.learner.dual_value(), infeasibility=report["primal_residual"]
-        )
+        found = _Candidate(n_iter)
         bound = math.nan
         if not self.progress.stop_requested:
             is_due = self.is_due(n_iter)
@@ -200,7 +196,8 @@ class _Run:
             if self.held_out is not None and found.weights is not None:
                 found = replace(found, held_out=self.held_out(found.weights))
             if is_due:
-                found, bound = self.evaluate(found), self.update_bound()
+                bound = self.update_bound()
+                found = self.evaluate(found)
         self.note(report, found, bound)
         return found
 
@@ -224,20 +221,14 @@ class _Run:
 
     def update_bound(self) -> float:
         bound = float(self.learner.feasible_dual())
-        self.bound = bound if math.isnan(self.bound) else max(self.bound, bound)
+        self.bound = max(self.bound, bound)
         return bound
 
     def certificate(self, found: _Candidate) -> float:
-        """How far the objective can be above the optimum, as a share of it; see `ChainSVM`.
-
-        With cycles there is no bound, but an estimate: the dual where its constraints nearly hold.
-        """
+        """How far the objective can be above the optimum, as a share of it."""
         if math.isnan(found.primal):
             return math.nan
-        if not math.isnan(self.bound):
-            return max(0.0, found.primal - self.bound) / max(found.primal, 1e-300)
-        gap = abs(found.primal - found.dual) / max(found.primal, 1e-300)
-        return max(gap, found.infeasibility)
+        return max(0.0, found.primal - self.bound) / max(found.primal, 1e-300)
 
     def note(self, report: dict[str, float], found: _Candidate, bound: float) -> None:
         """A row of the trace, and figures for whoever watches."""
@@ -245,7 +236,7 @@ class _Run:
         row = {
             "seconds": time.perf_counter() - self.start,
             "primal": found.primal,
-            "dual": found.dual,
+            "dual": self.learner.dual_value(),
             "bound": bound,
             "certificate": certificate,
             "infeasibility": report["primal_residual"],

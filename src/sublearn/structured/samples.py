@@ -96,6 +96,7 @@ def stack_samples(samples: Any, templates: tuple[str, ...] | None, head: str) ->
     for i, sample in enumerate(samples):
         if not isinstance(sample, Sample):
             raise ValueError(f"{head}: samples[{i}] must be a Sample, got {show(sample)}")
+        _refuse_other_mappings(sample, f"{head}: samples[{i}]")
     if not samples:
         raise ValueError(f"{head}: samples must have at least one Sample, got none")
     matrices = [_as_matrix(s.features, f"{head}: samples[{i}]") for i, s in enumerate(samples)]
@@ -117,6 +118,15 @@ def stack_samples(samples: Any, templates: tuple[str, ...] | None, head: str) ->
         scale=None if (scale == 1.0).all() else scale,
         templates=templates,
     )
+
+
+def _refuse_other_mappings(sample: Sample, head: str) -> None:
+    for given, argument in ((sample.edges, "edges"), (sample.scale, "scale")):
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise ValueError(
+                f"{head}.{argument} must be a mapping from the name of a template to an array, "
+                f"got {show(given)}"
+            )
 
 
 def _as_matrix(features: Any, head: str) -> Any:
@@ -146,11 +156,6 @@ def _edges_of(
     sample: Sample, n_nodes: int, templates: tuple[str, ...], head: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of nodes, the number of the template of each, and its scale."""
-    for name, argument in ((sample.edges, "edges"), (sample.scale, "scale")):
-        if not isinstance(name, Mapping):
-            raise ValueError(
-                f"{head}.{argument} must be a mapping from template to an array, got {show(name)}"
-            )
     for name in sample.edges:
         if name not in templates:
             known = ", ".join(map(repr, templates)) or "none"

@@ -89,9 +89,8 @@ class StructuralSVM(StructuredModel):
         Value of the objective; an upper bound of it on graphs with cycles. NaN if it was never
         computed.
     certificate_ : float
-        On trees as in :class:`ChainSVM`: no weights have an objective below
-        ``(1 - certificate_) * objective_``. On graphs with cycles an estimate instead of a
-        bound: the larger of the infeasibility and of the relative difference of objective and dual.
+        As in :class:`ChainSVM`: no weights have an objective below
+        ``(1 - certificate_) * objective_``, the relaxed one on graphs with cycles.
     n_iter_, held_out_accuracy_, trace_, n_features_in_
         As in :class:`ChainSVM`.
 

@@ -1,0 +1,188 @@
+"""StructuralSVM as an estimator: grids, templates, refusals, saving.
+
+scikit-learn's check_estimator does not apply: a sample is a graph and not a row.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import sublearn
+from sublearn.errors import ParameterError
+from sublearn.structured import Sample, StructuralSVM
+from sublearn.validation import assert_rules_complete
+
+
+def stripes(n_samples=12, shape=(5, 6), seed=0):
+    """Images whose columns have one colour, seen through noise."""
+    rng = np.random.default_rng(seed)
+    samples, labels = [], []
+    for _ in range(n_samples):
+        truth = np.repeat(rng.integers(3, size=(1, shape[1])), shape[0], axis=0)
+        pixels = np.eye(3)[truth] + 0.9 * rng.normal(size=(*shape, 3))
+        samples.append(Sample.grid(pixels))
+        labels.append(np.array(["red", "green", "blue"])[truth])
+    return samples, labels
+
+
+def svm(**options):
+    return StructuralSVM(**({"C": 0.1, "random_state": 0, "tol": 0.05, "max_iter": 300} | options))
+
+
+@pytest.fixture(scope="module")
+def images():
+    return stripes()
+
+
+@pytest.fixture(scope="module")
+def fitted(images):
+    return svm().fit(*images)
+
+
+def test_learns_which_neighbours_agree(fitted):
+    samples, labels = stripes(6, seed=1)
+    alone = np.concatenate([s.argmax(axis=1) for s in fitted.decision_function(samples)])
+    truth = np.concatenate([grid.ravel() for grid in labels])
+    accuracy = fitted.score(samples, labels)
+    assert accuracy > np.mean(fitted.classes_[alone] == truth) + 0.05
+    vertical = fitted.tables_["vertical"]
+    assert np.trace(vertical) > np.trace(fitted.tables_["horizontal"])
+    assert (np.diag(vertical) > vertical.max(axis=1, where=~np.eye(3, dtype=bool), initial=-9)).all()
+    found = fitted.predict(samples)
+    assert accuracy == np.mean(np.concatenate(found) == truth)
+
+
+def test_sparse_features_give_the_same_model(images, fitted):
+    samples = [Sample(sp.csr_matrix(s.features), s.edges) for s in images[0]]
+    model = svm().fit(samples, images[1])
+    assert (model._weights != fitted._weights).nnz == 0
+    assert model.predict(images[0]) == fitted.predict(samples)
+
+
+def test_a_scale_of_one_is_no_scale(images, fitted):
+    samples = [Sample(s.features, s.edges, {"vertical": 1.0}) for s in images[0]]
+    assert np.array_equal(svm().fit(samples, images[1]).tables_["vertical"],
+                          fitted.tables_["vertical"])  # fmt: skip
+
+
+def test_a_scale_of_zero_is_no_edge(images):
+    samples, labels = images
+    switched_off = [Sample(s.features, s.edges, {"vertical": 0.0}) for s in samples]
+    model = svm().fit(switched_off, labels)
+    assert not model.tables_["vertical"].any()
+    assert model.tables_["horizontal"].any()
+
+
+def test_samples_may_lack_templates_and_edges():
+    samples = [
+        Sample(np.array([[1.0], [-1.0]]), {"a": [[0, 1]]}),
+        Sample(np.array([[1.0]])),
+        Sample(np.array([[-1.0], [1.0]]), {"b": [[1, 0]], "a": []}),
+    ]
+    model = svm(C=1.0).fit(samples, [["p", "q"], ["p"], ["q", "p"]])
+    assert model.templates_ == ("a", "b")
+    assert model.predict(samples) == [["p", "q"], ["p"], ["q", "p"]]
+    assert model.certificate_ <= 0.05
+
+
+def test_nodes_without_any_edge_are_a_multiclass_svm():
+    samples = [Sample(np.array([[1.0], [-1.0]]))]
+    model = svm(C=1.0).fit(samples, [["p", "q"]])
+    assert model.tables_ == {}
+    assert model.predict(samples) == [["p", "q"]]
+
+
+def test_early_stopping_keeps_the_best(images):
+    model = svm(C=1.0, early_stopping=True, validation_fraction=0.3).fit(*images)
+    held_out = model.trace_["held_out"]
+    assert model.held_out_accuracy_ == held_out.max()
+
+
+def test_same_seed_same_model_for_any_n_jobs(images):
+    models = [svm(random_state=3, n_jobs=n).fit(*images) for n in (1, 2)]
+    assert (models[0]._weights != models[1]._weights).nnz == 0
+    assert models[0].predict(images[0]) == models[1].predict(images[0])
+
+
+def test_a_saved_model_predicts_the_same(tmp_path, images, fitted):
+    fitted.save(tmp_path / "graph")
+    again = sublearn.load(tmp_path / "graph")
+    assert isinstance(again, StructuralSVM)
+    assert again.get_params() == fitted.get_params()
+    assert again.templates_ == fitted.templates_
+    assert again.predict(images[0]) == fitted.predict(images[0])
+    assert np.array_equal(again.tables_["vertical"], fitted.tables_["vertical"])
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(StructuralSVM())
+    assert clone(StructuralSVM(C=3.0)).C == 3.0
+
+
+def two(edges=None, scale=None, **options):
+    """A sample of two nodes."""
+    return Sample(np.eye(2), edges or {}, scale or {}, **options)
+
+
+BAD_SAMPLES = {
+    "samples must be a list of Sample": two(),
+    "samples must have at least one Sample": [],
+    r"samples\[1\] must be a Sample, got": [two(), np.eye(2)],
+    r"samples\[0\]\.features must have shape": [Sample(np.zeros(3))],
+    "at least one node": [Sample(np.zeros((0, 3)))],
+    r"one number of features, got 2 and 3 \(samples\[1\]\)": [two(), Sample(np.eye(3))],
+    "templates of more than two nodes cannot be learnt": [two({"t": [[0, 1, 0]]})],
+    r"edges\['t'\] must be integers of shape": [two({"t": [0, 1]})],
+    r"edges\['t'\] must be integers": [two({"t": [[0.0, 1.0]]})],
+    r"edges\['t'\] must be nodes in 0\.\.1, got 0 to 2": [two({"t": [[0, 2]]})],
+    r"edges\['t'\] must connect different nodes, got \[1, 1\]": [two({"t": [[1, 1]]})],
+    "edges must be a mapping from the name": [two([[0, 1]])],
+    r"mapping from the name of a template to an array, got \{3": [two({3: [[0, 1]]})],
+    r"scale must be of templates in edges, got 'u'": [two({"t": [[0, 1]]}, {"u": 1.0})],
+    r"scale\['t'\] must be a number or have one for each of 1": [
+        two({"t": [[0, 1]]}, {"t": [1.0, 2.0]})
+    ],
+    r"scale\['t'\] must be finite and not negative": [two({"t": [[0, 1]]}, {"t": -1.0})],
+    "contains NaN": [Sample(np.full((2, 2), np.nan))],
+}
+
+
+@pytest.mark.parametrize("sentence", BAD_SAMPLES)
+def test_refuses_bad_samples_by_a_sentence(sentence):
+    samples = BAD_SAMPLES[sentence]
+    n_samples = len(samples) if isinstance(samples, list) else 1
+    with pytest.raises(ValueError, match=sentence):
+        StructuralSVM().fit(samples, [["a", "b"]] * n_samples)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ([["a"]], r"labels\[0\] must have a label for each of 2 nodes, got 1"),
+        ([["a", "b"], ["a"]], "labels must have a list for each of 1 samples, got 2"),
+        (["ab"], r"labels\[0\] must be a list of labels, got 'ab'"),
+        (3, "labels must have a list for each sample, got 3"),
+        ([["a", "a"]], "labels needs at least 2 different labels"),
+        ([["a", 1]], "labels must hold labels of one type"),
+    ],
+)
+def test_refuses_bad_labels_by_a_sentence(labels, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        StructuralSVM().fit([two()], labels)
+
+
+def test_refuses_unknown_templates_and_other_features(fitted):
+    with pytest.raises(ValueError, match=r"templates of the fit \('horizontal', 'vertical'\), got"):
+        fitted.predict([Sample(np.zeros((2, 3)), {"diagonal": [[0, 1]]})])
+    with pytest.raises(ValueError, match="features, but StructuralSVM is expecting 3"):
+        fitted.predict([two()])
+    with pytest.raises(NotFittedError):
+        StructuralSVM().predict([two()])
+    with pytest.raises(ParameterError, match=r"StructuralSVM\.map_time_limit must be"):
+        StructuralSVM(map_time_limit=0.0).fit([two()], [["a", "b"]])
+    with pytest.raises(ValueError, match=r"Sample\.grid\.features must have shape"):
+        Sample.grid(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="at least 2 for early_stopping"):
+        StructuralSVM(early_stopping=True).fit([two()], [["a", "b"]])
