@@ -213,8 +213,11 @@ class MapSolver {
       if (is_closed(answer)) return answer;
       MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
       look_further(search, answer, kFirstSearch, nullptr, end);  // a good score prunes the branches
-      branch(graph, *messages, answer, kFirstBranch, end, report);
-      if (is_closed(answer)) return answer;
+      for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
+        const index_t n_open = branch(graph, *messages, answer, work, end, report);
+        if (is_closed(answer)) return answer;
+        if (n_open > kMostOpen) break;
+      }
     }
     const GdmmSettings settings{settings_.rho, settings_.eta, settings_.n_threads};
     if (is_binary_pairwise(graph)) {
@@ -225,8 +228,9 @@ class MapSolver {
     return bound_and_search(graph, dual, messages, std::move(answer), depth, end, report);
   }
 
-  static constexpr double kFirstSearch = 5e7;  ///< operations
-  static constexpr double kFirstBranch = 2e8;  ///< cells read by the first branch and bound
+  static constexpr double kFirstSearch = 5e7;                     ///< operations
+  static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
+  static constexpr index_t kMostOpen = 1000;  ///< open variables for which more of it may help
 
   static bool has_cheap_messages(const FactorGraph& graph) {
     constexpr double kMostBytes = 256e6, kMostWork = 5e7;
@@ -263,17 +267,23 @@ class MapSolver {
     return messages.bound() + kRounding * std::max(1.0, std::abs(messages.bound()));
   }
 
-  /// Branch and bound over what the messages leave open, within the time that is left.
-  void branch(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer, double work,
-              Clock::time_point end, const Report& report) {
-    constexpr double kRate = 5e7;  // cells a second on a slow day
-    const double left = std::chrono::duration<double>(end - Clock::now()).count();
-    if (left <= 0.0 || messages.n_sweeps() == 0 || monitor_.stop_requested()) return;
+  /// Branch and bound over what the messages leave open, within half the time that is left. Returns
+  /// how many variables were open.
+  index_t branch(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer, double work,
+                 Clock::time_point end, const Report& report) {
+    const auto begin = Clock::now();
+    const double left = std::chrono::duration<double>(end - begin).count();
+    if (left <= 0.0 || messages.n_sweeps() == 0 || monitor_.stop_requested()) return 0;
     BranchSettings settings;
-    settings.work_limit = std::min(work, kRate * left);
+    settings.work_limit = work;
+    if (std::isfinite(settings_.time_limit)) {
+      settings.work_limit = std::min(work, 0.5 * branch_rate_ * left);
+    }
     settings.tolerance = 0.5 * settings_.tol;
     const BranchReport found = MapBranch(graph, messages, answer.labels, settings).run(&monitor_);
     work_ += static_cast<std::int64_t>(found.work);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (found.work > 0.0 && seconds > 0.0) branch_rate_ = found.work / seconds;
     if (found.score > answer.score) {
       answer.labels = found.labels;
       answer.score = graph.score(found.labels);
@@ -281,6 +291,7 @@ class MapSolver {
     answer.bound = std::max(answer.score, std::min(answer.bound, found.bound));
     if (found.is_optimal) answer.bound = std::min(answer.bound, answer.score + slack(answer.score));
     report(answer.score, answer.bound);
+    return found.n_open;
   }
 
   /// Chains, trees and graphs of small width, exactly.
@@ -422,7 +433,7 @@ class MapSolver {
       spent += work;
       if (messages && !is_closed(answer) && (branching_helps || answer.score > score)) {
         branch(graph, *messages, answer, work, end, report);
-        branching_helps = answer.bound - answer.score < 0.99 * gap;
+        branching_helps = answer.bound - answer.score <= 0.99 * gap;
       }
       work = has_limit ? 2.0 * work : std::min(2.0 * work, settings_.search_work - spent);
     }
@@ -453,6 +464,7 @@ class MapSolver {
   Monitor& monitor_;
   Clock::time_point start_;
   Rng rng_;
+  double branch_rate_ = 5e7;  ///< cells a second; a guess before the first branch and bound
   double best_score_ = -std::numeric_limits<double>::infinity();
   double best_bound_ = std::numeric_limits<double>::infinity();
   std::vector<MapRow> rows_;
