@@ -3,10 +3,10 @@
     pip install '.[plot]'
     python examples/ocr_words.py ocr.png
 
-6,877 words of 8 x 16 pixels a letter (SUBLEARN_DATA/ocr_letters, else ../shared/data): fold 0 is
-the test set, the others are for training. The same pixels go into two models, with and without
-scores of neighbouring letters. The picture shows words that only the chain reads right, and the
-learnt table: which letter follows which.
+6,877 words without their first letters, 8 x 16 pixels a letter (SUBLEARN_DATA/ocr_letters, else
+../shared/data): fold 0 is the test set, the others are for training. The same pixels go into two
+models, with and without scores of neighbouring letters. The picture shows words that only the chain
+reads right, and the learnt table: which letter follows which.
 """
 
 import lzma
@@ -54,7 +54,7 @@ def read_words(path):
     images, words, folds = [], [], []
     with lzma.open(path, "rt") as lines:
         for line in lines:
-            _, letter, _, word, position, fold, *pixels = line.split()
+            _, letter, _, _, position, fold, *pixels = line.split()
             if position == "1":
                 images.append([])
                 words.append([])

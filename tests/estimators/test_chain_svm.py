@@ -4,6 +4,7 @@ scikit-learn's check_estimator does not apply: it passes one matrix and one labe
 sequence is neither. What it asks of parameters (get_params, clone, rules) is asked here.
 """
 
+import itertools
 import threading
 
 import numpy as np
@@ -54,6 +55,10 @@ def chain(**options):
     return ChainSVM(**({"C": 0.1, "random_state": 0, "max_iter": 1000} | options))
 
 
+def joined(lists):
+    return list(itertools.chain.from_iterable(lists))
+
+
 def same(a, b):
     """Whether two models are equal in every weight."""
     return (
@@ -83,7 +88,7 @@ def test_learns_what_only_the_neighbour_tells(fitted):
     assert fitted.start_.argmax() == 0
 
 
-# --- forms of input -------------------------------------------------------------------------------
+# --- forms of input ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc", "mixed", "lists", "one", "one sparse"])
@@ -114,7 +119,7 @@ def test_forms_of_input_give_the_same_model(words, fitted, form):
     if lengths is None:
         assert found == fitted.predict(X)
     else:
-        assert found.tolist() == sum(fitted.predict(X), [])
+        assert found.tolist() == joined(fitted.predict(X))
     assert model.score(matrices, flat, lengths=lengths) == fitted.score(X, y)
 
 
@@ -141,7 +146,7 @@ def test_named_features_in_all_forms_give_the_same_model(words, fitted, kind):
 def test_positions_one_after_another_with_lengths(words, fitted):
     X, y = words
     lengths = [len(s) for s in X]
-    model = chain().fit(sum(X, []), sum(y, []), lengths=lengths)
+    model = chain().fit(joined(X), joined(y), lengths=lengths)
     assert same(model, fitted)
 
 
@@ -181,7 +186,7 @@ def test_float32_stays(words):
     assert chain().fit(doubles, words[1])._weights.dtype == np.float64
 
 
-# --- odd but good input -----------------------------------------------------------------------------
+# --- odd but good input ------------------------------------------------------------------------
 
 
 def test_empty_sequences_change_nothing(words, fitted):
@@ -230,7 +235,7 @@ def test_unseen_tags_are_mistakes(fitted, words):
     assert 0.0 < fitted.score([*X, *X], [*y, *strange]) == pytest.approx(known / 2)
 
 
-# --- refusals ---------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------
 
 MATRIX = np.ones((2, 3))
 BAD_FITS = {
@@ -316,7 +321,7 @@ def test_refuses_to_predict_before_fit():
         ChainSVM().predict([MATRIX])
 
 
-# --- conventions ------------------------------------------------------------------------------------
+# --- conventions -------------------------------------------------------------------------------
 
 
 def test_has_a_rule_for_each_parameter():
@@ -375,7 +380,7 @@ def test_trace_has_a_row_per_pass(fitted):
     assert (np.diff(fitted.trace_["work"]) > 0).all()
 
 
-# --- early stopping, callbacks -----------------------------------------------------------------------
+# --- early stopping, callbacks -----------------------------------------------------------------
 
 
 def test_early_stopping_returns_the_best_pass_not_the_last():
@@ -393,7 +398,7 @@ def test_early_stopping_returns_the_best_pass_not_the_last():
 
 def test_eval_set_may_have_unknown_tags_and_lengths(words):
     X, y = words
-    flat = sum(X, []), sum([["Z" for _ in s] for s in y], []), [len(s) for s in X]
+    flat = joined(X), joined([["Z" for _ in s] for s in y]), [len(s) for s in X]
     model = chain().fit(X, y, eval_set=flat)
     assert model.held_out_accuracy_ == 0.0
 
@@ -416,7 +421,7 @@ def test_a_callback_stops_the_fit(words):
     assert threading.active_count() < 5
 
 
-# --- saving -----------------------------------------------------------------------------------------
+# --- saving ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["named", "matrices", "integers"])
@@ -444,5 +449,5 @@ def test_a_saved_model_predicts_the_same(tmp_path, words, form):
 def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
     X, y = words
     model = chain().fit(X, [[(t,) for t in s] for s in y])
-    with pytest.raises(TypeError, match="classes_ .* must hold strings only to be saved"):
+    with pytest.raises(TypeError, match=r"classes_ .* must hold strings only to be saved"):
         model.save(tmp_path / "chain")

@@ -49,7 +49,9 @@ def test_learns_which_neighbours_agree(fitted):
     assert accuracy > np.mean(fitted.classes_[alone] == truth) + 0.05
     vertical = fitted.tables_["vertical"]
     assert np.trace(vertical) > np.trace(fitted.tables_["horizontal"])
-    assert (np.diag(vertical) > vertical.max(axis=1, where=~np.eye(3, dtype=bool), initial=-9)).all()
+    assert (
+        np.diag(vertical) > vertical.max(axis=1, where=~np.eye(3, dtype=bool), initial=-9)
+    ).all()
     found = fitted.predict(samples)
     assert accuracy == np.mean(np.concatenate(found) == truth)
 

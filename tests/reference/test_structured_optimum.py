@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-
 from structured_judges import EnumeratedSVM, chain_sample, labelings
+
 from sublearn.structured import ChainSVM, Sample, StructuralSVM
 
 
@@ -50,7 +50,9 @@ def test_every_bound_is_below_the_optimum():
     best, _ = judge.optimum(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = ChainSVM(1.0, fit_intercept=False, max_iter=25, evaluate_every=1, tol=1e-9).fit(X, y)
+        model = ChainSVM(1.0, fit_intercept=False, max_iter=25, evaluate_every=1, tol=1e-9).fit(
+            X, y
+        )
     trace = model.trace_
     assert (trace["bound"] <= best * (1 + 1e-6)).all()
     assert (trace["primal"] >= best * (1 - 1e-6)).all()

@@ -25,9 +25,7 @@ _MOST_ENTRIES = 2**31 - 1  # the core numbers entries with 32 bits
 _LISTS = (list, tuple, set, frozenset)
 
 
-def grow_vocabulary(
-    positions: Sequence[Any], head: str
-) -> tuple[sp.csr_matrix, dict[str, int]]:
+def grow_vocabulary(positions: Sequence[Any], head: str) -> tuple[sp.csr_matrix, dict[str, int]]:
     """A row for each position, and the column of each name, in the order of first appearance.
 
     `head` stands at the beginning of error messages.
@@ -53,9 +51,7 @@ def look_up(positions: Sequence[Any], vocabulary: Mapping[str, int], head: str) 
     return _as_csr(columns, values, counts, len(vocabulary))
 
 
-def _flatten(
-    positions: Sequence[Any], head: str
-) -> tuple[Iterable[str], np.ndarray, np.ndarray]:
+def _flatten(positions: Sequence[Any], head: str) -> tuple[Iterable[str], np.ndarray, np.ndarray]:
     """Names of all features one after another, their values, and how many each position has."""
     types = set(map(type, positions))
     for wrong in types:
@@ -102,7 +98,9 @@ def _flatten_dicts(positions: Sequence[Any], head: str) -> tuple[Iterable[str], 
 def _columns(found: Iterable[int], counts: np.ndarray, head: str) -> np.ndarray:
     n_entries = int(counts.sum())
     if n_entries > _MOST_ENTRIES:
-        raise ValueError(f"{head} must have at most {_MOST_ENTRIES} features in all, got {n_entries}")
+        raise ValueError(
+            f"{head} must have at most {_MOST_ENTRIES} features in all, got {n_entries}"
+        )
     try:
         return np.fromiter(found, np.int32, n_entries)
     except TypeError as error:  # a list or a dict in place of a string

@@ -1,8 +1,8 @@
 """Sequences in any of the forms that people have them in, as one CSR matrix and the lengths.
 
-    list of matrices            each of shape (length, n_features), dense or sparse
-    one matrix and `lengths`    all sequences one below the other
-    list of lists of positions  a position is a list of strings or a dict: see named_features.py
+list of matrices            each of shape (length, n_features), dense or sparse
+one matrix and `lengths`    all sequences one below the other
+list of lists of positions  a position is a list of strings or a dict: see named_features.py
 """
 
 from __future__ import annotations
@@ -118,9 +118,8 @@ def _as_lengths(lengths: Any, n_rows: int, head: str) -> np.ndarray:
 
 def _flatten_many(sequences: list[Any], head: str) -> FlatInput:
     for i, sequence in enumerate(sequences):
-        if isinstance(sequence, (str, bytes, Mapping)) or not hasattr(sequence, "__len__") and (
-            not hasattr(sequence, "shape")
-        ):
+        is_sized = hasattr(sequence, "__len__") or hasattr(sequence, "shape")  # sparse: no len
+        if not is_sized or isinstance(sequence, (str, bytes, Mapping)):
             raise ValueError(
                 f"{head}: X[{i}] must be a matrix or a list of positions, got {show(sequence)}"
             )
@@ -171,7 +170,9 @@ def _stack(matrices: list[Any], head: str) -> Any:
     filled = [matrix for matrix in matrices if matrix.shape[0]]
     widths = sorted({matrix.shape[1] for matrix in filled})
     if len(widths) > 1:
-        i = next(i for i, m in enumerate(matrices) if m.shape[0] and m.shape[1] != filled[0].shape[1])
+        i = next(
+            i for i, m in enumerate(matrices) if m.shape[0] and m.shape[1] != filled[0].shape[1]
+        )
         raise ValueError(
             f"{head}: X must have sequences of one number of features, got "
             f"{filled[0].shape[1]} and {matrices[i].shape[1]} (X[{i}])"
@@ -258,9 +259,7 @@ def flatten_tags(y: Any, flat: FlatInput, head: str, argument: str = "y") -> lis
     return list(chain.from_iterable(lists))
 
 
-def encode_tags(
-    tags: list[Any], head: str, argument: str = "y"
-) -> tuple[np.ndarray, np.ndarray]:
+def encode_tags(tags: list[Any], head: str, argument: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct tags, and the number of each."""
     classes, codes = encode_each(tags, estimator_name=head, argument=argument)
     if len(classes) < 2:
@@ -268,4 +267,3 @@ def encode_tags(
             f"{head}: {argument} needs at least 2 different labels, got 1 ({show(classes[0])})"
         )
     return classes, codes.astype(np.int32)
-

@@ -32,8 +32,8 @@ class StructuralSVM(StructuredModel):
         \sum_j w_{y_j}^\top x_j + \sum_F \sum_{(a, b) \in F} s_{ab}\, T_F(y_a, y_b)
 
     and the objective is that of :class:`ChainSVM`, with :math:`\tfrac12 \|T_F\|^2` for every
-    template. On trees it is solved exactly. On graphs with cycles the inner maximum is relaxed to the
-    local polytope, (5) of [1]_: a linear program whose value is at least that of the best labels.
+    template. On trees it is solved exactly. On graphs with cycles the inner maximum is relaxed to
+    the local polytope, (5) of [1]_: a linear program, of value at least that of the best labels.
 
     Templates connect two nodes; those of more are refused.
 
