@@ -8,10 +8,12 @@ import itertools
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 import sublearn
 from sublearn.errors import ParameterError
@@ -378,6 +380,36 @@ def test_trace_has_a_row_per_pass(fitted):
         "n_states", "work", "rho",
     )  # fmt: skip
     assert (np.diff(fitted.trace_["work"]) > 0).all()
+
+
+def test_a_warning_points_to_the_caller(words):
+    with pytest.warns(ConvergenceWarning) as caught:
+        ChainSVM(tol=1e-12, max_iter=1, random_state=0).fit(*words)
+    assert caught[0].filename == __file__
+
+
+def test_grid_search_sees_that_neighbours_matter(words):
+    model = chain(tol=0.1, end_features=False)
+    search = GridSearchCV(model, {"transitions": [False, True]}, cv=3).fit(*words)
+    assert search.best_params_ == {"transitions": True}
+    assert search.predict(words[0])[0] == words[1][0]
+
+
+def test_a_data_frame_keeps_its_names_through_a_file(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, -1.0, 1.0], "b": [0.0, 1.0, 0.5]})
+    model = chain().fit(frame, ["p", "q", "p"], lengths=[2, 1])
+    model.save(tmp_path / "chain")
+    again = sublearn.load(tmp_path / "chain")
+    assert again.predict(frame, lengths=[3]).tolist() == ["p", "q", "p"]
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[["b", "a"]], lengths=[3])
+
+
+def test_refuses_numbers_too_large_for_the_type_of_the_fit(words):
+    matrices = as_matrices(words[0])
+    model = chain().fit(matrices, words[1])
+    with pytest.raises(ValueError, match="must be finite as float32, the type in fit, got 1e"):
+        model.predict([np.full((1, matrices[0].shape[1]), 1e300)])
 
 
 # --- early stopping, callbacks -----------------------------------------------------------------

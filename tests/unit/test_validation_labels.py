@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
-from sublearn.validation import LabelKind, decode_predictions, encode_labels
+from sublearn.validation import LabelKind, decode_predictions, encode_each, encode_labels
 
 INDICATOR = np.array([[1, 0, 1], [0, 0, 0], [0, 0, 1]])
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"]
@@ -405,3 +405,36 @@ def test_explicit_zeros_predict_nothing():
     decoded = decode_predictions(LabelKind.LABEL_LISTS, np.array(["a", "b"]), predicted)
     assert decoded == [["b"]]
     assert predicted.nnz == 2
+
+
+# --- one label for each of many items -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "codes"),
+    [
+        (["b", "a", "b"], ["a", "b"], [1, 0, 1]),
+        ([10, 9, 10], [9, 10], [1, 0, 1]),
+        ([("x", 2), ("x", 1)], [("x", 1), ("x", 2)], [1, 0]),
+        ([Colour.RED, Colour.BLUE, Colour.RED], [Colour.RED, Colour.BLUE], [0, 1, 0]),
+        (["a"], ["a"], [0]),
+    ],
+)
+def test_each_item_gets_the_number_of_its_label(values, classes, codes):
+    found, numbers = encode_each(values)
+    assert found.tolist() == classes
+    assert numbers.tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([[1], [2]], "must hold hashable labels"),
+        (["a", 1], "must hold labels of one type, got number and str"),
+        (["a", None], "must not have missing labels"),
+        ([1.0, float("nan")], "must not have missing labels"),
+    ],
+)
+def test_refuses_items_that_are_no_labels(values, sentence):
+    with pytest.raises(ValueError, match=f"Model: tags {sentence}"):
+        encode_each(values, estimator_name="Model", argument="tags")

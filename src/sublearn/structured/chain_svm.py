@@ -229,8 +229,10 @@ class ChainSVM(StructuredModel):
             loss = scores.sum() - weights.dot(of_truth)
             return 0.5 * weights.squared_norm() + self.C * float(loss)
 
-        weights = self._learn(problem, seed, primal, self._judge(held_out))
-        self._weights, self.transitions_ = weights.W, self._table(weights)
+        learnt = self._learn(problem, seed, primal, self._judge(held_out))
+        self._weights, self.transitions_ = learnt.weights.W, self._table(learnt.weights)
+        if not learnt.ended_early:
+            learnt.solution.warn_unless_converged(self, self.tol)
         return self
 
     def _divide(
@@ -404,7 +406,7 @@ class ChainSVM(StructuredModel):
         labels, scores[filled] = _core.viterbi(
             X.indptr.astype(np.int32, copy=False),
             X.indices.astype(np.int32, copy=False),
-            X.data.astype(W.dtype, copy=False),
+            self._as_dtype(X.data, W.dtype),
             W.indptr.astype(np.int64, copy=False),
             W.indices.astype(np.int32, copy=False),
             W.data,
@@ -415,6 +417,18 @@ class ChainSVM(StructuredModel):
             monitor,
         )
         return labels, scores
+
+    def _as_dtype(self, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        if values.dtype == dtype:
+            return values
+        with np.errstate(over="ignore"):
+            cast = values.astype(dtype)
+        if not np.isfinite(cast).all():
+            raise ValueError(
+                f"{type(self).__name__}: X must be finite as {dtype}, the type in fit, got "
+                f"{np.abs(values).max():g}"
+            )
+        return cast
 
     def _to_bundle(self) -> dict[str, Any]:
         state = {"weights": self._weights, "transitions_": self.transitions_}

@@ -84,8 +84,8 @@ class StructuredModel(SavedModel, BaseEstimator):
         seed: int,
         primal: Callable[[Weights, Any], float],
         held_out: Callable[[Weights, Any], float] | None,
-    ) -> Weights:
-        """Fit, warn unless it converged, and set the attributes that tell about it.
+    ) -> Learnt:
+        """Fit, and set the attributes that tell about it.
 
         `primal` and `held_out` get the monitor of the core beside the weights.
         """
@@ -109,14 +109,12 @@ class StructuredModel(SavedModel, BaseEstimator):
             verbose=self.verbose,
             title="GDMM",
         )
-        if not learnt.ended_early:
-            learnt.solution.warn_unless_converged(self, self.tol)
         self.objective_ = learnt.solution.objective
         self.certificate_ = learnt.solution.certificate
         self.n_iter_ = learnt.solution.n_iter
         self.trace_ = learnt.solution.trace
         self.held_out_accuracy_ = learnt.held_out
-        return learnt.weights
+        return learnt
 
     def _refuse_large_loss(self, problem: Problem) -> None:
         # Weights reach C times the sum of a feature's values; their squares are summed up.
@@ -141,7 +139,10 @@ class StructuredModel(SavedModel, BaseEstimator):
 
     def _to_bundle(self) -> dict[str, Any]:
         trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        return {name: getattr(self, name) for name in self._STORED} | {"trace_": trace}
+        state = {name: getattr(self, name) for name in self._STORED} | {"trace_": trace}
+        if hasattr(self, "feature_names_in_"):
+            state["feature_names_in_"] = self.feature_names_in_
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))

@@ -184,7 +184,9 @@ def _stack(matrices: list[Any], head: str) -> Any:
     return np.concatenate([np.asarray(matrix) for matrix in filled])
 
 
-def read_rows(estimator: Any, flat: FlatInput, vocabulary: dict[str, int] | None, *, reset: bool):
+def read_rows(
+    estimator: Any, flat: FlatInput, vocabulary: dict[str, int] | None, *, reset: bool
+) -> tuple[sp.csr_matrix, dict[str, int] | None]:
     """Features of all positions as CSR, and the vocabulary if they have names.
 
     Parameters
@@ -210,6 +212,7 @@ def read_rows(estimator: Any, flat: FlatInput, vocabulary: dict[str, int] | None
             return _checked(estimator, flat.rows, reset=True), None
         X, vocabulary = grow_vocabulary(flat.rows, head)
         estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)  # of an earlier fit to a data frame
         return X, vocabulary
     if not flat.lengths.sum():
         return sp.csr_matrix((0, estimator.n_features_in_)), vocabulary

@@ -188,9 +188,11 @@ class StructuralSVM(StructuredModel):
                 parts.append(self._problem(graphs, X[rows], truth[rows]))
             problem, judged = parts
             judge = self._judge(judged)
-        weights = self._learn(problem, seed, self._primal(problem), judge)
-        self._weights = weights.W
-        self.tables_ = dict(zip(self.templates_, weights.tables, strict=True))
+        learnt = self._learn(problem, seed, self._primal(problem), judge)
+        self._weights = learnt.weights.W
+        self.tables_ = dict(zip(self.templates_, learnt.weights.tables, strict=True))
+        if not learnt.ended_early:
+            learnt.solution.warn_unless_converged(self, self.tol)
         return self
 
     def _divide(self, samples: Any, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
