@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,9 +34,11 @@ class BranchSearch {
   }
 
   /// Whether the component was searched to the end.
-  bool run(double work_limit, const Monitor* monitor) {
+  bool run(double work_limit, std::chrono::steady_clock::time_point deadline,
+           const Monitor* monitor) {
     const auto must_stop = [&] {
-      return work_ > work_limit || (monitor != nullptr && monitor->stop_requested());
+      return work_ > work_limit || (monitor != nullptr && monitor->stop_requested()) ||
+             std::chrono::steady_clock::now() >= deadline;
     };
     double least_gain = kRootGain;
     while (!stack_.empty()) {

@@ -4,10 +4,11 @@
 // What remains often falls apart: variables with one label left go, factors that then say nothing
 // go, and each connected component is a small problem of its own, searched by branch_search.hpp.
 //
-// Same input, same answer: the limit counts work, not time.
+// Same input, same answer while no deadline cuts in: the limit counts work, not time.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ namespace sublearn {
 
 struct BranchSettings {
   double work_limit = 1e9;  ///< cells read; some 1e8 a second
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   double tolerance = 1e-9;  ///< relative to the score: gains below do not count
   std::size_t max_cells = std::size_t{1} << 24;  ///< more are left: nothing is tried
 };
@@ -256,7 +258,8 @@ class MapBranch {
       CostNetwork network = network_of(component, place);
       const double known = known_cost(component, network);
       BranchSearch task(network, std::min(known, left), slack);
-      const bool is_solved = task.run(settings_.work_limit - report_.work, monitor);
+      const bool is_solved =
+          task.run(settings_.work_limit - report_.work, settings_.deadline, monitor);
       report_.work += task.work();
       report_.n_nodes += task.n_nodes();
       if (is_solved && task.labels().empty() && known > left) return prove();

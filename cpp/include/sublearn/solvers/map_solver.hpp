@@ -211,13 +211,7 @@ class MapSolver {
       messages.emplace(graph);
       sweep(graph, *messages, answer, end, report);
       if (is_closed(answer)) return answer;
-      MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
-      look_further(search, answer, kFirstSearch, nullptr, end);  // a good score prunes the branches
-      for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
-        const index_t n_open = branch(graph, *messages, answer, work, end, report);
-        if (is_closed(answer)) return answer;
-        if (n_open > kMostOpen) break;
-      }
+      if (branch_first(graph, *messages, answer, end, report)) return answer;
     }
     const GdmmSettings settings{settings_.rho, settings_.eta, settings_.n_threads};
     if (is_binary_pairwise(graph)) {
@@ -231,6 +225,25 @@ class MapSolver {
   static constexpr double kFirstSearch = 5e7;                     ///< operations
   static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
   static constexpr index_t kMostOpen = 1000;  ///< open variables for which more of it may help
+
+  /// Branch and bound in growing slices; then a short search, and again if the score is better, for
+  /// a better score prunes more. True if the gap is closed.
+  bool branch_first(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer,
+                    Clock::time_point end, const Report& report) {
+    MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
+    double score;
+    do {
+      for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
+        const index_t n_open = branch(graph, messages, answer, work, end, report);
+        if (is_closed(answer)) return true;
+        if (n_open > kMostOpen) break;
+      }
+      score = answer.score;
+      look_further(search, answer, kFirstSearch, nullptr, end);
+      report(answer.score, answer.bound);
+    } while (answer.score > score + slack(score) && !should_stop(end));
+    return is_closed(answer);
+  }
 
   static bool has_cheap_messages(const FactorGraph& graph) {
     constexpr double kMostBytes = 256e6, kMostWork = 5e7;
@@ -271,19 +284,14 @@ class MapSolver {
   /// how many variables were open.
   index_t branch(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer, double work,
                  Clock::time_point end, const Report& report) {
-    const auto begin = Clock::now();
-    const double left = std::chrono::duration<double>(end - begin).count();
-    if (left <= 0.0 || messages.n_sweeps() == 0 || monitor_.stop_requested()) return 0;
+    const auto now = Clock::now();
+    if (now >= end || messages.n_sweeps() == 0 || monitor_.stop_requested()) return 0;
     BranchSettings settings;
     settings.work_limit = work;
-    if (std::isfinite(settings_.time_limit)) {
-      settings.work_limit = std::min(work, 0.5 * branch_rate_ * left);
-    }
+    settings.deadline = now + (end - now) / 2;
     settings.tolerance = 0.5 * settings_.tol;
     const BranchReport found = MapBranch(graph, messages, answer.labels, settings).run(&monitor_);
     work_ += static_cast<std::int64_t>(found.work);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (found.work > 0.0 && seconds > 0.0) branch_rate_ = found.work / seconds;
     if (found.score > answer.score) {
       answer.labels = found.labels;
       answer.score = graph.score(found.labels);
@@ -464,7 +472,6 @@ class MapSolver {
   Monitor& monitor_;
   Clock::time_point start_;
   Rng rng_;
-  double branch_rate_ = 5e7;  ///< cells a second; a guess before the first branch and bound
   double best_score_ = -std::numeric_limits<double>::infinity();
   double best_bound_ = std::numeric_limits<double>::infinity();
   std::vector<MapRow> rows_;
