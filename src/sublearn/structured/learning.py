@@ -121,7 +121,8 @@ class Plan:
 class Learnt:
     """The weights that are kept, and how they were found.
 
-    `ended_early`: the fit ended as the user wanted it, though no certificate says so.
+    `ended_early`: the fit ended as the user wanted, by held-out samples or without evaluation, so
+    that there is nothing to warn of.
     """
 
     weights: Weights
@@ -193,11 +194,11 @@ class _Run:
             is_due = self.is_due(n_iter)
             if is_due or self.held_out is not None:
                 found = replace(found, weights=self.weights())
-            if self.held_out is not None and found.weights is not None:
-                found = replace(found, held_out=self.held_out(found.weights))
+            if self.held_out is not None:
+                found = replace(found, held_out=self.ask(self.held_out, found))
             if is_due:
                 bound = self.update_bound()
-                found = self.evaluate(found)
+                found = replace(found, primal=self.ask(self.primal, found))
         self.note(report, found, bound)
         return found
 
@@ -213,11 +214,11 @@ class _Run:
         W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
         return Weights(W, self.learner.tables().reshape(-1, n_labels, n_labels))
 
-    def evaluate(self, found: _Candidate) -> _Candidate:
-        """With its objective, unless a stop cut its computation short."""
+    def ask(self, judge: Callable[[Weights], float], found: _Candidate) -> float:
+        """What `judge` says of the weights; NaN if a stop cut its work short."""
         assert found.weights is not None
-        primal = self.primal(found.weights)
-        return replace(found, primal=math.nan if self.progress.stop_requested else primal)
+        answer = judge(found.weights)
+        return math.nan if self.progress.stop_requested else answer
 
     def update_bound(self) -> float:
         bound = float(self.learner.feasible_dual())
@@ -305,7 +306,7 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
         best = last if last.weights is not None else replace(last, weights=run.weights())
     if plan.evaluate_every > 0 and math.isnan(best.primal) and not was_stopped:
         run.update_bound()
-        best = run.evaluate(best)
+        best = replace(best, primal=run.ask(run.primal, best))
     assert best.weights is not None
     certificate = run.certificate(best)
     status = Status.MAX_ITER
@@ -322,4 +323,5 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
         trace=Trace({name: [row[name] for row in run.rows] for name in run.rows[0]}),
     )
     held_out = None if run.held_out is None else best.held_out
-    return Learnt(best.weights, solution, held_out, ended_early or plan.evaluate_every == 0)
+    is_blind = plan.evaluate_every == 0 and not was_stopped
+    return Learnt(best.weights, solution, held_out, ended_early or is_blind)
