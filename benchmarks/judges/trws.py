@@ -29,6 +29,7 @@ class Trws:
             self.scopes += group.scopes.tolist()
             self._place += [(number, f) for f in range(len(group.scopes))]
         self.mu = [[np.zeros(self.graph.domain[i]) for i in scope] for scope in self.scopes]
+        self._buffers: dict[tuple[int, ...], np.ndarray] = {}
         self.beside: list[list[int]] = [[] for _ in range(self.graph.n_variables)]
         for f, scope in enumerate(self.scopes):
             for i in scope:
@@ -79,17 +80,20 @@ class Trws:
             total += self._mu(f, i)
         return total
 
-    def _rest(self, f: int) -> np.ndarray:
-        """The table of a factor less its multipliers."""
+    def _rest(self, f: int, but: int | None = None) -> np.ndarray:
+        """The table of a factor less its multipliers, but for those of one variable."""
         out = self.table(f)
-        arity = out.ndim
-        for axis, mu in enumerate(self.mu[f]):
-            out = out - mu.reshape([-1 if a == axis else 1 for a in range(arity)])
+        scope, shape = self.scopes[f], out.shape
+        buffer = self._buffers.setdefault(shape, np.empty(shape))
+        for axis, (i, mu) in enumerate(zip(scope, self.mu[f], strict=True)):
+            if i != but:
+                across = mu.reshape([-1 if a == axis else 1 for a in range(len(scope))])
+                out = np.subtract(out, across, out=buffer)
         return out
 
     def _marginal(self, f: int, i: int) -> np.ndarray:
-        axis = self.scopes[f].index(i)
-        return self._rest(f).max(axis=tuple(a for a in range(len(self.scopes[f])) if a != axis))
+        others = tuple(a for a, j in enumerate(self.scopes[f]) if j != i)
+        return self._rest(f, but=i).max(axis=others) - self._mu(f, i)
 
     def _given(self, f: int, i: int, labels: np.ndarray) -> np.ndarray:
         """Best score of a factor for each label of i, variables behind it as they were decided."""
