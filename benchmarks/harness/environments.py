@@ -30,6 +30,9 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "celer": [["celer"]],
     "glmnet": [["python-glmnet"]],
     "adelie": [["adelie", "numpy<2", "scipy"]],
+    "toulbar2": [["pytoulbar2", "numpy", "scipy"]],
+    "ortools": [["ortools", "numpy", "scipy"]],
+    "pgmpy": [["pgmpy", "numpy", "scipy"]],
 }
 
 

@@ -178,3 +178,6 @@ def test_on_cycles_the_relaxed_optimum_is_no_less_than_the_exact_one():
     assert best * (1 - 1e-6) <= judge.objective(found, 0.5) <= model.objective_ * (1 + 1e-6)
     assert model.objective_ <= best * 1.05  # the relaxation is nearly tight here
     assert model.certificate_ <= 1e-3
+    bounds = model.trace_["bound"]
+    assert np.nanmax(bounds) <= model.objective_ * (1 + 1e-9)
+    assert np.isfinite(bounds[-1])

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -79,6 +81,16 @@ struct FactorTable {
     }
   }
 
+  /// A number that no cell exceeds, and that some cell has unless the table is of low rank.
+  double upper_bound() const {
+    if (kind == TableKind::low_rank) return low_rank_bound();
+    const bool has_default =
+        kind == TableKind::sparse && static_cast<offset_t>(cells.size()) < n_cells();
+    double most = has_default ? default_value : -std::numeric_limits<double>::infinity();
+    for (const double value : values) most = std::max(most, value);
+    return most;
+  }
+
   /// A dense table that owns its cells.
   static std::shared_ptr<const FactorTable> dense(std::vector<index_t> shape,
                                                   std::vector<double> cells) {
@@ -88,6 +100,21 @@ struct FactorTable {
     table->values = *owned;
     table->owner = std::move(owned);
     return table;
+  }
+
+ private:
+  /// Sum over the rank of the largest products.
+  double low_rank_bound() const {
+    const auto step = static_cast<std::size_t>(rank);
+    const auto largest = [step](std::span<const double> numbers, std::size_t r) {
+      double most = 0.0;
+      for (std::size_t p = r; p < numbers.size(); p += step)
+        most = std::max(most, std::abs(numbers[p]));
+      return most;
+    };
+    double bound = 0.0;
+    for (std::size_t r = 0; r < step; ++r) bound += largest(values, r) * largest(right, r);
+    return bound;
   }
 };
 

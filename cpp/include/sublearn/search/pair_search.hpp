@@ -15,7 +15,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <vector>
 
 #include "sublearn/core/types.hpp"
 
@@ -51,6 +53,16 @@ struct BestCell {
   }
 };
 
+/// Slots in increasing order of their messages.
+inline void order_by_cost(const SparseMessage& message, std::vector<index_t>& slots) {
+  slots.resize(message.values.size());
+  std::iota(slots.begin(), slots.end(), index_t{0});
+  std::sort(slots.begin(), slots.end(), [&](index_t s, index_t t) {
+    return message.values[static_cast<std::size_t>(s)] <
+           message.values[static_cast<std::size_t>(t)];
+  });
+}
+
 /// Exact search over all cells of labels that are not excluded. `known` is a lower bound to start
 /// from: a cell that was good before. `first_row` is a pointer of the table into its rows that only
 /// moves forward: the rows before it have a message or are excluded, and stay so. Adds the number
@@ -65,6 +77,8 @@ BestCell best_cell(const Lines& table, double scale, const SparseMessage& rows,
   for (int side = 0; side < 2; ++side) {
     for (const double value : ends[side]->values) lowest[side] = std::min(lowest[side], value);
   }
+  static thread_local std::vector<index_t> columns_by_cost;  // scratch
+  order_by_cost(columns, columns_by_cost);
   /// What a cell must exceed to win when the messages of its labels cost so much.
   const auto floor = [&](double cost) {
     return scale > 0.0 ? (best.value + cost) / scale : -std::numeric_limits<double>::infinity();
@@ -81,11 +95,12 @@ BestCell best_cell(const Lines& table, double scale, const SparseMessage& rows,
       if (reach - lowest[1 - side] <= best.value) continue;
       if (side == 0) {  // both have a message
         const auto row = table.row(label);
-        for (std::size_t t = 0; t < other.labels.size(); ++t) {
-          const index_t column = other.labels[t];
-          best.offer(scale * row(column) - cost - other.values[t], label, column);
+        for (const index_t slot : columns_by_cost) {
+          const auto t = static_cast<std::size_t>(slot);
+          if (reach - other.values[t] <= best.value) break;  // and so for all that cost more
+          best.offer(scale * row(other.labels[t]) - cost - other.values[t], label, other.labels[t]);
+          ++work;
         }
-        work += static_cast<offset_t>(other.labels.size());
       }
       if (reach <= best.value || !other.has_others) continue;
       const LineEntry entry = table.best_other(side, label, floor(cost), is_other, work);

@@ -65,7 +65,7 @@ class LabelDominance {
   /// No assignment has more than the sum of all maxima; one with label a of i loses the difference.
   void drop_hopeless(double incumbent) {
     std::vector<double> most(graph_.tables.size());
-    for (std::size_t t = 0; t < most.size(); ++t) most[t] = largest(*graph_.tables[t]);
+    for (std::size_t t = 0; t < most.size(); ++t) most[t] = graph_.tables[t]->upper_bound();
     double bound = 0.0;
     for (index_t f = 0; f < graph_.n_factors(); ++f) {
       bound += graph_.scale[at(f)] * most[at(graph_.table_of[at(f)])];
@@ -82,28 +82,6 @@ class LabelDominance {
         if (own[a] < best - slack) kill(i, static_cast<index_t>(a));
       }
     }
-  }
-
-  /// An upper bound of the cells of a table.
-  static double largest(const FactorTable& table) {
-    if (table.kind == TableKind::low_rank) {
-      double bound = 0.0;
-      for (index_t r = 0; r < table.rank; ++r) {
-        double left = 0.0, right = 0.0;
-        for (std::size_t p = at(r); p < table.values.size(); p += at(table.rank)) {
-          left = std::max(left, std::abs(table.values[p]));
-        }
-        for (std::size_t p = at(r); p < table.right.size(); p += at(table.rank)) {
-          right = std::max(right, std::abs(table.right[p]));
-        }
-        bound += left * right;
-      }
-      return bound;
-    }
-    double most = table.kind == TableKind::sparse ? table.default_value
-                                                  : -std::numeric_limits<double>::infinity();
-    for (const double value : table.values) most = std::max(most, value);
-    return most;
   }
 
   // ---- two labels, pairs -----------------------------------------------------------------------

@@ -127,25 +127,13 @@ class MapSolver {
       if (labels.empty()) answer.labels.push_back(static_cast<index_t>(top - unary.begin()));
     }
     std::vector<double> top(graph.tables.size());
-    for (std::size_t t = 0; t < top.size(); ++t) top[t] = largest(*graph.tables[t]);
+    for (std::size_t t = 0; t < top.size(); ++t) top[t] = graph.tables[t]->upper_bound();
     for (std::size_t f = 0; f < graph.table_of.size(); ++f) {
       bound += graph.scale[f] * top[static_cast<std::size_t>(graph.table_of[f])];
     }
     answer.bound = bound;
     answer.score = graph.score(answer.labels);
     return answer;
-  }
-
-  static double largest(const FactorTable& table) {
-    if (table.kind != TableKind::low_rank) {
-      const double top = *std::max_element(table.values.begin(), table.values.end());
-      const bool has_default = table.kind == TableKind::sparse &&
-                               static_cast<offset_t>(table.cells.size()) < table.n_cells();
-      return has_default ? std::max(top, table.default_value) : top;
-    }
-    double top = -std::numeric_limits<double>::infinity();
-    for (offset_t cell = 0; cell < table.n_cells(); ++cell) top = std::max(top, table.at(cell));
-    return top;
   }
 
   /// The components of the reduced graph one after another, each with its share of the time.
