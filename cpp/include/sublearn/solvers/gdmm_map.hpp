@@ -89,11 +89,13 @@ class GdmmMap {
 
   /// One pass of algorithm 8. Stops between phases if the monitor asks.
   void iterate(const Monitor* monitor) {
+    const offset_t work_before = work_;
     propose(monitor);
     admit();
     correct_factors(monitor);
     correct_variables(monitor);
     ++n_iter_;
+    n_threads_ = work_ - work_before > kParallelWork ? settings_.n_threads : 1;
     if (settings_.rho <= 0.0) balance();
   }
 
@@ -169,6 +171,8 @@ class GdmmMap {
  private:
   /// Tables up to this many cells are scanned: sorting does not pay.
   static constexpr offset_t kScan = 256;
+  /// Operations of an iteration that are worth waking threads for: a few milliseconds.
+  static constexpr offset_t kParallelWork = 1'000'000;
   static constexpr int kSteps = 4;  ///< projected steps on one factor in one iteration
 
   /// Labels that have entered take slots in order of entry; everything about labels is by slot.
@@ -300,9 +304,9 @@ class GdmmMap {
   void over(std::size_t n_items, const Monitor* monitor, Body&& body) {
     constexpr std::size_t kChunk = 64;
     const auto n_chunks = static_cast<offset_t>((n_items + kChunk - 1) / kChunk);
-    const auto threads = static_cast<std::size_t>(effective_threads(n_chunks, settings_.n_threads));
+    const auto threads = static_cast<std::size_t>(effective_threads(n_chunks, n_threads_));
     if (scratch_.size() < threads) scratch_.resize(threads);
-    parallel_for(n_chunks, settings_.n_threads, monitor, [&](offset_t chunk, int thread) {
+    parallel_for(n_chunks, n_threads_, monitor, [&](offset_t chunk, int thread) {
       const auto begin = static_cast<std::size_t>(chunk) * kChunk;
       for (std::size_t n = begin; n < std::min(begin + kChunk, n_items); ++n) {
         body(n, scratch_[static_cast<std::size_t>(thread)]);
@@ -736,6 +740,7 @@ class GdmmMap {
   GdmmResiduals residuals_;
   offset_t work_ = 0;
   int n_iter_ = 0;
+  int n_threads_ = 1;  ///< of the next iteration
 };
 
 }  // namespace sublearn
