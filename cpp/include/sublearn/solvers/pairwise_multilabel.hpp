@@ -58,9 +58,8 @@ struct PairwiseSettings {
   double C = 1.0;
   double gamma = 1.0;     ///< weight of 1/2 |V|^2
   bool has_pairs = true;  ///< false: V = 0, independent support vector machines
-  double rho = 0.0;       ///< 0: chosen and balanced
+  double rho = 0.0;       ///< 0: 1 + C times the mean of |x_i|^2
   std::uint64_t seed = 0;
-  int n_sweeps = 5;   ///< over the pairs and labels of a row in a visit
   int n_threads = 1;  ///< of certify
 };
 
@@ -115,7 +114,7 @@ class PairwiseMultilabel {
       : data_(data),
         settings_(settings),
         n_labels_(n_labels),
-        rho_(settings.rho > 0.0 ? settings.rho : kFirstRho),
+        rho_(settings.rho),
         rng_(settings.seed),
         weights_(static_cast<std::size_t>(data.X.n_cols()), n_labels, T{0}, Rng(settings.seed)),
         pairs_(static_cast<std::size_t>(n_labels), n_labels, T{0}, Rng(settings.seed)),
@@ -145,7 +144,6 @@ class PairwiseMultilabel {
       out.n_pairs += static_cast<offset_t>(row.pairs.size());
     }
     out.work = std::exchange(work_, 0);
-    if (settings_.rho <= 0.0 && settings_.has_pairs) balance(out);
     return out;
   }
 
@@ -166,10 +164,11 @@ class PairwiseMultilabel {
   double rho() const { return rho_; }
 
  private:
-  static constexpr double kFirstRho = 0.1;
   static constexpr double kEnter = 1e-4;      ///< gain from which a label is let in
   static constexpr double kLeave = 0.1;       ///< loss at which a label at zero is dropped
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
+  static constexpr int kMostSweeps = 10;       ///< over the pairs and labels of a row in a visit
+  static constexpr double kViolated = 1e-3;    ///< another sweep, if a constraint is by this
   static constexpr offset_t kBlock = 16;  ///< rows of a block of certify
 
   /// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
@@ -206,6 +205,10 @@ class PairwiseMultilabel {
       }
       squares_[i] = sum;
     }
+    if (rho_ > 0.0) return;
+    // Scores are measured in margins, which are 1, and p moves by scores over C |x|^2.
+    const double sum = std::accumulate(squares_.begin(), squares_.end(), 0.0);
+    rho_ = 1.0 + settings_.C * sum / std::max<double>(1.0, static_cast<double>(rows_.size()));
   }
 
   void visit(std::size_t i) {
@@ -215,12 +218,13 @@ class PairwiseMultilabel {
     before_ = row.p;
     first_score_ = score_;
     first_value_ = values_;
-    const int n_sweeps = row.pairs.empty() ? 1 : settings_.n_sweeps;
     link(row);
-    for (int sweep = 0; sweep < n_sweeps; ++sweep) {
+    int n_sweeps = 0;
+    for (bool is_violated = true; is_violated && n_sweeps < kMostSweeps; ++n_sweeps) {
       for (std::size_t e = 0; e < row.pairs.size(); ++e) correct_pair(row, e);
       for (std::size_t s = 0; s < row.labels.size(); ++s) correct_label(row, s, squares_[i]);
-      for (Pair& pair : row.pairs) update_multipliers(row, pair);
+      is_violated = false;
+      for (Pair& pair : row.pairs) is_violated |= update_multipliers(row, pair) > kViolated;
     }
     work_ += n_sweeps * static_cast<offset_t>(row.labels.size() + 3 * row.pairs.size());
     if (settings_.has_pairs) make_feasible(row, squares_[i]);
@@ -345,10 +349,7 @@ class PairwiseMultilabel {
     for (std::size_t a = 0; a < n; ++a) {
       for (std::size_t b = a + 1; b < n; ++b) {
         const double q = row.truth(a) * row.truth(b);
-        if (is_active_[a * n + b] != 0 ||
-            (q <= row.p[a] && q <= row.p[b] && q >= row.p[a] + row.p[b] - 1.0)) {
-          continue;
-        }
+        if (is_active_[a * n + b] != 0 || is_between(q, row.p[a], row.p[b])) continue;
         row.pairs.push_back({{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
                              static_cast<float>(q), {0.0F, 0.0F}, 0.0F});
         row.pairs.back().q = clipped(row, row.pairs.back());
@@ -387,19 +388,29 @@ class PairwiseMultilabel {
     }
   }
 
+  /// Whether a pair at its truth pulls at its labels. Two labels at zero need each other.
+  bool is_drawn(const Row& row, std::size_t a, std::size_t b, double v) const {
+    if (a < row.n_true || b < row.n_true) return v != 0.0;
+    if (row.p[a] > 0.0 || row.p[b] > 0.0) return v > 0.0;
+    return v > 0.0 && pull_[a] + pull_[b] + 2.0 + v > 0.0;
+  }
+
+  static bool is_between(double q, double p, double r) {
+    return q <= p && q <= r && q >= p + r - 1.0;
+  }
+
   bool admit_pair(Row& row, std::size_t a, std::size_t b) {
     const double v = value(row, a, b);
     const bool is_true[2] = {a < row.n_true, b < row.n_true};
     const double q = is_true[0] && is_true[1] ? 1.0 : 0.0;
-    const bool is_drawn = v > 0.0 || (v < 0.0 && (is_true[0] || is_true[1]));
-    const bool is_feasible = q <= row.p[a] && q <= row.p[b] && q >= row.p[a] + row.p[b] - 1.0;
-    if (!is_drawn && is_feasible) return false;
+    if (!is_drawn(row, a, b, v) && is_between(q, row.p[a], row.p[b])) return false;
     Pair pair{{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
               static_cast<float>(q), {0.0F, 0.0F}, 0.0F};
-    if (v > 0.0 && is_true[0] == is_true[1]) {
+    const bool is_tight[2] = {q >= row.p[a], q >= row.p[b]};
+    if (v > 0.0 && is_tight[0] == is_tight[1]) {
       pair.up[0] = pair.up[1] = static_cast<float>(0.5 * v);
     } else if (v > 0.0) {
-      pair.up[is_true[0] ? 1 : 0] = static_cast<float>(v);
+      pair.up[is_tight[0] ? 0 : 1] = static_cast<float>(v);
     } else if (is_true[0] || is_true[1]) {
       pair.down = static_cast<float>(-v);
     }
@@ -485,18 +496,22 @@ class PairwiseMultilabel {
     moved_ += (p - from) * (p - from) * static_cast<double>(link_begin_[s + 1] - link_begin_[s]);
   }
 
-  void update_multipliers(const Row& row, Pair& pair) {
+  /// mu <- max(0, mu + rho h); returns by how much a constraint is violated, or pressed in vain.
+  double update_multipliers(const Row& row, Pair& pair) {
     const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
+    double most = 0.0;
     const auto push = [&](float& multiplier, double violation) {
       const double after = std::max(0.0, multiplier + rho_ * violation);
       const double change = (after - multiplier) / rho_;
       violated_ += change * change;
+      most = std::max(most, std::abs(change));
       multiplier = static_cast<float>(after);
     };
     push(pair.up[0], pair.q - p[0]);
     push(pair.up[1], pair.q - p[1]);
     push(pair.down, p[0] + p[1] - 1.0 - pair.q);
     n_constraints_ += 3;
+    return most;
   }
 
   // ---- weights ---------------------------------------------------------------------------------
@@ -560,14 +575,7 @@ class PairwiseMultilabel {
   static bool is_inert(const Row& row, const Pair& pair) {
     const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
     return pair.q == row.truth(pair) && pair.up[0] == 0.0F && pair.up[1] == 0.0F &&
-           pair.down == 0.0F && pair.q <= p[0] && pair.q <= p[1] && pair.q >= p[0] + p[1] - 1.0;
-  }
-
-  void balance(const PairwisePass& pass) {
-    constexpr double kRatio = 4.0, kFactor = 1.5;
-    const double primal = rho_ * pass.primal_residual;
-    if (primal > kRatio * pass.dual_residual) rho_ *= kFactor;
-    if (pass.dual_residual > kRatio * primal) rho_ /= kFactor;
+           pair.down == 0.0F && is_between(pair.q, p[0], p[1]);
   }
 
   // ---- certificate -----------------------------------------------------------------------------
