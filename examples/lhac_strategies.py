@@ -77,7 +77,7 @@ class Problem:
         self.optimum = judge.objective
 
     def run(self, **options):
-        settings = {"tol": 1e-10, "max_iter": 600} | options
+        settings = {"tol": 1e-10, "max_iter": 600, "working_set": False} | options
         return lhac(self.objective, np.zeros(self.n), self.l1, **settings).trace
 
     def errors(self, trace):

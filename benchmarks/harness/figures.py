@@ -74,7 +74,8 @@ def _parser(title: str, measurements: Sequence[Measurement]) -> argparse.Argumen
     add("--only", nargs="+", choices=names, metavar="NAME", help="these measurements alone")
     add("--seed", type=int, default=0)
     add("--data", help="directory of real data (else SUBLEARN_DATA, else ../shared/data)")
-    add("--json", type=Path, help="write all figures to this file")
+    add("--json", type=Path, help="write all figures to this file, after each measurement")
+    add("--resume", action="store_true", help="leave out what the file of --json already has")
     add("--markdown", type=Path, help="write the tables, with machine and commit, to this file")
     add("--records", type=Path, nargs="+", metavar="JSON", help="run nothing: what --json wrote")
     add("--list", action="store_true", help="list the measurements")
@@ -85,8 +86,9 @@ def _measured(
     title: str, measurements: Iterable[Measurement], options: argparse.Namespace
 ) -> dict[str, Any]:
     """Run the measurements in turn; the record is written after each."""
-    content = _record(title, options.seed)
-    for measurement in measurements:
+    content = _resumed(options) or _record(title, options.seed)
+    done = {part["name"] for part in content["tables"]}
+    for measurement in (m for m in measurements if m.name not in done):
         print(f"{measurement.name}: {measurement.title}", file=sys.stderr, flush=True)
         found = measurement.measure(data_directory(options.data), options.seed)
         content["tables"].append(
@@ -97,9 +99,22 @@ def _measured(
                 **asdict(found),
             }
         )
-        content["machine"] = machine()
+        content["machine"], content["date"] = machine(), now()
         if options.json:
             write_record(options.json, content)
+    return content
+
+
+def _resumed(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The record to go on with; one table of another commit would pass for one of this."""
+    if not (options.resume and options.json and options.json.exists()):
+        return None
+    content: dict[str, Any] = json.loads(options.json.read_text())
+    same = {**commit(), "seed": options.seed}
+    if any(content[name] != value for name, value in same.items()):
+        raise SystemExit(
+            f"--resume: {options.json} is of another commit or seed; give a new --json"
+        )
     return content
 
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from harness.problem import Split
 
 __all__ = ["THREAD_VARIABLES", "Conditions", "Outcome", "Run", "run_all"]
 
+_LOOK_SECONDS = 0.5  # between two looks at the CPU time of a run
 _CHILD = Path(__file__).with_name("child.py")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -44,13 +46,15 @@ THREAD_VARIABLES = (
 class Conditions:
     """What is the same for all entrants; `request` is the room's question, such as {"k": 5}.
 
-    Every entrant runs under each limit of `threads`.
+    Every entrant runs under each limit of `threads`. A run is stopped after `timeout_seconds`, or
+    when all of it has used `cpu_seconds`, which a busy machine does not cut.
     """
 
     threads: Sequence[int] = (1,)
     seed: int = 0
     repeat: int = 1
     timeout_seconds: float = 3600.0
+    cpu_seconds: float | None = None
     request: dict[str, Any] = field(default_factory=dict)
 
 
@@ -167,19 +171,26 @@ def _run(
             return Run(error=f"environment {outcome.entrant.environment}: {failure}")
         limit = conditions.timeout_seconds
         try:
-            error = _start(python, directory, outcome.threads, limit)
+            error = _start(python, directory, outcome.threads, limit, conditions.cpu_seconds)
         except OutOfTime as stop:
-            return Run(error=f"stopped after {limit:g} s{stop}", was_stopped=True)
+            figures = {"stopped_cpu_seconds": stop.cpu}
+            return Run(figures, error=f"stopped after {stop}", was_stopped=True)
         if error is not None:
             return Run(error=error)
         return _judged(directory, split, judge, audit)
 
 
 class OutOfTime(Exception):
-    """A run was stopped; the message says what CPU time it had, which a busy machine cuts."""
+    """A run was stopped; `cpu` is the CPU time it had."""
+
+    def __init__(self, wall: float, cpu: float | None):
+        super().__init__(f"{wall:.3g} s" + ("" if cpu is None else f", CPU {cpu:.0f} s"))
+        self.cpu = cpu
 
 
-def _start(python: str, directory: Path, threads: int, limit: float) -> str | None:
+def _start(
+    python: str, directory: Path, threads: int, limit: float, cpu_limit: float | None
+) -> str | None:
     """Run the measured process to its end; the error's last line, or None."""
     surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     if python != sys.executable:
@@ -193,14 +204,24 @@ def _start(python: str, directory: Path, threads: int, limit: float) -> str | No
             start_new_session=True,
         )
         try:
-            code = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            seconds = group_seconds(process.pid)
-            raise OutOfTime("" if seconds is None else f", CPU {seconds:.0f} s") from None
+            code = _wait(process, limit, cpu_limit)
         finally:
             _end(process)
         log.seek(0)
         return None if code == 0 else _last_line(log, code)
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float, cpu_limit: float | None) -> int:
+    """The exit code, or `OutOfTime`; without a limit of CPU time nobody looks in between."""
+    start = time.monotonic()
+    while True:
+        left = limit - (time.monotonic() - start)
+        try:
+            return process.wait(left if cpu_limit is None else min(left, _LOOK_SECONDS))
+        except subprocess.TimeoutExpired:
+            cpu, wall = group_seconds(process.pid), time.monotonic() - start
+        if wall >= limit or (cpu_limit is not None and cpu is not None and cpu >= cpu_limit):
+            raise OutOfTime(limit if wall >= limit else wall, cpu) from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -13,19 +13,11 @@
 #include "refuse.hpp"
 #include "sublearn/objectives/linear_objective.hpp"
 #include "sublearn/solvers/lhac.hpp"
+#include "sublearn/solvers/lhac_working_set.hpp"
 #include "sublearn/solvers/sparse_linear.hpp"
 
 namespace sublearn::bindings {
 namespace {
-
-AnyLoss loss_by_name(const std::string& name, double parameter) {
-  if (name == "logistic") return Logistic{};
-  if (name == "squared") return Squared{};
-  if (name == "squared_hinge") return OfMargin<SquaredHinge>{};
-  if (name == "huber") return Huber{parameter};
-  if (name == "poisson") return Poisson{};
-  refuse("linear_data.loss", "be logistic, squared, squared_hinge, huber or poisson", name);
-}
 
 nb::dict by_column(const std::vector<SparseLinearPass>& passes) {
   using Pass = SparseLinearPass;
@@ -57,6 +49,7 @@ nb::dict by_column(const std::vector<LhacIteration>& iterations) {
   out["n_passes"] = column(iterations, &Row::n_passes);
   out["n_steps"] = column(iterations, &Row::n_steps);
   out["n_values"] = column(iterations, &Row::n_values);
+  out["n_asked"] = column(iterations, &Row::n_asked);
   return out;
 }
 
@@ -141,34 +134,73 @@ void bind_dense_data(nb::module_& m, const char* name) {
       "has_intercept"_a, "A problem over the columns of a dense matrix.");
 }
 
-/// Calls back into Python for each value; `function(x)` returns (value, gradient as float64).
+/// Calls back into Python for each value; `function(x)` returns (value, gradient as float64), and
+/// `partial(x, ids)`, if it is not None, (value, those entries of the gradient).
 class PythonObjective final : public SmoothObjective {
  public:
-  PythonObjective(nb::callable function, offset_t size)
-      : function_(std::move(function)), gradient_(static_cast<std::size_t>(size)) {}
+  PythonObjective(nb::callable function, nb::object partial, offset_t size)
+      : function_(std::move(function)),
+        partial_(std::move(partial)),
+        gradient_(static_cast<std::size_t>(size)) {}
 
   offset_t size() const override { return static_cast<offset_t>(gradient_.size()); }
 
   double move_to(std::span<const double> x) override {
     nb::gil_scoped_acquire locked;
-    auto result = nb::cast<nb::tuple>(function_(to_numpy(std::vector<double>(x.begin(), x.end()))));
-    const auto gradient = nb::cast<Vector<double>>(result[1]);
-    if (gradient.size() != gradient_.size()) {
-      throw std::invalid_argument("the gradient must have one entry per coordinate");
-    }
-    std::copy(gradient.data(), gradient.data() + gradient.size(), gradient_.begin());
-    return nb::cast<double>(result[0]);
+    return take(function_(to_numpy(std::vector<double>(x.begin(), x.end()))), gradient_);
   }
 
   void gradient(std::span<double> out) override {
     std::copy(gradient_.begin(), gradient_.end(), out.begin());
   }
 
+  bool has_parts() const override { return !partial_.is_none(); }
+
+  std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> ids) override {
+    return std::make_unique<Part>(*this, std::vector<index_t>(ids.begin(), ids.end()));
+  }
+
  private:
+  /// Holds nothing of Python's, so that it may end without Python's lock.
+  class Part final : public SmoothObjective {
+   public:
+    Part(PythonObjective& whole, std::vector<index_t> ids)
+        : whole_(&whole), ids_(std::move(ids)), gradient_(ids_.size()) {}
+    offset_t size() const override { return static_cast<offset_t>(ids_.size()); }
+    double move_to(std::span<const double> x) override {
+      std::vector<double> at(static_cast<std::size_t>(whole_->size()));
+      for (std::size_t k = 0; k < ids_.size(); ++k) at[static_cast<std::size_t>(ids_[k])] = x[k];
+      nb::gil_scoped_acquire locked;
+      return take(whole_->partial_(to_numpy(std::move(at)),
+                                   to_numpy(std::vector<std::int64_t>(ids_.begin(), ids_.end()))),
+                  gradient_);
+    }
+    void gradient(std::span<double> out) override {
+      std::copy(gradient_.begin(), gradient_.end(), out.begin());
+    }
+
+   private:
+    PythonObjective* whole_;
+    std::vector<index_t> ids_;
+    std::vector<double> gradient_;
+  };
+
+  static double take(const nb::object& found, std::vector<double>& gradient) {
+    const auto result = nb::cast<nb::tuple>(found);
+    const auto entries = nb::cast<Vector<double>>(result[1]);
+    if (entries.size() != gradient.size()) {
+      throw std::invalid_argument("the gradient must have one entry per coordinate");
+    }
+    std::copy(entries.data(), entries.data() + entries.size(), gradient.begin());
+    return nb::cast<double>(result[0]);
+  }
+
   nb::callable function_;
+  nb::object partial_;
   std::vector<double> gradient_;
 };
 
+template <class Method>
 nb::tuple run_lhac(SmoothObjective& objective, const SeparablePenalty& penalty,
                    const LhacSettings& settings, Vector<double> start, Monitor& monitor) {
   check_penalty(penalty, objective.size());
@@ -176,13 +208,14 @@ nb::tuple run_lhac(SmoothObjective& objective, const SeparablePenalty& penalty,
     throw std::invalid_argument("x0 must have one entry per coordinate");
   }
   std::vector<double> x(start.data(), start.data() + start.size());
-  Lhac lhac(objective, penalty, settings);
+  Method method(objective, penalty, settings);
   LhacEnd end;
   {
     nb::gil_scoped_release unlocked;
-    end = lhac.solve(x, monitor);
+    end = method.solve(x, monitor);
   }
-  return nb::make_tuple(to_numpy(std::move(x)), end, lhac.best_bound, by_column(lhac.iterations));
+  return nb::make_tuple(to_numpy(std::move(x)), end, method.best_bound,
+                        by_column(method.iterations));
 }
 
 void bind_settings(nb::module_& m) {
@@ -239,6 +272,8 @@ void bind_settings(nb::module_& m) {
 void bind_linear(nb::module_& m) {
   nb::class_<SmoothObjective>(m, "SmoothObjective", "A smooth function with gradients.")
       .def_prop_ro("size", &SmoothObjective::size)
+      .def_prop_ro("has_parts", &SmoothObjective::has_parts,
+                   "Whether a part of the gradient costs less than all of it.")
       .def(
           "value_and_gradient",
           [](SmoothObjective& objective, Vector<double> x) {
@@ -256,7 +291,8 @@ void bind_linear(nb::module_& m) {
           },
           "x"_a.noconvert(), "Value and gradient at x.");
   nb::class_<PythonObjective, SmoothObjective>(m, "PythonObjective", "A function of Python's.")
-      .def(nb::init<nb::callable, offset_t>(), "function"_a, "size"_a);
+      .def(nb::init<nb::callable, nb::object, offset_t>(), "function"_a, "partial"_a.none(),
+           "size"_a);
   bind_settings(m);
   bind_sparse_data<float>(m, "SparseLinearData32");
   bind_sparse_data<double>(m, "SparseLinearData64");
@@ -265,11 +301,16 @@ void bind_linear(nb::module_& m) {
   m.def(
       "lhac",
       [](SmoothObjective& objective, Vector<double> l1, SeparablePenalty penalty,
-         const LhacSettings& settings, Vector<double> x0, Monitor& monitor) {
+         const LhacSettings& settings, Vector<double> x0, bool has_working_set, Monitor& monitor) {
         penalty.l1 = as_span<double>(l1);
-        return run_lhac(objective, penalty, settings, x0, monitor);
+        if (has_working_set && !objective.has_parts()) {
+          throw std::invalid_argument("a working set needs an objective that has parts");
+        }
+        const auto run = has_working_set ? run_lhac<WorkingSetLhac> : run_lhac<Lhac>;
+        return run(objective, penalty, settings, x0, monitor);
       },
-      "objective"_a, "l1"_a.noconvert(), "penalty"_a, "settings"_a, "x0"_a.noconvert(), "monitor"_a,
+      "objective"_a, "l1"_a.noconvert(), "penalty"_a, "settings"_a, "x0"_a.noconvert(),
+      "has_working_set"_a, "monitor"_a,
       "Minimise; returns (x, end, lower bound, iterations by column).");
 }
 

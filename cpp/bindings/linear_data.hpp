@@ -2,10 +2,12 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "refuse.hpp"
 #include "sublearn/core/column_rows.hpp"
 #include "sublearn/core/columns.hpp"
 #include "sublearn/objectives/linear.hpp"
@@ -15,6 +17,15 @@ namespace sublearn::bindings {
 
 template <class T>
 using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+
+inline AnyLoss loss_by_name(const std::string& name, double parameter) {
+  if (name == "logistic") return Logistic{};
+  if (name == "squared") return Squared{};
+  if (name == "squared_hinge") return OfMargin<SquaredHinge>{};
+  if (name == "huber") return Huber{parameter};
+  if (name == "poisson") return Poisson{};
+  refuse("loss", "be logistic, squared, squared_hinge, huber or poisson", name);
+}
 
 inline void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector<double>& weights) {
   if (static_cast<offset_t>(y.size()) != n_rows ||

@@ -172,6 +172,30 @@ TEST(a_model_over_some_coordinates_is_that_block_of_the_matrix) {
   CHECK_NEAR(total, value, 1e-10);
 }
 
+TEST(a_matrix_taken_over_onto_the_same_coordinates_is_the_same) {
+  Rng rng(9);
+  LowRankHessian hessian(kSize, 3), copy(kSize, 3);
+  for (int k = 0; k < 5; ++k) {
+    const auto [s, t] = random_pair(rng);
+    hessian.append(s, t);
+  }
+  copy.take_over(hessian, all_ids());
+  const Vec expected = as_dense(hessian), found = as_dense(copy);
+  for (std::size_t k = 0; k < expected.size(); ++k) CHECK_NEAR(found[k], expected[k], 1e-12);
+}
+
+TEST(a_pair_taken_over_is_0_on_coordinates_that_the_old_matrix_lacks) {
+  Rng rng(10);
+  const auto [s, t] = random_pair(rng);
+  LowRankHessian hessian(kSize, 3), moved(kSize, 3), judge(kSize, 3);
+  hessian.append(s, t);
+  const std::vector<index_t> places = {5, 4, -1, 2, -1, 0};
+  moved.take_over(hessian, places);
+  judge.append(Vec{s[5], s[4], 0.0, s[2], 0.0, s[0]}, Vec{t[5], t[4], 0.0, t[2], 0.0, t[0]});
+  CHECK(moved.rank() == 2);
+  CHECK(as_dense(moved) == as_dense(judge));
+}
+
 TEST(a_singular_matrix_has_no_inverse) {
   std::vector<double> regular = {0.0, 2.0, 1.0, 0.0};
   CHECK(invert(regular, 2));

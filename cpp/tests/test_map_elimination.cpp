@@ -1,6 +1,7 @@
 // Bucket elimination against the best of all assignments of the block.
 #include "sublearn/solvers/map_elimination.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "check.hpp"
@@ -36,7 +37,9 @@ TEST(a_block_gets_its_best_labels_given_the_others) {
       const Ids block = random_block(rng, graph);
       const Ids before = random_labels(rng, graph);
       Ids labels = before;
-      CHECK(elimination.solve(block, labels, {}, again == 0 ? nullptr : &rng));
+      EliminationLimits limits;
+      if (again == 2) limits.order = EliminationOrder::min_fill;
+      CHECK(elimination.solve(block, labels, limits, again == 0 ? nullptr : &rng));
       CHECK(elimination.solved().size() == block.size());
       CHECK_NEAR(graph.score(labels), best_score(graph, before, block), 1e-9);
       for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -107,9 +110,11 @@ TEST(a_wide_block_drops_variables_and_is_best_over_the_rest) {
     EliminationLimits limits;
     limits.bucket_cells = 10.0;
     limits.drop = true;
+    limits.n_kept = 1;
     MapElimination elimination(graph);
     CHECK(elimination.solve(block, labels, limits, &rng));
     const Ids solved(elimination.solved().begin(), elimination.solved().end());
+    CHECK(std::find(solved.begin(), solved.end(), block[0]) != solved.end());
     CHECK_NEAR(graph.score(labels), best_score(graph, before, solved), 1e-9);
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const bool inside =

@@ -160,6 +160,25 @@ TEST(bounds_fall_and_stay_above_every_assignment) {
   }
 }
 
+TEST(label_bounds_hold_for_every_assignment) {
+  Rng rng(10);
+  for (int round = 0; round < 20; ++round) {
+    const auto graph = random_graph(rng, {7, 11, 3, 3});
+    MapMessages messages(graph);
+    for (int sweep = 0; sweep < 6; ++sweep) {
+      messages.sweep(sweep % 2 ? SweepDirection::backward : SweepDirection::forward, false);
+    }
+    const auto bounds = messages.label_bounds();
+    std::vector<index_t> labels(graph.domain.size(), 0);
+    do {
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        const auto place = static_cast<std::size_t>(graph.unary_begin[i] + labels[i]);
+        CHECK(graph.score(labels) <= bounds[place] + 1e-9);
+      }
+    } while (next_assignment(graph, labels));
+  }
+}
+
 TEST(chains_are_solved_by_two_sweeps) {
   Rng rng(6);
   for (int round = 0; round < 20; ++round) {
@@ -170,6 +189,7 @@ TEST(chains_are_solved_by_two_sweeps) {
     CHECK_NEAR(messages.bound(), best, 1e-9);
     messages.sweep(SweepDirection::backward, true);
     CHECK_NEAR(messages.score(), best, 1e-9);
+    messages.sweep(SweepDirection::forward, false);
     CHECK(messages.stalled(messages.score()));
   }
 }

@@ -296,13 +296,15 @@ class _ProgressBar:
         if event.objective is None:
             return ""
         gap = 0.0 if event.certificate is None else event.certificate
+        has_duals = event.nnz_dual > 0  # a solver without them leaves their number at 0
         if self._is_wide:
+            duals = f"  duals {event.nnz_dual:,}" if has_duals else ""
             return (
                 f"objective {event.objective:.4g}  gap {gap:.1e}  "
-                f"weights {event.nnz_primal:,}  duals {event.nnz_dual:,}"
+                f"weights {event.nnz_primal:,}{duals}"
             )
-        weights, duals = _in_short(event.nnz_primal), _in_short(event.nnz_dual)
-        return f"{event.objective:.3g} gap {gap:.0e} w {weights} duals {duals}"
+        duals = f" duals {_in_short(event.nnz_dual)}" if has_duals else ""
+        return f"{event.objective:.3g} gap {gap:.0e} w {_in_short(event.nnz_primal)}{duals}"
 
     def close(self) -> None:
         self._progress.stop()

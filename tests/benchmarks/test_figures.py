@@ -64,6 +64,25 @@ def test_a_page_may_show_some_tables_of_a_record(tmp_path, capsys):
     assert "A first thing" not in printed
 
 
+def test_resuming_measures_only_what_the_record_lacks(tmp_path, capsys):
+    record = tmp_path / "r.json"
+    main("Things", MEASUREMENTS, ["--json", str(record), "--only", "first"])
+    content = json.loads(record.read_text())
+    content["tables"][0]["rows"] = [["kept", 0.5, 1]]
+    record.write_text(json.dumps(content))
+    main("Things", MEASUREMENTS, ["--json", str(record), "--resume"])
+    tables = json.loads(record.read_text())["tables"]
+    assert [part["name"] for part in tables] == ["first", "second"]
+    assert tables[0]["rows"] == [["kept", 0.5, 1]]
+
+
+def test_refuses_to_resume_a_record_of_another_seed(tmp_path):
+    record = tmp_path / "r.json"
+    main("Things", MEASUREMENTS, ["--json", str(record), "--only", "first"])
+    with pytest.raises(SystemExit, match="of another commit or seed"):
+        main("Things", MEASUREMENTS, ["--json", str(record), "--resume", "--seed", "3"])
+
+
 def test_refuses_a_measurement_that_is_not_there(capsys):
     with pytest.raises(SystemExit):
         main("Things", MEASUREMENTS, ["--only", "third"])

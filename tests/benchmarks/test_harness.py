@@ -179,6 +179,19 @@ def test_a_run_over_time_is_stopped_and_says_so(tmp_path):
     assert outcome.status == "stopped"
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="CPU time is read from /proc")
+def test_a_run_that_used_up_its_cpu_time_is_stopped_and_a_sleeping_one_is_not(tmp_path):
+    busy = scripted(tmp_path, "busy", "def fit(train, task):\n    while True: pass")
+    conditions = Conditions(timeout_seconds=60, cpu_seconds=2.0)
+    (outcome,) = run_all("small", small_split(), [busy], ranking_judge((1,)), conditions)
+    assert outcome.status == "stopped"
+    assert outcome.runs[0].figures["stopped_cpu_seconds"] >= 2.0
+    idle = scripted(tmp_path, "idle", f"import time\n{ECHO}\ntime.sleep(3)")
+    conditions = Conditions(timeout_seconds=60, cpu_seconds=30.0)
+    (outcome,) = run_all("small", small_split(), [idle], ranking_judge((1,)), conditions)
+    assert outcome.status == "ok"
+
+
 def test_a_failed_entrant_is_shown_and_fails_the_command(tmp_path, capsys):
     room = Room(
         title="failing",

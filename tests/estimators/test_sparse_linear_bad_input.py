@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sublearn
+from sublearn.errors import ParameterError
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.optim import minimise_linear
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 20))
@@ -302,3 +304,19 @@ def test_refuses_penalty_weights_that_are_no_row_of_numbers(weights):
 def test_the_refusal_of_huge_features_names_the_estimator():
     with pytest.raises(ValueError, match="SparseLinearRegression: X must be at most 1e"):
         SparseLinearRegression().fit(X * 1e150, NUMBERS)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_refuses_targets_whose_squares_vanish(loss):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with pytest.raises(ValueError, match=r"y must be 0 or reach 1e-150 in size.*got \d.*e-2"):
+        SparseLinearRegression(1e-202, loss=loss).fit(X, 1e-200 * X[:, 0])
+    with pytest.raises(ParameterError, match="minimise_linear: y must be 0 or reach 1e-150"):
+        minimise_linear(X, 1e-200 * X[:, 0], loss, 1e-202)
+
+
+def test_targets_of_zeros_and_tiny_means_of_counts_are_fitted():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    assert not SparseLinearRegression(0.1).fit(X, np.zeros(30)).coef_.any()
+    counts = SparseLinearRegression(1e-201, loss="poisson").fit(X, np.full(30, 1e-200))
+    np.testing.assert_allclose(counts.predict(X), 1e-200, rtol=1e-3)

@@ -297,10 +297,15 @@ def test_ctrl_c_stops_a_fit_and_leaves_it_unfitted():
         model.predict(X)
 
 
-def test_verbose_draws_a_bar(capsys):
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_verbose_draws_a_bar_without_figures_that_the_solver_lacks(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
     X, y = rows_for("three classes")
     SparseLogisticRegression(0.02, verbose=1).fit(X, y)
-    assert "SparseLogisticRegression" in capsys.readouterr().err
+    drawn = capsys.readouterr().err
+    assert "SparseLogisticRegression" in drawn
+    assert "gap" in drawn
+    assert "duals" not in drawn
 
 
 # --- saved models and other tools ----------------------------------------------------------------

@@ -107,7 +107,8 @@ def test_the_same_seed_gives_the_same_bits():
 def test_says_that_the_iteration_limit_was_reached():
     solution = lhac(ill_conditioned, np.zeros(9), l1=0.0, max_iter=3, tol=1e-12)
     assert solution.status is Status.MAX_ITER
-    assert len(solution.trace) == 3
+    assert solution.n_iter == 3
+    assert solution.objective == ill_conditioned(solution.x)[0]
 
 
 def test_the_trace_tells_of_sets_and_work():
@@ -241,6 +242,8 @@ def test_ctrl_c_stops_a_python_objective():
         ("budget", (1.0, -1.0)),
         ("globalisation", "trust"),
         ("shuffle", "yes"),
+        ("working_set", "yes"),
+        ("working_set", True),
         ("callback", 3),
     ],
 )
@@ -251,7 +254,7 @@ def test_refuses_a_parameter_by_name(name, value):
 
 
 def test_refuses_an_objective_that_cannot_be_called():
-    with pytest.raises(ParameterError, match="lhac: objective must be callable or compiled"):
+    with pytest.raises(ParameterError, match="lhac: objective must be callable, compiled or have"):
         lhac(3.0, np.zeros(3), l1=0.1)
 
 

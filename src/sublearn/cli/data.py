@@ -24,11 +24,14 @@ __all__ = [
     "find_label",
     "is_text_model",
     "notes_for",
+    "number_targets",
+    "predicts_numbers",
     "read_data",
     "read_for_model",
     "read_rows",
     "read_texts",
     "refuse_no_rows",
+    "refuse_numbers",
     "refuse_uncalibrated",
     "refuse_without",
     "sparse_weights",
@@ -88,7 +91,9 @@ def read_rows(
         )
     form.refuse_unless_text()
     dataset = read_for_model(path, labels, format, model)
-    return dataset.X, as_targets(dataset)
+    if not predicts_numbers(model):
+        return dataset.X, as_targets(dataset)
+    return dataset.X, number_targets(dataset) if needs_labels else None
 
 
 def read_texts(
@@ -176,14 +181,17 @@ def refuse_no_rows(X: Any, path: Path) -> None:
         raise ValueError(f"{path}: must have at least one row, got 0")
 
 
-def notes_for(dataset: Dataset, *, normalize: bool, zero_based: bool) -> dict[str, Any]:
+def notes_for(
+    dataset: Dataset, *, normalize: bool, zero_based: bool, has_labels: bool = True
+) -> dict[str, Any]:
     """What a saved model must remember of how its data were read."""
-    notes = {
+    notes: dict[str, Any] = {
         "normalize": normalize,
         "zero_based": zero_based,
         "multilabel": dataset.Y.ndim == 2,
-        "label_counts": _count_labels(as_targets(dataset), dataset.X.shape[0]),
     }
+    if has_labels:
+        notes["label_counts"] = _count_labels(as_targets(dataset), dataset.X.shape[0])
     if dataset.feature_names is not None:
         notes["feature_names"] = dataset.feature_names
     return notes
@@ -211,6 +219,31 @@ def as_targets(dataset: Dataset) -> Any:
     names: np.ndarray = dataset.label_names[dataset.Y.indices]
     ends = dataset.Y.indptr.tolist()
     return [names[a:b].tolist() for a, b in itertools.pairwise(ends)]
+
+
+def predicts_numbers(model: Any) -> bool:
+    """Whether an estimator, fitted or not, learns a number for each row instead of labels."""
+    from sklearn.base import is_regressor
+
+    return bool(is_regressor(model))
+
+
+def number_targets(dataset: Dataset) -> np.ndarray:
+    """The numbers of the rows, refused where the file has lists of labels or names."""
+    if dataset.Y.ndim != 1 or dataset.Y.dtype.kind not in "iuf":
+        raise ValueError(
+            "DATA must have one number per row for a model of numbers, got labels; LIBSVM files "
+            "(.svm) have numbers"
+        )
+    return dataset.Y
+
+
+def refuse_numbers(model: Any, option: str) -> None:
+    """Refuse a model that predicts numbers, for what speaks of labels."""
+    if predicts_numbers(model):
+        raise typer.BadParameter(
+            f"needs a model of labels, got a {type(model).__name__}", param_hint=option
+        )
 
 
 def _read(path: Path, format: str | None, options: dict[str, Any]) -> Dataset:

@@ -62,13 +62,21 @@ LossWeight = Annotated[
     _objective("X", "1.0", "Weight of the loss; larger fits the training rows closer.", "--C"),
 ]
 L1 = Annotated[
-    float | None,
+    str | None,
     _objective(
-        "X", "0.1", "Weight of the l1 penalty; larger gives fewer weights and a smaller file."
+        "X",
+        "0.1",
+        "Weight of the l1 penalty; larger gives fewer weights and a smaller file. cv chooses it by "
+        "cross-validation (sparse-logistic, sparse-linear).",
     ),
 ]
 Loss = Annotated[
-    str | None, _objective("NAME", "squared_hinge", "squared_hinge or hinge (ppd-sparse).")
+    str | None,
+    _objective(
+        "NAME",
+        "squared_hinge",
+        "squared_hinge or hinge (ppd-sparse); squared, huber or poisson (sparse-linear).",
+    ),
 ]
 Bias = Annotated[
     str | None,

@@ -31,11 +31,10 @@ def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict
 
     n_rows, n_features, n_values = size
     trace, weights = estimator.trace_, sparse_weights(estimator)
-    n_models = weights.shape[0]  # one for two classes
+    n_models = weights.shape[0]  # one for two classes, and for numbers
     figures = {
         "rows": n_rows,
         "features": n_features,
-        "labels": len(estimator.classes_),
         "seconds": round(seconds, 3),
         "certificate": float(estimator.certificate_),
         "n_iter": int(estimator.n_iter_),
@@ -44,6 +43,10 @@ def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict
         "work": _total_work(trace),
         "work_of_one_pass": n_models * n_values,
     }
+    if hasattr(estimator, "classes_"):
+        figures["labels"] = len(estimator.classes_)
+    if getattr(estimator, "l1", None) == "cv":
+        figures["l1"] = float(estimator.l1_)
     if "nnz_dual" in trace.columns:
         figures["duals"] = int(trace["nnz_dual"][-1])
         figures["duals_possible"] = n_rows * n_models
@@ -62,8 +65,11 @@ def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     """The figures in words, in reading order."""
     from sublearn.cli.console import in_bytes
 
-    rows = [
-        ("data", ", ".join(f"{figures[what]:,} {what}" for what in ("rows", "features", "labels"))),
+    sizes = [what for what in ("rows", "features", "labels") if what in figures]
+    rows = [("data", ", ".join(f"{figures[what]:,} {what}" for what in sizes))]
+    if "l1" in figures:
+        rows.append(("l1", f"{figures['l1']:.4g}, chosen by cross-validation"))
+    rows += [
         ("fit", f"{figures['seconds']:.2f} s"),
         ("certificate", f"{figures['certificate']:.2g} (relative duality gap)"),
         ("weights", _share(figures["weights"], figures["weights_possible"], "are not zero")),

@@ -8,14 +8,30 @@ from typing import Any
 
 import typer
 
-__all__ = ["METHODS", "make_estimator"]
+__all__ = ["METHODS", "make_estimator", "parse_l1"]
 
 #: A method's published name to the room and the class that implement it.
 METHODS = {
     "ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier"),
     "pd-sparse": ("sublearn.extreme", "PDSparseClassifier"),
     "sparse-logistic": ("sublearn.linear", "SparseLogisticRegression"),
+    "sparse-linear": ("sublearn.linear", "SparseLinearRegression"),
 }
+#: Methods whose l1 may be chosen by cross-validation.
+_CHOOSE_L1 = ("sparse-logistic", "sparse-linear")
+
+
+def parse_l1(text: str | None, method: str) -> float | str | None:
+    """What `--l1` says: a number, or "cv" where the method can choose."""
+    if text is None or (text == "cv" and method in _CHOOSE_L1):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        choice = " or cv" if method in _CHOOSE_L1 else f" for {method}"
+        raise typer.BadParameter(
+            f"must be a number{choice}, got {text}", param_hint="--l1"
+        ) from None
 
 
 def make_estimator(method: str, params: dict[str, Any]) -> Any:

@@ -325,9 +325,9 @@ class _JointRun:
         settings.tol, settings.max_iter = self.inner_tol, _INNER_MAX_ITER
         # A callable of Python: the compiled objective would stop by a gap of its own, and the l2
         # of the core's penalty would reach the intercepts.
-        objective = _core.PythonObjective(self._smooth(part), len(start))
+        objective = _core.PythonObjective(self._smooth(part), None, len(start))
         x, _, _, columns = _core.lhac(
-            objective, l1, _core.SeparablePenalty(), settings, start, monitor
+            objective, l1, _core.SeparablePenalty(), settings, start, False, monitor
         )
         self.n_passes += int(columns["n_passes"][-1])
         if np.isfinite(x).all():

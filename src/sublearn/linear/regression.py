@@ -13,7 +13,7 @@ from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import NumberTargets, Targets
 from sublearn.trace import Callback
 from sublearn.validation import Boolean, OneOf, Positive, Rule
-from sublearn.validation.design import check_targets
+from sublearn.validation.design import check_targets, says_if_vanishing
 
 __all__ = ["SparseLinearRegression"]
 
@@ -193,6 +193,8 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         y = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
             _refuse_other_than_counts(y[sample_weight > 0], name)
+        elif must := says_if_vanishing(y):
+            raise ValueError(f"{name}: y must {must}, got {np.abs(y).max():g}")
         return NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:

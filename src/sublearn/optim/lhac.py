@@ -14,6 +14,7 @@ from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
+    Either,
     Interval,
     NonNegative,
     OneOf,
@@ -28,6 +29,8 @@ from sublearn.validation.values import show
 __all__ = ["LhacSolution", "lhac"]
 
 FREE_SETS = ("grdy-ad", "grdy", "grdy-ctz", "grdy-ep", "std", "std-ep", "std-epa")
+#: Below, the first working set is too large a share of all coordinates to save anything.
+LEAST_FOR_WORKING_SET = 500
 BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
 
 _RULES: dict[str, Rule] = {
@@ -38,6 +41,7 @@ _RULES: dict[str, Rule] = {
     "free_set": OneOf(*FREE_SETS),
     "globalisation": OneOf("prox", "line_search"),
     "shuffle": Boolean(),
+    "working_set": Either(OneOf("auto"), Boolean()),
     "random_state": RandomState(),
     "verbose": Verbosity(),
     "callback": CallableOrNone(),
@@ -74,6 +78,7 @@ def lhac(
     budget: str | int | tuple[float, float] = "linear",
     globalisation: str = "prox",
     shuffle: bool = False,
+    working_set: bool | str = "auto",
     random_state: Any = 0,
     verbose: int = 0,
     callback: Callback | None = None,
@@ -89,9 +94,12 @@ def lhac(
 
     Parameters
     ----------
-    objective : callable or compiled objective
-        ``objective(x)`` returns the value and the gradient at `x`; the value may be infinite
-        outside the domain. Compiled ones (:func:`linear_objective`) do not enter Python.
+    objective : callable, object with methods or compiled objective
+        ``objective(x)``, or ``objective.value_and_gradient(x)``, returns the value and the gradient
+        at `x`; the value may be infinite outside the domain. A method ``partial(x, support)`` that
+        returns the value and ``gradient[support]``, for an ascending integer array `support`
+        outside of which `x` is 0, is what a working set needs. Compiled ones
+        (:func:`linear_objective`) do not enter Python.
     x0 : array of shape (n,)
         Where to start; a solution of a similar problem saves iterations.
     l1 : float or array of shape (n,)
@@ -117,6 +125,13 @@ def lhac(
         identity added to the Hessian (5.2.3), or halved.
     shuffle : bool
         Visit the coordinates in random order.
+    working_set : "auto" or bool
+        Whether most gradients are asked for over a working set of coordinates only: the support and
+        the worst violators. Full gradients then certify the point, extend the set and, where the
+        objective knows its dual, rule coordinates out for good (gap-safe screening [2]_). Needs
+        `partial` or an objective of :func:`linear_objective`; "auto" uses it for those with at
+        least 500 coordinates. All other options keep their meaning; `budget` and `max_iter` count
+        iterations over all working sets, and the Hessian is kept from set to set.
     random_state : int, Generator or RandomState
         Of the shuffling.
     verbose, callback
@@ -127,11 +142,15 @@ def lhac(
     LhacSolution
         `x`, `objective`, `certificate`, `status`, `n_iter` and `trace` with one row per outer
         iteration: the sizes of the sets Z1, Z2, Z3 of (5.4.1), free coordinates, passes, values
-        asked for.
+        asked for, and `n_asked`, the coordinates whose gradient was asked for. Where these are a
+        working set, so are the sets and `violation`, and without a dual `certificate` is that of
+        the last full gradient.
 
     References
     ----------
     .. [1] X. Tang, "Big Data Optimization in Machine Learning", thesis, Lehigh University, 2016.
+    .. [2] E. Ndiaye, O. Fercoq, A. Gramfort, J. Salmon, "Gap safe screening rules for sparsity
+       enforcing penalties", JMLR 18, 2017.
 
     Examples
     --------
@@ -147,9 +166,10 @@ def lhac(
     settings = _settings(tol, max_iter, memory, free_set, budget, globalisation, shuffle)
     settings.seed = as_seed(random_state)
     compiled = _as_objective(objective, len(start))
+    has_working_set = _decide_working_set(working_set, compiled)
     monitor = _core.Monitor()
     x, end, bound, columns = watch(
-        lambda: _core.lhac(compiled, weights, penalty, settings, start, monitor),
+        lambda: _core.lhac(compiled, weights, penalty, settings, start, has_working_set, monitor),
         monitor,
         n_total=max_iter,
         callback=callback,
@@ -157,6 +177,8 @@ def lhac(
         title="lhac",
     )
     trace = Trace(columns)
+    if not np.isfinite(trace["objective"][0]):  # a compiled objective is not checked before
+        raise ParameterError(f"lhac: objective must be finite at x0, got {trace['objective'][0]}")
     return LhacSolution(
         status=_status(end),
         objective=float(trace["objective"][-1]),
@@ -242,9 +264,29 @@ def _as_objective(objective: Any, size: int) -> Any:
                 f"lhac: x0 must have {objective.size} entries as the objective, got {size}"
             )
         return objective
-    if not callable(objective):
-        raise ParameterError(f"lhac: objective must be callable or compiled, got {show(objective)}")
-    return _core.PythonObjective(_checked(objective, size), size)
+    function = getattr(objective, "value_and_gradient", objective)
+    if not callable(function):
+        raise ParameterError(
+            "lhac: objective must be callable, compiled or have a method value_and_gradient, "
+            f"got {show(objective)}"
+        )
+    partial = getattr(objective, "partial", None)
+    if partial is not None and not callable(partial):
+        raise ParameterError(f"lhac: objective.partial must be callable, got {show(partial)}")
+    return _core.PythonObjective(
+        _checked(function, size), None if partial is None else _checked_part(partial), size
+    )
+
+
+def _decide_working_set(working_set: bool | str, objective: Any) -> bool:
+    if working_set == "auto":
+        return bool(objective.has_parts) and objective.size >= LEAST_FOR_WORKING_SET
+    if working_set and not objective.has_parts:
+        raise ParameterError(
+            "lhac: working_set must be 'auto' or False for an objective that cannot give a part of "
+            "its gradient, got True"
+        )
+    return bool(working_set)
 
 
 def _checked(
@@ -254,27 +296,41 @@ def _checked(
     is_start = True
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        try:
-            value, gradient = objective(x)
-        except (TypeError, ValueError) as error:
-            if "unpack" not in str(error):
-                raise
-            raise ParameterError("lhac: objective must return (value, gradient)") from error
-        gradient = np.ascontiguousarray(gradient, dtype=np.float64)
-        if gradient.shape != (size,):
-            raise ParameterError(
-                f"lhac: objective must return a gradient of shape ({size},), got {gradient.shape}"
-            )
-        value = float(value)
+        value, gradient = _checked_pair("objective", lambda: objective(x), size)
         nonlocal is_start
         if is_start and np.isinf(value):
             raise ParameterError(f"lhac: objective must be finite at x0, got {value}")
         is_start = False
-        if np.isnan(value) or (np.isfinite(value) and not np.isfinite(gradient).all()):
-            raise ParameterError("lhac: objective must return finite numbers, got NaN or infinity")
         return value, gradient
 
     return value_and_gradient
+
+
+def _checked_part(
+    partial: Callable[[np.ndarray, np.ndarray], Any],
+) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
+    def value_and_part(x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
+        return _checked_pair("objective.partial", lambda: partial(x, support), len(support))
+
+    return value_and_part
+
+
+def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float, np.ndarray]:
+    try:
+        value, gradient = call()
+    except (TypeError, ValueError) as error:
+        if "unpack" not in str(error):
+            raise
+        raise ParameterError(f"lhac: {name} must return (value, gradient)") from error
+    gradient = np.ascontiguousarray(gradient, dtype=np.float64)
+    if gradient.shape != (size,):
+        raise ParameterError(
+            f"lhac: {name} must return a gradient of shape ({size},), got {gradient.shape}"
+        )
+    value = float(value)
+    if np.isnan(value) or (np.isfinite(value) and not np.isfinite(gradient).all()):
+        raise ParameterError(f"lhac: {name} must return finite numbers, got NaN or infinity")
+    return value, gradient
 
 
 def _status(end: Any) -> Status:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sublearn.errors import ParameterError
+from sublearn.validation.design import says_if_vanishing
 from sublearn.validation.values import show
 
 __all__ = ["check_features", "check_numbers", "check_row_weights", "check_targets", "refusal"]
@@ -42,6 +43,8 @@ def check_targets(who: str, y: Any, n_rows: int, loss: str) -> np.ndarray:
         raise refusal(who, "y", f"be -1 or 1 for the {loss} loss", float(other[0]))
     if loss == "poisson" and (targets < 0).any():
         raise refusal(who, "y", "be non-negative for the poisson loss", float(targets.min()))
+    if loss in ("squared", "huber") and (must := says_if_vanishing(targets)):
+        raise refusal(who, "y", must, float(np.abs(targets).max()))
     return targets
 
 

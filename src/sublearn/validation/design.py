@@ -22,9 +22,11 @@ __all__ = [
     "check_penalty_weights",
     "check_targets",
     "column_extremes",
+    "says_if_vanishing",
 ]
 
 _DTYPES = [np.float64, np.float32]
+_LEAST = 1e-150  # the square is a number, and so is a gap of 1e-7 of it
 _LARGEST = 1e100  # sums of squares and of products with y stay finite
 
 
@@ -131,6 +133,17 @@ def check_penalty_weights(weights: Any, n_features: int, *, estimator_name: str)
             f"got an array of shape {found.shape}"
         )
     return found
+
+
+def says_if_vanishing(y: np.ndarray) -> str | None:
+    """What `y` must be for a loss of squares, if all of its squares would vanish."""
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest == 0 or largest >= _LEAST:
+        return None
+    return (
+        f"be 0 or reach {_LEAST:g} in size, since the squares of smaller numbers vanish (multiply "
+        "y and l1 by one number)"
+    )
 
 
 def _as_numbers(y: np.ndarray, estimator_name: str) -> np.ndarray:

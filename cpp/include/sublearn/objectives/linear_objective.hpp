@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -46,13 +47,36 @@ class LinearObjective final : public SmoothObjective {
     }
   }
 
-  /// Only where no feature is left out, since the dual point must satisfy them all, and none is
-  /// unpenalised, since its slope would have to be 0 exactly.
-  double lower_bound(const SeparablePenalty& penalty, std::span<const double> gradient) override {
-    return is_whole() && !problem_.has_intercept && !has_open(penalty)
-               ? linear_dual(problem_, penalty, ids_, rows_.slopes, gradient,
-                             feasible_scale(penalty, ids_, gradient))
-               : SmoothObjective::lower_bound(penalty, gradient);
+  /// Only where no coordinate is unpenalised, since its slope would have to be 0 exactly.
+  DualPoint dual_point(const SeparablePenalty& penalty, std::span<const double> gradient) override {
+    const std::vector<index_t> places = all_ids(static_cast<offset_t>(ids_.size()));
+    const auto is_open = [&](index_t k) { return penalty.is_open(k); };
+    if (problem_.has_intercept || std::any_of(places.begin(), places.end(), is_open)) return {};
+    const double scale = feasible_scale(penalty, places, gradient);
+    return {linear_dual(problem_, penalty, places, rows_.slopes, gradient, scale), scale};
+  }
+
+  /// Slopes are 1/beta-strongly concave in the dual (Ndiaye, Fercoq, Gramfort, Salmon 2017).
+  double reach(offset_t j) override {
+    const index_t feature = ids_[static_cast<std::size_t>(j)];
+    return std::sqrt(smoothness(problem_.loss) *
+                     problem_.X.square(feature, problem_.weights.data()));
+  }
+
+  bool has_parts() const override { return true; }
+
+  std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> ids) override {
+    LinearProblem<Columns> problem = problem_;
+    problem.has_intercept = false;
+    std::vector<index_t> features;
+    for (const index_t k : ids) {
+      const auto at = static_cast<std::size_t>(k);
+      if (at < ids_.size())
+        features.push_back(ids_[at]);
+      else
+        problem.has_intercept = true;
+    }
+    return std::make_unique<LinearObjective>(problem, std::move(features), n_threads_);
   }
 
   const RowState& rows() const { return rows_; }
@@ -63,10 +87,6 @@ class LinearObjective final : public SmoothObjective {
     std::iota(ids.begin(), ids.end(), index_t{0});
     return ids;
   }
-  bool has_open(const SeparablePenalty& penalty) const {
-    return std::any_of(ids_.begin(), ids_.end(), [&](index_t j) { return penalty.is_open(j); });
-  }
-  bool is_whole() const { return static_cast<offset_t>(ids_.size()) == problem_.n_features(); }
 
   LinearProblem<Columns> problem_;
   int n_threads_;

@@ -167,9 +167,9 @@ class LogDetObjective final : public SmoothObjective {
     }
   }
 
-  double lower_bound(const SeparablePenalty& /*penalty*/,
-                     std::span<const double> /*gradient*/) override {
-    return bound_(S_, *weights_, W_);
+  DualPoint dual_point(const SeparablePenalty& /*penalty*/,
+                       std::span<const double> /*gradient*/) override {
+    return {bound_(S_, *weights_, W_), 0.0};
   }
 
   /// One weight per coordinate, for the penalty.

@@ -84,18 +84,18 @@ class MultinomialObjective final : public SmoothObjective {
   /// The dual at the slopes, scaled by c to be feasible: the conjugate of a row's loss there is
   /// sum_k q_k log q_k with q = c p + (1 - c) e_y, which stays in the simplex. Nothing is known
   /// where a coordinate has no penalty, whose slope would have to be 0 exactly.
-  double lower_bound(const SeparablePenalty& penalty, std::span<const double> gradient) override {
+  DualPoint dual_point(const SeparablePenalty& penalty, std::span<const double> gradient) override {
     double c = 1.0;
     for (std::size_t j = 0; j < gradient.size(); ++j) {
       const auto id = static_cast<offset_t>(j);
-      if (penalty.is_open(id)) return -std::numeric_limits<double>::infinity();
+      if (penalty.is_open(id)) return {};
       c = std::min(c, penalty.feasible_scale(id, -gradient[j]));
     }
     double value = -mixed_entropy(c);
     for (std::size_t j = 0; j < gradient.size(); ++j) {
       value -= penalty.conjugate(static_cast<offset_t>(j), -c * gradient[j]);
     }
-    return value;
+    return {value, c};
   }
 
  private:

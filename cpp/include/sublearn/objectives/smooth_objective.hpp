@@ -3,12 +3,19 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "sublearn/core/types.hpp"
 #include "sublearn/prox/separable.hpp"
 
 namespace sublearn {
+
+/// The gradient times `scale` is what a dual point makes of the features; `bound` its value.
+struct DualPoint {
+  double bound = -std::numeric_limits<double>::infinity();
+  double scale = 0.0;
+};
 
 class SmoothObjective {
  public:
@@ -24,9 +31,22 @@ class SmoothObjective {
 
   /// A lower bound on min of (this + penalty), from the dual point that belongs to the last move_to
   /// and `gradient` there; minus infinity where no dual is known.
-  virtual double lower_bound(const SeparablePenalty& /*penalty*/,
-                             std::span<const double> /*gradient*/) {
-    return -std::numeric_limits<double>::infinity();
+  virtual DualPoint dual_point(const SeparablePenalty& /*penalty*/,
+                               std::span<const double> /*gradient*/) {
+    return {};
+  }
+
+  /// How far the optimum's gradient may be from that of a dual point in coordinate j:
+  /// |scale g_j - g_j*| <= sqrt(2 (F - bound)) reach(j). Infinite where nothing is known.
+  virtual double reach(offset_t /*j*/) { return std::numeric_limits<double>::infinity(); }
+
+  /// Whether a part of the gradient costs less than all of it, so that restricted() may be called.
+  virtual bool has_parts() const { return false; }
+
+  /// The function of the coordinates `ids` (ascending) alone, all others 0. It may look at this
+  /// object, which must outlive it.
+  virtual std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> /*ids*/) {
+    return nullptr;
   }
 };
 

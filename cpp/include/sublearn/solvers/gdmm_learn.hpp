@@ -1,26 +1,28 @@
-// GDMM for structural SVMs (algorithms 1 and 4 of 001): multiclass problems of nodes and of factors,
-// connected by messages.
+// GDMM for structural SVMs (algorithms 1 and 4 of 001): multiclass problems of nodes and of
+// factors, connected by messages.
 //
 //   min_w  1/2 |w|^2 + C sum_i L(w; x_i, y_i),   L the structured hinge loss, relaxed to the local
 //   polytope (5); exact on trees.
 //
-// In terms of distributions p_j over the labels of node j and q_f over the states of factor f, where
-// alpha = C (truth - p), the dual (10), divided by C, is
+// In terms of distributions p_j over the labels of node j and q_f over the states of factor f,
+// where alpha = C (truth - p), the dual (10), divided by C, is
 //
 //   min  1/(2C) |w(p, q)|^2 - sum_j delta_j' p_j   s.t.  M_jf q_f = p_j
 //   W = C sum_j x_j (e_truth - p_j)',  T = C sum_f s_f (e_truth - q_f)
 //
-// and the augmented Lagrangian adds lambda_jf'(M q - p) + rho/2 |M q - p|^2. A pass visits the samples in
-// random order. In a sample: each node is searched over all labels (scores through the sparse rows of
-// W) and its p is corrected exactly by a simplex projection, for its Hessian is a multiple of the identity;
-// each factor is searched over all states by best_cell (appendix C-1), and its q is corrected by projected
-// steps (25) with a line search on Q_f; then the multipliers move (13). W and T follow at once, at the
-// cost of the labels that changed.
+// and the augmented Lagrangian adds lambda_jf'(M q - p) + rho/2 |M q - p|^2. A pass visits the
+// samples in random order. In a sample: each node is searched over all labels (scores through the
+// sparse rows of W) and its p is corrected exactly by a simplex projection, for its Hessian is a
+// multiple of the identity; each factor is searched over all states by best_cell (appendix C-1),
+// and its q is corrected by projected steps (25) with a line search on Q_f; then the multipliers
+// move (13). W and T follow at once, at the cost of the labels that changed.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -38,17 +40,18 @@
 
 namespace sublearn {
 
-/// Nodes with features and a true label each, factors over pairs of them; samples are ranges of both.
+/// Nodes with features and a true label each, factors over pairs of them; samples are ranges of
+/// both.
 template <class T, class I>
 struct StructuredData {
-  CsrView<T, I> X;                          ///< a row for each node
-  std::span<const index_t> truth;           ///< of each node
-  index_t n_labels = 0;                     ///< of every node
-  std::span<const offset_t> node_begin;     ///< of each sample, and the end
-  std::span<const offset_t> factor_begin;   ///< likewise
-  std::span<const index_t> scope;           ///< two nodes for each factor
-  std::span<const index_t> table;           ///< of each factor
-  std::span<const double> scale;            ///< of each factor; empty: 1
+  CsrView<T, I> X;                         ///< a row for each node
+  std::span<const index_t> truth;          ///< of each node
+  index_t n_labels = 0;                    ///< of every node
+  std::span<const offset_t> node_begin;    ///< of each sample, and the end
+  std::span<const offset_t> factor_begin;  ///< likewise
+  std::span<const index_t> scope;          ///< two nodes for each factor
+  std::span<const index_t> table;          ///< of each factor
+  std::span<const double> scale;           ///< of each factor; empty: 1
   index_t n_tables = 0;
 
   std::size_t n_samples() const { return node_begin.size() - 1; }
@@ -80,7 +83,8 @@ class GdmmLearn {
         settings_(settings),
         rho_(settings.rho > 0.0 ? settings.rho : 0.1),
         rng_(settings.seed),
-        weights_(static_cast<std::size_t>(data.X.n_cols()), data.n_labels, T{0}, Rng(settings.seed)),
+        weights_(static_cast<std::size_t>(data.X.n_cols()), data.n_labels, T{0},
+                 Rng(settings.seed)),
         board_(data.n_labels) {
     tables_.reserve(static_cast<std::size_t>(data.n_tables));
     for (index_t t = 0; t < data.n_tables; ++t) tables_.emplace_back(data.n_labels, data.n_labels);
@@ -114,16 +118,42 @@ class GdmmLearn {
     return out;
   }
 
+  /// Value of the dual (10) at a point that fulfils its constraints, made from p and q: a lower
+  /// bound on the least objective. Samples must be trees; NaN if one is not.
+  ///
+  /// The root keeps its p; along a factor, p'_v(b) = sum_a p'_u(a) q_f(b | a). A label a that q_f
+  /// does not know passes its share on to the truth of v.
+  double feasible_dual() const {
+    HashedRows<T> weights = weights_;
+    std::vector<std::vector<double>> tables;
+    for (const HeapTable& table : tables_) {
+      tables.emplace_back(table.values().begin(), table.values().end());
+    }
+    double loss = 0.0;
+    std::vector<std::vector<double>> shares(nodes_.size());
+    for (std::size_t sample = 0; sample < data_.n_samples(); ++sample) {
+      if (!make_feasible(sample, shares, weights, tables, loss)) {
+        return std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    double norm = 0.0;
+    for (const auto& table : tables) {
+      for (const double v : table) norm += v * v;
+    }
+    norm += squared_norm(weights);
+    // between the truth (value 0) and this point: the best share of it
+    const double gain = settings_.C * loss;
+    const double share = norm > gain ? gain / norm : 1.0;
+    return share * gain - 0.5 * share * share * norm;
+  }
+
   const HashedRows<T>& weights() const { return weights_; }
   const HeapTable& table(index_t t) const { return tables_[static_cast<std::size_t>(t)]; }
   double rho() const { return rho_; }
 
   /// 1/(2C) |w|^2 - sum delta' p, times -C: the dual value, a bound only where M q = p.
   double dual_value() const {
-    double norm = 0.0, loss = 0.0;
-    for (std::size_t d = 0; d < weights_.n_rows(); ++d) {
-      weights_.for_each_weight(d, [&](index_t, T w) { norm += static_cast<double>(w) * w; });
-    }
+    double norm = squared_norm(weights_), loss = 0.0;
     for (const HeapTable& table : tables_) {
       for (const double v : table.values()) norm += v * v;
     }
@@ -197,6 +227,15 @@ class GdmmLearn {
     }
   }
 
+  static double squared_norm(const HashedRows<T>& weights) {
+    double sum = 0.0;
+    for (std::size_t d = 0; d < weights.n_rows(); ++d) {
+      weights.for_each_weight(
+          d, [&](index_t, T w) { sum += static_cast<double>(w) * static_cast<double>(w); });
+    }
+    return sum;
+  }
+
   Node& node(std::size_t f, std::size_t side) {
     return nodes_[static_cast<std::size_t>(data_.scope[2 * f + side])];
   }
@@ -244,7 +283,8 @@ class GdmmLearn {
       project_simplex<double>(point_, 1.0, sorted_);
       if (n == kMostEntries) break;
       const auto top = std::max_element(point_.begin(), point_.end()) - point_.begin();
-      const double threshold = wanted_[static_cast<std::size_t>(top)] - point_[static_cast<std::size_t>(top)];
+      const double threshold =
+          wanted_[static_cast<std::size_t>(top)] - point_[static_cast<std::size_t>(top)];
       const index_t label = best_outside();
       if (label < 0) break;
       const double value = (static_cast<double>(board_[label]) + 1.0) / Q;
@@ -323,8 +363,9 @@ class GdmmLearn {
     BestCell known;
     for (const State& state : factors_[f]) {
       const index_t a = messages[0].labels[state.slots[0]], b = messages[1].labels[state.slots[1]];
-      known.offer(scale * table.pair(a, b) - message_[0][state.slots[0]] -
-                      message_[1][state.slots[1]], a, b);
+      known.offer(
+          scale * table.pair(a, b) - message_[0][state.slots[0]] - message_[1][state.slots[1]], a,
+          b);
     }
     std::size_t unused = 0;
     return best_cell(table, scale, messages[0], messages[1], known, unused, work_);
@@ -410,6 +451,98 @@ class GdmmLearn {
       }
     }
     return curvature * length + rho_ * along <= Q * length * (1.0 + 1e-12);
+  }
+
+  // ---- a feasible point ------------------------------------------------------------------------
+
+  /// Shares of the labels of each node by slot, consistent along the factors of a tree; weights,
+  /// tables and loss move from p and q to them.
+  bool make_feasible(std::size_t sample, std::vector<std::vector<double>>& shares,
+                     HashedRows<T>& weights, std::vector<std::vector<double>>& tables,
+                     double& loss) const {
+    const auto first = static_cast<std::size_t>(data_.node_begin[sample]);
+    const auto last = static_cast<std::size_t>(data_.node_begin[sample + 1]);
+    std::vector<std::vector<std::size_t>> ends(last - first);
+    const auto factor_end = static_cast<std::size_t>(data_.factor_begin[sample + 1]);
+    for (auto f = static_cast<std::size_t>(data_.factor_begin[sample]); f < factor_end; ++f) {
+      for (std::size_t side = 0; side < 2; ++side) {
+        ends[static_cast<std::size_t>(data_.scope[2 * f + side]) - first].push_back(2 * f + side);
+      }
+    }
+    std::vector<std::size_t> queue;
+    for (std::size_t root = first; root < last; ++root) {
+      if (!shares[root].empty()) continue;
+      shares[root] = normalised(nodes_[root]);
+      queue.assign(1, root);
+      std::size_t n_factors = 0;
+      for (std::size_t n = 0; n < queue.size(); ++n) {
+        for (const std::size_t e : ends[queue[n] - first]) {
+          const auto other = static_cast<std::size_t>(data_.scope[e ^ 1]);
+          if (++n_factors; !shares[other].empty()) continue;
+          pass_on(e, shares, tables);
+          queue.push_back(other);
+        }
+      }
+      if (n_factors != 2 * (queue.size() - 1)) return false;  // each factor is seen from both ends
+    }
+    for (std::size_t j = first; j < last; ++j) {
+      loss += 1.0 - shares[j][0];
+      apply(j, shares[j], weights);
+      shares[j] = {1.0};  // done with: only its being there is asked for
+    }
+    return true;
+  }
+
+  static std::vector<double> normalised(const Node& node) {
+    std::vector<double> p(node.labels.size());
+    double sum = 0.0;
+    for (std::size_t s = 0; s < p.size(); ++s) sum += p[s] = node.p(s);
+    for (double& share : p) share /= sum;
+    return p;
+  }
+
+  /// The shares at the far side of a factor, given those at end e.
+  void pass_on(std::size_t e, std::vector<std::vector<double>>& shares,
+               std::vector<std::vector<double>>& tables) const {
+    const std::size_t f = e / 2, side = e % 2;
+    const auto here = static_cast<std::size_t>(data_.scope[e]);
+    const auto there = static_cast<std::size_t>(data_.scope[e ^ 1]);
+    auto& table = tables[static_cast<std::size_t>(data_.table[f])];
+    const double weight = settings_.C * data_.scale_of(f);
+    const auto cell = [&](std::size_t slot_here, std::size_t slot_there) -> double& {
+      index_t a = nodes_[here].labels[slot_here], b = nodes_[there].labels[slot_there];
+      if (side == 1) std::swap(a, b);
+      return table[static_cast<std::size_t>(a) * static_cast<std::size_t>(data_.n_labels) +
+                   static_cast<std::size_t>(b)];
+    };
+    std::vector<double> known(shares[here].size(), 0.0);
+    for (const State& state : factors_[f]) known[state.slots[side]] += state.q;
+    shares[there].assign(nodes_[there].labels.size(), 0.0);
+    for (const State& state : factors_[f]) {
+      const double q = shares[here][state.slots[side]] * state.q / known[state.slots[side]];
+      shares[there][state.slots[1 - side]] += q;
+      cell(state.slots[side], state.slots[1 - side]) += weight * (state.q - q);
+    }
+    for (std::size_t s = 0; s < known.size(); ++s) {
+      if (known[s] > 0.0 || shares[here][s] == 0.0) continue;
+      shares[there][0] += shares[here][s];
+      cell(s, 0) -= weight * shares[here][s];
+    }
+  }
+
+  /// Weights follow from p to the shares of node j.
+  void apply(std::size_t j, std::span<const double> shares, HashedRows<T>& weights) const {
+    std::vector<typename HashedRows<T>::Change> changes;
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+      const double change = nodes_[j].p(s) - shares[s];
+      if (change == 0.0) continue;
+      changes.push_back({weights.place(nodes_[j].labels[s]), static_cast<T>(settings_.C * change)});
+    }
+    if (changes.empty()) return;
+    const auto row = data_.X.row(static_cast<offset_t>(j));
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      weights.add(static_cast<std::size_t>(row.ids[k]), changes, row.values[k]);
+    }
   }
 
   // ---- multipliers -----------------------------------------------------------------------------

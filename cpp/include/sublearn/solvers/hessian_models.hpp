@@ -78,7 +78,14 @@ class GramModel {
   explicit GramModel(const Columns& X)
       : X_(&X), place_(static_cast<std::size_t>(X.n_cols()), kNowhere) {}
 
+  static constexpr std::size_t kMost = 4000;  ///< features; 128 MB
+
   bool is_empty() const { return h_.empty(); }
+
+  /// Whether the matrix stays within its memory with the features of `ids` added.
+  bool has_room(std::span<const index_t> ids) const {
+    return known_.size() + n_missing(ids) <= kMost;
+  }
 
   /// How far the rows' curvatures have gone from those of the matrix, relative to their sum.
   double drift(const RowState& rows) const {
@@ -172,7 +179,7 @@ class GramModel {
 
   void reserve(std::size_t n) {
     if (n <= capacity_) return;
-    const std::size_t capacity = std::max(n, capacity_ + capacity_ / 2);
+    const std::size_t capacity = std::max(n, std::min(capacity_ + capacity_ / 2, kMost));
     std::vector<double> larger(capacity * capacity);
     for (std::size_t a = 0; a < known_.size(); ++a) {
       std::copy_n(matrix_.data() + a * capacity_, known_.size(), larger.data() + a * capacity);

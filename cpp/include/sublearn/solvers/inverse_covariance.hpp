@@ -281,8 +281,7 @@ class InverseCovariance {
     Lhac lhac(objective, penalty, settings);
     const LhacEnd end = lhac.solve(x, monitor);
     LogDetObjective::expand(x, n, each.X);
-    // The point of the limit's last step has no row.
-    each.n_iter += static_cast<int>(lhac.iterations.size()) - (end == LhacEnd::max_iter ? 0 : 1);
+    each.n_iter += static_cast<int>(lhac.iterations.size()) - 1;
     each.is_stalled = end == LhacEnd::stalled || end == LhacEnd::max_iter;
     each.newton = std::make_unique<InverseNewton>(each.S, each.weights, each.X, n);
     const std::lock_guard<std::mutex> lock(totals_);

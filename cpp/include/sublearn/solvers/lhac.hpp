@@ -75,6 +75,14 @@ struct LhacIteration {
   std::int64_t n_passes = 0;  ///< of coordinate descent so far
   std::int64_t n_steps = 0;   ///< coordinates visited so far
   std::int64_t n_values = 0;  ///< values of the objective asked for so far
+  std::int64_t n_asked = 0;   ///< coordinates whose gradient was asked for here
+};
+
+/// What an outer loop tells the run inside it, which then leaves the certificate to the loop.
+struct LhacOuter {
+  LhacIteration last;  ///< counters, clock and certificate go on from here
+  int n_before = 0;    ///< iterations
+  double bound = -std::numeric_limits<double>::infinity();
 };
 
 enum class LhacEnd { converged, max_iter, stopped, stalled };
@@ -93,29 +101,45 @@ class Lhac {
         s_(gradient_.size()),
         t_(gradient_.size()) {}
 
-  /// From x to an (approximate) minimiser, left in x. `report` is called once per iteration.
+  /// One round of an outer loop.
+  Lhac(SmoothObjective& objective, const SeparablePenalty& penalty, const LhacSettings& settings,
+       const LhacOuter& outer)
+      : Lhac(objective, penalty, settings) {
+    outer_ = outer, is_inner_ = true;
+    best_bound = outer.bound;
+    n_passes_ = outer.last.n_passes, n_steps_ = outer.last.n_steps, n_values_ = outer.last.n_values;
+  }
+
+  /// From x to an (approximate) minimiser, left in x.
   LhacEnd solve(std::vector<double>& x, Monitor& monitor) {
     start_time_ = std::chrono::steady_clock::now();
     loss_ = value_at(x);
     objective_->gradient(gradient_);
-    for (int k = 1; k <= settings_.max_iter; ++k) {
+    for (int k = 1;; ++k) {
       const FreeSetCounts counts =
           chooser_.choose(settings_.free_set, penalty_, x, gradient_, free_);
       record(x, counts, monitor);
-      if (iterations.back().certificate <= settings_.tol ||
-          iterations.back().violation <= settings_.least_violation) {
-        return LhacEnd::converged;
-      }
+      if (is_done()) return LhacEnd::converged;
       if (monitor.stop_requested()) return LhacEnd::stopped;
-      if (!advance(x, settings_.budget(k))) return LhacEnd::stalled;
+      if (k > settings_.max_iter) return LhacEnd::max_iter;
+      if (!advance(x, settings_.budget(outer_.n_before + k))) return LhacEnd::stalled;
     }
-    return LhacEnd::max_iter;
   }
+
+  LowRankHessian& hessian() { return hessian_; }
 
   std::vector<LhacIteration> iterations;
   double best_bound = -std::numeric_limits<double>::infinity();
 
  private:
+  /// An outer loop's certificate is of an earlier point, unless it is a bound.
+  bool is_done() const {
+    const LhacIteration& now = iterations.back();
+    const bool is_of_now = !is_inner_ || std::isfinite(best_bound);
+    return (is_of_now && now.certificate <= settings_.tol) ||
+           now.violation <= settings_.least_violation;
+  }
+
   double value_at(std::span<const double> x) {
     ++n_values_;
     return objective_->move_to(x);
@@ -242,22 +266,27 @@ class Lhac {
     now.n_free = static_cast<std::int64_t>(free_.size());
     now.z1 = counts.z1, now.z2 = counts.z2, now.z3 = counts.z3;
     now.n_passes = n_passes_, now.n_steps = n_steps_, now.n_values = n_values_;
+    now.n_asked = static_cast<std::int64_t>(x.size());
     now.seconds =
+        outer_.last.seconds +
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time_).count();
     iterations.push_back(now);
     monitor.objective = now.objective;
     monitor.gap = now.certificate * std::abs(now.objective);
     monitor.nnz_primal = now.n_nonzero;
     monitor.work = now.n_values;
-    monitor.n_done = static_cast<std::int64_t>(iterations.size());
+    monitor.n_done = outer_.n_before + static_cast<std::int64_t>(iterations.size()) - 1;
   }
 
   double certificate(double objective, double norm) {
-    best_bound = std::max(best_bound, objective_->lower_bound(penalty_, gradient_));
+    if (!is_inner_) {
+      best_bound = std::max(best_bound, objective_->dual_point(penalty_, gradient_).bound);
+    }
     if (iterations.empty()) first_norm_ = norm;
     if (std::isfinite(best_bound)) {
       return std::max(objective - best_bound, 0.0) / std::max(std::abs(objective), 1e-300);
     }
+    if (is_inner_) return outer_.last.certificate;
     return first_norm_ > 0.0 ? norm / first_norm_ : 0.0;
   }
 
@@ -267,6 +296,8 @@ class Lhac {
   SmoothObjective* objective_;
   SeparablePenalty penalty_;
   LhacSettings settings_;
+  LhacOuter outer_;
+  bool is_inner_ = false;
   LowRankHessian hessian_;
   LowRankModel model_;
   FreeSetChooser chooser_;

@@ -37,7 +37,7 @@ class LhacInner final : public InnerMethod {
     LhacSettings settings = settings_;
     settings.tol = 0.0;
     settings.least_violation = target;
-    Lhac lhac(objective, penalty, settings);
+    Lhac lhac(objective, penalty, settings, LhacOuter{});
     const LhacEnd end = lhac.solve(x, monitor);
     for (std::size_t k = 0; k < ids.size(); ++k) at.w[static_cast<std::size_t>(ids[k])] = x[k];
     if (problem_->has_intercept) at.intercept = x.back();

@@ -83,6 +83,21 @@ class LowRankHessian {
     return refresh();
   }
 
+  /// Takes in the pairs of a matrix over other coordinates: entry k is its entry `places[k]`, 0
+  /// where that is negative. A pair that loses its curvature by this is left out.
+  void take_over(const LowRankHessian& other, std::span<const index_t> places) {
+    clear();
+    std::vector<double> s(places.size()), t(places.size());
+    for (std::size_t back = other.n_; back-- > 0;) {
+      const std::size_t slot = (other.newest_ + other.memory_ - back) % other.memory_;
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        s[k] = places[k] < 0 ? 0.0 : other.s_at(slot)[places[k]];
+        t[k] = places[k] < 0 ? 0.0 : other.t_at(slot)[places[k]];
+      }
+      append(s, t);
+    }
+  }
+
   /// Rows of G for the coordinates `ids`, and of G R, row-major with `stride()` columns.
   void rows(std::span<const index_t> ids, std::vector<double>& g, std::vector<double>& gr) const {
     const std::size_t width = stride();

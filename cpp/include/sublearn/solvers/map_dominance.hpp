@@ -108,12 +108,20 @@ class LabelDominance {
 
   // ---- two labels, pairs -----------------------------------------------------------------------
 
-  /// Gain of label 1 over label 0 at position p, the other label being y.
+  /// Gains of label 1 over label 0 for each table, position and label of the other.
+  void find_gains() {
+    gains_.assign(4 * graph_.tables.size(), 0.0);
+    for (std::size_t t = 0; t < graph_.tables.size(); ++t) {
+      const FactorTable& table = *graph_.tables[t];
+      if (!is_pair(table)) continue;
+      for (index_t y = 0; y < 2; ++y) {
+        gains_[4 * t + at(y)] = table.pair(1, y) - table.pair(0, y);
+        gains_[4 * t + 2 + at(y)] = table.pair(y, 1) - table.pair(y, 0);
+      }
+    }
+  }
   double gain(index_t f, index_t p, index_t y) const {
-    const FactorTable& table = graph_.table(f);
-    const double change =
-        p == 0 ? table.pair(1, y) - table.pair(0, y) : table.pair(y, 1) - table.pair(y, 0);
-    return graph_.scale[at(f)] * change;
+    return graph_.scale[at(f)] * gains_[4 * at(graph_.table_of[at(f)]) + at(2 * p + y)];
   }
 
   /// Variables with two labels in pairs of such variables only.
@@ -128,6 +136,7 @@ class LabelDominance {
 
   void compare_binary() {
     find_binary();
+    find_gains();
     std::vector<double> high(binary_.size(), 0.0), low(binary_.size(), 0.0);
     std::vector<index_t> fixed;
     for (index_t i = 0; i < graph_.n_variables(); ++i) {
@@ -305,7 +314,7 @@ class LabelDominance {
   std::vector<index_t> n_alive_;
   double work_;
   std::vector<char> binary_;
-  std::vector<double> hope_, lead_, row_, values_;
+  std::vector<double> gains_, hope_, lead_, row_, values_;
   std::vector<index_t> odometer_;
 };
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/factor_graph.hpp"
@@ -29,10 +30,17 @@
 
 namespace sublearn {
 
+/// Which variable is eliminated next: that of the smallest bucket, or that which adds the fewest
+/// edges, which takes longer to find and is often narrower.
+enum class EliminationOrder : std::uint8_t { min_size, min_fill };
+
 struct EliminationLimits {
   double bucket_cells = 1 << 20;  ///< largest bucket, the eliminated variable included
   double total_cells = 1 << 26;   ///< all buckets together: bounds time, and memory of messages
-  bool drop = false;              ///< leave variables out of the block instead of giving up
+  double plan_work = 1e9;         ///< operations to find the order
+  EliminationOrder order = EliminationOrder::min_size;
+  bool drop = false;   ///< leave variables out of the block instead of giving up
+  index_t n_kept = 0;  ///< the first variables of the block, which are dropped last
   const Monitor* monitor = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
@@ -72,6 +80,10 @@ class MapElimination {
     for (const index_t v : block) local_[at(v)] = kOutside;
     return solved;
   }
+
+  /// Numbers that later calls add to the unary scores, laid out like them; empty for none. Labels
+  /// that are best with noise are different, but still fit together.
+  void set_noise(std::span<const double> noise) { noise_ = noise; }
 
   /// Variables of the last block that were solved, in the order of elimination.
   std::span<const index_t> solved() const { return solved_; }
@@ -153,13 +165,13 @@ class MapElimination {
   // ---- the order -------------------------------------------------------------------------------
 
   struct Offer {
-    double cells;
+    double cost;  ///< cells of the bucket, or edges to add
     std::uint32_t tie;
     index_t variable;
-    bool operator<(const Offer& other) const {  // the heap's top is the smallest bucket
-      return cells != other.cells ? cells > other.cells
-             : tie != other.tie   ? tie > other.tie
-                                  : variable > other.variable;
+    bool operator<(const Offer& other) const {  // the heap's top is the cheapest
+      return cost != other.cost ? cost > other.cost
+             : tie != other.tie ? tie > other.tie
+                                : variable > other.variable;
     }
   };
 
@@ -169,11 +181,25 @@ class MapElimination {
     return cells;
   }
 
+  /// Edges between the neighbours of k that are missing.
+  double fill(index_t k) {
+    const auto& around = neighbours_[at(k)];
+    ++stamp_;
+    for (const index_t j : around) mark_[at(j)] = stamp_;
+    double ends = static_cast<double>(around.size()) * static_cast<double>(around.size() - 1);
+    for (const index_t j : around) {
+      work_ += static_cast<double>(neighbours_[at(j)].size());
+      for (const index_t i : neighbours_[at(j)]) ends -= mark_[at(i)] == stamp_ ? 1.0 : 0.0;
+    }
+    return around.empty() ? 0.0 : ends / 2.0;
+  }
+
   void offer(index_t k, Rng* rng) {
     const std::uint32_t tie = rng == nullptr ? 0 : static_cast<std::uint32_t>((*rng)() >> 32);
     work_ += 20.0 + static_cast<double>(neighbours_[at(k)].size());
     cells_[at(k)] = bucket_cells(k);
-    heap_.push_back({cells_[at(k)], tie, k});
+    cost_[at(k)] = rule_ == EliminationOrder::min_fill ? fill(k) : cells_[at(k)];
+    heap_.push_back({cost_[at(k)], tie, k});
     std::push_heap(heap_.begin(), heap_.end());
   }
 
@@ -182,25 +208,27 @@ class MapElimination {
     enum : char { waiting, done };
     state_.assign(n_local(), waiting);
     cells_.assign(n_local(), 0.0);
+    cost_.assign(n_local(), 0.0);
+    rule_ = limits.order;
     heap_.clear();
     order_.clear();
     // Without the most connected variables a block is largest, but they would never be part of one.
     const bool drop_hubs = rng == nullptr || rng->below(2) == 0;
     for (std::size_t k = 0; k < n_local(); ++k) offer(static_cast<index_t>(k), rng);
     while (!heap_.empty()) {
+      if (work_ > limits.plan_work || (heap_.size() % 256 == 0 && stopped(limits))) return false;
       std::pop_heap(heap_.begin(), heap_.end());
       const Offer best = heap_.back();
       heap_.pop_back();
-      if (state_[at(best.variable)] != waiting || best.cells != cells_[at(best.variable)]) continue;
-      if (best.cells <= limits.bucket_cells) {
+      if (state_[at(best.variable)] != waiting || best.cost != cost_[at(best.variable)]) continue;
+      if (cells_[at(best.variable)] <= limits.bucket_cells) {
         state_[at(best.variable)] = done;
         order_.push_back(best.variable);
         remove(best.variable, true, rng);
         continue;
       }
       if (!limits.drop) return false;
-      const index_t dropped =
-          drop_hubs ? most_connected(best.variable, rng) : random_near(best.variable, *rng);
+      const index_t dropped = choose_dropped(best.variable, drop_hubs, limits.n_kept, rng);
       state_[at(dropped)] = done;
       local_[at(variable_[at(dropped)])] = kOutside;
       remove(dropped, false, rng);
@@ -208,25 +236,21 @@ class MapElimination {
     return true;
   }
 
-  /// The variable of the largest bucket among k and its neighbours: without it most is gained.
-  index_t most_connected(index_t k, Rng* rng) {
+  /// The one of k and its neighbours that goes: one that need not be kept, then that of the largest
+  /// bucket, without which most is gained, or, if not `hubs`, any.
+  index_t choose_dropped(index_t k, bool hubs, index_t n_kept, Rng* rng) {
+    const auto rank = [&](index_t j) { return std::pair(j >= n_kept, hubs ? cells_[at(j)] : 0.0); };
     index_t worst = k;
     std::uint32_t ties = 1;
     for (const index_t j : neighbours_[at(k)]) {
-      if (cells_[at(j)] > cells_[at(worst)]) {
+      if (rank(j) > rank(worst)) {
         worst = j;
         ties = 1;
-      } else if (cells_[at(j)] == cells_[at(worst)] && rng != nullptr && rng->below(++ties) == 0) {
+      } else if (rank(j) == rank(worst) && rng != nullptr && rng->below(++ties) == 0) {
         worst = j;
       }
     }
     return worst;
-  }
-
-  index_t random_near(index_t k, Rng& rng) const {
-    const auto& near = neighbours_[at(k)];
-    const auto draw = rng.below(static_cast<std::uint32_t>(near.size() + 1));
-    return draw == near.size() ? k : near[draw];
   }
 
   /// Takes k out of the graph; `join` connects its neighbours, as elimination does.
@@ -245,7 +269,19 @@ class MapElimination {
         }
       }
     }
-    for (const index_t j : around) offer(j, rng);
+    touched_.assign(around.begin(), around.end());
+    if (rule_ == EliminationOrder::min_fill) {  // new edges fill gaps of others
+      ++stamp_;
+      for (const index_t j : around) mark_[at(j)] = stamp_;
+      for (const index_t j : around) {
+        for (const index_t i : neighbours_[at(j)]) {
+          if (mark_[at(i)] == stamp_) continue;
+          mark_[at(i)] = stamp_;
+          touched_.push_back(i);
+        }
+      }
+    }
+    for (const index_t j : touched_) offer(j, rng);
   }
 
   // ---- the buckets -----------------------------------------------------------------------------
@@ -327,14 +363,23 @@ class MapElimination {
   // ---- numbers ---------------------------------------------------------------------------------
 
   bool forward(const EliminationLimits& limits) {
+    if (stopped(limits)) return false;
     unary_.resize(label_.size());
     for (const index_t k : order_) {
       const auto own = graph_.unary_of(variable_[at(k)]);
       double* mine = unary_.data() + label_begin_[at(k)];
-      for (const index_t a : labels_of(k)) *mine++ = own[at(a)];
+      const double* noise =
+          noise_.empty() ? nullptr : noise_.data() + graph_.unary_begin[at(variable_[at(k)])];
+      for (const index_t a : labels_of(k)) {
+        *mine++ = own[at(a)] + (noise == nullptr ? 0.0 : noise[a]);
+      }
     }
+    double checked = work_;
     for (std::size_t p = 0; p < buckets_.size(); ++p) {
-      if (p % 16 == 0 && stopped(limits)) return false;
+      if (work_ > checked + 1e6) {
+        if (stopped(limits)) return false;
+        checked = work_;
+      }
       send(p);
     }
     return true;
@@ -584,6 +629,7 @@ class MapElimination {
   const FactorGraph& graph_;
   std::vector<index_t> local_;  ///< of each variable of the graph; kOutside if not in the block
   std::span<index_t> labels_;
+  std::span<const double> noise_;
   double work_ = 0.0;
 
   std::vector<index_t> variable_;      ///< of each local variable
@@ -594,7 +640,9 @@ class MapElimination {
   std::vector<offset_t> mark_;
   offset_t stamp_ = 0;
   std::vector<char> state_;
-  std::vector<double> cells_;
+  std::vector<double> cells_, cost_;
+  EliminationOrder rule_ = EliminationOrder::min_size;
+  std::vector<index_t> touched_;
   std::vector<Offer> heap_;
   std::vector<index_t> order_, position_, solved_, scopes_, chosen_, inner_factors_;
   std::vector<Bucket> buckets_;

@@ -52,8 +52,9 @@ class MapMessages {
     labels_.assign(graph.domain.size(), 0);
     is_fixed_.assign(graph.domain.size(), 0);
     beliefs_ = graph.unary;
+    label_bounds_.assign(graph.unary.size(), std::numeric_limits<double>::infinity());
     bound_ = recompute_bound();
-    previous_bound_ = std::numeric_limits<double>::infinity();
+    first_bound_ = bound_two_ago_ = previous_bound_ = bound_;
   }
 
   /// One visit to every variable. With `decode` each variable also picks its best label given
@@ -74,29 +75,34 @@ class MapMessages {
       const index_t i = order_[forward ? k : n - 1 - k];
       collect(i, collects);
       if (decode) score += pick_label(i, collects, distributes);
+      bound_labels(i);
       sum += distribute(i, distributes);
     }
     if (decode) {
       labels_.swap(next_labels_);
       score_ = score;
     }
+    bound_two_ago_ = previous_bound_;
     previous_bound_ = bound_;
     bound_ = std::min(bound_, sum);
     ++n_sweeps_;
     return true;
   }
 
-  /// At least the score of every assignment; as of the last whole sweep.
+  /// At least the score of every assignment, up to rounding; as of the last whole sweep.
   double bound() const { return bound_; }
 
   /// What the last sweep took off the bound.
   double last_gain() const { return previous_bound_ - bound_; }
 
-  /// Whether another sweep is unlikely to help: the last one gained less than `tolerance` times
-  /// the gap that is left to `score`.
+  /// Whether more sweeps are unlikely to help: the last two gained less than `tolerance` times the
+  /// gap that is left to `score`, or less than that share of all that was gained so far. The
+  /// second, since a poor score makes every gain look small.
   bool stalled(double score, double tolerance = 1e-4) const {
+    const double worth_having = std::min(bound_ - score, first_bound_ - bound_);
     const double rounding = 1e-12 * std::max(1.0, std::abs(bound_));
-    return n_sweeps_ > 1 && last_gain() <= std::max(tolerance * (bound_ - score), rounding);
+    const double gain = bound_two_ago_ - bound_;
+    return n_sweeps_ > 1 && gain <= std::max(tolerance * worth_having, rounding);
   }
 
   /// The bound from its definition, at the cost of about one sweep.
@@ -121,6 +127,10 @@ class MapMessages {
     return beliefs_;
   }
 
+  /// At least the score of every assignment in which variable i has label a, laid out as the
+  /// unary scores; the least found by any sweep. What lies below a known score can be left out.
+  std::span<const double> label_bounds() const { return label_bounds_; }
+
   /// m_fi of position p.
   std::span<const double> message(index_t f, index_t p) const {
     const auto variables = graph_->scope_of(f);
@@ -137,7 +147,7 @@ class MapMessages {
 
   /// Bytes of messages, roles and beliefs, without copies of small sparse or low-rank tables.
   static std::size_t memory_needed(const FactorGraph& graph) {
-    std::size_t numbers = graph.unary.size();
+    std::size_t numbers = 2 * graph.unary.size();
     for (const index_t i : graph.scope) {
       numbers += static_cast<std::size_t>(graph.domain[static_cast<std::size_t>(i)]);
     }
@@ -306,6 +316,16 @@ class MapMessages {
     });
   }
 
+  /// With label a the bound loses what the belief lacks to its maximum. The bound of before the
+  /// sweep stands for the present one, which is between that and the next.
+  void bound_labels(index_t i) {
+    const auto belief = belief_of(i);
+    const double rest = bound_ - highest(belief);
+    double* bounds = label_bounds_.data() + graph_->unary_begin[i];
+    for (std::size_t a = 0; a < belief.size(); ++a)
+      bounds[a] = std::min(bounds[a], rest + belief[a]);
+  }
+
   /// Shares the belief below its maximum among factors; returns the maximum, which stays.
   double distribute(index_t i, Role to) {
     const auto belief = belief_of(i);
@@ -326,6 +346,11 @@ class MapMessages {
   }
 
   double factor_maximum(index_t f) {
+    if (is_binary(graph_->table(f))) {
+      const double* at = messages_.data() + first_[static_cast<std::size_t>(f)];
+      return std::max(std::max(at[-4] - at[2], at[-3] - at[3]) - at[0],
+                      std::max(at[-2] - at[2], at[-1] - at[3]) - at[1]);
+    }
     collect_from({f, 0}, outgoing_.data());
     const auto own = message(f, 0);
     double best = -std::numeric_limits<double>::infinity();
@@ -404,6 +429,7 @@ class MapMessages {
   std::vector<Role> roles_;      ///< by position in graph.ends
   std::vector<double> share_;    ///< of a variable's belief that a factor is given
   std::vector<double> beliefs_;
+  std::vector<double> label_bounds_;
 
   std::vector<index_t> labels_;
   std::vector<index_t> next_labels_;
@@ -411,6 +437,8 @@ class MapMessages {
   double score_ = -std::numeric_limits<double>::infinity();
   double bound_ = 0.0;
   double previous_bound_ = 0.0;
+  double bound_two_ago_ = 0.0;
+  double first_bound_ = 0.0;
   int n_sweeps_ = 0;
 
   std::vector<const double*> incoming_;

@@ -3,8 +3,11 @@
 // A local optimum of single label moves is improved by blocks: a random subset of the variables, of
 // the whole graph or of a random connected ball, whose induced graph has buckets of bounded size,
 // is maximised exactly given the rest (map_elimination.hpp). On sparse graphs such a block covers
-// most of the variables. Kicks perturb a small ball, repair it, and are undone if they made things
-// worse. Which kind of move is tried next follows what each kind has gained for its work so far.
+// most of the variables. Kicks give a small ball random labels, shakes the best labels under random
+// scores; both are repaired, and undone if they made things worse. Which kind of move is tried next
+// follows what each kind has gained for its work so far. When nothing gains any more, the best
+// labels are scattered, improved again, and mixed with the best: elimination with two labels per
+// variable, a fusion move (Lempitsky et al. 2010) that is exact where the difference is narrow.
 //
 // Work is counted in operations, not seconds: a run that is limited by work alone is reproducible.
 #pragma once
@@ -63,9 +66,32 @@ class MapSearch {
     climb_all();
     keep_best();
     if (!solve_whole()) {
+      measure_gaps();
       descend();
       while (!exhausted()) explore();
     }
+    keep_best();
+    std::copy(best_.begin(), best_.end(), labels.begin());
+    return graph_.score(labels);
+  }
+
+  /// The best mixture of two assignments, in `labels`: exact unless the variables where they differ
+  /// form a wide graph, never worse than the better of the two.
+  double fuse(std::span<index_t> labels, std::span<const index_t> other) {
+    const MapSearchBudget no_limit;
+    budget_ = &no_limit;
+    candidates_ = nullptr;
+    optimal_ = false;
+    spent_ = 0.0;
+    labels_.assign(labels.begin(), labels.end());
+    refresh();
+    best_score_ = score_;
+    best_ = labels_;
+    waiting_.assign(labels_.size(), 0);
+    queue_.clear();
+    assign(other);
+    keep_best();
+    fuse_with(labels);
     keep_best();
     std::copy(best_.begin(), best_.end(), labels.begin());
     return graph_.score(labels);
@@ -80,7 +106,7 @@ class MapSearch {
  private:
   /// A kind of move and what it has cost and brought. `labels` bounds the labels per variable.
   struct Arm {
-    enum Kind : std::uint8_t { whole, ball, kick } kind;
+    enum Kind : std::uint8_t { whole, ball, kick, shake } kind;
     double cells;
     index_t labels;
     index_t variables;
@@ -88,7 +114,8 @@ class MapSearch {
     double gain = 0.0;  ///< of a try, running mean
   };
   struct Scatter {
-    double share;
+    double share;  ///< of the variables that get random labels
+    double noise;  ///< or, if positive, strength of shaking
     double work = 0.0;
     double credit = 1.0;
   };
@@ -186,7 +213,8 @@ class MapSearch {
 
   /// Label moves until no variable that is not frozen gains by one.
   void climb() {
-    while (!queue_.empty()) {
+    for (unsigned step = 1; !queue_.empty(); ++step) {
+      if (step % 1024 == 0 && interrupted()) return;
       const index_t i = queue_.back();
       queue_.pop_back();
       waiting_[at(i)] = 0;
@@ -204,26 +232,31 @@ class MapSearch {
 
   // ---- blocks ----------------------------------------------------------------------------------
 
+  /// Whether planning a block of all variables is cheap enough.
+  bool is_sparse() const { return graph_.scope.size() < 300000; }
+
   void make_arms() {
     const index_t n = graph_.n_variables();
     std::vector<index_t> caps{most_labels_};
     for (const index_t cap : {index_t{12}, index_t{5}, index_t{2}}) {
       if (most_labels_ > cap + cap / 2) caps.push_back(cap);
     }
-    const bool sparse = static_cast<double>(graph_.scope.size()) < 2e6;
     for (const index_t cap : caps) {
       for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0, 1048576.0}) {
         if (cells < 2.0 * cap * cap) continue;
         const double width = std::log(cells) / std::log(std::max(2.0, 1.0 * cap));
-        if (sparse) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
+        if (is_sparse()) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
         for (const index_t size : {index_t{12}, index_t{40}, index_t{150}, index_t{600}}) {
           if (size >= n || size <= 4.0 * width) continue;
           arms_.push_back({Arm::ball, cells, cap, size, guess(size, cells)});
         }
       }
     }
-    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}, index_t{27}}) {
+    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}}) {
       if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size, 500.0 * size});
+    }
+    for (const index_t size : {index_t{20}, index_t{80}, index_t{320}}) {
+      if (size < n) arms_.push_back({Arm::shake, 2048.0, most_labels_, size, 5000.0 * size});
     }
   }
 
@@ -234,18 +267,28 @@ class MapSearch {
   /// Solves the graph at once if its width is small.
   bool solve_whole() {
     optimal_ = false;
-    if (static_cast<double>(graph_.scope.size()) > 2e6) return false;
+    if (!is_sparse() || too_wide_) return false;
     block_.resize(labels_.size());
     std::iota(block_.begin(), block_.end(), index_t{0});
     EliminationLimits limits;
-    limits.bucket_cells = 1 << 20;
-    limits.total_cells = 3e7;
+    limits.bucket_cells = 1 << 24;  // 128 MB
+    limits.total_cells = 2.5e8;     // about half a second
+    limits.plan_work = 1e7;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     proposal_ = labels_;
-    optimal_ = elimination_.solve(block_, proposal_, limits);
-    spent_ += elimination_.work();
-    if (optimal_) adopt(elimination_.solved());
+    const bool restricted = candidates_ != nullptr && choose_labels(most_labels_);
+    bool solved = false;
+    for (const auto order : {EliminationOrder::min_size, EliminationOrder::min_fill}) {
+      if (solved) break;
+      limits.order = order;
+      solved =
+          elimination_.solve(block_, proposal_, limits, nullptr, restricted ? &lists_ : nullptr);
+      spent_ += elimination_.work();
+    }
+    if (solved) adopt(elimination_.solved());
+    optimal_ = solved && !restricted;
+    too_wide_ = !solved && !restricted && !interrupted();
     return optimal_;
   }
 
@@ -269,22 +312,77 @@ class MapSearch {
         [](const Scatter& a, const Scatter& b) { return a.work / a.credit < b.work / b.credit; });
     const double work_before = spent_;
     const double score_before = best_score_;
-    const double n = static_cast<double>(labels_.size());
     assign(best_);
-    grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
-    kicked_ = block_;
-    for (const index_t i : kicked_) set_label(i, random_label(i));
+    measure_gaps();
+    if (scatter.noise > 0.0) {
+      shake_all(scatter.noise);
+    } else {
+      const double n = static_cast<double>(labels_.size());
+      grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
+      kicked_ = block_;
+      for (const index_t i : kicked_) set_label(i, random_label(i));
+    }
     climb();
     descend();
-    fuse(best_);
+    fuse_with(best_);
     keep_best();
     if (best_score_ > score_before + tolerance()) scatter.credit += 1.0;
     scatter.work += spent_ - work_before;
   }
 
+  /// Blocks that are best under random unary scores: other labels, but such as fit together.
+  void shake_all(double strength) {
+    for (int k = 0; k < 2; ++k) {
+      take_whole_or_ball();
+      begin_noise(strength);
+      solve_block(std::max(2048.0, 2.0 * most_labels_), std::min<index_t>(most_labels_, 6));
+    }
+    elimination_.set_noise({});
+  }
+
+  /// Random scores for the block, measured by the median of what a variable would lose by its
+  /// second label.
+  void begin_noise(double strength) {
+    noise_.resize(scores_.size());
+    for (const index_t i : block_) {
+      double* noise = noise_.data() + graph_.unary_begin[at(i)];
+      const index_t n_labels = graph_.domain[at(i)];
+      for (index_t a = 0; a < n_labels; ++a) {
+        noise[a] = strength * typical_gap_ * (2.0 * rng_.uniform() - 1.0);
+      }
+      spent_ += 4.0 * n_labels;
+    }
+    elimination_.set_noise(noise_);
+  }
+
+  void measure_gaps() {
+    gaps_.clear();
+    for (index_t i = 0; i < graph_.n_variables(); ++i) {
+      const auto own = scores_of(i);
+      double second = -std::numeric_limits<double>::infinity();
+      for (std::size_t a = 0; a < own.size(); ++a) {
+        if (a != at(labels_[at(i)])) second = std::max(second, own[a]);
+      }
+      if (own.size() > 1) gaps_.push_back(own[at(labels_[at(i)])] - second);
+    }
+    if (gaps_.empty()) return;
+    const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
+    std::nth_element(gaps_.begin(), middle, gaps_.end());
+    typical_gap_ = *middle;
+  }
+
+  void take_whole_or_ball() {
+    if (is_sparse()) {
+      block_.resize(labels_.size());
+      std::iota(block_.begin(), block_.end(), index_t{0});
+    } else {
+      grow_ball(random_variable(), std::min<index_t>(graph_.n_variables(), 600));
+    }
+  }
+
   /// The best mixture of the current labels and others: elimination over the variables where they
   /// differ, each with two labels. Exact unless the differing set is wide.
-  void fuse(std::span<const index_t> other) {
+  void fuse_with(std::span<const index_t> other) {
     block_.clear();
     lists_.clear();
     for (std::size_t i = 0; i < labels_.size(); ++i) {
@@ -295,7 +393,7 @@ class MapSearch {
       lists_.close();
     }
     if (block_.empty()) return;
-    if (score_ < best_score_) {
+    if (score_ < best_score_) {  // dropped variables keep the labels of the better
       proposal_.assign(other.begin(), other.end());
     } else {
       proposal_ = labels_;
@@ -322,6 +420,8 @@ class MapSearch {
     const double work_before = spent_;
     if (arm.kind == Arm::kick) {
       kick(arm.variables);
+    } else if (arm.kind == Arm::shake) {
+      shake_ball(arm.variables);
     } else {
       move_block(arm);
     }
@@ -330,7 +430,8 @@ class MapSearch {
     arm.work += 0.2 * (spent_ - work_before + 50.0 - arm.work);
     const double gain = score_ - top_score_;
     const bool gained = gain > tolerance();
-    arm.gain += 0.2 * ((gained ? gain : 0.0) - arm.gain);
+    // The root, since a repaired violation of a constraint counts for more than it is worth.
+    arm.gain += 0.2 * ((gained ? std::cbrt(gain) : 0.0) - arm.gain);
     if (gained) top_score_ = score_;
     return gained;
   }
@@ -351,20 +452,39 @@ class MapSearch {
   }
 
   void move_block(const Arm& arm) {
+    index_t n_kept = 0;
     if (arm.kind == Arm::whole) {
-      block_.resize(labels_.size());
-      std::iota(block_.begin(), block_.end(), index_t{0});
+      n_kept = take_all();
     } else {
       grow_ball(random_variable(), arm.variables);
     }
-    solve_block(arm.cells, arm.labels);
+    solve_block(arm.cells, arm.labels, n_kept);
     climb();
   }
 
-  void solve_block(double cells, index_t most_labels) {
+  /// block_ becomes all variables; every other time it begins with a random ball, whose size is
+  /// returned: if these variables stay in the block, hubs that are mostly dropped get their turn.
+  index_t take_all() {
+    block_.clear();
+    if (rng_.below(2) == 0) {
+      const double size = std::exp(rng_.uniform() * std::log(0.2 * graph_.n_variables() + 2.0));
+      grow_ball(random_variable(), static_cast<index_t>(size) + 1);
+    }
+    const std::size_t n_kept = block_.size();
+    for (const index_t i : block_) in_ball_[at(i)] = 1;
+    for (index_t i = 0; i < graph_.n_variables(); ++i) {
+      if (n_kept == 0 || !in_ball_[at(i)]) block_.push_back(i);
+    }
+    for (std::size_t k = 0; k < n_kept; ++k) in_ball_[at(block_[k])] = 0;
+    return static_cast<index_t>(n_kept);
+  }
+
+  void solve_block(double cells, index_t most_labels, index_t n_kept = 0) {
     EliminationLimits limits;
+    limits.n_kept = n_kept;
     limits.bucket_cells = cells;
     limits.total_cells = 2e8;
+    limits.plan_work = 3e8;
     limits.drop = true;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
@@ -466,6 +586,27 @@ class MapSearch {
     climb();
   }
 
+  /// A ball is made best under noise, then the region around it without; undone if worse.
+  void shake_ball(index_t size) {
+    const double before = score_;
+    journaling_ = true;
+    journal_.clear();
+    const index_t seed = random_variable();
+    const index_t most_labels = std::min<index_t>(most_labels_, 6);
+    grow_ball(seed, size);
+    begin_noise(0.1 * std::exp(7.0 * rng_.uniform()));
+    solve_block(256.0, most_labels);
+    elimination_.set_noise({});
+    for (int k = 0; k < 3 && score_ <= before; ++k) {
+      climb();
+      grow_ball(seed, std::min(graph_.n_variables(), 2 * size));
+      solve_block(2048.0, most_labels);
+    }
+    climb();
+    journaling_ = false;
+    if (score_ < before - tolerance()) roll_back();
+  }
+
   index_t random_label(index_t i) {
     const auto given = candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
     if (!given.empty()) return given[rng_.below(static_cast<std::uint32_t>(given.size()))];
@@ -489,8 +630,11 @@ class MapSearch {
   }
 
   bool exhausted() const {
-    return spent_ >= budget_->work || best_score_ >= budget_->target ||
-           (budget_->monitor != nullptr && budget_->monitor->stop_requested()) ||
+    return spent_ >= budget_->work || best_score_ >= budget_->target || interrupted();
+  }
+
+  bool interrupted() const {
+    return (budget_->monitor != nullptr && budget_->monitor->stop_requested()) ||
            (budget_->deadline && std::chrono::steady_clock::now() >= *budget_->deadline);
   }
 
@@ -501,13 +645,17 @@ class MapSearch {
   const LabelLists* candidates_ = nullptr;
   index_t most_labels_ = 1;
   std::vector<Arm> arms_;
-  std::vector<Scatter> scatters_{{0.02}, {0.1}, {0.4}, {1.0}};
+  std::vector<Scatter> scatters_{{0.02, 0.0}, {0.1, 0.0}, {0.4, 0.0}, {1.0, 0.0},  {0.0, 0.2},
+                                 {0.0, 0.6},  {0.0, 2.0}, {0.0, 6.0}, {0.0, 20.0}, {0.0, 100.0}};
   double spent_ = 0.0, update_work_ = 0.0, refresh_work_ = 0.0;
   bool optimal_ = false;
+  bool too_wide_ = false;  ///< to be solved at once
 
   std::vector<index_t> labels_, best_, proposal_;
   double score_ = 0.0, best_score_ = 0.0;
-  double top_score_ = 0.0;      ///< best of the current descent
+  double typical_gap_ = 0.0;
+  double top_score_ = 0.0;  ///< best of the current descent
+  std::vector<double> gaps_, noise_;
   std::vector<double> scores_;  ///< like graph.unary: score of each label given the neighbours
   std::vector<index_t> queue_, block_, kicked_, ranked_;
   std::vector<char> waiting_, frozen_, in_ball_;
@@ -515,5 +663,21 @@ class MapSearch {
   bool journaling_ = false;
   std::vector<Change> journal_;
 };
+
+/// Improves each start on its own stream of random numbers; returns their scores. With a budget of
+/// work (which each start has for itself) the result does not depend on the number of threads.
+inline std::vector<double> improve_starts(const FactorGraph& graph, std::uint64_t seed,
+                                          std::span<std::vector<index_t>> starts, int n_threads,
+                                          const MapSearchBudget& budget,
+                                          const LabelLists* candidates = nullptr) {
+  std::vector<double> scores(starts.size());
+  const Rng rng(seed);
+  parallel_for(static_cast<offset_t>(starts.size()), n_threads, [&](offset_t k, int) {
+    auto& labels = starts[static_cast<std::size_t>(k)];
+    MapSearch search(graph, rng.split(static_cast<std::uint64_t>(k)));
+    scores[static_cast<std::size_t>(k)] = search.improve(labels, budget, candidates);
+  });
+  return scores;
+}
 
 }  // namespace sublearn

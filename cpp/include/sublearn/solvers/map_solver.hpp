@@ -1,12 +1,13 @@
 // MAP inference from end to end: reduce, split, bound and search together, reduce again.
 //
 //   solve_graph       reductions that keep the optimum, then the connected components one by one
-//   solve_component   small width: exact elimination. Otherwise GDMM (algorithm 8 or 9 of 000)
-//   lowers the
-//                     bound and excludes labels, local search from its decoded points raises the
-//                     score, in turns of equal work, until the two meet or the LP is solved. Then,
-//                     with the labels that are left, once more from the top; what still has a gap
-//                     goes to branch and bound and to the search for the rest of the time.
+//   solve_component   small width: exact elimination. Where dense messages are cheap, sweeps of
+//                     them and a short branch and bound: on small tables that is often all.
+//                     Then GDMM (algorithms 8 and 9 of 000) lowers the bound to that of the
+//                     linear program and excludes labels, and local search from its decoded
+//                     points raises the score, in turns of equal work, until the two meet. With
+//                     the labels that are left, once more from the top; what still has a gap goes
+//                     to the search and to branch and bound for the rest of the time.
 //
 // At any moment the best assignment so far and a bound on all assignments are known; every answer
 // is between them.
@@ -18,6 +19,8 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,8 +30,10 @@
 #include "sublearn/core/rng.hpp"
 #include "sublearn/solvers/gdmm_binary.hpp"
 #include "sublearn/solvers/gdmm_map.hpp"
+#include "sublearn/solvers/map_branch.hpp"
 #include "sublearn/solvers/map_components.hpp"
 #include "sublearn/solvers/map_elimination.hpp"
+#include "sublearn/solvers/map_messages.hpp"
 #include "sublearn/solvers/map_reduction.hpp"
 #include "sublearn/solvers/map_search.hpp"
 
@@ -201,12 +206,92 @@ class MapSolver {
   MapAnswer solve_component(const FactorGraph& graph, MapAnswer answer, int depth,
                             Clock::time_point end, const Report& report) {
     if (eliminate(graph, answer)) return answer;
-    if (is_binary_pairwise(graph)) {
-      GdmmBinary dual(graph, {settings_.rho, settings_.eta, settings_.n_threads});
-      return bound_and_search(graph, dual, std::move(answer), depth, end, report);
+    std::optional<MapMessages> messages;
+    if (settings_.reduce && has_cheap_messages(graph)) {
+      messages.emplace(graph);
+      sweep(graph, *messages, answer, end, report);
+      if (is_closed(answer)) return answer;
+      MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
+      look_further(search, answer, kFirstSearch, nullptr, end);  // a good score prunes the branches
+      for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
+        const index_t n_open = branch(graph, *messages, answer, work, end, report);
+        if (is_closed(answer)) return answer;
+        if (n_open > kMostOpen) break;
+      }
     }
-    GdmmMap dual(graph, {settings_.rho, settings_.eta, settings_.n_threads});
-    return bound_and_search(graph, dual, std::move(answer), depth, end, report);
+    const GdmmSettings settings{settings_.rho, settings_.eta, settings_.n_threads};
+    if (is_binary_pairwise(graph)) {
+      GdmmBinary dual(graph, settings);
+      return bound_and_search(graph, dual, messages, std::move(answer), depth, end, report);
+    }
+    GdmmMap dual(graph, settings);
+    return bound_and_search(graph, dual, messages, std::move(answer), depth, end, report);
+  }
+
+  static constexpr double kFirstSearch = 5e7;                     ///< operations
+  static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
+  static constexpr index_t kMostOpen = 1000;  ///< open variables for which more of it may help
+
+  static bool has_cheap_messages(const FactorGraph& graph) {
+    constexpr double kMostBytes = 256e6, kMostWork = 5e7;
+    return static_cast<double>(MapMessages::memory_needed(graph)) <= kMostBytes &&
+           static_cast<double>(MapMessages::work_per_sweep(graph)) <= kMostWork;
+  }
+
+  /// Sweeps until the bound stalls or as much work is done as some hundred iterations of GDMM take.
+  void sweep(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer,
+             Clock::time_point end, const Report& report) {
+    constexpr double kMostWork = 5e8;
+    constexpr int kMostSweeps = 400, kDecode = 4;
+    const double work = std::max(1.0, static_cast<double>(MapMessages::work_per_sweep(graph)));
+    const int most = static_cast<int>(std::clamp(kMostWork / work, 4.0, double{kMostSweeps}));
+    MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
+    std::vector<index_t> decoded(answer.labels.size());
+    for (int n = 1; n <= most && !should_stop(end); ++n) {
+      const auto direction = n % 2 == 1 ? SweepDirection::forward : SweepDirection::backward;
+      const bool decodes = n % kDecode < 2;
+      if (!messages.sweep(direction, decodes, &monitor_)) return;
+      work_ += static_cast<std::int64_t>(work);
+      if (!decodes) continue;
+      decoded.assign(messages.labels().begin(), messages.labels().end());
+      climb(search, decoded, answer, nullptr, end);
+      answer.bound = std::min(answer.bound, std::max(certified(messages), answer.score));
+      report(answer.score, answer.bound);
+      if (is_closed(answer) || messages.stalled(answer.score)) return;
+    }
+  }
+
+  /// The bound of the messages, with room for the rounding of its running sum.
+  static double certified(const MapMessages& messages) {
+    constexpr double kRounding = 1e-11;
+    return messages.bound() + kRounding * std::max(1.0, std::abs(messages.bound()));
+  }
+
+  /// Branch and bound over what the messages leave open, within half the time that is left. Returns
+  /// how many variables were open.
+  index_t branch(const FactorGraph& graph, MapMessages& messages, MapAnswer& answer, double work,
+                 Clock::time_point end, const Report& report) {
+    const auto begin = Clock::now();
+    const double left = std::chrono::duration<double>(end - begin).count();
+    if (left <= 0.0 || messages.n_sweeps() == 0 || monitor_.stop_requested()) return 0;
+    BranchSettings settings;
+    settings.work_limit = work;
+    if (std::isfinite(settings_.time_limit)) {
+      settings.work_limit = std::min(work, 0.5 * branch_rate_ * left);
+    }
+    settings.tolerance = 0.5 * settings_.tol;
+    const BranchReport found = MapBranch(graph, messages, answer.labels, settings).run(&monitor_);
+    work_ += static_cast<std::int64_t>(found.work);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (found.work > 0.0 && seconds > 0.0) branch_rate_ = found.work / seconds;
+    if (found.score > answer.score) {
+      answer.labels = found.labels;
+      answer.score = graph.score(found.labels);
+    }
+    answer.bound = std::max(answer.score, std::min(answer.bound, found.bound));
+    if (found.is_optimal) answer.bound = std::min(answer.bound, answer.score + slack(answer.score));
+    report(answer.score, answer.bound);
+    return found.n_open;
   }
 
   /// Chains, trees and graphs of small width, exactly.
@@ -224,7 +309,8 @@ class MapSolver {
 
   /// GDMM and search in turns, then what is left.
   template <class Dual>
-  MapAnswer bound_and_search(const FactorGraph& graph, Dual& dual, MapAnswer answer, int depth,
+  MapAnswer bound_and_search(const FactorGraph& graph, Dual& dual,
+                             std::optional<MapMessages>& messages, MapAnswer answer, int depth,
                              Clock::time_point end, const Report& report) {
     constexpr int kFirstCheck = 10, kLastCheck = 80;
     MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
@@ -253,7 +339,7 @@ class MapSolver {
       n_excluded += dual.exclude(bound, answer.score + slack(answer.score));
       if (is_solved) break;
     }
-    return finish(graph, dual, search, n_excluded, std::move(answer), depth, end, report);
+    return finish(graph, dual, messages, search, n_excluded, std::move(answer), depth, end, report);
   }
 
   /// Residuals as small as they need to be for the bound to be within the tolerance.
@@ -268,21 +354,38 @@ class MapSolver {
   template <class Dual>
   void improve(MapSearch& search, const FactorGraph& graph, std::span<index_t> decoded,
                MapAnswer& answer, double work, Clock::time_point end, const Dual& dual) {
+    const LabelLists lists = candidates(graph, dual);
+    climb(search, decoded, answer, &lists, end);
+    look_further(search, answer, work, &lists, end);
+  }
+
+  /// Label moves from a decoded point.
+  void climb(MapSearch& search, std::span<index_t> decoded, MapAnswer& answer,
+             const LabelLists* lists, Clock::time_point end) {
     MapSearchBudget budget;
     budget.monitor = &monitor_;
     budget.deadline = end;
-    budget.work = 0.0;  // label moves only
-    const LabelLists lists = candidates(graph, dual);
-    const double climbed = search.improve(decoded, budget, &lists);
+    budget.work = 0.0;
+    const double score = search.improve(decoded, budget, lists);
     work_ += static_cast<std::int64_t>(search.work());
-    if (climbed > answer.score) {
+    if (score > answer.score) {
       answer.labels.assign(decoded.begin(), decoded.end());
-      answer.score = climbed;
+      answer.score = score;
     }
+  }
+
+  /// The search from the best assignment.
+  void look_further(MapSearch& search, MapAnswer& answer, double work, const LabelLists* lists,
+                    Clock::time_point end) {
+    MapSearchBudget budget;
+    budget.monitor = &monitor_;
+    budget.deadline = end;
     budget.work = work;
     budget.target = answer.bound;
-    answer.score = search.improve(answer.labels, budget, &lists);
+    answer.score = search.improve(answer.labels, budget, lists);
     work_ += static_cast<std::int64_t>(search.work());
+    if (search.optimal()) answer.bound = answer.score;
+    answer.bound = std::max(answer.bound, answer.score);
   }
 
   /// For variables of many labels those that the dual solution uses; all labels for the others.
@@ -305,9 +408,9 @@ class MapSolver {
 
   /// The LP is solved and a gap is left: the same again without the excluded labels, or search.
   template <class Dual>
-  MapAnswer finish(const FactorGraph& graph, const Dual& dual, MapSearch& search,
-                   offset_t n_excluded, MapAnswer answer, int depth, Clock::time_point end,
-                   const Report& report) {
+  MapAnswer finish(const FactorGraph& graph, const Dual& dual, std::optional<MapMessages>& messages,
+                   MapSearch& search, offset_t n_excluded, MapAnswer answer, int depth,
+                   Clock::time_point end, const Report& report) {
     constexpr double kWorthIt = 0.1;  // share of the labels that must be gone for another round
     const bool is_smaller =
         static_cast<double>(n_excluded) > kWorthIt * static_cast<double>(graph.unary.size());
@@ -316,19 +419,28 @@ class MapSolver {
       lower_excluded(dual, answer, smaller);
       return solve_graph(smaller, std::move(answer), depth + 1, end, report);
     }
-    MapSearchBudget budget;
-    budget.monitor = &monitor_;
-    budget.deadline = end;
-    budget.target = answer.bound;
-    if (!std::isfinite(settings_.time_limit)) budget.work = settings_.search_work;
     const LabelLists lists = candidates(graph, dual);
-    answer.score = search.improve(answer.labels, budget, &lists);
-    work_ += static_cast<std::int64_t>(search.work());
-    if (search.optimal()) answer.bound = answer.score;
-    answer.bound = std::max(answer.bound, answer.score);
-    report(answer.score, answer.bound);
+    const bool has_limit = std::isfinite(settings_.time_limit);
+    double work = has_limit ? kFirstSlice : std::min(kFirstSlice, settings_.search_work);
+    double spent = 0.0;
+    bool branching_helps = messages.has_value();
+    // slices that double, branch and bound after each while it gets somewhere or has a better score
+    // to start from; the last one is cut by time or work
+    while (work > 0.0 && !is_closed(answer) && !should_stop(end)) {
+      const double score = answer.score, gap = answer.bound - answer.score;
+      look_further(search, answer, work, &lists, end);
+      report(answer.score, answer.bound);
+      spent += work;
+      if (messages && !is_closed(answer) && (branching_helps || answer.score > score)) {
+        branch(graph, *messages, answer, work, end, report);
+        branching_helps = answer.bound - answer.score <= 0.99 * gap;
+      }
+      work = has_limit ? 2.0 * work : std::min(2.0 * work, settings_.search_work - spent);
+    }
     return answer;
   }
+
+  static constexpr double kFirstSlice = 2e8;  ///< operations of the first slice of the last search
 
   /// Unary scores of excluded labels fall so low that a reduction sees that they are out.
   template <class Dual>
@@ -352,6 +464,7 @@ class MapSolver {
   Monitor& monitor_;
   Clock::time_point start_;
   Rng rng_;
+  double branch_rate_ = 5e7;  ///< cells a second; a guess before the first branch and bound
   double best_score_ = -std::numeric_limits<double>::infinity();
   double best_bound_ = std::numeric_limits<double>::infinity();
   std::vector<MapRow> rows_;

@@ -55,9 +55,6 @@ class MessageTable {
   Form form() const { return form_; }
   const FactorTable& table() const { return *table_; }
 
-  /// Cells of a table of two by two labels; only for Form::binary.
-  const double* binary_cells() const { return cells_; }
-
   /// Numbers that are read for one message, if the table has no structure beyond its kind.
   static double work(const FactorTable& table) {
     const double n = static_cast<double>(table.n_cells());
@@ -69,9 +66,6 @@ class MessageTable {
     }
     return n;
   }
-
-  /// Bytes held beyond the table itself.
-  std::size_t bytes() const { return owned_ ? owned_->size() * sizeof(double) : 0; }
 
   /// `messages[q]` is the message m_q of each position; the one of `p` is not read.
   void message(index_t p, double scale, std::span<const double* const> messages, double* out,

@@ -125,14 +125,14 @@ class NewtonCd final : public InnerMethod {
   bool prepare_gram(const LinearPoint& at, std::int64_t nnz, double violation) {
     const auto size = static_cast<double>(free_.size());
     const bool is_usable = !gram_.is_empty() && violation <= kStaleProgress * last_violation_ &&
-                           gram_.drift(at.rows) <= kMostDrift;
+                           gram_.has_room(free_) && gram_.drift(at.rows) <= kMostDrift;
     last_violation_ = violation;
     const double n_new = is_usable ? static_cast<double>(gram_.n_missing(free_)) : 0.5 * size;
     const double making = Columns::kProductCost * n_new * static_cast<double>(nnz);
     const double passing = 0.5 * size * size * typical_passes_;
     const double reuse = is_usable ? 1.0 : kReuse;
     const double by_rows = (2.0 * typical_passes_ + 1.0) * static_cast<double>(nnz);
-    if (making / reuse + passing > by_rows || size > kMostGram) return false;
+    if (making / reuse + passing > by_rows || free_.size() > gram_.kMost) return false;
     if (!is_usable && !is_settled(at)) return false;
     if (!is_usable) {
       gram_.restart(at.rows);
@@ -252,7 +252,6 @@ class NewtonCd final : public InnerMethod {
   /// Where the losses are flat (far from every margin, all residuals large) Newton's model asks for
   /// steps without end and a line search finds none of them good.
   static constexpr int kCautious = 5;
-  static constexpr double kMostGram = 4000;  ///< features; 128 MB
 
   const LinearProblem<Columns>* problem_;
   SeparablePenalty penalty_;

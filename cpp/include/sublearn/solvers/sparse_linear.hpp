@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "sublearn/active/working_set.hpp"
 #include "sublearn/core/monitor.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/linear.hpp"
@@ -66,7 +67,8 @@ class SparseLinearSolver {
         penalty_(penalty),
         settings_(settings),
         inner_(make_inner()),
-        point_(problem.n_features(), problem.n_rows()) {}
+        point_(problem.n_features(), problem.n_rows()),
+        working_(settings.first_size) {}
 
   bool solve(Monitor& monitor) {
     started_ = std::chrono::steady_clock::now();
@@ -76,11 +78,13 @@ class SparseLinearSolver {
       certify();
       publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
-      if (is_stalled()) return false;
+      if (is_stalled(passes)) return false;
       screen();
-      choose_working();
-      const double share = growth_ > 1 ? kRoughTarget : settings_.inner_target;
-      inner_->minimise(point_, working_, share * passes.back().violation, settings_.n_threads,
+      const auto working = working_.choose(penalty_, kept_, point_.w, gradient_);
+      passes.back().n_working = static_cast<std::int64_t>(working.size());
+      // Nothing is solved well before the set holds what matters.
+      const double share = working_.is_growing() ? kRoughTarget : settings_.inner_target;
+      inner_->minimise(point_, working, share * passes.back().violation, settings_.n_threads,
                        monitor);
     }
     return false;
@@ -137,17 +141,6 @@ class SparseLinearSolver {
     return linear_dual(problem_, penalty_, kept_, point_.rows.slopes, gradient_, scale_);
   }
 
-  /// Rounding ends what can be reached: the gap and the violation no longer get smaller.
-  bool is_stalled() const {
-    if (static_cast<std::ptrdiff_t>(passes.size()) <= kPatience) return false;
-    const SparseLinearPass& before = *(passes.end() - 1 - kPatience);
-    const auto is_worse = [&](const SparseLinearPass& pass) {
-      return pass.gap > 0.9 * before.gap && pass.violation > 0.9 * before.violation &&
-             pass.objective > before.objective - 1e-12 * std::abs(before.objective);
-    };
-    return std::all_of(passes.end() - kPatience, passes.end(), is_worse);
-  }
-
   void publish(Monitor& monitor) {
     SparseLinearPass& pass = passes.back();
     pass.seconds =
@@ -199,46 +192,9 @@ class SparseLinearSolver {
     return known;
   }
 
-  /// The support, and as many of the worst violators again.
-  void choose_working() {
-    working_.clear();
-    candidates_.clear();
-    for (std::size_t k = 0; k < kept_.size(); ++k) {
-      const double w = point_.w[static_cast<std::size_t>(kept_[k])];
-      if (w != 0.0) {
-        working_.push_back(kept_[k]);
-      } else {
-        const double violation = penalty_.violation(kept_[k], 0.0, gradient_[k]);
-        if (violation > 0.0) candidates_.push_back({violation, kept_[k]});
-      }
-    }
-    // A set that was used up to the last feature was too small: the next grows faster, and nothing
-    // is solved well before the set holds what matters.
-    const bool is_used_up = 10 * working_.size() > 9 * last_size_;
-    growth_ = last_size_ > 0 && is_used_up ? std::min(2 * growth_, kMostGrowth) : 1;
-    const std::size_t n =
-        std::min(candidates_.size(), std::max(settings_.first_size, growth_ * working_.size()));
-    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(n),
-                      candidates_.end(), [](const Candidate& a, const Candidate& b) {
-                        return a.violation != b.violation ? a.violation > b.violation : a.id < b.id;
-                      });
-    for (std::size_t c = 0; c < n; ++c) working_.push_back(candidates_[c].id);
-    std::sort(working_.begin(), working_.end());
-    last_size_ =
-        n < candidates_.size() ? working_.size() : std::numeric_limits<std::size_t>::max() / 16;
-    passes.back().n_working = static_cast<std::int64_t>(working_.size());
-  }
-
   static constexpr double kUnknown = -1.0;
   static constexpr std::size_t kSample = 64;
-  static constexpr std::ptrdiff_t kPatience = 3;
-  static constexpr std::size_t kMostGrowth = 4;
   static constexpr double kRoughTarget = 0.7;
-
-  struct Candidate {
-    double violation;
-    index_t id;
-  };
 
   LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;
@@ -248,10 +204,7 @@ class SparseLinearSolver {
   std::vector<index_t> kept_;
   std::vector<double> norms_;
   std::vector<double> gradient_;
-  std::vector<index_t> working_;
-  std::vector<Candidate> candidates_;
-  std::size_t last_size_ = 0;  ///< of the working set, very large if it held every violator
-  std::size_t growth_ = 1;
+  WorkingSet working_;
   double scale_ = 1.0;
   double best_dual_ = -std::numeric_limits<double>::infinity();
   std::int64_t work_ = 0;

@@ -17,6 +17,7 @@ from sublearn.cli.options import (
     Separator,
     Text,
     TextForm,
+    refuse_given,
 )
 
 if TYPE_CHECKING:
@@ -73,10 +74,12 @@ def command(
     error (ECE): how far, on average, the probability of a label that is among the k best is from
     the share of such labels that are right.
 
+    Of a model of numbers (sparse-linear): R2, mean absolute error and root mean squared error.
+
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
-    from sublearn.cli.data import read_rows, refuse_no_rows
+    from sublearn.cli.data import predicts_numbers, read_rows, refuse_no_rows
 
     cuts = _numbers(k or "1,3,5", int, "--k")
     constants = _numbers(propensity, float, "--propensity")
@@ -85,6 +88,13 @@ def command(
             f"must be two numbers, got {propensity}", param_hint="--propensity"
         )
     fitted = sublearn.load(model)
+    form = TextForm(text, separator, columns)
+    if predicts_numbers(fitted):
+        refuse_given({"k": k, "train": train}, "needs a model of labels, got one of numbers")
+        X, truth = read_rows(data, fitted, labels, data_format, form)
+        refuse_no_rows(X, data)
+        _show_errors(fitted.predict(X), truth, title=f"{model.name} on {data.name}", json=json)
+        return
     if k is None:
         cuts = [cut for cut in cuts if cut <= len(fitted.classes_)]
     elif max(cuts) > len(fitted.classes_):
@@ -92,7 +102,6 @@ def command(
             f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
             param_hint="--k",
         )
-    form = TextForm(text, separator, columns)
     X, truth = read_rows(data, fitted, labels, data_format, form)
     refuse_no_rows(X, data)
     ranked, _ = fitted.predict_top_k(X, max(cuts))
@@ -101,6 +110,26 @@ def command(
     if hasattr(fitted, "predict_proba_top_k"):
         metrics["ECE"] = _calibration_error(fitted, X, truth, cuts)
     _show(metrics, cuts, len(ranked), title=f"{model.name} on {data.name}", json=json)
+
+
+def _show_errors(found: np.ndarray, truth: np.ndarray, *, title: str, json: bool) -> None:
+    """How far predicted numbers are from the true ones."""
+    import numpy as np
+    from sklearn.metrics import r2_score
+
+    from sublearn.cli.console import facts, print_json, print_titled
+
+    errors = found - truth
+    figures = {
+        "R2": float(r2_score(truth, found)) if len(truth) > 1 else None,
+        "MAE": float(np.abs(errors).mean()),
+        "RMSE": float(np.sqrt((errors**2).mean())),
+    }
+    if json:
+        print_json({"rows": len(truth), **figures})
+        return
+    rows = [(name, f"{value:.4g}") for name, value in figures.items() if value is not None]
+    print_titled(f"{title}, {len(truth):,} rows", facts(rows))
 
 
 def _calibration_error(model: Any, X: Any, truth: Any, cuts: list[int]) -> np.ndarray:

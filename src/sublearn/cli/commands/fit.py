@@ -59,8 +59,8 @@ def command(
         typer.Option(
             metavar="NAME",
             help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
-            "other; sparse-logistic is for a few classes, one for each row. Defaults of the first "
-            "two are shown where they differ.",
+            "other; sparse-logistic is for a few classes, one for each row, and sparse-linear for "
+            "a number for each row. Defaults of the first two are shown where they differ.",
         ),
     ] = "ppd-sparse",
     C: LossWeight = None,
@@ -79,12 +79,13 @@ def command(
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
     normalize: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--normalize/--no-normalize",
+            show_default="normalize, but not for sparse-linear",
             help="Scale each row to length 1; the model remembers it for predict and evaluate.",
         ),
-    ] = True,
+    ] = None,
     text: Text = False,
     separator: Separator = None,
     columns: Columns = None,
@@ -111,16 +112,19 @@ def command(
 
     Example: `sublearn fit train.txt.xz --model wiki.model --l1 0.05 --jobs 8`
 
+    Example: `sublearn fit prices.svm --model prices.model --method sparse-linear --l1 cv`
+
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
-    from sublearn.cli.data import refuse_without
+    from sublearn.cli.data import predicts_numbers, refuse_without
     from sublearn.cli.fitting import show_figures
-    from sublearn.cli.methods import make_estimator
+    from sublearn.cli.methods import make_estimator, parse_l1
 
     check_folder(model, "--model")
     if bits not in (None, 8, 16, 32):
         raise typer.BadParameter(f"must be 8, 16 or 32, got {bits}", param_hint="--bits")
-    params = {"C": C, "l1": l1, "loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
+    params: dict[str, Any] = {"C": C, "l1": parse_l1(l1, method)}
+    params |= {"loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
@@ -138,12 +142,20 @@ def command(
     if text:
         numbers = {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
         refuse_given(numbers, "is for data of numbers, got --text")
-        refuse_given({"no_normalize": None if normalize else True}, "is for data of numbers")
+        refuse_given(
+            {"no_normalize": True if normalize is False else None}, "is for data of numbers"
+        )
+        if predicts_numbers(estimator):
+            raise typer.BadParameter(
+                f"needs a method that learns labels, got {method}", param_hint="--text"
+            )
         figures = _fit_text(estimator, data, form, words, model, bits)
     else:
         refuse_given(words, "needs --text, got data of numbers")
         form.refuse_unless_text()
         dataset = _read(data, labels, data_format, zero_based=zero_based)
+        if normalize is None:
+            normalize = not predicts_numbers(estimator)
         figures = _fit_numbers(
             estimator, dataset, model, bits, normalize=normalize, zero_based=zero_based
         )
@@ -170,16 +182,27 @@ def _fit_numbers(
     normalize: bool,
     zero_based: bool,
 ) -> dict[str, Any]:
-    from sublearn.cli.data import as_targets, notes_for, unit_rows
+    from sublearn.cli.data import (
+        as_targets,
+        notes_for,
+        number_targets,
+        predicts_numbers,
+        unit_rows,
+    )
     from sublearn.cli.fitting import fit_with_figures
 
     if normalize:
         unit_rows(dataset.X)
-    figures = fit_with_figures(estimator, dataset.X, as_targets(dataset))
+    is_of_numbers = predicts_numbers(estimator)
+    targets = number_targets(dataset) if is_of_numbers else as_targets(dataset)
+    figures = fit_with_figures(estimator, dataset.X, targets)
     estimator.set_params(verbose=0)
     if bits is not None:
         estimator = estimator.compress(bits)
-    estimator.save(model, notes=notes_for(dataset, normalize=normalize, zero_based=zero_based))
+    notes = notes_for(
+        dataset, normalize=normalize, zero_based=zero_based, has_labels=not is_of_numbers
+    )
+    estimator.save(model, notes=notes)
     return figures
 
 

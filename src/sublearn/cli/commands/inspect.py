@@ -150,9 +150,16 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     import numpy as np
 
     import sublearn
-    from sublearn.cli.data import is_text_model, sparse_weights
+    from sublearn.cli.data import (
+        is_text_model,
+        predicts_numbers,
+        refuse_numbers,
+        sparse_weights,
+    )
 
     model = sublearn.load(bundle.path)
+    if labels:
+        refuse_numbers(model, "--label")
     found: dict[str, Any] = {
         "class": bundle.class_name,
         "written_by": f"sublearn {bundle.sublearn_version}",
@@ -166,13 +173,21 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     if notes:
         found["notes"] = {key: note for key, note in notes.items() if not hasattr(note, "shape")}
     coef = sparse_weights(model)
+    is_of_numbers = predicts_numbers(model)
+    if not is_of_numbers:
+        found["labels"] = len(model.classes_)
+        found["probabilities"] = hasattr(model, "predict_proba")
     found |= {
-        "labels": len(model.classes_),
-        "probabilities": hasattr(model, "predict_proba"),
         "features": coef.shape[1],
         "weights_not_zero": int(coef.nnz),
         "share_of_weights_not_zero": coef.nnz / max(1, coef.shape[0] * coef.shape[1]),
-        "weights_per_label": _spread(np.diff(coef.indptr)),
+    }
+    if is_of_numbers:
+        found["intercept"] = float(model.intercept_)
+        found["top_weights"] = {"the model": _top_weights(model, coef, top)}
+    else:
+        found["weights_per_label"] = _spread(np.diff(coef.indptr))
+    found |= {
         "certificate": float(getattr(model, "classifier_", model).certificate_),
     }
     if labels:
@@ -212,9 +227,10 @@ def _diagnose(
 ) -> list[dict[str, Any]]:
     """One entry for each wanted label, sorted."""
     import sublearn
-    from sublearn.cli.data import sparse_weights
+    from sublearn.cli.data import refuse_numbers, sparse_weights
 
     model = sublearn.load(file)
+    refuse_numbers(model, "--labels")
     coef = sparse_weights(model)
     n_weights = coef.indptr[1:] - coef.indptr[:-1]
     names = [str(name) for name in model.classes_.tolist()]

@@ -22,6 +22,7 @@ from sublearn.cli.options import (
     TextForm,
     check_folder,
     output_option,
+    refuse_given,
 )
 
 if TYPE_CHECKING:
@@ -37,14 +38,17 @@ _Block = tuple["np.ndarray", "np.ndarray"]  # labels and scores, best first
 def command(
     model: Model,
     data: Data,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="N", help="Labels per row.")] = 5,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", min=1, metavar="N", show_default="5", help="Labels per row."),
+    ] = None,
     output: Annotated[Path | None, output_option("standard output", "Where to write.")] = None,
     format: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="text: `label:score` pairs with tabs between. jsonl: one object a row. npz: "
-            "arrays `labels` and `scores`.",
+            "arrays `labels` and `scores`, or `predictions`.",
             show_default="by the ending of FILE, else text",
         ),
     ] = None,
@@ -63,22 +67,29 @@ def command(
     """Write the k best labels of each row of DATA, best first.
 
     Rows are scaled as they were when the model was fitted. Labels that DATA carries are ignored.
+    A model of numbers (sparse-linear) writes one number a row.
     In text a label ends at the last colon of its pair. For a model of raw text DATA is text, as for
     `sublearn fit --text`; a line without a tab is text without labels.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
     import sublearn
-    from sublearn.cli.data import read_rows, refuse_uncalibrated
+    from sublearn.cli.data import predicts_numbers, read_rows, refuse_uncalibrated
 
     format = _choose_format(format, output)
     check_folder(output, "--output")
     fitted = sublearn.load(model)
+    is_of_numbers = predicts_numbers(fitted)
+    if is_of_numbers:
+        refuse_given({"k": k}, "needs a model of labels, got one of numbers")
     if probabilities:
         refuse_uncalibrated(fitted, "--probabilities")
     form = TextForm(text, separator, columns)
     X, _ = read_rows(data, fitted, labels, data_format, form, needs_labels=False)
-    blocks = _predict(fitted, X, min(k, len(fitted.classes_)), probabilities)
+    if is_of_numbers:
+        _write_numbers(output, format, fitted, X)
+        return
+    blocks = _predict(fitted, X, min(k or 5, len(fitted.classes_)), probabilities)
     if format == "npz":
         _write_npz(output, blocks)
     else:
@@ -108,6 +119,24 @@ def _predict(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[_Block
     best = model.predict_proba_top_k if probabilities else model.predict_top_k
     for start in range(0, n_rows, _BLOCK_ROWS):
         yield best(X[start : start + _BLOCK_ROWS], k)
+
+
+def _write_numbers(output: Path | None, format: str, model: Any, X: Any) -> None:
+    import numpy as np
+
+    from sublearn.io.files import write_atomically
+
+    blocks = range(0, X.shape[0], _BLOCK_ROWS)
+    found = [model.predict(X[start : start + _BLOCK_ROWS]) for start in blocks]
+    numbers = np.concatenate(found) if found else np.zeros(0)
+    if format == "npz":
+        with write_atomically(output or "") as stream:
+            np.savez_compressed(stream, predictions=numbers)
+        return
+    with _open_text(output) as stream:
+        for number in numbers.tolist():
+            line = f"{number:.6g}" if format == "text" else json.dumps({"prediction": number})
+            stream.write(line + "\n")
 
 
 @contextlib.contextmanager

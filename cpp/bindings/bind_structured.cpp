@@ -1,0 +1,278 @@
+// Python face of structural SVMs: a learner that is asked for one pass at a time, and decoding.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "refuse.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/parallel_for.hpp"
+#include "sublearn/solvers/gdmm_learn.hpp"
+#include "sublearn/solvers/viterbi.hpp"
+
+namespace sublearn::bindings {
+namespace {
+
+void check_offsets(const char* name, std::span<const offset_t> begin, std::size_t n) {
+  if (begin.empty() || begin.front() != 0 || begin.back() != static_cast<offset_t>(n)) {
+    refuse(name, "start at 0 and end at " + std::to_string(n), "another range");
+  }
+  for (std::size_t i = 1; i < begin.size(); ++i) {
+    if (begin[i] < begin[i - 1])
+      throw std::invalid_argument(std::string(name) + " must not decrease");
+  }
+}
+
+void check_labels(const char* name, std::span<const index_t> labels, index_t n) {
+  for (const index_t label : labels) {
+    if (label < 0 || label >= n) {
+      refuse(name, "be in 0.." + std::to_string(n - 1), std::to_string(label));
+    }
+  }
+}
+
+/// Keeps the arrays that the learner looks at.
+template <class T>
+class Learner {
+ public:
+  Learner(Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_features,
+          Vector<index_t> truth, index_t n_labels, Vector<offset_t> node_begin,
+          Vector<offset_t> factor_begin, Vector<index_t> scope, Vector<index_t> table,
+          std::optional<Vector<double>> scale, index_t n_tables, const GdmmLearnSettings& settings)
+      : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale) {
+    StructuredData<T, index_t> data;
+    data.X = compressed_view<CsrView, T, index_t>(indptr, indices, values, n_features);
+    data.truth = as_span<index_t>(truth);
+    data.n_labels = n_labels;
+    data.node_begin = as_span<offset_t>(node_begin);
+    data.factor_begin = as_span<offset_t>(factor_begin);
+    data.scope = as_span<index_t>(scope);
+    data.table = as_span<index_t>(table);
+    if (scale) data.scale = as_span<double>(*scale);
+    data.n_tables = n_tables;
+    check(data);
+    nb::gil_scoped_release unlocked;
+    learner_ = std::make_unique<GdmmLearn<T, index_t>>(data, settings);
+  }
+
+  nb::dict run_pass(Monitor& monitor) {
+    GdmmLearnPass pass;
+    {
+      nb::gil_scoped_release unlocked;
+      pass = learner_->pass(&monitor);
+    }
+    nb::dict out;
+    out["primal_residual"] = pass.primal_residual;
+    out["dual_residual"] = pass.dual_residual;
+    out["rho"] = pass.rho;
+    out["n_labels"] = pass.n_labels;
+    out["n_states"] = pass.n_states;
+    out["work"] = pass.work;
+    return out;
+  }
+
+  nb::tuple weights() const {
+    const HashedRows<T>& rows = learner_->weights();
+    std::vector<offset_t> indptr(1, 0);
+    std::vector<index_t> indices;
+    std::vector<T> values;
+    std::vector<std::pair<index_t, T>> row;
+    for (std::size_t d = 0; d < rows.n_rows(); ++d) {
+      row.clear();
+      rows.for_each_weight(d, [&](index_t label, T w) {
+        if (w != T{0}) row.emplace_back(label, w);
+      });
+      std::sort(row.begin(), row.end());
+      for (const auto& [label, w] : row) {
+        indices.push_back(label);
+        values.push_back(w);
+      }
+      indptr.push_back(static_cast<offset_t>(indices.size()));
+    }
+    return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(indices)),
+                          to_numpy(std::move(values)));
+  }
+
+  /// The tables one below the other: n_tables n_labels rows.
+  NumpyMatrix<double> tables() const {
+    std::vector<double> all;
+    for (index_t t = 0; t < n_tables_; ++t) {
+      const auto values = learner_->table(t).values();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    const auto n = static_cast<std::size_t>(n_labels_);
+    return to_numpy(std::move(all), static_cast<std::size_t>(n_tables_) * n, n);
+  }
+
+  double dual_value() const {
+    nb::gil_scoped_release unlocked;
+    return learner_->dual_value();
+  }
+  double feasible_dual() const {
+    nb::gil_scoped_release unlocked;
+    return learner_->feasible_dual();
+  }
+
+ private:
+  void check(const StructuredData<T, index_t>& data) {
+    n_labels_ = data.n_labels;
+    n_tables_ = data.n_tables;
+    const auto n_nodes = data.truth.size();
+    if (data.n_labels < 1 || data.n_tables < 0) refuse("n_labels", "be at least 1", "less");
+    if (static_cast<std::size_t>(data.X.n_rows()) != n_nodes) {
+      refuse("truth", "have " + std::to_string(data.X.n_rows()) + " entries",
+             std::to_string(n_nodes));
+    }
+    check_labels("truth", data.truth, data.n_labels);
+    check_offsets("node_begin", data.node_begin, n_nodes);
+    check_offsets("factor_begin", data.factor_begin, data.table.size());
+    if (data.scope.size() != 2 * data.table.size() ||
+        data.node_begin.size() != data.factor_begin.size() ||
+        (!data.scale.empty() && data.scale.size() != data.table.size())) {
+      throw std::invalid_argument("scope, table, scale and factor_begin must fit together");
+    }
+    check_labels("table", data.table, data.n_tables);
+    for (std::size_t sample = 0; sample < data.n_samples(); ++sample) {
+      const auto end = static_cast<std::size_t>(data.factor_begin[sample + 1]);
+      for (auto f = static_cast<std::size_t>(data.factor_begin[sample]); f < end; ++f) {
+        for (std::size_t side = 0; side < 2; ++side) {
+          const index_t node = data.scope[2 * f + side];
+          if (node < data.node_begin[sample] || node >= data.node_begin[sample + 1]) {
+            refuse("scope", "hold nodes of the factor's sample", std::to_string(node));
+          }
+        }
+        if (data.scope[2 * f] == data.scope[2 * f + 1]) {
+          refuse("scope", "hold two different nodes", std::to_string(data.scope[2 * f]));
+        }
+      }
+    }
+    for (const double scale : data.scale) {
+      if (!(scale >= 0.0)) refuse("scale", "be at least 0", as_text(scale));
+    }
+  }
+
+  std::tuple<Vector<index_t>, Vector<index_t>, Vector<T>, Vector<index_t>, Vector<offset_t>,
+             Vector<offset_t>, Vector<index_t>, Vector<index_t>, std::optional<Vector<double>>>
+      arrays_;
+  index_t n_labels_ = 0, n_tables_ = 0;
+  std::unique_ptr<GdmmLearn<T, index_t>> learner_;
+};
+
+template <class T>
+void bind_learner(nb::module_& m, const char* name) {
+  using L = Learner<T>;
+  nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/gdmm_learn.hpp.")
+      .def(nb::init<Vector<index_t>, Vector<index_t>, Vector<T>, offset_t, Vector<index_t>, index_t,
+                    Vector<offset_t>, Vector<offset_t>, Vector<index_t>, Vector<index_t>,
+                    std::optional<Vector<double>>, index_t, const GdmmLearnSettings&>(),
+           "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
+           "truth"_a.noconvert(), "n_labels"_a, "node_begin"_a.noconvert(),
+           "factor_begin"_a.noconvert(), "scope"_a.noconvert(), "table"_a.noconvert(),
+           "scale"_a.noconvert().none(), "n_tables"_a, "settings"_a)
+      .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
+      .def("weights", &L::weights, "indptr, indices and values of W, a row for each feature.")
+      .def("tables", &L::tables, "The tables of factors, one below the other.")
+      .def("dual_value", &L::dual_value, "Of (10); a bound only where the constraints hold.")
+      .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective; NaN with cycles.");
+}
+
+template <class T>
+nb::tuple decode(const Vector<index_t>& indptr, const Vector<index_t>& indices,
+                 const Vector<T>& values, const Vector<offset_t>& W_indptr,
+                 const Vector<index_t>& W_indices, const Vector<T>& W_values,
+                 const Matrix<double>& table, const Vector<offset_t>& lengths,
+                 const std::optional<Vector<index_t>>& truth, int n_threads, Monitor& monitor) {
+  const std::size_t n_labels = table.shape(0);
+  if (table.shape(1) != n_labels || n_labels == 0) {
+    throw std::invalid_argument("table must be square and not empty");
+  }
+  if (W_indptr.size() == 0 || W_indptr.data()[0] != 0 || W_indices.size() != W_values.size() ||
+      W_indptr.data()[W_indptr.size() - 1] != static_cast<offset_t>(W_indices.size())) {
+    throw std::invalid_argument("the arrays of W must fit together");
+  }
+  for (std::size_t d = 1; d < W_indptr.size(); ++d) {
+    if (W_indptr.data()[d] < W_indptr.data()[d - 1]) {
+      throw std::invalid_argument("W_indptr must not decrease");
+    }
+  }
+  check_labels("W_indices", as_span<index_t>(W_indices), static_cast<index_t>(n_labels));
+  const auto X = compressed_view<CsrView, T, index_t>(indptr, indices, values,
+                                                      static_cast<offset_t>(W_indptr.size()) - 1);
+  const auto n_nodes = static_cast<std::size_t>(X.n_rows());
+  std::vector<offset_t> begin(1, 0);
+  for (const offset_t length : as_span<offset_t>(lengths)) {
+    if (length < 1) refuse("lengths", "be at least 1", std::to_string(length));
+    begin.push_back(begin.back() + length);
+  }
+  check_offsets("lengths, summed up,", begin, n_nodes);
+  if (truth) {
+    if (truth->size() != n_nodes) throw std::invalid_argument("truth must have a label per node");
+    check_labels("truth", as_span<index_t>(*truth), static_cast<index_t>(n_labels));
+  }
+  std::vector<index_t> labels(n_nodes, 0);
+  std::vector<double> scores(lengths.size(), 0.0);
+  {
+    nb::gil_scoped_release unlocked;
+    const std::span<const double> cells(table.data(), n_labels * n_labels);
+    const std::vector<double> tops = Viterbi::column_tops(cells, n_labels);
+    const auto n_sequences = static_cast<offset_t>(lengths.size());
+    std::vector<Viterbi> decoders(
+        static_cast<std::size_t>(effective_threads(n_sequences, n_threads)), Viterbi(cells, tops));
+    std::vector<std::vector<double>> emissions(decoders.size());
+    parallel_for(n_sequences, n_threads, &monitor, [&](offset_t n, int thread) {
+      const auto at = static_cast<std::size_t>(n);
+      const auto first = static_cast<std::size_t>(begin[at]);
+      const auto length = static_cast<std::size_t>(begin[at + 1]) - first;
+      auto& scores_of = emissions[static_cast<std::size_t>(thread)];
+      scores_of.assign(length * n_labels, 0.0);
+      for (std::size_t t = 0; t < length; ++t) {
+        double* out = scores_of.data() + t * n_labels;
+        const auto row = X.row(static_cast<offset_t>(first + t));
+        for (std::size_t k = 0; k < row.size(); ++k) {
+          const auto d = static_cast<std::size_t>(row.ids[k]);
+          for (offset_t e = W_indptr.data()[d]; e < W_indptr.data()[d + 1]; ++e) {
+            out[W_indices.data()[e]] += static_cast<double>(row.values[k]) * W_values.data()[e];
+          }
+        }
+        if (!truth) continue;
+        for (std::size_t label = 0; label < n_labels; ++label) out[label] += 1.0;
+        out[truth->data()[first + t]] -= 1.0;
+      }
+      scores[at] = decoders[static_cast<std::size_t>(thread)].decode(
+          scores_of, std::span<index_t>(labels).subspan(first, length));
+    });
+  }
+  return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
+}
+
+template <class T>
+void bind_decode(nb::module_& m) {
+  m.def("viterbi", &decode<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert(), "W_indptr"_a.noconvert(), "W_indices"_a.noconvert(),
+        "W_values"_a.noconvert(), "table"_a.noconvert(), "lengths"_a.noconvert(),
+        "truth"_a.noconvert().none(), "n_threads"_a, "monitor"_a,
+        "Best labels of chains and their scores; with `truth`, of the scores plus Hamming loss.");
+}
+
+}  // namespace
+
+void bind_structured(nb::module_& m) {
+  nb::class_<GdmmLearnSettings>(m, "GdmmLearnSettings", "See solvers/gdmm_learn.hpp.")
+      .def(nb::init<>())
+      .def_rw("C", &GdmmLearnSettings::C)
+      .def_rw("rho", &GdmmLearnSettings::rho)
+      .def_rw("eta", &GdmmLearnSettings::eta)
+      .def_rw("seed", &GdmmLearnSettings::seed);
+  bind_learner<float>(m, "GdmmLearner32");
+  bind_learner<double>(m, "GdmmLearner64");
+  bind_decode<float>(m);
+  bind_decode<double>(m);
+}
+
+}  // namespace sublearn::bindings
