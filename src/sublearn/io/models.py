@@ -26,6 +26,7 @@ __all__ = [
 MODELS = {
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
+    "PairwiseMultilabelSVM": "sublearn.structured",
     "SparseInverseCovariance": "sublearn.linear",
     "SparseLinearRegression": "sublearn.linear",
     "SparseLogisticRegression": "sublearn.linear",

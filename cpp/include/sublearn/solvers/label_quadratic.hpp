@@ -5,8 +5,8 @@
 // with V symmetric, sparse and shared by very many problems that differ in u alone. Most labels
 // never have a chance: label k is off if u_k + sum_l max(0, V_kl) <= 0 over the labels l that are
 // not yet decided, and on if u_k + sum_l min(0, V_kl) > 0. What these two rules leave open goes to
-// roof duality, whose bound is the value of the linear program (3.25) with the constraints (3.35) of
-// 000, and then, if a set is wanted, to branch and bound on that bound.
+// roof duality, whose bound is the value of the linear program (3.25) with the constraints (3.35)
+// of 000, and then, if a set is wanted, to branch and bound on that bound.
 //
 // Used by: pairwise_multilabel.
 #pragma once
@@ -36,11 +36,11 @@ class LabelQuadratic {
     double weight;
   };
 
-  double constant = 0.0;         ///< what the labels decided on contribute
-  std::vector<index_t> on;       ///< decided: on
-  std::vector<index_t> labels;   ///< open
-  std::vector<double> unary;     ///< of open labels
-  std::vector<Edge> edges;       ///< between places in `labels`
+  double constant = 0.0;        ///< what the labels decided on contribute
+  std::vector<index_t> on;      ///< decided: on
+  std::vector<index_t> labels;  ///< open
+  std::vector<double> unary;    ///< of open labels
+  std::vector<Edge> edges;      ///< between places in `labels`
 
   bool is_decided() const { return labels.empty(); }
 
@@ -207,7 +207,8 @@ struct LabelSet {
 /// Problems with the same V. Keeps scratch memory: one for each thread.
 class LabelInference {
  public:
-  /// `pairs` is symmetric without a diagonal, and outlives this; `attraction` is `attraction_of` it.
+  /// `pairs` is symmetric without a diagonal, and outlives this; `attraction` is `attraction_of`
+  /// it.
   LabelInference(const CsrView<double, offset_t>& pairs, std::span<const double> attraction)
       : pairs_(pairs), attraction_(attraction), place_(attraction.size(), -1) {}
 

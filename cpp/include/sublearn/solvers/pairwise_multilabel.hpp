@@ -5,8 +5,8 @@
 //   L_i = max_y [f(x_i, y) - f(x_i, t_i) + Hamming(y, t_i)],
 //   f(x, y) = sum_k y_k w_k'x + sum_{k<l} V_kl y_k y_l
 //
-// with the maximum relaxed to the linear program over p in [0, 1]^K (the share of y_k = 1) and q (the
-// share of y_k = y_l = 1) with the constraints (3.35) of 000:
+// with the maximum relaxed to the linear program over p in [0, 1]^K (the share of y_k = 1) and q
+// (the share of y_k = y_l = 1) with the constraints (3.35) of 000:
 //
 //   q <= p_k (multiplier up_0),   q <= p_l (up_1),   q >= p_k + p_l - 1 (down),   0 <= q <= 1.
 //
@@ -20,9 +20,9 @@
 // p_ik the curvature is C |x_i|^2 and rho for each constraint that is violated or pressed, along
 // q_ikl it is C / gamma and rho likewise. Both are piecewise quadratic and minimised exactly.
 //
-// Active sets. A row holds its true labels and the labels that the search let in; all others stay at
-// their truth, zero. What the search asks of label l is whether the loss grows as p_l leaves zero
-// and the q_l. of the row follow as is best for them:
+// Active sets. A row holds its true labels and the labels that the search let in; all others stay
+// at their truth, zero. What the search asks of label l is whether the loss grows as p_l leaves
+// zero and the q_l. of the row follow as is best for them:
 //
 //   w_l'x + 1 + sum_{m: p_m = 1} V_lm + sum_{m: 0 < p_m < 1} max(0, V_lm) > 0.
 //
@@ -164,12 +164,11 @@ class PairwiseMultilabel {
   double rho() const { return rho_; }
 
  private:
-  static constexpr double kEnter = 1e-4;      ///< gain from which a label is let in
-  static constexpr double kLeave = 0.1;       ///< loss at which a label at zero is dropped
+  static constexpr double kEnter = 1e-4;           ///< gain from which a label is let in
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
-  static constexpr int kMostSweeps = 10;       ///< over the pairs and labels of a row in a visit
-  static constexpr double kViolated = 1e-3;    ///< another sweep, if a constraint is by this
-  static constexpr offset_t kBlock = 16;  ///< rows of a block of certify
+  static constexpr int kMostSweeps = 4;      ///< over the pairs and labels of a row in a visit
+  static constexpr double kViolated = 1e-2;  ///< another sweep, if a constraint is by this
+  static constexpr offset_t kBlock = 16;     ///< rows of a block of certify
 
   /// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
   struct Pair {
@@ -250,9 +249,6 @@ class PairwiseMultilabel {
     }
     const double bend = settings_.C * square * length_p + pair_curvature() * length_q;
     const double step = along <= 0.0 ? 0.0 : std::min(1.0, along / std::max(bend, 1e-300));
-    ++n_steps_;
-    n_full_ += step >= 1.0;
-    n_zero_ += step <= 0.0;
     if (step >= 1.0) return;
     for (std::size_t s = 0; s < row.labels.size(); ++s) {
       row.p[s] = static_cast<float>(before_[s] + step * (row.p[s] - before_[s]));
@@ -351,7 +347,9 @@ class PairwiseMultilabel {
         const double q = row.truth(a) * row.truth(b);
         if (is_active_[a * n + b] != 0 || is_between(q, row.p[a], row.p[b])) continue;
         row.pairs.push_back({{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
-                             static_cast<float>(q), {0.0F, 0.0F}, 0.0F});
+                             static_cast<float>(q),
+                             {0.0F, 0.0F},
+                             0.0F});
         row.pairs.back().q = clipped(row, row.pairs.back());
         starts_.push_back(q);
         first_value_.push_back(value(row, a, b));
@@ -405,7 +403,9 @@ class PairwiseMultilabel {
     const double q = is_true[0] && is_true[1] ? 1.0 : 0.0;
     if (!is_drawn(row, a, b, v) && is_between(q, row.p[a], row.p[b])) return false;
     Pair pair{{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
-              static_cast<float>(q), {0.0F, 0.0F}, 0.0F};
+              static_cast<float>(q),
+              {0.0F, 0.0F},
+              0.0F};
     const bool is_tight[2] = {q >= row.p[a], q >= row.p[b]};
     if (v > 0.0 && is_tight[0] == is_tight[1]) {
       pair.up[0] = pair.up[1] = static_cast<float>(0.5 * v);
@@ -488,7 +488,7 @@ class PairwiseMultilabel {
       if (next >= high) next = high >= 1.0 ? 1.0 : 0.5 * (low + high);
       const double change = next - p;
       p = next;
-      if (std::abs(change) <= 1e-10) break;
+      if (std::abs(change) <= 1e-4) break;
     }
     p = static_cast<float>(p);
     row.p[s] = p;
@@ -543,14 +543,13 @@ class PairwiseMultilabel {
 
   // ---- active sets -----------------------------------------------------------------------------
 
-  /// Drops labels that are at zero and far from leaving it, and pairs that are inert.
+  /// Drops labels that are back at zero, with their pairs, and pairs that are inert. The search
+  /// brings them back, with the multipliers that V asks for.
   void shrink(Row& row) {
     new_slot_.assign(row.labels.size(), kGone);
     std::uint32_t n = 0;
     for (std::size_t s = 0; s < row.labels.size(); ++s) {
-      if (s >= row.n_true && row.p[s] == 0.0 && pull_[s] + 1.0 < -kLeave && is_at_rest(row, s)) {
-        continue;
-      }
+      if (s >= row.n_true && row.p[s] == 0.0) continue;
       new_slot_[s] = n;
       row.labels[n] = row.labels[s];
       row.p[n] = row.p[s];
@@ -563,13 +562,6 @@ class PairwiseMultilabel {
       for (auto& end : pair.ends) end = new_slot_[end];
       return !is_kept || is_inert(row, pair);
     });
-  }
-
-  bool is_at_rest(const Row& row, std::size_t s) const {
-    for (std::size_t l = link_begin_[s]; l < link_begin_[s + 1]; ++l) {
-      if (row.pairs[links_[l] / 2].q != 0.0F) return false;
-    }
-    return true;
   }
 
   static bool is_inert(const Row& row, const Pair& pair) {
@@ -638,9 +630,11 @@ class PairwiseMultilabel {
     std::vector<Evaluation> scratch(static_cast<std::size_t>(n_threads),
                                     Evaluation(model, n_labels_));
     parallel_for(n_blocks, n_threads, monitor, [&](offset_t block, int thread) {
-      const auto end = std::min<std::size_t>(rows_.size(), static_cast<std::size_t>((block + 1) * kBlock));
+      const auto end =
+          std::min<std::size_t>(rows_.size(), static_cast<std::size_t>((block + 1) * kBlock));
       for (auto i = static_cast<std::size_t>(block * kBlock); i < end; ++i) {
-        losses[static_cast<std::size_t>(block)] += relaxed_loss(i, scratch[static_cast<std::size_t>(thread)]);
+        losses[static_cast<std::size_t>(block)] +=
+            relaxed_loss(i, scratch[static_cast<std::size_t>(thread)]);
       }
     });
     return std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -700,15 +694,15 @@ class PairwiseMultilabel {
 
   ScoreBoard<T> board_, pair_board_;
   TopK<T> best_;
-  std::vector<double> score_, pull_;       ///< w'x of each slot; with the pairs of labels at one
-  std::vector<double> before_, values_, starts_, first_score_, first_value_;  ///< p of slots; V and first q of pairs
+  std::vector<double> score_, pull_;  ///< w'x of each slot; with the pairs of labels at one
+  std::vector<double> before_, values_, starts_, first_score_,
+      first_value_;  ///< p of slots; V and first q of pairs
   std::vector<std::uint8_t> is_active_;
   std::vector<std::size_t> link_begin_, next_;
   std::vector<std::uint32_t> links_, new_slot_;
   std::vector<typename HashedRows<T>::Change> changes_;
   double violated_ = 0.0, moved_ = 0.0;
   offset_t n_constraints_ = 0, work_ = 0;
- public: long n_steps_=0, n_full_=0, n_zero_=0;
 };
 
 }  // namespace sublearn
