@@ -3,10 +3,10 @@
 //   max over y in {0, 1}^n of  sum_k u_k y_k + sum_{k < l} V_kl y_k y_l
 //
 // with V symmetric, sparse and shared by very many problems that differ in u alone. Most labels
-// never have a chance: label k is off if u_k + sum_l max(0, V_kl) <= 0 over the labels l that are
-// not yet decided, and on if u_k + sum_l min(0, V_kl) > 0. What these two rules leave open goes to
-// roof duality, whose bound is the value of the linear program (3.25) with the constraints (3.35)
-// of 000, and then, if a set is wanted, to branch and bound on that bound.
+// never have a chance, see `begin`. Of the others, label k is off if u_k + sum_l max(0, V_kl) <= 0
+// over the labels l that are not yet decided, and on if u_k + sum_l min(0, V_kl) > 0. What these
+// rules leave open goes to roof duality, whose bound is the value of the linear program (3.25) with
+// the constraints (3.35) of 000, and then, if a set is wanted, to branch and bound on that bound.
 //
 // Used by: pairwise_multilabel.
 #pragma once
@@ -253,14 +253,29 @@ class LabelInference {
  private:
   static constexpr signed char kOpen = LabelQuadratic::kOpen;
 
-  /// The problem over the labels that can be on at all, reduced.
+  /// The problem over a set S of labels that has a best set, reduced: for k outside S,
+  ///   u_k + sum_{l in S} max(0, V_kl) + 1/2 sum_{l not in S} max(0, V_kl) <= 0,
+  /// so that whoever takes labels outside S away from a set does not lower its score.
   LabelQuadratic begin(std::span<const double> unary) {
     LabelQuadratic problem;
-    for (std::size_t k = 0; k < unary.size(); ++k) {
-      if (unary[k] + attraction_[k] <= 0.0) continue;
+    const auto enter = [&](std::size_t k) {
       place_[k] = static_cast<index_t>(problem.labels.size());
       problem.labels.push_back(static_cast<index_t>(k));
       problem.unary.push_back(unary[k]);
+    };
+    most_.resize(unary.size());
+    for (std::size_t k = 0; k < unary.size(); ++k) {
+      most_[k] = unary[k] + 0.5 * attraction_[k];
+      if (most_[k] > 0.0) enter(k);
+    }
+    for (std::size_t i = 0; i < problem.labels.size(); ++i) {  // the list grows on the way
+      const auto row = pairs_.row(problem.labels[i]);
+      for (std::size_t e = 0; e < row.size(); ++e) {
+        const auto k = static_cast<std::size_t>(row.ids[e]);
+        if (place_[k] >= 0) continue;
+        most_[k] += 0.5 * std::max(0.0, row.values[e]);
+        if (most_[k] > 0.0) enter(k);
+      }
     }
     for (std::size_t i = 0; i < problem.labels.size(); ++i) {
       const auto row = pairs_.row(problem.labels[i]);
@@ -321,6 +336,7 @@ class LabelInference {
   CsrView<double, offset_t> pairs_;
   std::span<const double> attraction_;
   std::vector<index_t> place_;
+  std::vector<double> most_;
   LabelSet best_;
   double root_bound_ = 0.0;
   int nodes_left_ = 0;

@@ -166,9 +166,9 @@ class PairwiseMultilabel {
  private:
   static constexpr double kEnter = 1e-4;           ///< gain from which a label is let in
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
-  static constexpr int kMostSweeps = 4;      ///< over the pairs and labels of a row in a visit
-  static constexpr double kViolated = 1e-2;  ///< another sweep, if a constraint is by this
-  static constexpr offset_t kBlock = 16;     ///< rows of a block of certify
+  static constexpr int kFewestSweeps = 4;          ///< over pairs and labels, in one visit
+  static constexpr int kMostSweeps = 64;
+  static constexpr offset_t kBlock = 16;  ///< rows of a block of certify
 
   /// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
   struct Pair {
@@ -182,6 +182,7 @@ class PairwiseMultilabel {
     std::vector<double> p;
     std::vector<Pair> pairs;
     std::size_t n_true = 0;
+    int budget = kFewestSweeps;  ///< sweeps of a visit
 
     double truth(std::size_t slot) const { return slot < n_true ? 1.0 : 0.0; }
     double truth(const Pair& pair) const { return truth(pair.ends[0]) * truth(pair.ends[1]); }
@@ -218,12 +219,16 @@ class PairwiseMultilabel {
     first_score_ = score_;
     first_value_ = values_;
     link(row);
+    const double tolerance = tolerance_of(row);
     int n_sweeps = 0;
-    for (bool is_violated = true; is_violated && n_sweeps < kMostSweeps; ++n_sweeps) {
+    for (bool is_moving = true; is_moving && n_sweeps < row.budget; ++n_sweeps) {
+      double most = 0.0;
       for (std::size_t e = 0; e < row.pairs.size(); ++e) correct_pair(row, e);
-      for (std::size_t s = 0; s < row.labels.size(); ++s) correct_label(row, s, squares_[i]);
-      is_violated = false;
-      for (Pair& pair : row.pairs) is_violated |= update_multipliers(row, pair) > kViolated;
+      for (std::size_t s = 0; s < row.labels.size(); ++s) {
+        most = std::max(most, correct_label(row, s, squares_[i], 0.01 * tolerance));
+      }
+      for (Pair& pair : row.pairs) most = std::max(most, update_multipliers(row, pair));
+      is_moving = most > tolerance && !row.pairs.empty();
     }
     work_ += n_sweeps * static_cast<offset_t>(row.labels.size() + 3 * row.pairs.size());
     if (settings_.has_pairs) make_feasible(row, squares_[i]);
@@ -249,6 +254,7 @@ class PairwiseMultilabel {
     }
     const double bend = settings_.C * square * length_p + pair_curvature() * length_q;
     const double step = along <= 0.0 ? 0.0 : std::min(1.0, along / std::max(bend, 1e-300));
+    adapt(row, step);
     if (step >= 1.0) return;
     for (std::size_t s = 0; s < row.labels.size(); ++s) {
       row.p[s] = static_cast<float>(before_[s] + step * (row.p[s] - before_[s]));
@@ -258,6 +264,17 @@ class PairwiseMultilabel {
       pair.q = static_cast<float>(starts_[e] + step * (pair.q - starts_[e]));
       pair.q = clipped(row, pair);
     }
+  }
+
+  /// A row whose sweeps lead nowhere gets more of them, to a finer tolerance.
+  static void adapt(Row& row, double step) {
+    if (step <= 0.1) row.budget = std::min(2 * row.budget, kMostSweeps);
+    if (step >= 1.0) row.budget = std::max(3 * row.budget / 4, kFewestSweeps);
+  }
+
+  static double tolerance_of(const Row& row) {
+    const double share = static_cast<double>(kFewestSweeps) / row.budget;
+    return 1e-2 * share * share;
   }
 
   static float clipped(const Row& row, const Pair& pair) {
@@ -386,10 +403,10 @@ class PairwiseMultilabel {
     }
   }
 
-  /// Whether a pair at its truth pulls at its labels. Two labels at zero need each other.
-  bool is_drawn(const Row& row, std::size_t a, std::size_t b, double v) const {
-    if (a < row.n_true || b < row.n_true) return v != 0.0;
-    if (row.p[a] > 0.0 || row.p[b] > 0.0) return v > 0.0;
+  /// Whether a pair at its truth q pulls at its labels. Two labels at zero need each other.
+  bool is_drawn(const Row& row, std::size_t a, std::size_t b, double q, double v) const {
+    if (v < 0.0) return q <= row.p[a] + row.p[b] - 1.0;
+    if (q > 0.0 || row.p[a] > 0.0 || row.p[b] > 0.0) return v > 0.0;
     return v > 0.0 && pull_[a] + pull_[b] + 2.0 + v > 0.0;
   }
 
@@ -399,9 +416,8 @@ class PairwiseMultilabel {
 
   bool admit_pair(Row& row, std::size_t a, std::size_t b) {
     const double v = value(row, a, b);
-    const bool is_true[2] = {a < row.n_true, b < row.n_true};
-    const double q = is_true[0] && is_true[1] ? 1.0 : 0.0;
-    if (!is_drawn(row, a, b, v) && is_between(q, row.p[a], row.p[b])) return false;
+    const double q = row.truth(a) * row.truth(b);
+    if (!is_drawn(row, a, b, q, v) && is_between(q, row.p[a], row.p[b])) return false;
     Pair pair{{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
               static_cast<float>(q),
               {0.0F, 0.0F},
@@ -411,7 +427,7 @@ class PairwiseMultilabel {
       pair.up[0] = pair.up[1] = static_cast<float>(0.5 * v);
     } else if (v > 0.0) {
       pair.up[is_tight[0] ? 0 : 1] = static_cast<float>(v);
-    } else if (is_true[0] || is_true[1]) {
+    } else if (q <= row.p[a] + row.p[b] - 1.0) {
       pair.down = static_cast<float>(-v);
     }
     row.pairs.push_back(pair);
@@ -465,8 +481,9 @@ class PairwiseMultilabel {
 
   // ---- labels ----------------------------------------------------------------------------------
 
-  /// p of least augmented Lagrangian along one label: Newton steps inside a bracket.
-  void correct_label(Row& row, std::size_t s, double square) {
+  /// p of least augmented Lagrangian along one label: Newton steps inside a bracket. Returns how
+  /// far it went.
+  double correct_label(Row& row, std::size_t s, double square, double tolerance) {
     const double from = row.p[s], curvature = settings_.C * square;
     const double wish = score_[s] + 1.0 - 2.0 * row.truth(s);
     double low = 0.0, high = 1.0, p = from;
@@ -488,12 +505,13 @@ class PairwiseMultilabel {
       if (next >= high) next = high >= 1.0 ? 1.0 : 0.5 * (low + high);
       const double change = next - p;
       p = next;
-      if (std::abs(change) <= 1e-4) break;
+      if (std::abs(change) <= tolerance) break;
     }
     p = static_cast<float>(p);
     row.p[s] = p;
     score_[s] -= curvature * (p - from);  // w_k = C sum (t - p) x
     moved_ += (p - from) * (p - from) * static_cast<double>(link_begin_[s + 1] - link_begin_[s]);
+    return std::abs(p - from);
   }
 
   /// mu <- max(0, mu + rho h); returns by how much a constraint is violated, or pressed in vain.
