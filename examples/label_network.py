@@ -24,7 +24,11 @@ from sublearn.io import load_arff
 from sublearn.structured import PairwiseMultilabelSVM
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
-LEGEND = {"in 3 % of the entries or more": "#fdbf6f", "in 1 % to 3 %": "#fff2cc", "rarer": "#e0e0e0"}
+LEGEND = {
+    "in 3 % of the entries or more": "#fdbf6f",
+    "in 1 % to 3 %": "#fff2cc",
+    "rarer": "#e0e0e0",
+}
 N_LINKS = 70
 
 

@@ -1,4 +1,4 @@
-"""PairwiseMultilabelSVM as an estimator: scikit-learn's contract, forms of labels, odd data, files."""
+"""PairwiseMultilabelSVM as an estimator: scikit-learn's contract, forms of labels, files."""
 
 import os
 from pathlib import Path
@@ -28,13 +28,11 @@ def svm(**options):
 
 
 def dependent(n_rows=200, seed=0):
-    """The features tell one of two topics; each topic brings two labels, and noise takes part."""
+    """Two labels of one topic, or two of the other; a noisy feature for each label."""
     rng = np.random.default_rng(seed)
     topic = rng.integers(0, 2, n_rows)
-    X = np.eye(2)[topic] + 0.9 * rng.normal(size=(n_rows, 2))
-    Y = np.zeros((n_rows, 4), dtype=int)
-    Y[np.arange(n_rows), 2 * topic] = Y[np.arange(n_rows), 2 * topic + 1] = 1
-    return X, Y
+    Y = np.repeat(np.eye(2, dtype=int)[topic], 2, axis=1)
+    return Y - 0.5 + rng.normal(size=(n_rows, 4)), Y
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
@@ -50,8 +48,8 @@ def test_has_a_rule_for_each_parameter():
 def test_labels_that_go_together_attract_and_those_that_do_not_repel():
     X, Y = dependent()
     V = svm().fit(X, Y).interactions_.toarray()
-    assert V[0, 1] > 0.1 and V[2, 3] > 0.1
-    assert max(V[0, 2], V[0, 3], V[1, 2], V[1, 3]) < -0.1
+    assert min(V[0, 1], V[2, 3]) > 0.02
+    assert max(V[0, 2], V[0, 3], V[1, 2], V[1, 3]) < -0.02
 
 
 def test_pairs_make_sets_that_occur():
@@ -136,7 +134,8 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
     assert again.predict(X) == model.predict(X)
     assert (again.interactions_ != model.interactions_).nnz == 0
     assert again.certificate_ == model.certificate_
-    assert again.trace_ == model.trace_
+    for name in model.trace_.columns:
+        np.testing.assert_array_equal(again.trace_[name], model.trace_[name])
 
 
 def test_grid_search_chooses_a_penalty():

@@ -23,8 +23,8 @@ def best_set(u, V):
 def _local_polytope(n_labels):
     """A, b of A (p, q) <= b: the constraints (3.35) of every pair."""
     rows, bounds = [], []
-    for e, (k, l) in enumerate(pairs_of(n_labels)):
-        for coefficients, bound in (({k: -1}, 0), ({l: -1}, 0), ({k: 1, l: 1}, 1)):
+    for e, (k, m) in enumerate(pairs_of(n_labels)):
+        for coefficients, bound in (({k: -1}, 0), ({m: -1}, 0), ({k: 1, m: 1}, 1)):
             row = np.zeros(n_labels + len(pairs_of(n_labels)))
             for label, value in coefficients.items():
                 row[label] = value
@@ -37,7 +37,7 @@ def _local_polytope(n_labels):
 def relaxed_best(u, V):
     """The value of the linear program over labels and pairs."""
     A, b = _local_polytope(len(u))
-    values = np.concatenate([u, [V[k, l] for k, l in pairs_of(len(u))]])
+    values = np.concatenate([u, [V[k, m] for k, m in pairs_of(len(u))]])
     return -linprog(-values, A_ub=A, b_ub=b, bounds=(0, 1), method="highs").fun
 
 
@@ -61,7 +61,7 @@ def optimum(X, Y, *, C, gamma):
     total = 0.5 * cp.sum_squares(W) + 0.5 * gamma * cp.sum_squares(v)
     constraints = []
     for x, t in zip(np.column_stack([X, np.ones(len(X))]), Y, strict=True):
-        both = np.array([t[k] * t[l] for k, l in pairs], dtype=float)
+        both = np.array([t[k] * t[m] for k, m in pairs], dtype=float)
         multipliers, slack = cp.Variable(len(b), nonneg=True), cp.Variable(A.shape[1], nonneg=True)
         scores = cp.hstack([W @ x + (1 - 2 * t), v])
         constraints.append(A.T @ multipliers + slack >= scores)

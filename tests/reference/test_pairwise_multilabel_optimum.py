@@ -15,14 +15,16 @@ def random_problem(seed, n_rows=12, n_features=4, n_labels=5):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    Y = (X @ rng.normal(size=(n_features, n_labels)) + 0.4 * rng.normal(size=(n_rows, 1)) > 0.3)
+    Y = X @ rng.normal(size=(n_features, n_labels)) + 0.4 * rng.normal(size=(n_rows, 1)) > 0.3
     Y[:, 1] = Y[:, 0] ^ (rng.random(n_rows) < 0.2)  # mostly together
     Y[:, 2] = ~Y[:, 0] ^ (rng.random(n_rows) < 0.2)  # mostly apart
     return X, Y.astype(int)
 
 
 def random_scores(rng, n_labels, density=0.6):
-    V = np.triu(rng.normal(size=(n_labels, n_labels)) * (rng.random((n_labels, n_labels)) < density), 1)
+    V = np.triu(
+        rng.normal(size=(n_labels, n_labels)) * (rng.random((n_labels, n_labels)) < density), 1
+    )
     return rng.normal(size=n_labels), V + V.T
 
 
@@ -39,13 +41,12 @@ def best_label_sets(scores, V, most_nodes=1000, n_threads=1):
 def test_reaches_the_optimum_of_the_relaxed_problem(C, gamma, seed):
     X, Y = random_problem(seed)
     model = PairwiseMultilabelSVM(
-        C=C, pair_penalty=gamma, tol=1e-4, max_iter=5000, random_state=seed
+        C=C, pair_penalty=gamma, tol=1e-3, max_iter=5000, random_state=seed
     ).fit(X, Y)
     least = optimum(X, Y, C=C, gamma=gamma)
-    assert model.objective_ == pytest.approx(least, rel=3e-4)
-    assert model.objective_ >= least * (1 - 1e-6)
-    assert model.trace_["dual"].max() <= least * (1 + 1e-6)
-    assert model.certificate_ <= 1e-4
+    assert model.certificate_ <= 1e-3
+    assert least * (1 - 1e-6) <= model.objective_ <= least * (1 + 1e-3)
+    assert least * (1 - 1e-3) <= model.trace_["dual"].max() <= least * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -53,9 +54,7 @@ def test_the_objective_is_that_of_the_weights(seed):
     X, Y = random_problem(seed)
     model = PairwiseMultilabelSVM(C=0.7, pair_penalty=0.5, random_state=0).fit(X, Y)
     V = model.interactions_.toarray()
-    value = objective(
-        model.coef_.toarray(), model.intercept_, V, X, Y, C=0.7, gamma=0.5
-    )
+    value = objective(model.coef_.toarray(), model.intercept_, V, X, Y, C=0.7, gamma=0.5)
     assert model.objective_ == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(V, V.T)
     assert (np.diag(V) == 0).all()
@@ -63,10 +62,10 @@ def test_the_objective_is_that_of_the_weights(seed):
 
 def test_the_dual_never_falls_and_the_gap_closes():
     X, Y = random_problem(7, n_rows=30)
-    model = PairwiseMultilabelSVM(tol=1e-4, max_iter=3000, evaluate_every=1, random_state=0)
+    model = PairwiseMultilabelSVM(tol=1e-3, max_iter=3000, evaluate_every=1, random_state=0)
     trace = model.fit(X, Y).trace_
     assert (np.diff(trace["dual"]) >= 0).all()
-    assert trace["certificate"][-1] <= 1e-4 < trace["certificate"][0]
+    assert trace["certificate"][-1] <= 1e-3 < trace["certificate"][0]
 
 
 def test_without_pairs_each_label_is_a_support_vector_machine():
@@ -74,7 +73,9 @@ def test_without_pairs_each_label_is_a_support_vector_machine():
     model = PairwiseMultilabelSVM(pairs="none", tol=1e-5, max_iter=5000, random_state=0).fit(X, Y)
     assert model.interactions_.nnz == 0
     separate = [
-        PairwiseMultilabelSVM(tol=1e-5, max_iter=5000, random_state=0).fit(X, [[c] if on else [] for on in y])
+        PairwiseMultilabelSVM(tol=1e-5, max_iter=5000, random_state=0).fit(
+            X, [[c] if on else [] for on in y]
+        )
         for c, y in zip("abcde", Y.T, strict=True)
     ]
     assert model.objective_ == pytest.approx(sum(m.objective_ for m in separate), rel=1e-4)
@@ -111,7 +112,9 @@ def test_best_sets_do_not_depend_on_the_threads():
     rng = np.random.default_rng(1)
     _, V = random_scores(rng, 40, density=0.3)
     scores = rng.normal(size=(60, 40))
-    for one, two in zip(best_label_sets(scores, V), best_label_sets(scores, V, n_threads=2), strict=True):
+    for one, two in zip(
+        best_label_sets(scores, V), best_label_sets(scores, V, n_threads=2), strict=True
+    ):
         np.testing.assert_array_equal(one, two)
 
 

@@ -52,7 +52,12 @@ class PassMonitor:
 
 
 def run_passes(
-    learner: Any, n_labels: int, tol: float, max_iter: int, evaluate_every: int, monitor: PassMonitor
+    learner: Any,
+    n_labels: int,
+    tol: float,
+    max_iter: int,
+    evaluate_every: int,
+    monitor: PassMonitor,
 ) -> tuple[PairWeights, Solution]:
     """Pass after pass until the certificate is at most `tol`; the weights of least objective.
 

@@ -345,7 +345,9 @@ class PairwiseMultilabel {
     for (const Pair& pair : row.pairs) is_active_[pair.ends[0] * n + pair.ends[1]] = 1;
     values_.clear();
     for (const Pair& pair : row.pairs) values_.push_back(value(row, pair.ends[0], pair.ends[1]));
-    for (std::size_t e = 0; e < row.pairs.size(); ++e) settle(row, row.pairs[e], values_[e]);
+    if (row.budget == kFewestSweeps) {  // else it would undo what the sweeps are about to find
+      for (std::size_t e = 0; e < row.pairs.size(); ++e) settle(row, row.pairs[e], values_[e]);
+    }
     for (std::size_t a = 0; a < n; ++a) {
       for (std::size_t b = a + 1; b < n; ++b) {
         if (is_active_[a * n + b] == 0 && admit_pair(row, a, b)) is_active_[a * n + b] = 1;
@@ -562,12 +564,14 @@ class PairwiseMultilabel {
   // ---- active sets -----------------------------------------------------------------------------
 
   /// Drops labels that are back at zero, with their pairs, and pairs that are inert. The search
-  /// brings them back, with the multipliers that V asks for.
+  /// brings them back, with the multipliers that V asks for; a row that finds no way up keeps its
+  /// own.
   void shrink(Row& row) {
+    const bool may_leave = row.budget <= 2 * kFewestSweeps;
     new_slot_.assign(row.labels.size(), kGone);
     std::uint32_t n = 0;
     for (std::size_t s = 0; s < row.labels.size(); ++s) {
-      if (s >= row.n_true && row.p[s] == 0.0) continue;
+      if (s >= row.n_true && row.p[s] == 0.0 && may_leave) continue;
       new_slot_[s] = n;
       row.labels[n] = row.labels[s];
       row.p[n] = row.p[s];
