@@ -13,6 +13,7 @@ void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_map(nanobind::module_& m);
 void bind_multinomial(nanobind::module_& m);
+void bind_pairwise_multilabel(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
@@ -33,6 +34,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_losses(m);
   sublearn::bindings::bind_map(m);
   sublearn::bindings::bind_multinomial(m);
+  sublearn::bindings::bind_pairwise_multilabel(m);
   sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);

@@ -27,6 +27,7 @@ MODELS = {
     "ChainSVM": "sublearn.structured",
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
+    "PairwiseMultilabelSVM": "sublearn.structured",
     "SparseInverseCovariance": "sublearn.linear",
     "SparseLinearRegression": "sublearn.linear",
     "SparseLogisticRegression": "sublearn.linear",

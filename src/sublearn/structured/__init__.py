@@ -1,7 +1,8 @@
-"""Structured outputs: sequences and graphs of labels, learnt with a margin over all labelings."""
+"""Structured outputs: labels that depend on each other, learnt with a margin over all labelings."""
 
 from sublearn.structured.chain_svm import ChainSVM
+from sublearn.structured.pairwise_multilabel import PairwiseMultilabelSVM
 from sublearn.structured.samples import Sample
 from sublearn.structured.structural_svm import StructuralSVM
 
-__all__ = ["ChainSVM", "Sample", "StructuralSVM"]
+__all__ = ["ChainSVM", "PairwiseMultilabelSVM", "Sample", "StructuralSVM"]

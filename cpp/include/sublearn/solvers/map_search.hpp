@@ -65,7 +65,8 @@ class MapSearch {
     best_score_ = top_score_ = score_;
     climb_all();
     keep_best();
-    if (!solve_whole()) {
+    optimal_ = false;
+    if (!exhausted() && !solve_whole()) {
       measure_gaps();
       descend();
       while (!exhausted()) explore();

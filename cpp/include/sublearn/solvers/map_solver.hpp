@@ -293,6 +293,9 @@ class MapSolver {
   /// Chains, trees and graphs of small width, exactly.
   bool eliminate(const FactorGraph& graph, MapAnswer& answer) {
     EliminationLimits limits;
+    limits.bucket_cells = 1 << 24;  // 128 MB
+    limits.total_cells = 2.5e8;     // about half a second
+    limits.plan_work = 1e7;
     limits.monitor = &monitor_;
     std::vector<index_t> all(graph.domain.size());
     std::iota(all.begin(), all.end(), index_t{0});

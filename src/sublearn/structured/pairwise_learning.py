@@ -1,0 +1,114 @@
+"""The passes of a fit with weights for pairs of labels: run, evaluated, and the best kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.trace import Solution, Status, Trace
+
+__all__ = ["PairWeights", "PassMonitor", "run_passes"]
+
+_COLUMNS = (
+    "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",
+    "active_labels", "active_pairs", "violation",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PairWeights:
+    """Weights of features by label, and symmetric weights of pairs of labels."""
+
+    features: sp.csr_matrix
+    pairs: sp.csr_matrix
+
+    @property
+    def nnz(self) -> int:
+        """Weights that are not zero, each pair counted once."""
+        return int(self.features.nnz + self.pairs.nnz // 2)
+
+
+@dataclass(eq=False)
+class PassMonitor:
+    """What `sublearn.trace.watch` reads while passes run; the objective is the last one known."""
+
+    objective: float
+    gap: float
+    core: Any = field(default_factory=_core.Monitor)
+    n_done: int = 0
+    nnz_primal: int = 0
+    nnz_dual: int = 0
+    work: int = 0
+
+    def request_stop(self) -> None:
+        """End the pass that runs, and begin no other."""
+        self.core.request_stop()
+
+
+def run_passes(
+    learner: Any,
+    n_labels: int,
+    tol: float,
+    max_iter: int,
+    evaluate_every: int,
+    monitor: PassMonitor,
+) -> tuple[PairWeights, Solution]:
+    """Pass after pass until the certificate is at most `tol`; the weights of least objective.
+
+    Objective and dual are known at evaluated passes, and stand in the rows between them.
+    """
+    best, objective, dual = None, math.nan, 0.0
+    rows: list[tuple[float, ...]] = []
+    start = time.perf_counter()
+    status = Status.MAX_ITER
+    for n_iter in range(1, max_iter + 1):
+        report = learner.run_pass(monitor.core)
+        is_due = n_iter % evaluate_every == 0 or n_iter == max_iter
+        if is_due and not monitor.core.stop_requested:
+            primal, lower, is_complete = learner.certify(monitor.core)
+            dual = max(dual, lower)
+            if is_complete and not primal >= objective:  # NaN at first
+                objective, best = primal, _weights(learner, n_labels)
+        certificate = _relative_gap(objective, dual)
+        monitor.n_done, monitor.nnz_dual = n_iter, report["n_labels"] + report["n_pairs"]
+        monitor.work += report["work"]
+        if best is not None:
+            monitor.objective, monitor.gap = objective, objective - dual
+            monitor.nnz_primal = best.nnz
+        rows.append(
+            (
+                time.perf_counter() - start, objective, dual, certificate, monitor.nnz_primal,
+                monitor.nnz_dual, monitor.work, float(is_due), report["n_labels"],
+                report["n_pairs"], report["primal_residual"],
+            )
+        )  # fmt: skip
+        if certificate <= tol or monitor.core.stop_requested:
+            status = Status.CONVERGED if certificate <= tol else Status.STOPPED
+            break
+    trace = Trace(dict(zip(_COLUMNS, np.array(rows).T, strict=True)))
+    solution = Solution(status, objective, _relative_gap(objective, dual), len(rows), trace)
+    return best or _weights(learner, n_labels), solution
+
+
+def _relative_gap(objective: float, dual: float) -> float:
+    """Infinite as long as no objective is known."""
+    if math.isnan(objective):
+        return math.inf
+    return max(0.0, objective - dual) / objective if objective > 0 else 0.0
+
+
+def _weights(learner: Any, n_labels: int) -> PairWeights:
+    return PairWeights(_csr(learner.weights(), n_labels), _csr(learner.pairs(), n_labels))
+
+
+def _csr(arrays: tuple[Any, Any, Any], n_columns: int) -> sp.csr_matrix:
+    indptr, indices, values = arrays
+    csr = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    csr.has_sorted_indices = True
+    return csr

@@ -1,0 +1,402 @@
+"""Several labels per sample, with a learnt weight for every pair of labels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.io.models import SavedModel
+from sublearn.structured.pairwise_learning import PairWeights, PassMonitor, run_passes
+from sublearn.trace import Callback, Solution, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    EncodedLabels,
+    JobCount,
+    LabelKind,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+    check_features,
+    check_params,
+    decode_predictions,
+    encode_labels,
+)
+
+__all__ = ["PairwiseMultilabelSVM"]
+
+_MOST_SCORES = 2**22  # scores of a block of samples that is decoded at once: 32 MB
+_MOST_PROGRAMS = 1000  # of the branch and bound of one sample
+
+
+class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
+    r"""Structural SVM over sets of labels, with a weight for every pair of labels.
+
+    A set of labels :math:`y \in \{0, 1\}^K` scores
+
+    .. math:: f(x, y) = \sum_k y_k (w_k^\top x + b_k) + \sum_{k < l} V_{kl}\, y_k y_l,
+
+    and the sample's own set :math:`t_i` must score above every other set by the number of labels
+    in which they differ. Minimises (equation 1 of [1]_)
+
+    .. math::
+        \tfrac12 \|W\|^2 + \tfrac12 \|b\|^2 + \tfrac{\gamma}{2} \sum_{k<l} V_{kl}^2
+        + C \sum_i \max_y \bigl[f(x_i, y) - f(x_i, t_i) + |y - t_i|_1\bigr]
+
+    with the maximum relaxed to a linear program (5): an upper bound of the loss, and equal to it
+    for most samples of a fitted model. A sample touches its own labels, the few that it
+    confuses with them, and pairs of these: labels are found through their scores and the weights
+    of their pairs (search), the dual variables of each are optimised one at a time, messages keep
+    pairs and labels consistent (correct), and what is back at the truth leaves (shrink).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss. Rows of length one are assumed by the default; rows ten times as long
+        ask for a hundredth.
+    pair_penalty : float, default=1.0
+        Weight of the squares of pair weights, :math:`\gamma`; larger makes labels less dependent.
+    pairs : {"all", "none"}, default="all"
+        "none" has no pair weights: one support vector machine for each label.
+    fit_intercept : bool, default=True
+        Learn the biases b; without them a label without features scores zero.
+    tol : float, default=0.01
+        The fit ends when the duality gap is at most `tol` times the objective.
+    max_iter : int, default=100
+        Limit on the passes over the samples.
+    evaluate_every : int, default=5
+        Passes between two evaluations of the objective, which solve a linear program for each
+        sample.
+    rho : float or None, default=None
+        Penalty of inconsistent labels and pairs inside a visit; None means 1 plus C times the mean
+        squared length of rows. It changes the speed, not the model.
+    n_jobs : int or None, default=None
+        Threads for evaluations and prediction; None means 1, -1 all processors. Samples are visited
+        one after another. The model does not depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Order of the samples. The same seed gives the same model.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then the best one that was evaluated, or what was reached.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, or column numbers if `Y` was an indicator matrix.
+    coef_ : sparse matrix of shape (n_classes, n_features)
+        Weights W.
+    intercept_ : ndarray of shape (n_classes,)
+        Biases b.
+    interactions_ : csr_matrix of shape (n_classes, n_classes)
+        Pair weights V, symmetric, with an empty diagonal: positive for labels that belong together
+        beyond what their features say.
+    objective_ : float
+        Value of the objective, with the relaxed loss. NaN if the callback stopped the fit before
+        the first evaluation.
+    certificate_ : float
+        Upper bound on how far `objective_` is above the optimum, divided by it.
+    n_iter_ : int
+        Passes over the samples.
+    trace_ : Trace
+        One row per pass. Columns seconds, objective and dual (the best so far), certificate,
+        nnz_primal, nnz_dual, work, evaluated, active_labels, active_pairs, violation (of the
+        constraints between labels and pairs, before a step is made feasible).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    Labels may also be one per sample (1-D): the best set of one label is then predicted, for which
+    pair weights do not matter.
+
+    The dual is over shares :math:`p_{ik}` of labels and :math:`q_{ikl}` of pairs with
+    :math:`\max(0, p_k + p_l - 1) \le q_{kl} \le \min(p_k, p_l)`; it is feasible at all times, so
+    `certificate_` is a duality gap and no estimate.
+
+    References
+    ----------
+    .. [1] I. E.-H. Yen, X. Huang, K. Zhong, R. Zhang, P. Ravikumar, I. Dhillon, "Dual Decomposed
+       Learning with Factorwise Oracles for Structural SVMs of Large Output Domain", NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.structured import PairwiseMultilabelSVM
+    >>> X = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]])
+    >>> Y = [["cat", "pet"], ["cat", "pet"], ["car"], ["car"]]
+    >>> model = PairwiseMultilabelSVM(C=10.0, random_state=0).fit(X, Y)
+    >>> model.predict(X)
+    [['cat', 'pet'], ['cat', 'pet'], ['car'], ['car']]
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "C": Positive(float),
+        "pair_penalty": Positive(float),
+        "pairs": OneOf("all", "none"),
+        "fit_intercept": Boolean(),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        "evaluate_every": Positive(int),
+        "rho": OrNone(Positive(float)),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    classes_: np.ndarray
+    label_kind_: str
+    intercept_: np.ndarray
+    interactions_: sp.csr_matrix
+    objective_: float
+    certificate_: float
+    n_iter_: int
+    n_features_in_: int
+    trace_: Trace
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        pair_penalty: float = 1.0,
+        pairs: str = "all",
+        fit_intercept: bool = True,
+        tol: float = 0.01,
+        max_iter: int = 100,
+        evaluate_every: int = 5,
+        rho: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.C = C
+        self.pair_penalty = pair_penalty
+        self.pairs = pairs
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.evaluate_every = evaluate_every
+        self.rho = rho
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any) -> PairwiseMultilabelSVM:
+        """Learn the weights of labels and of pairs of labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. A dense matrix is stored as a sparse one during the fit.
+        y : array-like, sparse matrix, or list of label lists
+            Labels: an indicator matrix of shape (n_samples, n_labels), for each sample a list of
+            its labels, or one label per sample (1-D).
+
+        Returns
+        -------
+        PairwiseMultilabelSVM
+            Itself, fitted.
+        """
+        check_params(self)
+        self.__dict__.pop("weights_", None)  # a model must not outlive the features set next
+        X = check_features(self, X, reset=True)
+        labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
+        weights, solution = self._learn(X, labels)
+        solution.warn_unless_converged(self, self.tol)
+        self._take_over(labels, weights, solution)
+        return self
+
+    def _learn(self, X: sp.csr_matrix, labels: EncodedLabels) -> tuple[PairWeights, Solution]:
+        at_zero = float(self.C) * labels.n_samples * labels.n_classes  # every label wrong
+        monitor = PassMonitor(objective=at_zero, gap=at_zero)
+        settings = self._settings()
+
+        def job() -> tuple[PairWeights, Solution]:
+            learner = _core.pairwise_learner(self._labelled(X, labels), settings)
+            limits = (float(self.tol), int(self.max_iter), int(self.evaluate_every))
+            return run_passes(learner, labels.n_classes, *limits, monitor)
+
+        return watch(
+            job,
+            monitor,
+            n_total=int(self.max_iter),
+            callback=self.callback,
+            verbose=self.verbose,
+            title="Pairs of labels",
+        )
+
+    def _settings(self) -> Any:
+        settings = _core.PairwiseSettings()
+        settings.C = float(self.C)
+        settings.gamma = float(self.pair_penalty)
+        settings.has_pairs = self.pairs == "all"
+        settings.rho = float(self.rho or 0.0)
+        settings.seed = as_seed(self.random_state)
+        settings.n_threads = as_n_threads(self.n_jobs)
+        return settings
+
+    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels) -> Any:
+        if self.fit_intercept:
+            index_type = X.indices.dtype
+            X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
+            indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
+        else:
+            indptr, indices = X.indptr, X.indices
+        return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
+
+    def _take_over(self, labels: EncodedLabels, weights: PairWeights, solution: Solution) -> None:
+        self.classes_ = labels.classes
+        self.label_kind_ = labels.kind.name
+        features = weights.features
+        self.intercept_ = np.zeros(labels.n_classes, dtype=features.dtype)
+        if self.fit_intercept:
+            self.intercept_ += features[-1].toarray()[0]
+            features = features[:-1]
+        self.weights_ = features
+        self.interactions_ = weights.pairs
+        self.objective_ = solution.objective
+        self.certificate_ = solution.certificate
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+
+    @property
+    def coef_(self) -> sp.csc_matrix:
+        """Weights of shape (n_classes, n_features): a view of the model's own arrays."""
+        check_is_fitted(self)
+        return self.weights_.T
+
+    def predict(self, X: Any) -> Any:
+        """The best set of labels of each sample, pairs included; of one label if `y` was 1-D.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray, sparse matrix or list of lists
+            In the form in which `fit` got the labels.
+        """
+        return self._predict(X)[0]
+
+    def predict_with_bounds(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The sets of `predict`, their scores, and what no set can exceed.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray, sparse matrix or list of lists
+            As `predict` gives them.
+        scores : ndarray of shape (n_samples,)
+            f(x, y) of each set.
+        bounds : ndarray of shape (n_samples,)
+            Equal to the score where the set is proven to be the best.
+        """
+        return self._predict(X)
+
+    def _predict(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        kind = LabelKind[self.label_kind_]
+        n_block = max(1, _MOST_SCORES // len(self.classes_))
+        blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
+        decode = self._best_sets if kind.is_multilabel else self._best_labels
+        sets, scores, bounds = zip(*(decode(block) for block in blocks), strict=True)
+        predicted = decode_predictions(kind, self.classes_, sp.vstack(sets, format="csr"))
+        return predicted, np.concatenate(scores), np.concatenate(bounds)
+
+    def _label_scores(self, X: sp.csr_matrix) -> np.ndarray:
+        scores = (X @ self.weights_).toarray().astype(np.float64, copy=False)
+        return scores + self.intercept_
+
+    def _best_sets(self, X: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+        pairs = self.interactions_
+        indptr, labels, scores, bounds = _core.best_label_sets(
+            self._label_scores(X),
+            pairs.indptr.astype(np.int64, copy=False),
+            pairs.indices.astype(np.int64, copy=False),
+            pairs.data.astype(np.float64, copy=False),
+            _MOST_PROGRAMS,
+            as_n_threads(self.n_jobs),
+        )
+        ones = np.ones(len(labels), dtype=bool)
+        shape = (X.shape[0], len(self.classes_))
+        return sp.csr_matrix((ones, labels, indptr), shape=shape), scores, bounds
+
+    def _best_labels(self, X: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+        label_scores = self._label_scores(X)
+        best = label_scores.argmax(axis=1)
+        ones, rows = np.ones(len(best), dtype=bool), np.arange(len(best))
+        scores = label_scores[rows, best]
+        return sp.csr_matrix((ones, (rows, best)), shape=label_scores.shape), scores, scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the samples with exactly their labels (subset accuracy).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix, or list of label lists
+            True labels, in the form given to `fit`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        kind = LabelKind[self.label_kind_]
+        if kind is not LabelKind.LABEL_LISTS:
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        truth = encode_labels(y, len(predicted), for_fit=False)
+        if truth.kind is not LabelKind.LABEL_LISTS:
+            raise ValueError(f"y must be a list of label lists, as in fit, got {truth.kind.value}")
+        hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
+        return float(np.average(hits, weights=sample_weight))
+
+    def _to_bundle(self) -> dict[str, Any]:
+        names = [
+            "classes_", "label_kind_", "weights_", "intercept_", "interactions_", "objective_",
+            "certificate_", "n_iter_", "n_features_in_", "feature_names_in_",
+        ]  # fmt: skip
+        state = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return state | {
+            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.trace_ = Trace(state.pop("trace_"))
+        super()._restore(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
