@@ -106,8 +106,15 @@ class ReductionRound {
     uses_.assign(graph.tables.size(), 0);
     for (const index_t t : graph.table_of) ++uses_[at(t)];
   }
-  bool is_private(const FactorGraph& graph, index_t f) const {
-    return uses_[at(graph.table_of[at(f)])] == 1 && graph.table(f).kind == TableKind::dense;
+  /// Whether factors over a table may each have their own: it has one only, or is so small that
+  /// copies do not matter (tables that are equal by chance are shared by those who read files).
+  bool is_private(const FactorGraph& graph, std::size_t t) const {
+    constexpr double kMostCells = 4e6;
+    constexpr index_t kMostUses = 100'000;
+    const FactorTable& table = *graph.tables[t];
+    if (table.kind != TableKind::dense) return false;
+    const double cells = static_cast<double>(uses_[t]) * static_cast<double>(table.n_cells());
+    return uses_[t] == 1 || (uses_[t] <= kMostUses && cells <= kMostCells);
   }
 
   /// Fixed variables get their label, the others a place on the bench and the labels that stay.
@@ -115,7 +122,7 @@ class ReductionRound {
     count_uses(graph);
     std::vector<char> shared(graph.domain.size(), 0);
     for (index_t f = 0; f < graph.n_factors(); ++f) {
-      if (is_private(graph, f)) continue;
+      if (is_private(graph, at(graph.table_of[at(f)]))) continue;
       for (const index_t i : graph.scope_of(f)) shared[at(i)] = 1;
     }
     fixed_.assign(graph.domain.size(), 0);
@@ -236,9 +243,10 @@ class ReductionRound {
   void add_kept(const FactorGraph& graph, index_t f) {
     const std::size_t t = at(graph.table_of[at(f)]);
     if (new_table_.empty()) new_table_.assign(graph.tables.size(), -1);
-    if (new_table_[t] < 0) {
+    const bool is_own = is_private(graph, t);
+    if (is_own || new_table_[t] < 0) {
       new_table_[t] = bench_.add_table(graph.tables[t]);
-      private_.push_back(uses_[t] == 1 && graph.tables[t]->kind == TableKind::dense);
+      private_.push_back(is_own);
     }
     bench_.add_factor(scope_, new_table_[t], graph.scale[at(f)]);
   }
