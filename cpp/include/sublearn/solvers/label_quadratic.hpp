@@ -267,7 +267,7 @@ class LabelInference {
 
  private:
   static constexpr signed char kOpen = LabelQuadratic::kOpen;
-  static constexpr std::size_t kMostEdges = 5000;  ///< a flow over these takes a few milliseconds
+  static constexpr std::size_t kMostEdges = 20000;  ///< of a flow: about 200 labels, all pairs
 
   /// The problem over a set S of labels that has a best set, reduced: for k outside S,
   ///   u_k + sum_{l in S} max(0, V_kl) + 1/2 sum_{l not in S} max(0, V_kl) <= 0,
@@ -323,6 +323,7 @@ class LabelInference {
       is_cut_ = true;
       return;
     }
+    if (problem.edges.size() > kMostEdges) return climb_only(problem);
     const FactorGraph graph = problem.graph();
     RoofDuality roof(graph);
     roof.solve();
@@ -347,6 +348,18 @@ class LabelInference {
       child.reduce();
       branch(std::move(child), false);
     }
+  }
+
+  /// Too much is open for a flow, which happens at the root alone: single changes from two starts.
+  void climb_only(LabelQuadratic& problem) {
+    root_bound_ = problem.constant + problem.split_bound();
+    is_cut_ = true;
+    std::vector<signed char> y(problem.labels.size(), 0);
+    problem.climb(y);
+    offer(problem, y);
+    for (std::size_t k = 0; k < y.size(); ++k) y[k] = problem.unary[k] > 0.0 ? 1 : 0;
+    problem.climb(y);
+    offer(problem, y);
   }
 
   CsrView<double, offset_t> pairs_;

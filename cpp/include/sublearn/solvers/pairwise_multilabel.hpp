@@ -168,6 +168,7 @@ class PairwiseMultilabel {
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
   static constexpr int kFewestSweeps = 4;          ///< over pairs and labels, in one visit
   static constexpr int kMostSweeps = 64;
+  static constexpr double kShort = 0.1;   ///< a step that says that the sweeps led nowhere
   static constexpr offset_t kBlock = 16;  ///< rows of a block of certify
 
   /// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
@@ -240,7 +241,28 @@ class PairwiseMultilabel {
   /// feasible by moving its q: as far as the dual falls, by an exact line search.
   void make_feasible(Row& row, double square) {
     for (Pair& pair : row.pairs) pair.q = clipped(row, pair);
-    admit_infeasible(row);
+    admit_moved(row, [&](std::size_t a, std::size_t b, double q) {
+      return std::clamp(q, std::max(0.0, row.p[a] + row.p[b] - 1.0), std::min(row.p[a], row.p[b]));
+    });
+    double step = best_step(row, square);
+    adapt(row, step);
+    if (step <= kShort && row.budget == kMostSweeps) {
+      aim_at_program(row);
+      step = best_step(row, square);
+    }
+    if (step >= 1.0) return;
+    for (std::size_t s = 0; s < row.labels.size(); ++s) {
+      row.p[s] = static_cast<float>(before_[s] + step * (row.p[s] - before_[s]));
+    }
+    for (std::size_t e = 0; e < row.pairs.size(); ++e) {
+      Pair& pair = row.pairs[e];
+      pair.q = static_cast<float>(starts_[e] + step * (pair.q - starts_[e]));
+      pair.q = clipped(row, pair);
+    }
+  }
+
+  /// How far the dual rises from the first point to the present one, at most 1.
+  double best_step(const Row& row, double square) const {
     double along = 0.0, length_p = 0.0, length_q = 0.0;
     for (std::size_t s = 0; s < row.labels.size(); ++s) {
       const double change = row.p[s] - before_[s];
@@ -253,22 +275,49 @@ class PairwiseMultilabel {
       length_q += change * change;
     }
     const double bend = settings_.C * square * length_p + pair_curvature() * length_q;
-    const double step = along <= 0.0 ? 0.0 : std::min(1.0, along / std::max(bend, 1e-300));
-    adapt(row, step);
-    if (step >= 1.0) return;
-    for (std::size_t s = 0; s < row.labels.size(); ++s) {
-      row.p[s] = static_cast<float>(before_[s] + step * (row.p[s] - before_[s]));
+    return along <= 0.0 ? 0.0 : std::min(1.0, along / std::max(bend, 1e-300));
+  }
+
+  /// The last resort: the solution of the row's linear program over its labels (algorithm 2 of 001,
+  /// without away steps). The dual rises towards it unless the row is optimal.
+  void aim_at_program(Row& row) {
+    LabelQuadratic problem;
+    const std::size_t n = row.labels.size();
+    for (std::size_t s = 0; s < n; ++s) {
+      problem.labels.push_back(static_cast<index_t>(s));
+      problem.unary.push_back(first_score_[s] + 1.0 - 2.0 * row.truth(s));
+      for (std::size_t r = 0; r < s; ++r) {
+        const double v = value(row, r, s);
+        if (v == 0.0) continue;
+        problem.edges.push_back({{static_cast<index_t>(r), static_cast<index_t>(s)}, v});
+      }
     }
-    for (std::size_t e = 0; e < row.pairs.size(); ++e) {
-      Pair& pair = row.pairs[e];
-      pair.q = static_cast<float>(starts_[e] + step * (pair.q - starts_[e]));
-      pair.q = clipped(row, pair);
+    std::fill(row.p.begin(), row.p.end(), 0.0);
+    problem.reduce();
+    for (const index_t s : problem.on) row.p[static_cast<std::size_t>(s)] = 1.0;
+    if (!problem.is_decided()) {
+      const FactorGraph graph = problem.graph();
+      RoofDuality roof(graph);
+      roof.solve();
+      const auto found = roof.labels();
+      for (std::size_t k = 0; k < found.size(); ++k) {
+        row.p[static_cast<std::size_t>(problem.labels[k])] =
+            found[k] == RoofDuality::kOpen ? 0.5 : static_cast<double>(found[k]);
+      }
     }
+    const auto target = [&](std::size_t a, std::size_t b, double) {
+      return value(row, a, b) > 0.0 ? std::min(row.p[a], row.p[b])
+                                    : std::max(0.0, row.p[a] + row.p[b] - 1.0);
+    };
+    for (Pair& pair : row.pairs) {
+      pair.q = static_cast<float>(target(pair.ends[0], pair.ends[1], 0.0));
+    }
+    admit_moved(row, target);
   }
 
   /// A row whose sweeps lead nowhere gets more of them, to a finer tolerance.
   static void adapt(Row& row, double step) {
-    if (step <= 0.1) row.budget = std::min(2 * row.budget, kMostSweeps);
+    if (step <= kShort) row.budget = std::min(2 * row.budget, kMostSweeps);
     if (step >= 1.0) row.budget = std::max(3 * row.budget / 4, kFewestSweeps);
   }
 
@@ -358,18 +407,20 @@ class PairwiseMultilabel {
     for (const Pair& pair : row.pairs) starts_.push_back(pair.q);
   }
 
-  /// Pairs that were inert and no longer are, now that their labels have moved.
-  void admit_infeasible(Row& row) {
+  /// Pairs that were inert enter if `target` moves them.
+  template <class Target>
+  void admit_moved(Row& row, Target&& target) {
     const std::size_t n = row.labels.size();
     for (std::size_t a = 0; a < n; ++a) {
       for (std::size_t b = a + 1; b < n; ++b) {
-        const double q = row.truth(a) * row.truth(b);
-        if (is_active_[a * n + b] != 0 || is_between(q, row.p[a], row.p[b])) continue;
+        if (is_active_[a * n + b] != 0) continue;
+        const double q = row.truth(a) * row.truth(b), to = target(a, b, q);
+        if (q == to) continue;
+        is_active_[a * n + b] = 1;
         row.pairs.push_back({{static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b)},
-                             static_cast<float>(q),
+                             static_cast<float>(to),
                              {0.0F, 0.0F},
                              0.0F});
-        row.pairs.back().q = clipped(row, row.pairs.back());
         starts_.push_back(q);
         first_value_.push_back(value(row, a, b));
       }
