@@ -127,7 +127,8 @@ TEST(small_shared_tables_lose_dominated_labels) {
     for (index_t j = i + 1; j < 6; ++j) graph.add_factor(Ids{i, j}, table, 20.0);
   }
   graph.connect();
-  for (const index_t labels : MapReduction(graph).graph().domain) CHECK(labels < 4);
+  const MapReduction reduction(graph);
+  for (const index_t labels : reduction.graph().domain) CHECK(labels < 4);
   check_reduction(rng, graph, {});
 }
 
