@@ -311,7 +311,7 @@ class MapSolver {
   MapAnswer bound_and_search(const FactorGraph& graph, Dual& dual,
                              std::optional<MapMessages>& messages, MapAnswer answer, int depth,
                              Clock::time_point end, const Report& report) {
-    constexpr int kFirstCheck = 10, kLastCheck = 80;
+    constexpr int kFirstCheck = 10, kLastCheck = 20;
     MapSearch search(graph, rng_.split(static_cast<std::uint64_t>(n_searches_++)));
     std::vector<index_t> decoded(answer.labels.size());
     int check = kFirstCheck, next = kFirstCheck;
