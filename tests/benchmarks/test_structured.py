@@ -1,5 +1,6 @@
 """The pieces of benchmarks/structured.py: data, features, judges, the measured process."""
 
+import functools
 import itertools
 import json
 import lzma
@@ -53,11 +54,13 @@ def visits(judge, n_passes, seed=0):
     return judge
 
 
-def optimum(data):
+@functools.cache
+def optimum(seed):
     """A value that the gap of BCFW, with the objective by enumeration, proves."""
-    judge = visits(Bcfw(data, N_FEATURES, N_LABELS, C), 3000)
+    data = data_of(tiny(seed))
+    judge = visits(Bcfw(data, N_FEATURES, N_LABELS, C), 1000)
     value, bound = enumerated(judge.model, data), judge.dual()
-    assert bound <= value <= bound + 2e-3 * value
+    assert bound <= value <= bound + 5e-3 * value
     return value
 
 
@@ -96,7 +99,7 @@ def test_bcfw_raises_its_dual_to_the_optimum_of_the_library(seed):
     ours = ChainSVM(
         C=C, fit_intercept=False, end_features=False, max_iter=5000, tol=1e-3, random_state=0
     ).fit(part.X, part.y.tolist(), lengths=part.lengths)
-    assert ours.objective_ == pytest.approx(optimum(data_of(part)), rel=5e-3)
+    assert ours.objective_ == pytest.approx(optimum(seed), rel=1e-2)
 
 
 def test_weights_of_bcfw_are_those_of_its_marginals():
@@ -107,16 +110,16 @@ def test_weights_of_bcfw_are_those_of_its_marginals():
         again.W[np.ix_(s.columns, block.labels)] += C * s.x.T @ block.nodes
         np.add.at(again.T, tuple(block.states.T), C * block.values)
         assert block.nodes.sum() == pytest.approx(0.0)
-    assert again.W == pytest.approx(judge.model.W)
-    assert again.T == pytest.approx(judge.model.T)
+    assert pytest.approx(judge.model.W) == again.W
+    assert pytest.approx(judge.model.T) == again.T
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_subgradients_reach_the_optimum(seed):
     data = data_of(tiny(seed))
-    judge = visits(Subgradient(data, N_FEATURES, N_LABELS, C), 3000)
-    best = optimum(data)
-    assert best * (1 - 2e-3) <= enumerated(judge.average(), data) <= best * 1.01
+    judge = visits(Subgradient(data, N_FEATURES, N_LABELS, C), 1000)
+    best = optimum(seed)
+    assert best * (1 - 5e-3) <= enumerated(judge.average(), data) <= best * 1.01
 
 
 def test_subgradients_average_what_they_were():
@@ -127,26 +130,28 @@ def test_subgradients_average_what_they_were():
         judge.step(i)
         total += t * (judge.scale / t) * judge.sum.W
         weights += t
-    assert judge.average().W == pytest.approx(total / weights)
+    assert pytest.approx(total / weights) == judge.average().W
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_soft_constraints_come_close_to_the_optimum_as_they_harden(seed):
     data = data_of(tiny(seed))
-    best = optimum(data)
-    off = []
-    for rho in (0.01, 0.1, 10.0):
+    best = optimum(seed)
+    off, primals = [], []
+    for rho in (0.01, 0.1, 1.0):
         judge = SoftBcfw(data, N_FEATURES, N_LABELS, C, rho)
         values = [judge.value()]
         for _ in range(10):
-            visits(judge, 200)
+            visits(judge, 20)
             values.append(judge.value())
         assert (np.diff(values) <= 1e-9).all()
-        assert -values[-1] >= best * (1 - 1e-2)  # its dual is a relaxation of ours
-        off.append(-values[-1] / best - 1.0)
+        # Its dual is a relaxation of that of the structural SVM, so the optimum is above.
+        assert -values[-1] >= best * (1 - 1e-2)
+        off.append(abs(-values[-1] / best - 1.0))
+        primals.append(enumerated(judge.model, data))
     assert off[0] > off[1] > off[2]
-    assert off[2] < 0.02
-    assert enumerated(judge.model, data) <= 1.03 * best
+    assert primals[0] > primals[1] > primals[2]
+    assert primals[2] <= 1.01 * best
 
 
 # --- data -----------------------------------------------------------------------------------------
