@@ -269,6 +269,14 @@ SOLVERS = [
         {"method": "soft-bcfw", "C": OBJECTIVE_C, "rho": SOFT_RHO},
     ),
 ]
+#: Ours for longer, with its bound after the last pass: what the others are measured against.
+REFERENCE = Tagger(
+    "sublearn, longer, with its certificate",
+    "main",
+    "sublearn_chain.py",
+    {"C": OBJECTIVE_C, "max_passes": 256, "evaluate_every": 1000},
+)
+REFERENCE_SHARE = 3.0
 
 
 def objective(directory: Path, seed: int) -> Figures:
@@ -281,11 +289,13 @@ def objective(directory: Path, seed: int) -> Figures:
         load = functools.partial(_first, problem.open, directory, n_sequences)
         data = Data(f"{name}, first {n_sequences or 'all'}", load, seed)
         found = {s.name: data.run(s, OPTIONS.limit, OBJECTIVE_C) for s in SOLVERS}
+        longer = REFERENCE_SHARE * OPTIONS.limit
+        found[REFERENCE.name] = data.run(REFERENCE, longer, OBJECTIVE_C)
         rows += objective_rows(data, found)
     columns = {
         "set": "", "solver": "", "passes": ".2f", "CPU s": ".1f", "objective": ",.2f",
-        "above the least": ".2%", "CPU s to 10 %": ".2f", "CPU s to 1 %": ".2f",
-        "bound from below": ",.2f", "remark": "",
+        "above the least": ".2%", "above the optimum at most": ".2%", "CPU s to 10 %": ".2f",
+        "CPU s to 1 %": ".2f", "bound from below": ",.2f", "remark": "",
     }  # fmt: skip
     return Figures(columns, rows)
 
@@ -300,13 +310,16 @@ def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
     title = f"{data.name.partition(',')[0]} ({facts['tokens']:,} tokens, {facts['tags']} tags)"
     values = [lap.primal for course in found.values() for lap in course.laps if lap.primal]
     least = min(values, default=float("nan"))
+    known = [lap.bound for course in found.values() for lap in course.laps if lap.bound]
+    bound = max(known, default=float("nan"))
     rows = []
     for name, course in found.items():
         last = course.last
-        above = last.primal / least - 1.0 if last and last.primal else None
+        primal = last.primal if last else None
+        above = [primal / other - 1.0 if primal else None for other in (least, bound)]
         bounds = [lap.bound for lap in course.laps if lap.bound is not None]
         rows.append([
-            title, name, last and last.n_iter, last and last.seconds, last and last.primal, above,
+            title, name, last and last.n_iter, last and last.seconds, primal, *above,
             course.seconds_to_primal(1.1 * least), course.seconds_to_primal(1.01 * least),
             max(bounds, default=None), course.error or "",
         ])  # fmt: skip
@@ -370,7 +383,8 @@ MEASUREMENTS = [
     Measurement(
         "accuracy",
         "Tagging: the same features for everybody",
-        "The last model within the limit counts. `ours is ahead by`: points; negative where we "
+        "The last model whose fit is within the limit counts: the same CPU seconds for everybody. "
+        "Who is `not at its end` would become better with more of them. `ours is ahead by`: points; negative where we "
         "lose. Our C and c2 of crf-lbfgs-tuned were chosen on training sequences; all else are "
         "defaults. `CPU s to lbfgs' accuracy`: of the cheapest fit that is right as often as the "
         "last model of crf-lbfgs; no figure if none is.",
@@ -379,9 +393,11 @@ MEASUREMENTS = [
     Measurement(
         "objective",
         f"The objective of the structural SVM, C = {OBJECTIVE_C:g}",
-        "Passes over the training sequences, judged by exact decoding. `above the least`: of all "
-        "values that anybody reached. bcfw, subgradient and soft-bcfw are this benchmark's own, in "
-        f"NumPy. soft-bcfw (rho = {SOFT_RHO:g}) has another optimum.",
+        "Passes over the training sequences, judged by exact decoding. `above the least` and `CPU "
+        "s to`: of all values that anybody reached, which are ours where the others are far from "
+        "their end; `above the optimum at most`: by the best bound that anybody proved. bcfw, "
+        "subgradient and soft-bcfw are this benchmark's own, in NumPy. soft-bcfw (rho = "
+        f"{SOFT_RHO:g}) has another optimum.",
         objective,
     ),
     Measurement(
