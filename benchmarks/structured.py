@@ -274,7 +274,7 @@ REFERENCE = Tagger(
     "sublearn, longer, with its certificate",
     "main",
     "sublearn_chain.py",
-    {"C": OBJECTIVE_C, "max_passes": 256, "evaluate_every": 1000},
+    {"C": OBJECTIVE_C, "max_passes": 256, "evaluate_every": 1000, "first": 64},
 )
 REFERENCE_SHARE = 3.0
 
