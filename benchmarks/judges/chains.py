@@ -79,16 +79,15 @@ def _sequences(X: sp.csr_matrix, y: np.ndarray, lengths: np.ndarray) -> Iterator
 
 def viterbi(scores: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, float]:
     """Tags of highest score and that score: K x K additions and maxima for each position."""
-    after = np.ascontiguousarray(table.T)  # a row for each second tag
     best = [scores[0]]
-    buffer = np.empty_like(after)
+    buffer = np.empty_like(table)
     for row in scores[1:]:
-        np.add(after, best[-1], out=buffer)
-        best.append(row + buffer.max(axis=1))
+        np.add(table, best[-1][:, None], out=buffer)
+        best.append(row + buffer.max(axis=0))
     y = np.empty(len(scores), dtype=np.int64)
     y[-1] = best[-1].argmax()
     for t in range(len(scores) - 2, -1, -1):
-        y[t] = (best[t] + after[y[t + 1]]).argmax()
+        y[t] = (best[t] + table[:, y[t + 1]]).argmax()
     return y, float(best[-1][y[-1]])
 
 

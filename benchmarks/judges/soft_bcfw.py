@@ -43,6 +43,7 @@ class SoftBcfw:
     def __init__(self, data: list[Sequence], n_features: int, n_labels: int, C: float, rho: float):
         self.data, self.C, self.rho = data, C, rho
         self.model = Model.zero(n_features, n_labels)
+        self._buffer = np.empty((n_labels, n_labels))
         self.nodes = [np.eye(n_labels)[s.y] for s in data]
         self.pairs = [
             [_Pair(a, b, n_labels) for a, b in zip(s.y[:-1], s.y[1:], strict=True)] for s in data
@@ -92,12 +93,14 @@ class SoftBcfw:
     def _pair(self, i: int, t: int) -> None:
         pair, C, rho, T = self.pairs[i][t], self.C, self.rho, self.model.T
         first, second = pair.first - self.nodes[i][t], pair.second - self.nodes[i][t + 1]
-        slopes = -C * T + rho * first[:, None] + rho * second
-        flat = int(slopes.argmin())
+        # Slopes over -C, in one buffer: three sweeps over the K x K states.
+        rises = np.subtract(T, rho / C * first[:, None], out=self._buffer)
+        rises -= rho / C * second
+        flat = int(rises.argmax())
         state = flat // len(T), flat % len(T)
         direction = {s: -v for s, v in pair.shares.items()}
         direction[state] = direction.get(state, 0.0) + 1.0
-        slope = sum(slopes[s] * v for s, v in direction.items())
+        slope = -C * sum(rises[s] * v for s, v in direction.items())
         norm = sum(v * v for v in direction.values())
         to_first, to_second = -pair.first, -pair.second
         to_first[state[0]] += 1.0
