@@ -34,7 +34,7 @@ from harness.growth import fit_exponent
 from harness.tagging import Course, Lap, Tagger, follow
 
 OURS = "sublearn"
-LBFGS = "crf-lbfgs"
+LBFGS, LBFGS_END = "crf-lbfgs", "crf-lbfgs-to-its-end"
 
 
 def crfsuite(name: str, algorithm: str) -> Tagger:
@@ -45,6 +45,7 @@ def crfsuite(name: str, algorithm: str) -> Tagger:
 TAGGERS = [
     Tagger(OURS, "main", "sublearn_chain.py"),
     crfsuite(LBFGS, "lbfgs"),
+    crfsuite(LBFGS_END, "lbfgs").having(first=1024),
     crfsuite("crf-lbfgs-tuned", "lbfgs"),
     crfsuite("crf-l2sgd", "l2sgd"),
     crfsuite("crf-ap", "ap"),
@@ -59,6 +60,8 @@ TUNED: Mapping[str, tuple[str, Sequence[float]]] = {
 }
 #: Share of the limit that a fit for choosing a parameter may take.
 TUNING_SHARE = 0.25
+#: One fit until CRFsuite itself ends; stopped after three times this.
+END_LIMIT = 60.0
 DEFAULT_SETS = tuple(p.name for p in PROBLEMS if p.name not in ("ocr_letters/1",))
 
 
@@ -204,7 +207,8 @@ def contest(directory: Path, name: str, seed: int) -> Contest:
     found = {}
     for tagger in (BY_NAME[n] for n in OPTIONS.taggers):
         tagger = chosen(data, tagger)
-        found[tagger.name] = tagger, data.run(tagger, OPTIONS.limit)
+        limit = max(END_LIMIT, OPTIONS.limit) if tagger.name == LBFGS_END else OPTIONS.limit
+        found[tagger.name] = tagger, data.run(tagger, limit)
     return data, found
 
 
@@ -226,7 +230,8 @@ def rows_of(data: Data, found: Mapping[str, tuple[Tagger, Course]]) -> list[list
     facts = data.facts()
     title = f"{data.name.partition(',')[0]} ({facts['tokens']:,} tokens, {facts['tags']} tags)"
     ours = accuracy_of(found[OURS][1]) if OURS in found else None
-    goal = accuracy_of(found[LBFGS][1]) if LBFGS in found else None
+    goals = [accuracy_of(found[n][1]) for n in (LBFGS_END, LBFGS) if n in found]
+    goal = next((g for g in goals if g is not None), None)
     rows = []
     for name, (tagger, course) in found.items():
         last, right = course.last, accuracy_of(course)
@@ -295,7 +300,8 @@ def objective(directory: Path, seed: int) -> Figures:
     columns = {
         "set": "", "solver": "", "passes": ".2f", "CPU s": ".1f", "objective": ",.2f",
         "above the least": ".2%", "above the optimum at most": ".2%", "CPU s to 10 %": ".2f",
-        "CPU s to 1 %": ".2f", "bound from below": ",.2f", "remark": "",
+        "CPU s to 1 %": ".2f", "CPU s of ours to this objective": ".2f",
+        "bound from below": ",.2f", "remark": "",
     }  # fmt: skip
     return Figures(columns, rows)
 
@@ -321,6 +327,7 @@ def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
         rows.append([
             title, name, last and last.n_iter, last and last.seconds, primal, *above,
             course.seconds_to_primal(1.1 * least), course.seconds_to_primal(1.01 * least),
+            found[OURS].seconds_to_primal(primal) if primal else None,
             max(bounds, default=None), course.error or "",
         ])  # fmt: skip
     return rows
@@ -383,12 +390,14 @@ MEASUREMENTS = [
     Measurement(
         "accuracy",
         "Tagging: the same features for everybody",
-        "The last model whose fit is within the limit counts: the same CPU seconds for everybody. "
-        "Who is `not at its end` may become better with more of them, CRFsuite's L-BFGS above all. "
-        "`ours is ahead by`: points; negative where we lose. Our C and c2 of crf-lbfgs-tuned were "
-        "chosen on training sequences; all else are defaults. `CPU s to lbfgs' accuracy`: of the "
-        "cheapest fit that is right as often as the last model of crf-lbfgs; no figure if none "
-        "is.",
+        "The last model counts: its fit takes about half the limit to the limit, more if a single "
+        "iteration does. Who is `not at its end` may become better with more, CRFsuite's L-BFGS "
+        "above all: crf-lbfgs-to-its-end has no limit but "
+        f"{3 * END_LIMIT:g} CPU seconds. `ours is ahead by`: points; negative where we lose. Our C "
+        "and c2 of crf-lbfgs-tuned were chosen on training sequences, by fits of a quarter of the "
+        "limit; all else are defaults. `CPU s to lbfgs' accuracy`: of the cheapest fit that is "
+        "right as often as crf-lbfgs-to-its-end, or as the last crf-lbfgs where that has no model; "
+        "no figure if none is.",
         accuracy,
     ),
     Measurement(
