@@ -33,6 +33,7 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "toulbar2": [["pytoulbar2", "numpy", "scipy"]],
     "ortools": [["ortools", "numpy", "scipy"]],
     "pgmpy": [["pgmpy", "numpy", "scipy"]],
+    "crfsuite": [["python-crfsuite", "numpy", "scipy"]],
 }
 
 
