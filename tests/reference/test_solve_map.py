@@ -124,6 +124,7 @@ def test_bound_is_that_of_the_linear_program(seed, n_labels):
     tables = rng.normal(size=(m, n_labels, n_labels))
     graph = FactorGraph.from_arrays(unary, scopes, tables)
     result = solve_map(graph, method="gdmm", search_work=0.0)
+    assert result.n_iter > 0  # GDMM did it, and not an exact method
     exact = local_polytope(unary, scopes, tables)
     assert result.bound >= result.score
     # labels that cannot win are excluded on the way, so the bound may be below the program's value

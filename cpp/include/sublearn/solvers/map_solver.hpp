@@ -45,7 +45,7 @@ struct MapSettings {
   double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
   double search_work = 1e9;     ///< operations of the search after the bound has converged
   double rho = 0.0, eta = 0.0;  ///< see GdmmSettings
-  bool reduce = true;           ///< false: GDMM and search on the graph as it is
+  bool reduce = true;           ///< false: GDMM and search alone, on the graph as it is
   int n_threads = 1;
   std::uint64_t seed = 0;
 };
@@ -193,7 +193,7 @@ class MapSolver {
 
   MapAnswer solve_component(const FactorGraph& graph, MapAnswer answer, int depth,
                             Clock::time_point end, const Report& report) {
-    if (eliminate(graph, answer)) return answer;
+    if (settings_.reduce && eliminate(graph, answer)) return answer;
     std::optional<MapMessages> messages;
     if (settings_.reduce && has_cheap_messages(graph)) {
       messages.emplace(graph);
@@ -383,7 +383,7 @@ class MapSolver {
     budget.target = answer.bound;
     answer.score = search.improve(answer.labels, budget, lists);
     work_ += static_cast<std::int64_t>(search.work());
-    if (search.optimal()) answer.bound = answer.score;
+    if (settings_.reduce && search.optimal()) answer.bound = answer.score;
     answer.bound = std::max(answer.bound, answer.score);
   }
 
