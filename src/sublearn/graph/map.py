@@ -128,8 +128,8 @@ def solve_map(
         Operations (some seconds) of the search on one component after the bound has converged,
         where there is no time limit.
     method : {"auto", "gdmm"}, default "auto"
-        "gdmm" leaves out reductions, elimination, message passing and branch and bound: GDMM and the
-        search, on the graph as it is.
+        "gdmm" leaves out reductions, elimination, message passing and branch and bound: GDMM and
+        the search, on the graph as it is.
     rho, eta : float, optional
         Penalty and dual step of GDMM. By default rho is chosen from the scores and then balanced
         between primal and dual residual, and eta is rho.
