@@ -80,7 +80,7 @@ def with_weight(
         return nn.functional.linear(layer_input, weight, bias)
     if isinstance(layer, nn.Embedding):
         return nn.functional.embedding(layer_input, weight, layer.padding_idx)
-    return layer._conv_forward(layer_input, weight, bias)  # type: ignore[operator]
+    return layer._conv_forward(layer_input, weight, bias)
 
 
 @contextlib.contextmanager
@@ -93,5 +93,3 @@ def in_blocks(layers: Sequence[nn.Module]) -> Iterator[list[Block]]:
         yield blocks
     for block in blocks:
         block.write_back()
-
-

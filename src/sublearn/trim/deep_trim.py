@@ -50,6 +50,7 @@ _RULES: dict[str, Rule] = {
     "learning_rate": Positive(float),
     "batch_size": Positive(int),
     "chunk_size": Positive(int),
+    "sample_size": OrNone(Positive(int)),
     "tol": Positive(float),
     "max_iter": NonNegative(int),
     "random_state": RandomState(),
@@ -76,7 +77,7 @@ class TrimResult:
     trace : Trace
         A row for each l1 that was tried.
     status : Status
-        Why the search ended.
+        Why the search ended: CONVERGED if a larger l1 is known to be too large.
     """
 
     module: nn.Module = field(repr=False)
@@ -124,6 +125,7 @@ def deep_trim(
     learning_rate: float = 1e-3,
     batch_size: int = 128,
     chunk_size: int = 4096,
+    sample_size: int | None = None,
     tol: float = 1e-3,
     max_iter: int = 30,
     random_state: Any = 0,
@@ -140,11 +142,11 @@ def deep_trim(
     from the weights that the layer has. No step raises this. By theorem 7 of [1]_ a stationary
     point has at most :math:`N k_S` weights other than 0, where :math:`k_S` is the number of logits
     with a loss gradient, per sample: far fewer than a wide layer has, for any
-    :math:`\lambda > 0`. What is above a layer is evaluated hundreds of times, what is below it once.
+    :math:`\lambda > 0`. What is above a layer is evaluated hundreds of times, what is below, once.
 
     :math:`\lambda` grows by stages. A stage begins with passes of proximal Adam over small batches,
-    which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0; the weights
-    that are left are trained on without a penalty. A stage whose criterion is too high is taken
+    which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0; those that
+    are left are trained on without a penalty. A stage whose criterion is too high is taken
     back, and a smaller step tried. From the second stage on, small weights are penalised more than
     large ones (`adaptive`).
 
@@ -186,7 +188,11 @@ def deep_trim(
     learning_rate, batch_size : float, int
         Of these passes.
     chunk_size : int
-        Samples that the quasi-Newton method evaluates at once; it always evaluates all samples.
+        Samples that are evaluated at once where all are: memory against speed.
+    sample_size : int, optional
+        Samples that the quasi-Newton method looks at, chosen at random; by default all. The number
+        is doubled, up to all, until the variance of the gradient is below the squared length of
+        the least subgradient: a direction that is mostly noise is not worth a long descent.
     tol, max_iter : float, int
         When the quasi-Newton method ends on a layer: at a subgradient `tol` times that of its
         start, or after `max_iter` iterations.
@@ -225,7 +231,7 @@ def deep_trim(
     stage = _Stage(
         trimmer,
         Passes(warm_epochs, learning_rate, batch_size),
-        QuasiNewton(tol, max_iter, chunk_size),
+        QuasiNewton(tol, max_iter, chunk_size, sample_size),
         Passes(polish_epochs, learning_rate, batch_size),
         adaptive,
     )
@@ -269,7 +275,6 @@ class _Stage:
         penalties = trimmer.penalties(l1, self.is_adaptive and not is_first)
         if self.warm.n_epochs:
             trimmer.descend(self.warm, penalties)
-        bounds = {}
         if self.quasi_newton.max_iter:
             for name in reversed(penalties):
                 trimmer.solve_layer(name, penalties[name], self.quasi_newton)
@@ -313,6 +318,7 @@ class _Search:
         self._bounds: dict[str, int] = {}
         self._stationarity: dict[str, float] = {}
         self._rows: list[dict[str, float]] = []
+        self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
     def run(self, l1: float | None, growth: float, n_stages: int) -> None:
@@ -331,7 +337,8 @@ class _Search:
             else:
                 step = math.sqrt(step)
                 trial = accepted * step
-            if step < _LEAST_GROWTH:
+            if is_fixed or step < _LEAST_GROWTH:
+                self._status = Status.CONVERGED
                 return
 
     def _first_l1(self) -> float:
@@ -394,13 +401,8 @@ class _Search:
             report=self._report(weights),
             masks=masks,
             trace=Trace(columns),
-            status=self._status(),
+            status=Status.STOPPED if self._monitor.stop_requested else self._status,
         )
-
-    def _status(self) -> Status:
-        if self._monitor.stop_requested:
-            return Status.STOPPED
-        return Status.CONVERGED if self._best is not None else Status.STALLED
 
     def _report(self, weights: Weights) -> TrimReport:
         layers = [

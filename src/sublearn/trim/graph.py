@@ -59,7 +59,7 @@ class Pair:
             elif isinstance(module, _ELEMENTWISE):
                 values = module(values)
             elif node.op == "call_function" and node.target in _FUNCTIONS:
-                values = node.target(values, *node.args[1:], **node.kwargs)  # type: ignore[operator]
+                values = node.target(values, *node.args[1:], **node.kwargs)
             elif node.op == "call_method" and node.target in _METHODS:
                 values = getattr(values, str(node.target))()
         return values

@@ -14,7 +14,14 @@ from sublearn.trim.losses import Loss
 from sublearn.trim.replay import Replay
 from sublearn.trim.samples import Samples, call
 
-__all__ = ["LayerObjective", "LinearObjective", "layer_objective"]
+__all__ = [
+    "LayerObjective",
+    "LinearObjective",
+    "evaluate",
+    "layer_objective",
+    "least_subgradient",
+    "only_gradient_of",
+]
 
 
 class LayerObjective:
@@ -46,6 +53,22 @@ class LayerObjective:
         self.put(x)
         with self._replay.active():
             return self._sum(self._layer.weight)
+
+    def noise(self, x: np.ndarray, penalty: np.ndarray) -> float:
+        """Variance of the mean gradient over the samples, by the squared least subgradient."""
+        self.put(x)
+        gradients, sizes = [], []
+        with self._replay.active():
+            for chunk in self._replay.chunks:
+                loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
+                (part,) = torch.autograd.grad(loss, self._layer.weight)
+                gradients.append(part.double().reshape(-1).cpu().numpy())
+                sizes.append(len(chunk))
+        mean = np.average(gradients, axis=0, weights=sizes)
+        variance = sum(((gradient - mean) ** 2).sum() for gradient in gradients)
+        variance /= max(1, len(gradients) * (len(gradients) - 1))
+        length = (least_subgradient(x, mean, penalty) ** 2).sum()
+        return float(variance / length) if length > 0 else np.inf
 
     def _sum(self, weight: Tensor) -> tuple[float, np.ndarray]:
         value = 0.0
@@ -111,6 +134,12 @@ class LinearObjective(LayerObjective):
         return forward
 
 
+def least_subgradient(x: np.ndarray, gradient: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+    """The shortest subgradient of the loss plus the weighted l1 norm."""
+    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - penalty, 0.0)
+    return np.where(x != 0, gradient + penalty * np.sign(x), at_zero)
+
+
 def layer_objective(
     module: nn.Module, layer: nn.Module, samples: Samples, loss: Loss, chunk_size: int
 ) -> LayerObjective:
@@ -145,5 +174,3 @@ def evaluate(
         for chunk in samples.chunks(chunk_size):
             total += measure(call(module, chunk.inputs), chunk) * len(chunk)
     return total / len(samples)
-
-

@@ -26,8 +26,8 @@ class ProximalAdam:
         \arg\min_w\; m^\top w + \frac{1}{2 \eta} \|w - w_t\|_D^2 + \lambda \|w\|_1
 
     which is soft-thresholding by :math:`\eta \lambda / D_{jj}`: a weight whose gradient is always
-    0, as that of an empty pixel, becomes 0 at once. `penalties` has :math:`\lambda` for each weight;
-    without it a step is one of Adam, and weights that are 0 stay 0.
+    0, as that of an empty pixel, becomes 0 at once. `penalties` has a :math:`\lambda` for each of
+    the weights; without it a step is one of Adam, and weights that are 0 stay 0.
     """
 
     def __init__(self, weights: Sequence[Tensor], penalties: Sequence[Tensor] | None):

@@ -207,13 +207,13 @@ def _hook(module: nn.Module, before: Callable[[], None]) -> Iterator[None]:
 def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """While it lasts, `forward` is what the module does."""
     before = module.__dict__.get("forward")
-    module.forward = forward  # type: ignore[method-assign]
+    module.forward = forward
     try:
         yield
     finally:
         del module.forward
         if before is not None:
-            module.forward = before  # type: ignore[method-assign]
+            module.forward = before
 
 
 def _detached(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from sublearn.validation.values import show
 __all__ = ["Samples", "call", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
-Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def logits_of(output: Any) -> Tensor:
 
 def read_samples(name: str, data: Any) -> Samples:
     """`(inputs, targets)`, or anything that yields such pairs: a Dataset, a DataLoader, a list."""
-    if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_pair(data[0]):
+    is_list_of_pairs = isinstance(data, list) and all(_is_pair(part) for part in data)
+    if isinstance(data, (tuple, list)) and len(data) == 2 and not is_list_of_pairs:
         return _checked(name, Samples(_as_inputs(name, data[0]), _as_tensor(name, data[1])))
     try:
         pairs = [data[i] for i in range(len(data))] if hasattr(data, "__getitem__") else list(data)
@@ -103,9 +104,9 @@ def _is_pair(value: Any) -> bool:
 def _joined(inputs: list[Inputs], join: Any) -> Inputs:
     first = inputs[0]
     if isinstance(first, dict):
-        return {key: join([part[key] for part in inputs]) for key in first}  # type: ignore[index,call-overload]
+        return {key: join([part[key] for part in inputs]) for key in first}  # type: ignore[index]
     if isinstance(first, tuple):
-        return tuple(join([part[i] for part in inputs]) for i in range(len(first)))
+        return tuple(join([part[i] for part in inputs]) for i in range(len(first)))  # type: ignore[index]
     return join(inputs)
 
 

@@ -114,7 +114,7 @@ def _describe(part: nn.Module, name: str, arrays: dict[str, np.ndarray]) -> dict
         links = [_describe(layer, f"{name}.{k}", {}) for k, layer in enumerate(part.layers)]
         return {"kind": "SparseStack", "layers": links, "is_relu": part.is_relu}
     if type(part).__name__ in _SPARSE:
-        keys = ("n_columns",)
+        keys: tuple[str, ...] = ("n_columns",)
         if isinstance(part, SparseConv):
             keys += ("kernel", "n_axes", "stride", "padding", "dilation", "groups", "n_inputs")
         settings = {key: _plain(getattr(part, key)) for key in keys}
@@ -257,7 +257,9 @@ def _decode(value: Any, nodes: Mapping[str, fx.Node]) -> Any:
     if kind == "ellipsis":
         return ...
     items = [_decode(item, nodes) for item in content]
-    return {"tuple": tuple, "list": list, "slice": lambda parts: slice(*parts)}[kind](items)
+    if kind == "slice":
+        return slice(*items)
+    return tuple(items) if kind == "tuple" else items
 
 
 def _build(what: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
@@ -266,13 +268,13 @@ def _build(what: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Modu
         layers = [
             _build(link, _below(arrays, f"layers.{k}")) for k, link in enumerate(what["layers"])
         ]
-        return SparseStack(layers, what["is_relu"])  # type: ignore[arg-type]
+        return SparseStack(layers, what["is_relu"])
     settings = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in what["settings"].items()
     }
     if kind in _SPARSE:
-        return _SPARSE[kind]._restore(settings, {k: _tensor(v) for k, v in arrays.items()})  # type: ignore[attr-defined]
+        return _SPARSE[kind]._restore(settings, {k: _tensor(v) for k, v in arrays.items()})
     maker = getattr(nn, kind, None)
     if not (isinstance(maker, type) and issubclass(maker, nn.Module)):
         raise ValueError(f"a network may not have a module {kind!r}")

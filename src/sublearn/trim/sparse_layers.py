@@ -114,7 +114,7 @@ class SparseStack(_Chained, nn.Module):
         self.n_threads = 1
 
     def _links(self) -> list[tuple[SparseLinear, bool]]:
-        return list(zip(self.layers, self.is_relu, strict=True))  # type: ignore[arg-type]
+        return list(zip(self.layers, self.is_relu, strict=True))
 
 
 class SparseConv(_SparseLayer):
@@ -225,7 +225,7 @@ def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...]:
     if layer.padding == "valid":
         return (0,) * len(layer.kernel_size)
     if layer.padding != "same":
-        return tuple(layer.padding)  # type: ignore[arg-type]
+        return tuple(layer.padding)
     reach = [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
     if any(total % 2 for total in reach):
         raise ParameterError(

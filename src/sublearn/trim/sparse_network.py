@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ __all__ = ["remove_neurons", "to_sparse"]
 #: A layer with a larger share of its weights left is faster dense: a sparse product reads an index
 #: with each weight and cannot use the vector units.
 _MOST_DENSITY = 0.2
+#: A fully connected layer of no more weights takes less time than a call of PyTorch.
+_FEW_WEIGHTS = 4096
 
 
 def to_sparse(
@@ -38,7 +41,7 @@ def to_sparse(
     remove_neurons : bool
         First remove neurons and channels as :func:`remove_neurons` does.
     max_density : float
-        Layers with a larger share of weights stay dense.
+        Layers with a larger share of weights stay dense, except small fully connected ones.
     n_jobs : int, optional
         Threads over the samples of a batch.
 
@@ -85,7 +88,7 @@ def _without_neurons(module: nn.Module) -> nn.Module:
     network = copy.deepcopy(module).eval()
     is_changed = True
     while is_changed:  # a neuron that goes may leave the one before it without a reader
-        is_changed = any([_shrink(pair) for pair in pairs_of(network)])
+        is_changed = sum(_shrink(pair) for pair in pairs_of(network)) > 0
     return network
 
 
@@ -128,7 +131,7 @@ def _keep_outputs(layer: nn.Module, keep: Tensor) -> None:
     if isinstance(layer, nn.Linear):
         layer.out_features = count
     else:
-        layer.out_channels = count  # type: ignore[assignment]
+        layer.out_channels = count
 
 
 def _keep_inputs(layer: nn.Module, keep: Tensor) -> None:
@@ -138,7 +141,7 @@ def _keep_inputs(layer: nn.Module, keep: Tensor) -> None:
         layer.in_features = int(columns.sum())
     else:
         layer.weight = nn.Parameter(layer.weight[:, keep].clone(), requires_grad=False)
-        layer.in_channels = int(keep.sum())  # type: ignore[assignment]
+        layer.in_channels = int(keep.sum())
 
 
 def _replaced(module: nn.Module, max_density: float) -> nn.Module:
@@ -151,7 +154,7 @@ def _replaced(module: nn.Module, max_density: float) -> nn.Module:
 
 
 def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
-    kinds = {
+    kinds: dict[type, Any] = {
         nn.Linear: SparseLinear,
         nn.Conv1d: SparseConv,
         nn.Conv2d: SparseConv,
@@ -159,9 +162,13 @@ def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
         nn.Embedding: SparseEmbedding,
     }
     kind = kinds.get(type(layer))
-    if kind is None or torch.count_nonzero(layer.weight) > max_density * layer.weight.numel():
+    if kind is None:
         return None
-    return kind.of(layer)  # type: ignore[attr-defined,no-any-return]
+    n_left = int(torch.count_nonzero(layer.weight))
+    is_small = isinstance(layer, nn.Linear) and n_left <= _FEW_WEIGHTS
+    if n_left > max_density * layer.weight.numel() and not is_small:
+        return None
+    return kind.of(layer)
 
 
 def _stacked(sequence: nn.Sequential) -> nn.Sequential:

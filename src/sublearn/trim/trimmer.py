@@ -6,12 +6,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sublearn.optim import lhac
 from sublearn.trim.blocks import in_blocks
-from sublearn.trim.layer_objective import evaluate, layer_objective, only_gradient_of
+from sublearn.trim.layer_objective import (
+    LayerObjective,
+    evaluate,
+    layer_objective,
+    only_gradient_of,
+)
 from sublearn.trim.losses import Loss
 from sublearn.trim.proximal_adam import Passes, train
 from sublearn.trim.samples import Samples
@@ -32,6 +38,7 @@ class QuasiNewton:
     tol: float
     max_iter: int
     chunk_size: int
+    sample_size: int | None
 
 
 class Trimmer:
@@ -101,7 +108,10 @@ class Trimmer:
         with only_gradient_of(self.module, []), in_blocks(layers) as blocks:
             parts = None
             if penalties is not None:
-                parts = [block.part_of(penalties[name]) for name, block in zip(penalties, blocks)]
+                parts = [
+                    block.part_of(penalties[name])
+                    for name, block in zip(penalties, blocks, strict=True)
+                ]
             train(
                 self.module,
                 [block.weight for block in blocks],
@@ -117,20 +127,35 @@ class Trimmer:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
         layer = self.layers[name]
         others = [other for other in self.layers.values() if other is not layer]
+        weights = penalty.double().reshape(-1).cpu().numpy()
         with only_gradient_of(self.module, [layer.weight]), in_blocks(others):
-            objective = layer_objective(
-                self.module, layer, self.samples, self.loss, limits.chunk_size
-            )
+            objective = self._objective(layer, weights, limits)
             solution = lhac(
                 objective,
                 objective.start(),
-                penalty.double().reshape(-1).cpu().numpy(),
+                weights,
                 tol=limits.tol,
                 max_iter=limits.max_iter,
                 callback=lambda _: self._is_stopped(),
             )
             objective.put(solution.x)
         self.stationarity[name] = solution.certificate
+
+    def _objective(
+        self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
+    ) -> LayerObjective:
+        """Over all samples, or over as few as tell a direction from noise."""
+        n_samples, size = len(self.samples), limits.sample_size or len(self.samples)
+        while size < n_samples:
+            rows = torch.randperm(n_samples, generator=self._generator)[:size]
+            part = self.samples.take(rows.to(self.samples.targets.device))
+            # At least eight chunks, to see a variance.
+            chunk_size = min(limits.chunk_size, max(1, size // 8))
+            objective = layer_objective(self.module, layer, part, self.loss, chunk_size)
+            if objective.noise(objective.start(), penalty) <= 1:
+                return objective
+            size *= 2
+        return layer_objective(self.module, layer, self.samples, self.loss, limits.chunk_size)
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
@@ -139,5 +164,3 @@ class Trimmer:
         after = self.mean_loss(chunk_size)
         if not (math.isfinite(after) and after <= loss):
             self.put(before)
-
-
