@@ -237,12 +237,12 @@ def test_a_layer_in_a_block_computes_the_same_and_gets_its_weights_back(index):
 
 
 def test_a_step_is_the_proximal_operator_in_adams_metric():
-    weight = torch.tensor([1.0, -0.5, 1e-4, 0.0])
+    weight = torch.tensor([1.0, -0.008, 1e-4, 0.0])
     gradient = torch.tensor([0.2, 0.0, 1e-3, -4.0])
     optimizer = ProximalAdam([weight], [torch.full((4,), 0.1)])
     optimizer.step([gradient], 0.01)
-    metric = gradient.abs() + 1e-8  # the first step: sqrt(v) with its bias removed
-    moved = torch.tensor([1.0, -0.5, 1e-4, 0.0]) - 0.01 * gradient / metric
+    metric = (gradient**2 + 0.1**2).sqrt()  # at the first step v, its bias removed, is its square
+    moved = torch.tensor([1.0, -0.008, 1e-4, 0.0]) - 0.01 * gradient / metric
     threshold = 0.01 * 0.1 / metric
     expected = moved.sign() * (moved.abs() - threshold).clamp(min=0)
     torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-6)

@@ -20,14 +20,16 @@ _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 class ProximalAdam:
     r"""Adam whose steps end in the proximal operator of :math:`\lambda \|W\|_1` in Adam's metric.
 
-    With :math:`D = \mathrm{diag}(\sqrt{v} + \epsilon)` a step goes to
+    With :math:`D = \mathrm{diag}(\sqrt{v + \lambda^2})`, where v is the mean square of the gradient
+    and :math:`\lambda^2` that of the penalty, a step goes to
 
     .. math::
         \arg\min_w\; m^\top w + \frac{1}{2 \eta} \|w - w_t\|_D^2 + \lambda \|w\|_1
 
-    which is soft-thresholding by :math:`\eta \lambda / D_{jj}`: a weight whose gradient is always
-    0, as that of an empty pixel, becomes 0 at once. `penalties` has a :math:`\lambda` for each of
-    the weights; without it a step is one of Adam, and weights that are 0 stay 0.
+    which is soft-thresholding by :math:`\eta \lambda / D_{jj} \le \eta`. Without :math:`\lambda^2`
+    a network that makes no errors, and so has hardly a gradient, would lose all its weights before
+    it makes one. `penalties` has a :math:`\lambda` for each of the weights; without it a step is
+    one of Adam, and weights that are 0 stay 0.
     """
 
     def __init__(self, weights: Sequence[Tensor], penalties: Sequence[Tensor] | None):
@@ -42,17 +44,22 @@ class ProximalAdam:
         """One step against the gradients."""
         self._n_steps += 1
         first_bias = 1 - _FIRST**self._n_steps
-        second_bias = math.sqrt(1 - _SECOND**self._n_steps)
+        second_bias = 1 - _SECOND**self._n_steps
         for k, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
             if self._penalties is None:
                 gradient = gradient * self._masks[k]
             self._first[k].lerp_(gradient, 1 - _FIRST)
             self._second[k].mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
-            scale = self._second[k].sqrt().div_(second_bias).add_(_TINY).reciprocal_().mul_(rate)
+            mean_square = self._second[k] / second_bias
+            if self._penalties is None:
+                scale = rate / mean_square.sqrt_().add_(_TINY)
+                weight.addcmul_(self._first[k], scale, value=-1 / first_bias)
+                continue
+            penalty = self._penalties[k]
+            scale = rate / mean_square.addcmul_(penalty, penalty).sqrt_().add_(_TINY)
             weight.addcmul_(self._first[k], scale, value=-1 / first_bias)
-            if self._penalties is not None:
-                threshold = scale.mul_(self._penalties[k])
-                weight.sub_(weight.clamp(-threshold, threshold))
+            threshold = scale.mul_(penalty)
+            weight.sub_(weight.clamp(-threshold, threshold))
 
 
 @dataclass(frozen=True)

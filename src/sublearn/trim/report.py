@@ -122,7 +122,7 @@ class TrimReport:
         ax.invert_yaxis()
         for place, layer in zip(at, self.layers, strict=True):
             text = f"{layer.n_after:,} of {layer.n_before:,}"
-            ax.annotate(text, (1.3, place), va="center", fontsize=8)
+            ax.annotate(text, (1.3, place), va="center", fontsize=8, color="white")
         ax.set_xlabel("weights")
         ax.legend(loc="lower right", fontsize=8)
         ax.set_title(f"{self.ratio:,.0f} times fewer weights")
