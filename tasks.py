@@ -45,6 +45,9 @@ PIP_DETAILS = (
     "WARNING: Location ",
 )
 ALL_EXTRAS = ("test", "check", "docs")
+#: What `ci` installs besides, so that no test of trim/ is left out. Of 2.13 there is a build for
+#: the CPU alone; without it pip would fetch gigabytes of libraries for graphics cards.
+CI_PACKAGES = ("torch>=2.2,<2.14",)
 
 #: What to install, by need and system; "other" is said where the system is not known.
 INSTALL = {
@@ -462,6 +465,7 @@ def ci(arguments: list[str]) -> int:
     refuse(arguments, "ci")
     start = time.monotonic()
     prepare(*ALL_EXTRAS)
+    pip_install(list(CI_PACKAGES))
     installing = minutes(time.monotonic() - start)
     steps = {
         "test": lambda: test([]),

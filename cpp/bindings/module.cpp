@@ -18,6 +18,7 @@ void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
 void bind_structured(nanobind::module_& m);
+void bind_trim(nanobind::module_& m);
 void bind_uai(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
@@ -39,5 +40,6 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
   sublearn::bindings::bind_structured(m);
+  sublearn::bindings::bind_trim(m);
   sublearn::bindings::bind_uai(m);
 }

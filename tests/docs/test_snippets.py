@@ -80,6 +80,8 @@ RUNNABLE = [page for page, text in TEXTS.items() if snippets(text) or commands(t
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page_runs(page, folder_with_data, capsys):
+    if any("import torch\n" in snippet.code for snippet in snippets(TEXTS[page])):
+        pytest.importorskip("torch", reason="the page needs PyTorch")
     run_page(page)
     for arguments in commands(TEXTS[page]):
         with warnings.catch_warnings():  # the command line shows warnings its own way
@@ -95,7 +97,18 @@ def test_the_page_of_the_command_line_names_every_command():
 
 @pytest.mark.parametrize(
     "module",
-    ["extreme", "linear", "graph", "io", "metrics", "optim", "validation", "trace", "errors"],
+    [
+        "extreme",
+        "linear",
+        "graph",
+        "io",
+        "metrics",
+        "optim",
+        "trim",
+        "validation",
+        "trace",
+        "errors",
+    ],
 )
 def test_every_module_that_users_import_has_a_page(module):
     assert f"::: sublearn.{module}\n" in TEXTS[ROOT / "docs" / "api" / f"{module}.md"]

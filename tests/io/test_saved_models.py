@@ -175,8 +175,13 @@ def test_an_estimator_must_say_what_to_save(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(models.MODELS))
 def test_listed_classes_can_be_saved(name):
-    room = importlib.import_module(models.MODELS[name])
-    assert issubclass(getattr(room, name), SavedModel)
+    if models.MODELS[name] == "sublearn.trim":
+        pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
+    kind = getattr(importlib.import_module(models.MODELS[name]), name)
+    # A network is no estimator: it has the two methods of its own.
+    assert issubclass(kind, SavedModel) or name == "SparseNetwork"
+    assert callable(kind.save)
+    assert callable(kind._from_bundle)
 
 
 def test_importing_the_package_imports_nothing_heavy():

@@ -31,6 +31,7 @@ MODELS = {
     "SparseInverseCovariance": "sublearn.linear",
     "SparseLinearRegression": "sublearn.linear",
     "SparseLogisticRegression": "sublearn.linear",
+    "SparseNetwork": "sublearn.trim",
     "StructuralSVM": "sublearn.structured",
     "TextTagger": "sublearn.extreme",
 }

@@ -1,0 +1,259 @@
+"""Networks to trim, their data, how they are trained, and other ways to make them smaller."""
+
+from __future__ import annotations
+
+import copy
+import lzma
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import prune
+
+__all__ = ["NETWORKS", "RIVALS", "Pictures", "cifar", "error", "layers_of", "mnist", "train"]
+
+Part = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images to train on, to choose by, and to test on once."""
+
+    train: Part
+    held_out: Part
+    test: Part
+
+
+def mnist(directory: Path) -> Pictures:
+    """55,000 digits to train on, 5,000 to choose by, 10,000 to test on."""
+    parts = []
+    for name in ("train", "t10k"):
+        with lzma.open(directory / "mnist" / f"{name}-images-idx3-ubyte.xz") as file:
+            pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28)
+        with lzma.open(directory / "mnist" / f"{name}-labels-idx1-ubyte.xz") as file:
+            labels = np.frombuffer(file.read(), np.uint8, offset=8).astype(np.int64)
+        parts.append((torch.tensor(pixels / 255, dtype=torch.float32), torch.tensor(labels)))
+    return split(*parts, n_held_out=5_000)
+
+
+def cifar(directory: Path) -> Pictures:
+    """3,500 images to train on, 500 to choose by, 1,000 to test on."""
+    parts = []
+    for name in ("train", "test"):
+        with lzma.open(directory / "cifar10_5k" / f"{name}_batch.bin.xz") as file:
+            rows = np.frombuffer(file.read(), np.uint8).reshape(-1, 3073)
+        pixels = rows[:, 1:].reshape(-1, 3, 32, 32) / 127.5 - 1
+        parts.append(
+            (torch.tensor(pixels, dtype=torch.float32), torch.tensor(rows[:, 0].astype(int)))
+        )
+    return split(*parts, n_held_out=500)
+
+
+def split(train: Part, test: Part, n_held_out: int) -> Pictures:
+    X, y = train
+    return Pictures((X[:-n_held_out], y[:-n_held_out]), (X[-n_held_out:], y[-n_held_out:]), test)
+
+
+def lenet_300_100() -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 300), nn.ReLU(), nn.Linear(300, 100), nn.ReLU(),
+        nn.Linear(100, 10),
+    )  # fmt: skip
+
+
+def lenet_5() -> nn.Module:
+    """That of Caffe: 430,500 weights."""
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
+    )  # fmt: skip
+
+
+def vgg(n_channels: int, side: int) -> Callable[[], nn.Module]:
+    """Two blocks of convolutions and the fully connected part of VGG-16, 4,096 units wide."""
+
+    def make() -> nn.Module:
+        flat = 32 * (side // 4) ** 2
+        return nn.Sequential(
+            nn.Conv2d(n_channels, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Linear(flat, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10),
+        )  # fmt: skip
+
+    return make
+
+
+NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
+    "LeNet-300-100": lenet_300_100,
+    "LeNet-5": lenet_5,
+    "VGG on MNIST": vgg(1, 28),
+    "VGG on CIFAR-10": vgg(3, 32),
+}
+
+
+def layers_of(network: nn.Module, names: list[str] | None) -> dict[str, nn.Module]:
+    """The layers to trim by name; all that have a matrix or a kernel if `names` is None."""
+    found = {
+        name: part
+        for name, part in network.named_modules()
+        if isinstance(part, (nn.Linear, nn.Conv2d))
+    }
+    return found if names is None else {name: found[name] for name in names}
+
+
+def count(layers: Mapping[str, nn.Module]) -> int:
+    return sum(int(torch.count_nonzero(layer.weight)) for layer in layers.values())
+
+
+@torch.no_grad()
+def error(network: nn.Module, part: Part) -> float:
+    network.eval()
+    wrong = sum(
+        int((network(x).argmax(1) != y).sum())
+        for x, y in zip(part[0].split(2_000), part[1].split(2_000), strict=True)
+    )
+    return wrong / len(part[1])
+
+
+def train(
+    network: nn.Module,
+    part: Part,
+    n_epochs: int,
+    *,
+    rate: float = 1e-3,
+    batch_size: int = 128,
+    l1: float = 0.0,
+    layers: Mapping[str, nn.Module] | None = None,
+    optimizer_kind: type[torch.optim.Optimizer] = torch.optim.Adam,
+    after_step: Callable[[], None] = lambda: None,
+) -> None:
+    """Passes over the data; the rate falls to 0 along half a cosine, l1 is a subgradient."""
+    X, y = part
+    n_steps = n_epochs * math.ceil(len(X) / batch_size)
+    optimizer = optimizer_kind(network.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, n_steps))
+    network.train()
+    for _ in range(n_epochs):
+        for rows in torch.randperm(len(X)).split(batch_size):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(network(X[rows]), y[rows])
+            if l1:
+                assert layers is not None
+                loss = loss + l1 * sum(layer.weight.abs().sum() for layer in layers.values())
+            loss.backward()
+            optimizer.step()
+            after_step()
+            schedule.step()
+
+
+# --- rivals: each yields ever smaller networks ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a rival goes on: passes over the data after each step, and when to give up."""
+
+    n_epochs: int
+    shrink: float  # share of the weights that each step leaves
+    n_steps: int
+
+
+Rival = Callable[[nn.Module, Pictures, "list[str] | None", Schedule], Iterator[nn.Module]]
+
+
+def magnitude(
+    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
+) -> Iterator[nn.Module]:
+    """torch.nn.utils.prune: the smallest weights of all layers, then fine-tuning, step by step."""
+    network = copy.deepcopy(network)
+    layers = layers_of(network, names)
+    targets = [(layer, "weight") for layer in layers.values()]
+    for _ in range(path.n_steps):
+        prune.global_unstructured(targets, prune.L1Unstructured, amount=1 - path.shrink)
+        train(network, data.train, path.n_epochs)
+        plain = copy.deepcopy(network)
+        for layer in layers_of(plain, names).values():
+            prune.remove(layer, "weight")
+        yield plain
+
+
+def adam_l1(
+    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
+) -> Iterator[nn.Module]:
+    """Adam on the loss plus l1, weights below a threshold to 0, fine-tuning of the others."""
+    yield from _l1_paths(network, data, names, path, torch.optim.Adam, 1e-3)
+
+
+def sgd_l1(
+    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
+) -> Iterator[nn.Module]:
+    """The same with plain stochastic gradients."""
+    yield from _l1_paths(network, data, names, path, torch.optim.SGD, 5e-2)
+
+
+def _l1_paths(
+    network: nn.Module,
+    data: Pictures,
+    names: list[str] | None,
+    path: Schedule,
+    kind: type[torch.optim.Optimizer],
+    rate: float,
+) -> Iterator[nn.Module]:
+    current, l1 = copy.deepcopy(network), 1e-5
+    for _ in range(path.n_steps):
+        layers = layers_of(current, names)
+        train(
+            current, data.train, path.n_epochs, rate=rate, l1=l1, layers=layers, optimizer_kind=kind
+        )
+        masks = {}
+        with torch.no_grad():
+            for name, layer in layers.items():
+                masks[name] = layer.weight.abs() > 1e-3
+                layer.weight.mul_(masks[name])
+        train(current, data.train, path.n_epochs, after_step=_masking(layers, masks))
+        yield copy.deepcopy(current)
+        l1 *= 1.6
+
+
+def _masking(layers: Mapping[str, nn.Module], masks: Mapping[str, Tensor]) -> Callable[[], None]:
+    @torch.no_grad()
+    def apply() -> None:
+        for name, layer in layers.items():
+            layer.weight.mul_(masks[name])
+
+    return apply
+
+
+RIVALS: Mapping[str, Rival] = {
+    "magnitude pruning": magnitude,
+    "Adam with l1": adam_l1,
+    "SGD with l1": sgd_l1,
+}
+
+
+def smallest_as_good(
+    networks: Iterator[nn.Module],
+    data: Pictures,
+    names: list[str] | None,
+    limit: float,
+    budget: float,
+) -> tuple[nn.Module | None, float]:
+    """The smallest network whose held-out error is at most `limit`, and the CPU seconds of all."""
+    best: nn.Module | None = None
+    start = time.process_time()
+    misses = 0
+    for network in networks:
+        if error(network, data.held_out) <= limit:
+            misses = 0
+            if best is None or count(layers_of(network, names)) < count(layers_of(best, names)):
+                best = network
+        else:
+            misses += 1
+        if misses == 2 or time.process_time() - start > budget:
+            break
+    return best, time.process_time() - start

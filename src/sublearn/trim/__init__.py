@@ -1,0 +1,31 @@
+"""Smaller networks: l1 stationary points of trained ones (Deep-Trim). Needs PyTorch."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("sublearn.trim needs PyTorch: pip install 'sublearn[torch]'") from error
+
+from sublearn.trim.deep_trim import TrimResult, deep_trim
+from sublearn.trim.losses import cross_entropy, max_margin
+from sublearn.trim.report import LayerReport, TrimReport
+from sublearn.trim.saved_network import SparseNetwork, load_network, save_network
+from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
+from sublearn.trim.sparse_network import remove_neurons, to_sparse
+
+__all__ = [
+    "LayerReport",
+    "SparseConv",
+    "SparseEmbedding",
+    "SparseLinear",
+    "SparseNetwork",
+    "SparseStack",
+    "TrimReport",
+    "TrimResult",
+    "cross_entropy",
+    "deep_trim",
+    "load_network",
+    "max_margin",
+    "remove_neurons",
+    "save_network",
+    "to_sparse",
+]

@@ -1,0 +1,157 @@
+"""Which layer's outputs are another's inputs: what ``torch.fx`` sees of a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
+
+from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
+
+__all__ = ["Pair", "pairs_of", "trace"]
+
+_SPARSE = (SparseConv, SparseEmbedding, SparseLinear, SparseStack)
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+#: Modules and functions that treat each value alone and are themselves without parameters.
+_ELEMENTWISE = (
+    nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.Softplus, nn.Hardtanh,
+    nn.ReLU6, nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d,
+)  # fmt: skip
+_POOLS = (
+    nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
+)  # fmt: skip
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_FUNCTIONS = {
+    functional.relu, torch.relu, torch.sigmoid, torch.tanh, functional.gelu, functional.leaky_relu,
+    functional.silu, functional.elu, functional.dropout,
+}  # fmt: skip
+_POOLING_FUNCTIONS = {
+    functional.max_pool1d, functional.max_pool2d, functional.max_pool3d, functional.avg_pool2d,
+    functional.adaptive_avg_pool2d, torch.flatten,
+}  # fmt: skip
+_METHODS = {"relu", "sigmoid", "tanh", "contiguous"}
+
+
+@dataclass
+class Pair:
+    """Two layers, the second of which reads the first alone, and the steps between them."""
+
+    source: nn.Module
+    target: nn.Module
+    nodes: list[fx.Node]  # from the first layer to the second
+    modules: dict[str, nn.Module]
+
+    @property
+    def steps(self) -> list[fx.Node]:
+        """What happens between the layers."""
+        return self.nodes[1:-1]
+
+    def apply(self, values: Tensor) -> Tensor:
+        """What becomes of one value per unit on the way; pooling and flattening leave it alone."""
+        for node in self.steps:
+            module = self.modules.get(str(node.target)) if node.op == "call_module" else None
+            if isinstance(module, _NORMS):
+                values = _normalised(module, values)
+            elif isinstance(module, _ELEMENTWISE):
+                values = module(values)
+            elif node.op == "call_function" and node.target in _FUNCTIONS:
+                values = node.target(values, *node.args[1:], **node.kwargs)
+            elif node.op == "call_method" and node.target in _METHODS:
+                values = getattr(values, str(node.target))()
+        return values
+
+    def keep_norms(self, keep: Tensor) -> None:
+        """Drop the units from the normalisations on the way."""
+        for node in self.steps:
+            module = self.modules.get(str(node.target))
+            if node.op == "call_module" and isinstance(module, _NORMS):
+                for name in ("weight", "bias", "running_mean", "running_var"):
+                    value = getattr(module, name)
+                    if value is not None:
+                        value.data = value.data[keep].clone()
+                module.num_features = int(keep.sum())
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, _SPARSE) or super().is_leaf_module(m, module_qualified_name)
+
+
+def trace(module: nn.Module) -> fx.GraphModule:
+    """The network's graph; raises what ``torch.fx`` raises if it cannot be had."""
+    graph = _Tracer().trace(module)
+    return fx.GraphModule(module, graph)
+
+
+def pairs_of(module: nn.Module) -> list[Pair]:
+    """Layers that feed one other layer and nothing else; none if the network cannot be traced."""
+    try:
+        graph = _Tracer().trace(module)
+    except Exception:  # torch.fx raises many kinds, for whatever it does not understand
+        return []
+    modules = dict(module.named_modules())
+    calls: dict[str, int] = {}
+    for node in graph.nodes:
+        if node.op == "call_module":
+            calls[node.target] = calls.get(node.target, 0) + 1
+    pairs = []
+    for node in graph.nodes:
+        if node.op != "call_module" or not _is_plain(modules[node.target]):
+            continue
+        pair = _follow(node, modules)
+        if pair is not None and all(calls.get(str(step.target), 1) == 1 for step in pair.nodes):
+            pairs.append(pair)
+    return pairs
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    return isinstance(layer, _LAYERS) and getattr(layer, "groups", 1) == 1
+
+
+def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
+    source = modules[str(start.target)]
+    nodes, is_flat = [start], isinstance(source, nn.Linear)
+    while len(nodes[-1].users) == 1:
+        (node,) = nodes[-1].users
+        nodes.append(node)
+        module = modules.get(str(node.target)) if node.op == "call_module" else None
+        if module is not None and _is_plain(module):
+            pair = Pair(source, module, nodes, modules)
+            return pair if isinstance(module, nn.Linear) == is_flat and _fits(pair) else None
+        kind = _kind(node, module)
+        if kind is None:
+            return None
+        is_flat = is_flat or kind == "flatten"
+    return None
+
+
+def _fits(pair: Pair) -> bool:
+    """Whether the columns of the second layer lie unit by unit."""
+    n_units, n_columns = pair.source.weight.shape[0], pair.target.weight.shape[1]
+    if isinstance(pair.source, nn.Linear):  # flattening (samples, time, units) would mix them
+        return n_units == n_columns
+    return n_columns % n_units == 0
+
+
+def _kind(node: fx.Node, module: Any) -> str | None:
+    if module is not None:
+        if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
+            return "flatten"
+        return "step" if isinstance(module, (*_ELEMENTWISE, *_POOLS, *_NORMS)) else None
+    if node.op == "call_function" and node.target in _FUNCTIONS | _POOLING_FUNCTIONS:
+        is_flatten = node.target is torch.flatten
+        if is_flatten and (node.args[1:] != (1,) or node.kwargs):
+            return None
+        return "flatten" if is_flatten else "step"
+    if node.op == "call_method" and node.target == "flatten":
+        return "flatten" if node.args[1:] == (1,) and not node.kwargs else None
+    return "step" if node.op == "call_method" and node.target in _METHODS else None
+
+
+def _normalised(norm: nn.Module, values: Tensor) -> Tensor:
+    scaled = (values - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps)
+    return scaled if norm.weight is None else scaled * norm.weight + norm.bias

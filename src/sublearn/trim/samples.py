@@ -1,0 +1,153 @@
+"""Training data as tensors in memory: what goes into the network, and the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sublearn.errors import ParameterError
+from sublearn.validation.values import show
+
+__all__ = ["Samples", "call", "logits_of", "read_samples"]
+
+#: What a network is called with: one tensor, several in order, or several by name.
+Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs and targets; the first axis of every tensor counts the samples."""
+
+    inputs: Inputs
+    targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, rows: Tensor | slice) -> Samples:
+        """Some of the samples, in the order of `rows`."""
+        return Samples(_map(self.inputs, lambda tensor: tensor[rows]), self.targets[rows])
+
+    def chunks(self, size: int) -> Iterator[Samples]:
+        """All samples in order, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+    def shuffled(self, size: int, generator: torch.Generator) -> Iterator[Samples]:
+        """All samples in random order, `size` at a time."""
+        for rows in torch.randperm(len(self), generator=generator).split(size):
+            yield self.take(rows.to(self.targets.device))
+
+    def to(self, device: torch.device) -> Samples:
+        """The same samples on another device."""
+        return Samples(_map(self.inputs, lambda tensor: tensor.to(device)), self.targets.to(device))
+
+
+def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:
+    """The logits of the network for these inputs."""
+    if isinstance(inputs, dict):
+        return logits_of(module(**inputs))
+    if isinstance(inputs, tuple):
+        return logits_of(module(*inputs))
+    return logits_of(module(inputs))
+
+
+def logits_of(output: Any) -> Tensor:
+    """A tensor, the `logits` of an output object, or the first part of a tuple."""
+    if isinstance(output, Tensor):
+        return output
+    logits = output.get("logits") if isinstance(output, Mapping) else None
+    logits = getattr(output, "logits", logits)
+    if logits is None and isinstance(output, (tuple, list)) and output:
+        logits = output[0]
+    if not isinstance(logits, Tensor):
+        raise ParameterError(
+            "deep_trim: module must return a tensor of logits, an object with logits, or a tuple "
+            f"that begins with them, got {show(type(output).__name__)}"
+        )
+    return logits
+
+
+def read_samples(name: str, data: Any) -> Samples:
+    """`(inputs, targets)`, or anything that yields such pairs: a Dataset, a DataLoader, a list."""
+    is_list_of_pairs = isinstance(data, list) and all(_is_pair(part) for part in data)
+    if isinstance(data, (tuple, list)) and len(data) == 2 and not is_list_of_pairs:
+        return _checked(name, Samples(_as_inputs(name, data[0]), _as_tensor(name, data[1])))
+    try:
+        pairs = [data[i] for i in range(len(data))] if hasattr(data, "__getitem__") else list(data)
+    except TypeError as error:
+        raise ParameterError(
+            f"deep_trim: {name} must be (inputs, targets), a Dataset or a DataLoader, "
+            f"got {show(type(data).__name__)}"
+        ) from error
+    if not pairs or not all(_is_pair(pair) for pair in pairs):
+        raise ParameterError(
+            f"deep_trim: {name} must yield pairs of inputs and targets, got "
+            + (f"{show(pairs[0])}" if pairs else "nothing")
+        )
+    is_batched = not hasattr(data, "__getitem__")  # a Dataset yields samples, a loader batches
+    join = torch.cat if is_batched else torch.stack
+    inputs = [_as_inputs(name, pair[0]) for pair in pairs]
+    targets = [_as_tensor(name, pair[1]) for pair in pairs]
+    return _checked(name, Samples(_joined(inputs, join), join(targets)))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 2
+
+
+def _joined(inputs: list[Inputs], join: Any) -> Inputs:
+    first = inputs[0]
+    if isinstance(first, dict):
+        return {key: join([part[key] for part in inputs]) for key in first}  # type: ignore[index]
+    if isinstance(first, tuple):
+        return tuple(join([part[i] for part in inputs]) for i in range(len(first)))  # type: ignore[index]
+    return join(inputs)
+
+
+def _as_inputs(name: str, value: Any) -> Inputs:
+    if isinstance(value, Mapping):
+        return {str(key): _as_tensor(name, part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_as_tensor(name, part) for part in value)
+    return _as_tensor(name, value)
+
+
+def _as_tensor(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        array = np.asarray(value)
+        return torch.from_numpy(array if array.flags.writeable else array.copy())
+    except TypeError as error:
+        raise ParameterError(
+            f"deep_trim: {name} must hold tensors or arrays of numbers, "
+            f"got {show(type(value).__name__)}"
+        ) from error
+
+
+def _checked(name: str, samples: Samples) -> Samples:
+    tensors: list[Tensor] = []
+    _map(samples.inputs, tensors.append)
+    sizes = {len(tensor) if tensor.ndim else -1 for tensor in (*tensors, samples.targets)}
+    if sizes & {-1, 0} or len(sizes) > 1:
+        raise ParameterError(
+            f"deep_trim: {name} must have the same number of inputs and targets, and at least one, "
+            f"got shapes {', '.join(str(tuple(t.shape)) for t in (*tensors, samples.targets))}"
+        )
+    if any(t.is_floating_point() and not bool(t.isfinite().all()) for t in tensors):
+        raise ParameterError(f"deep_trim: {name} must be finite, got NaN or infinity")
+    return samples
+
+
+def _map(inputs: Inputs, function: Any) -> Any:
+    if isinstance(inputs, dict):
+        return {key: function(tensor) for key, tensor in inputs.items()}
+    if isinstance(inputs, tuple):
+        return tuple(function(tensor) for tensor in inputs)
+    return function(inputs)

@@ -1,0 +1,238 @@
+"""Layers that keep only the weights that are not 0; they predict, on a CPU, and do not train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+
+__all__ = ["SparseConv", "SparseEmbedding", "SparseLinear", "SparseStack"]
+
+
+class _SparseLayer(nn.Module):
+    """CSR weights, one row for each output, as buffers: they are saved but not trained."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        super().__init__()
+        flat = weight.detach().float().cpu().reshape(weight.shape[0], -1)
+        rows, columns = flat.nonzero(as_tuple=True)
+        counts = torch.bincount(rows, minlength=len(flat))
+        zero = torch.zeros(1, dtype=torch.int64)
+        self.n_columns = flat.shape[1]
+        self.register_buffer("indptr", torch.cat([zero, counts.cumsum(0)]).int())
+        self.register_buffer("indices", columns.int())
+        self.register_buffer("values", flat[rows, columns])
+        self.register_buffer("bias", None if bias is None else bias.detach().float().cpu().clone())
+        self.n_threads = 1
+
+    @classmethod
+    def _restore(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+        """A layer from its attributes and buffers."""
+        layer = cls.__new__(cls)
+        nn.Module.__init__(layer)
+        for name in ("indptr", "indices", "values", "bias"):
+            layer.register_buffer(name, tensors.get(name))
+        layer.n_threads = 1
+        for name, value in settings.items():
+            setattr(layer, name, value)
+        return layer
+
+    @property
+    def n_weights(self) -> int:
+        """Weights that are kept."""
+        return len(self.values)
+
+    @property
+    def n_outputs(self) -> int:
+        """Rows of the weights."""
+        return len(self.indptr) - 1
+
+    def dense_weight(self) -> Tensor:
+        """The weights as a matrix with a row for each output."""
+        dense = torch.zeros(self.n_outputs, self.n_columns)
+        rows = torch.repeat_interleave(torch.arange(self.n_outputs), self.indptr.diff().long())
+        dense[rows, self.indices.long()] = self.values
+        return dense
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.indptr.numpy(), self.indices.numpy(), self.values.numpy()
+
+    def _bias(self) -> np.ndarray | None:
+        return None if self.bias is None else self.bias.numpy()
+
+    def extra_repr(self) -> str:
+        return f"{self.n_weights:,} of {self.n_outputs:,} x {self.n_columns:,} weights"
+
+
+class _Chained:
+    """A compiled chain that is made when it is first called, and not copied or pickled."""
+
+    _chain: Any = None
+    n_threads: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_chain"}
+
+    def _links(self) -> list[tuple[SparseLinear, bool]]:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output for samples along all axes but the last."""
+        if self._chain is None:
+            chain = _core.SparseChain()
+            for layer, is_relu in self._links():
+                chain.add(*layer._rows(), layer.n_columns, layer._bias(), is_relu)
+            self._chain = chain
+        return _through(self._chain, x, self.n_threads)
+
+
+class SparseLinear(_Chained, _SparseLayer):
+    """A fully connected layer of few weights."""
+
+    @staticmethod
+    def of(layer: nn.Linear) -> SparseLinear:
+        """From a dense layer."""
+        return SparseLinear(layer.weight, layer.bias)
+
+    def _links(self) -> list[tuple[SparseLinear, bool]]:
+        return [(self, False)]
+
+
+class SparseStack(_Chained, nn.Module):
+    """Fully connected layers and rectifiers between them, run by one compiled call."""
+
+    def __init__(self, layers: Sequence[SparseLinear], is_relu: Sequence[bool]):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.is_relu = list(is_relu)
+        self.n_threads = 1
+
+    def _links(self) -> list[tuple[SparseLinear, bool]]:
+        return list(zip(self.layers, self.is_relu, strict=True))
+
+
+class SparseConv(_SparseLayer):
+    """A convolution of few weights over one, two or three axes, computed without im2col."""
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+    ):
+        super().__init__(weight, bias)
+        self.kernel = tuple(weight.shape[2:])
+        self.n_axes = len(self.kernel)
+        self.stride, self.padding, self.dilation = tuple(stride), tuple(padding), tuple(dilation)
+        self.groups = groups
+        self.n_inputs = weight.shape[1] * groups
+
+    @staticmethod
+    def of(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> SparseConv:
+        """From a dense layer."""
+        if layer.padding_mode != "zeros":
+            raise ParameterError(
+                f"to_sparse: padding_mode must be 'zeros', got {layer.padding_mode!r}"
+            )
+        return SparseConv(
+            layer.weight,
+            layer.bias,
+            stride=layer.stride,
+            padding=_padding(layer),
+            dilation=layer.dilation,
+            groups=layer.groups,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output for samples of shape (n, channels, ...), or one without the n."""
+        if x.ndim == self.n_axes + 1:
+            return self(x.unsqueeze(0)).squeeze(0)
+        if x.ndim != self.n_axes + 2 or x.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"SparseConv: x must have shape (n, {self.n_inputs}) and {self.n_axes} further "
+                f"axes, got {tuple(x.shape)}"
+            )
+        shape = self._shape(tuple(x.shape[2:]))
+        lengths = [shape.output(axis) for axis in range(3 - self.n_axes, 3)]
+        out = torch.empty(len(x), self.n_outputs, *lengths)
+        _core.sparse_convolution(
+            *self._rows(),
+            self._bias(),
+            shape,
+            _as_input(x).numpy().reshape(-1),
+            out.numpy().reshape(-1),
+            self.n_threads,
+        )
+        return out.to(x.dtype)
+
+    def _shape(self, lengths: tuple[int, ...]) -> _core.ConvolutionShape:
+        front = (0,) * (3 - self.n_axes), (1,) * (3 - self.n_axes)
+        shape = _core.ConvolutionShape()
+        shape.n_inputs, shape.n_groups = self.n_inputs, self.groups
+        shape.input, shape.kernel = (*front[1], *lengths), (*front[1], *self.kernel)
+        shape.stride, shape.dilation = (*front[1], *self.stride), (*front[1], *self.dilation)
+        shape.padding = (*front[0], *self.padding)
+        return shape
+
+
+class SparseEmbedding(_SparseLayer):
+    """A table of vectors with few entries."""
+
+    def __init__(self, weight: Tensor):
+        super().__init__(weight, None)
+
+    @staticmethod
+    def of(layer: nn.Embedding) -> SparseEmbedding:
+        """From a dense table."""
+        return SparseEmbedding(layer.weight)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The vectors of the ids."""
+        out = torch.empty(ids.numel(), self.n_columns)
+        flat = ids.reshape(-1).to(torch.int64).contiguous()
+        _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
+        return out.view(*ids.shape, self.n_columns)
+
+
+def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
+    rows = _as_input(x)
+    rows = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
+    out = torch.empty(rows.shape[0], chain.n_outputs)
+    chain(rows.numpy(), out.numpy(), n_threads)
+    if x.ndim != 2:
+        out = out.view(*x.shape[:-1], chain.n_outputs)
+    return out if x.dtype is torch.float32 else out.to(x.dtype)
+
+
+def _as_input(x: Tensor) -> Tensor:
+    if not x.is_cpu:
+        raise ValueError(f"sparse layers compute on the CPU, got a tensor on {x.device}")
+    # Each of the three costs a microsecond even where it changes nothing.
+    if x.dtype is torch.float32 and not x.requires_grad and x.is_contiguous():
+        return x
+    return x.detach().float().contiguous()
+
+
+def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...]:
+    """Zeros on each side along each axis; 'same' needs as many on one side as on the other."""
+    if layer.padding == "valid":
+        return (0,) * len(layer.kernel_size)
+    if layer.padding != "same":
+        return tuple(layer.padding)
+    reach = [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
+    if any(total % 2 for total in reach):
+        raise ParameterError(
+            "to_sparse: padding='same' must go with kernels that reach equally far to both sides, "
+            f"got kernel_size={layer.kernel_size}"
+        )
+    return tuple(total // 2 for total in reach)

@@ -1,0 +1,166 @@
+"""The steps that trimming is made of, and the weights they leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sublearn.optim import lhac
+from sublearn.trim.blocks import in_blocks
+from sublearn.trim.layer_objective import (
+    LayerObjective,
+    evaluate,
+    layer_objective,
+    only_gradient_of,
+)
+from sublearn.trim.losses import Loss
+from sublearn.trim.proximal_adam import Passes, train
+from sublearn.trim.samples import Samples
+
+__all__ = ["QuasiNewton", "Trimmer", "Weights"]
+
+#: The weights of the layers by name.
+Weights = dict[str, Tensor]
+
+#: A weight of 0 is penalised 1 / this times as much as one of mean size was before.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class QuasiNewton:
+    """Limits of the proximal quasi-Newton method on one layer."""
+
+    tol: float
+    max_iter: int
+    chunk_size: int
+    sample_size: int | None
+
+
+class Trimmer:
+    """A network, the layers to trim and the data it is trimmed for."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        layers: Mapping[str, nn.Module],
+        samples: Samples,
+        loss: Loss,
+        generator: torch.Generator,
+        is_stopped: Callable[[], bool],
+    ):
+        self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
+        self._generator, self._is_stopped = generator, is_stopped
+        self.stationarity: dict[str, float] = {}
+
+    # --- the state -------------------------------------------------------------------------------
+
+    def weights(self) -> Weights:
+        """A copy of the weights as they are."""
+        return {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
+
+    @torch.no_grad()
+    def put(self, weights: Weights) -> None:
+        """Go back to weights that were copied."""
+        for name, weight in weights.items():
+            self.layers[name].weight.copy_(weight)
+
+    def n_weights(self) -> int:
+        """How many weights are not 0."""
+        return sum(int(torch.count_nonzero(layer.weight)) for layer in self.layers.values())
+
+    def mean_loss(self, chunk_size: int) -> float:
+        """The mean loss over all samples."""
+        with in_blocks(list(self.layers.values())):
+            return evaluate(
+                self.module,
+                self.samples,
+                chunk_size,
+                lambda logits, chunk: self.loss(logits, chunk.targets).item(),
+            )
+
+    def penalties(self, l1: float, is_adaptive: bool) -> Weights:
+        r"""The penalty of each weight: l1, or :math:`l_1 / (|w_j| / \bar w + 0.1)`.
+
+        The second is the first-order majoriser of the concave penalty :math:`\log(|w| + 0.1 \bar
+        w)` at the present weights, where :math:`\bar w` is the mean size of the layer's weights
+        that are left. Large weights hardly shrink any more, small ones go.
+        """
+        penalties = {}
+        for name, layer in self.layers.items():
+            weight = layer.weight.detach()
+            penalties[name] = torch.full_like(weight, l1)
+            left = torch.count_nonzero(weight)
+            if is_adaptive and left:
+                mean = weight.abs().sum() / left
+                penalties[name] = l1 / (weight.abs() / mean + _LEAST_SHARE)
+        return penalties
+
+    # --- the steps -------------------------------------------------------------------------------
+
+    def descend(self, passes: Passes, penalties: Weights | None) -> None:
+        """Proximal steps on all layers at once, or plain ones on the weights that are left."""
+        layers = list(self.layers.values())
+        with only_gradient_of(self.module, []), in_blocks(layers) as blocks:
+            parts = None
+            if penalties is not None:
+                parts = [
+                    block.part_of(penalties[name])
+                    for name, block in zip(penalties, blocks, strict=True)
+                ]
+            train(
+                self.module,
+                [block.weight for block in blocks],
+                self.samples,
+                self.loss,
+                passes,
+                parts,
+                self._generator,
+                self._is_stopped,
+            )
+
+    def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
+        """Minimise (2.51) over one layer from its present weights; F never rises."""
+        layer = self.layers[name]
+        others = [other for other in self.layers.values() if other is not layer]
+        weights = penalty.double().reshape(-1).cpu().numpy()
+        with only_gradient_of(self.module, [layer.weight]), in_blocks(others):
+            objective = self._objective(layer, weights, limits)
+            solution = lhac(
+                objective,
+                objective.start(),
+                weights,
+                tol=limits.tol,
+                max_iter=limits.max_iter,
+                callback=lambda _: self._is_stopped(),
+            )
+            objective.put(solution.x)
+        self.stationarity[name] = solution.certificate
+
+    def _objective(
+        self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
+    ) -> LayerObjective:
+        """Over all samples, or over as few as tell a direction from noise."""
+        n_samples, size = len(self.samples), limits.sample_size or len(self.samples)
+        while size < n_samples:
+            rows = torch.randperm(n_samples, generator=self._generator)[:size]
+            part = self.samples.take(rows.to(self.samples.targets.device))
+            # At least eight chunks, to see a variance.
+            chunk_size = min(limits.chunk_size, max(1, size // 8))
+            objective = layer_objective(self.module, layer, part, self.loss, chunk_size)
+            if objective.noise(objective.start(), penalty) <= 1:
+                return objective
+            size *= 2
+        return layer_objective(self.module, layer, self.samples, self.loss, limits.chunk_size)
+
+    def polish(self, passes: Passes, chunk_size: int) -> None:
+        """Train the weights that are left without a penalty; taken back if the loss rises."""
+        before, loss = self.weights(), self.mean_loss(chunk_size)
+        self.descend(passes, None)
+        after = self.mean_loss(chunk_size)
+        if not (math.isfinite(after) and after <= loss):
+            self.put(before)

@@ -1,0 +1,377 @@
+"""Deep-Trim from end to end: few weights, the loss allowed, the same network, files."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
+
+from torch import nn  # noqa: E402
+
+import sublearn  # noqa: E402
+from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
+from sublearn.trace import Status  # noqa: E402
+from sublearn.trim import deep_trim, load_network, save_network, to_sparse  # noqa: E402
+from sublearn.trim.losses import cross_entropy  # noqa: E402
+
+N_TRAIN = 500
+
+
+class Digits(nn.Module):
+    """A class of its own, with batch normalisation, functions and a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 6, 3)
+        self.norm = nn.BatchNorm2d(6)
+        self.hidden = nn.Linear(6 * 9, 40)
+        self.out = nn.Linear(40, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x.view(x.shape[0], 1, 8, 8))))
+        x = torch.flatten(nn.functional.max_pool2d(x, 2), 1)
+        return self.out(nn.functional.relu(self.hidden(x)))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return torch.tensor(X / 16, dtype=torch.float32)[:700], torch.tensor(y)[:700]
+
+
+def trained(network, X, y, n_epochs=30):
+    optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+    for _ in range(n_epochs):
+        for rows in torch.arange(N_TRAIN).split(100):
+            optimizer.zero_grad()
+            cross_entropy(network(X[rows]), y[rows]).backward()
+            optimizer.step()
+    return network
+
+
+@pytest.fixture(scope="module")
+def network(digits):
+    torch.manual_seed(0)
+    return trained(Digits(), *digits)
+
+
+@pytest.fixture(scope="module")
+def data(digits):
+    X, y = digits
+    return X[:N_TRAIN], y[:N_TRAIN]
+
+
+QUICK = {"max_stages": 3, "warm_epochs": 2, "polish_epochs": 1, "batch_size": 50, "max_iter": 15}
+
+
+@pytest.fixture(scope="module")
+def result(network, data):
+    return deep_trim(network, data, tolerance=0.05, **QUICK)
+
+
+def mean_loss(module, data):
+    with torch.no_grad():
+        return cross_entropy(module.eval()(data[0]), data[1]).item()
+
+
+def test_far_fewer_weights_at_the_loss_allowed(network, data, result):
+    report = result.report
+    assert report.ratio > 5
+    assert mean_loss(result.module, data) <= mean_loss(network, data) + 0.05
+    assert report.loss_after == pytest.approx(mean_loss(result.module, data), rel=1e-3)
+    assert report.loss_before == pytest.approx(mean_loss(network, data), rel=1e-3)
+    counted = sum(int(mask.sum()) for mask in result.masks.values())
+    assert report.n_after == counted
+
+
+def test_the_network_given_and_all_that_is_no_weight_stay(network, result):
+    before, after = network.state_dict(), result.module.state_dict()
+    assert list(before) == list(after)
+    assert (network.hidden.weight != 0).all()
+    for name in before:
+        if name not in {f"{layer}.weight" for layer in result.masks}:
+            assert torch.equal(before[name], after[name]), name
+
+
+def test_the_weights_left_are_fewer_than_the_bound_of_theorem_7(result):
+    for layer in result.report.layers:
+        assert layer.bound == N_TRAIN * 10
+        assert layer.n_after <= layer.bound
+        assert layer.stationarity is not None
+
+
+def test_the_trace_shows_every_stage(result):
+    assert len(result.trace) == 3
+    accepted = result.trace["is_accepted"] == 1
+    assert result.trace["n_weights"][accepted].min() == result.report.n_after
+    limit = result.report.criterion_before + 0.05
+    assert (result.trace["criterion"][accepted] <= limit).all()
+    assert (result.trace["criterion"][~accepted] > limit).all()
+
+
+def test_the_same_seed_gives_the_same_network(network, data, result):
+    again = deep_trim(network, data, tolerance=0.05, **QUICK)
+    for name, weight in again.module.state_dict().items():
+        assert torch.equal(weight, result.module.state_dict()[name])
+
+
+def test_quasi_newton_steps_alone_never_raise_the_objective(network, data):
+    l1 = 1e-3
+    sizes = [layer.weight.abs().sum().item() for layer in (network.hidden, network.out)]
+    before = mean_loss(network, data) + l1 * sum(sizes)
+    result = deep_trim(
+        network, data, layers=["hidden", "out"], l1=l1, warm_epochs=0, polish_epochs=0, max_iter=40
+    )
+    sizes = [layer.weight.abs().sum().item() for layer in (result.module.hidden, result.module.out)]
+    assert mean_loss(result.module, data) + l1 * sum(sizes) < 0.8 * before
+    assert torch.equal(result.module.conv.weight, network.conv.weight)
+    assert result.status is Status.CONVERGED
+
+
+def test_high_precision_brings_more_weights_to_0_than_small_batches_alone(network, data):
+    options = {"l1": 2e-3, "warm_epochs": 3, "polish_epochs": 0, "batch_size": 50}
+    rough = deep_trim(network, data, max_iter=0, **options)
+    fine = deep_trim(network, data, max_iter=60, **options)
+    assert fine.report.n_after < rough.report.n_after
+    assert rough.report.layers[0].stationarity is None
+
+
+def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
+    X, y = digits
+    held_out = X[N_TRAIN:], y[N_TRAIN:]
+    result = deep_trim(
+        network, data, validation=held_out, criterion="error", tolerance=0.02, **QUICK
+    )
+    with torch.no_grad():
+        error = (result.module.eval()(held_out[0]).argmax(1) != held_out[1]).double().mean().item()
+    assert result.report.criterion_after == pytest.approx(error)
+    assert error <= result.report.criterion_before + 0.02
+
+
+def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
+    result = deep_trim(
+        network, data, tolerance=0.0, criterion="loss", max_stages=1, warm_epochs=1,
+        polish_epochs=0, max_iter=5,
+    )  # fmt: skip
+    assert result.report.n_after == result.report.n_before
+    assert torch.equal(result.module.hidden.weight, network.hidden.weight)
+
+
+def test_a_callback_ends_the_search(network, data):
+    events = []
+
+    def stop(event):
+        events.append(event)
+        return event.n_done >= 1
+
+    result = deep_trim(network, data, tolerance=0.05, callback=stop, **{**QUICK, "max_stages": 50})
+    assert result.status is Status.STOPPED
+    assert 1 <= len(result.trace) < 50
+    assert events[-1].n_total == 50
+
+
+def test_large_batches_are_enlarged_until_they_tell_a_direction(network, data):
+    options = {"l1": 1e-3, "layers": ["out"], "warm_epochs": 0, "polish_epochs": 0, "max_iter": 20}
+    part = deep_trim(network, data, sample_size=100, **options)
+    whole = deep_trim(network, data, **options)
+    assert part.report.n_after < part.report.n_before
+    assert part.report.loss_after < whole.report.loss_after + 0.2
+
+
+def test_max_margin_and_rows_of_0_and_1(network, data):
+    rows = nn.functional.one_hot(data[1], 10)
+    result = deep_trim(
+        network, (data[0], rows), "max_margin", l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=10
+    )
+    bound = result.report.layers[0].bound
+    assert 0 < bound < N_TRAIN * 10 / 2  # most samples are right by a margin
+    assert result.report.n_after < result.report.n_before
+
+
+def test_training_goes_on_with_the_zeros_kept(data, result):
+    handles = result.keep_zeros()
+    state = {name: value.clone() for name, value in result.module.state_dict().items()}
+    optimizer = torch.optim.SGD(result.module.parameters(), 0.1, momentum=0.9, weight_decay=1e-3)
+    for _ in range(3):
+        optimizer.zero_grad()
+        cross_entropy(result.module(data[0]), data[1]).backward()
+        optimizer.step()
+    layers = dict(result.module.named_modules())
+    for name, mask in result.masks.items():
+        assert (layers[name].weight[~mask] == 0).all()
+        assert not torch.equal(layers[name].weight, state[f"{name}.weight"])
+    for handle in handles:
+        handle.remove()
+    result.module.load_state_dict(state)
+
+
+class Named(nn.Module):
+    """Like the models of Hugging Face: arguments by name, an object with logits."""
+
+    class Output(dict):
+        @property
+        def logits(self):
+            return self["logits"]
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(30, 8)
+        self.score = nn.Linear(8, 2)
+
+    def forward(self, input_ids=None, attention_mask=None):
+        vectors = self.words(input_ids) * attention_mask[..., None]
+        return self.Output(logits=self.score(vectors.sum(1)))
+
+
+def test_inputs_by_name_outputs_with_logits_and_embeddings():
+    torch.manual_seed(0)
+    ids = torch.randint(0, 30, (200, 5))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones(200, 5)}
+    targets = (ids < 10).any(1).long()
+    network = Named()
+    optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        cross_entropy(network(**inputs).logits, targets).backward()
+        optimizer.step()
+    result = deep_trim(network, (inputs, targets), tolerance=0.05, **QUICK)
+    assert result.report.ratio > 2
+    sparse = result.to_sparse()
+    with torch.no_grad():
+        torch.testing.assert_close(sparse(**inputs).logits, result.module(**inputs).logits)
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def test_the_sparse_network_computes_the_same(digits, result):
+    sparse = result.to_sparse()
+    with torch.no_grad():
+        truth = result.module.eval()(digits[0])
+        torch.testing.assert_close(sparse(digits[0]), truth, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(sparse(digits[0][:1]), truth[:1], rtol=1e-4, atol=1e-4)
+    assert type(sparse.hidden).__name__ == "SparseLinear"
+
+
+def test_a_saved_network_loads_without_its_class(tmp_path, digits, result):
+    path = tmp_path / "network.safetensors"
+    sparse = result.to_sparse()
+    save_network(sparse, path)
+    assert path.stat().st_size < result.report.bytes_dense
+    with torch.no_grad():
+        for load in (load_network, sublearn.load):
+            loaded = load(path)
+            assert "Digits" not in type(loaded).__name__
+            assert torch.equal(loaded(digits[0]), sparse(digits[0]))
+    loaded.save(tmp_path / "again.safetensors")
+    assert torch.equal(load_network(tmp_path / "again.safetensors")(digits[0]), sparse(digits[0]))
+
+
+def test_a_stack_in_a_sequence_is_one_call_and_survives_a_file(tmp_path):
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Linear(30, 200), nn.ReLU(), nn.Dropout(0.3), nn.Linear(200, 100), nn.ReLU(),
+        nn.Linear(100, 4), nn.Softmax(1),
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        for index in (0, 3, 5):
+            network[index].weight *= torch.rand_like(network[index].weight) < 0.05
+    sparse = to_sparse(network)
+    assert [type(part).__name__ for part in sparse] == ["SparseStack", "Softmax"]
+    x = torch.randn(50, 30)
+    with torch.no_grad():
+        torch.testing.assert_close(sparse(x), network(x), rtol=1e-5, atol=1e-6)
+        save_network(sparse, tmp_path / "stack")
+        assert torch.equal(load_network(tmp_path / "stack")(x), sparse(x))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"op": "call_function", "target": "os:system"},
+        {"op": "call_function", "target": "torch:load"},
+        {"op": "call_function", "target": "operator:attrgetter"},
+        {"op": "call_method", "target": "__reduce__"},
+        {"op": "run", "target": "x"},
+    ],
+)
+def test_a_file_cannot_call_what_it_likes(tmp_path, step):
+    path = tmp_path / "evil"
+    save_network(nn.Sequential(nn.ReLU()), path)
+    bundle = load_bundle(path)
+    steps = list(bundle.attributes["steps"])
+    steps[1] = {**steps[1], **step}
+    arrays = {name: np.array(value) for name, value in bundle.arrays.items()}
+    save_bundle(
+        path, class_name="SparseNetwork", params={}, arrays=arrays,
+        attributes={"steps": steps, "parts": bundle.attributes["parts"]},
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="a network"):
+        load_network(path)
+
+
+def test_what_cannot_be_kept_as_data_is_refused(tmp_path, network):
+    class Decides(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(ValueError, match=r"torch\.fx can trace, got Decides"):
+        save_network(Decides(), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_report_prints_draws_and_goes_to_json(result):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    text = str(result.report)
+    assert "hidden" in text
+    assert f"{result.report.n_after:,}" in text
+    assert json.loads(json.dumps(result.report.to_dict()))["n_after"] == result.report.n_after
+    ax = result.report.plot()
+    assert len(ax.patches) == 2 * len(result.report.layers)
+    pyplot.close(ax.figure)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tolerance": -1.0}, "deep_trim: tolerance must be"),
+        ({"l1": 0.0}, "deep_trim: l1 must be"),
+        ({"growth": 1.0}, "growth must be more than 1.1, got 1.0"),
+        ({"criterion": "auc"}, "criterion must be"),
+        ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),
+        ({"layers": ["nothing"]}, r"layers must be names .*hidden.*got 'nothing'"),
+        ({"layers": []}, "layers must be names"),
+        ({"layers": ["norm"]}, "got 'norm'"),
+        ({"data": 3}, r"data must be \(inputs, targets\), a Dataset or a DataLoader, got 'int'"),
+        ({"data": []}, "data must yield pairs of inputs and targets, got nothing"),
+        ({"module": "network"}, "module must be a torch.nn.Module, got 'network'"),
+        ({"module": nn.ReLU()}, "must have a fully connected, convolution or embedding layer"),
+    ],
+)
+def test_bad_arguments_are_named(network, data, change, message):
+    arguments = {"module": network, "data": data} | change
+    with pytest.raises((ValueError, TypeError), match=message):
+        deep_trim(**arguments)
+
+
+def test_bad_data_are_named(network, data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"data must have the same number .*\(500, 64\), \(499,\)"):
+        deep_trim(network, (X, y[:-1]))
+    with pytest.raises(ValueError, match="data must be finite, got NaN"):
+        deep_trim(network, (X * torch.nan, y))
+    with pytest.raises(ValueError, match="at least one"):
+        deep_trim(network, (X[:0], y[:0]))
+
+
+def test_a_network_with_an_infinite_loss_is_refused(network, data):
+    broken = Digits()
+    with torch.no_grad():
+        broken.out.weight.fill_(torch.nan)
+    with pytest.raises(ValueError, match="module must have a finite loss on the data, got nan"):
+        deep_trim(broken, data)

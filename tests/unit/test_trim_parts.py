@@ -1,0 +1,320 @@
+"""The parts of Deep-Trim: losses, replays, objectives, blocks, steps, fewer neurons."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from sublearn.optim import lhac  # noqa: E402
+from sublearn.trim import cross_entropy, max_margin, remove_neurons  # noqa: E402
+from sublearn.trim.blocks import Block, in_blocks  # noqa: E402
+from sublearn.trim.layer_objective import (  # noqa: E402
+    layer_objective,
+    least_subgradient,
+    only_gradient_of,
+)
+from sublearn.trim.losses import count_support_labels  # noqa: E402
+from sublearn.trim.proximal_adam import ProximalAdam  # noqa: E402
+from sublearn.trim.replay import Replay  # noqa: E402
+from sublearn.trim.samples import Samples, read_samples  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+class Residual(nn.Module):
+    """Skips its middle layer, calls one module twice, and has functions between modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.act = nn.Tanh()
+        self.middle = nn.Linear(8, 8)
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, scale=None):
+        x = self.act(self.first(x))
+        y = self.act(self.middle(functional.relu(x + 0.1)))
+        return self.last(x + y if scale is None else x + scale * y)
+
+
+@pytest.fixture
+def residual():
+    return Residual().eval()
+
+
+def pictures():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.ReLU(), nn.Flatten(),
+        nn.Linear(6 * 16, 12), nn.ReLU(), nn.Linear(12, 3),
+    ).eval()  # fmt: skip
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+def test_cross_entropy_of_class_numbers_is_that_of_rows_of_0_and_1():
+    logits, targets = torch.randn(7, 4), torch.tensor([0, 3, 1, 1, 2, 0, 3])
+    rows = functional.one_hot(targets, 4)
+    assert cross_entropy(logits, targets).item() == pytest.approx(
+        cross_entropy(logits, rows).item()
+    )
+
+
+def test_cross_entropy_of_several_labels_is_2_49():
+    logits, rows = torch.randn(3, 4), torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [0, 1, 1, 1]])
+    by_hand = 0.0
+    for scores, row in zip(logits.tolist(), rows.tolist(), strict=True):
+        if any(row):
+            by_hand += np.logaddexp.reduce(scores) - np.dot(scores, row) / sum(row)
+    assert cross_entropy(logits, rows).item() == pytest.approx(by_hand / 3, rel=1e-5)
+
+
+def test_max_margin_is_2_50_cut_off_at_0_and_has_few_support_labels():
+    logits = torch.tensor([[3.0, 0.0, 1.0], [0.2, 0.0, 0.1]])
+    targets = torch.tensor([0, 0])
+    assert max_margin(logits, targets).item() == pytest.approx((0.0 + 0.9) / 2)
+    assert count_support_labels(logits, targets, max_margin) == 2
+    assert count_support_labels(logits, targets, cross_entropy) == 6
+
+
+def test_a_sample_with_all_labels_or_none_has_no_margin():
+    assert max_margin(torch.randn(2, 3), torch.tensor([[1, 1, 1], [0, 0, 0]])).item() == 0.0
+
+
+# --- replay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["first", "middle", "last"])
+def test_a_replay_answers_like_the_network_and_skips_what_is_below(residual, name):
+    layer = getattr(residual, name)
+    samples = Samples(torch.randn(10, 6), torch.zeros(10))
+    truth = residual(samples.inputs)
+    replay = Replay(residual, layer, samples, 4)
+    calls = []
+    handle = residual.first.register_forward_hook(lambda *_: calls.append(1))
+    below = residual.first.forward
+    with torch.no_grad():
+        layer.weight.mul_(2.0)
+        changed = residual(samples.inputs)
+        with replay.active():
+            answers = torch.cat([replay.logits(chunk) for chunk in replay.chunks])
+    handle.remove()
+    assert not torch.allclose(changed, truth)
+    torch.testing.assert_close(answers, changed)
+    assert residual.first.forward == below  # nothing stays patched
+
+
+def test_a_replay_keeps_only_what_the_layers_above_need(residual):
+    samples = Samples(torch.randn(5, 6), torch.zeros(5))
+
+    def kept(layer):
+        outputs = Replay(residual, layer, samples, 5).chunks[0].outputs
+        return [type(m).__name__ for (m, _), value in outputs.items() if value.isfinite().all()]
+
+    assert kept(residual.middle) == ["Tanh"]  # the connection that skips the layer
+    assert kept(residual.last) == []
+
+
+def test_a_replay_restores_the_network_after_an_error(residual):
+    replay = Replay(residual, residual.last, Samples(torch.randn(4, 6), torch.zeros(4)), 4)
+    with pytest.raises(RuntimeError), replay.active(lambda x: x @ torch.zeros(2, 2)):
+        replay.logits(replay.chunks[0])
+    assert "forward" not in residual.last.__dict__
+    assert "forward" not in residual.act.__dict__
+
+
+# --- objectives ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [0, 2, 5, 7])
+def test_an_objective_has_the_gradient_of_autograd(index):
+    network = pictures().double()
+    samples = Samples(torch.randn(9, 1, 8, 8).double(), torch.randint(0, 3, (9,)))
+    weight = network[index].weight
+    loss = cross_entropy(network(samples.inputs), samples.targets)
+    (truth,) = torch.autograd.grad(loss, weight)
+    with only_gradient_of(network, [weight]):
+        objective = layer_objective(network, network[index], samples, cross_entropy, 4)
+        value, gradient = objective.value_and_gradient(objective.start())
+    assert value == pytest.approx(loss.item(), rel=1e-12)
+    np.testing.assert_allclose(gradient, truth.reshape(-1).numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_part_of_a_gradient_is_a_part_of_the_gradient(bias):
+    network = nn.Sequential(nn.Linear(20, 10, bias=bias), nn.ReLU(), nn.Linear(10, 3)).double()
+    samples = Samples(torch.randn(9, 20).double(), torch.randint(0, 3, (9,)))
+    support = np.array([3, 5, 45, 47, 103])
+    x = np.zeros(200)
+    x[support] = np.random.default_rng(0).normal(size=5)
+    with only_gradient_of(network, [network[0].weight]):
+        objective = layer_objective(network, network[0], samples, cross_entropy, 4)
+        value, part = objective.partial(x, support)
+        all_value, gradient = objective.value_and_gradient(x)
+    assert value == pytest.approx(all_value, rel=1e-12)
+    np.testing.assert_allclose(part, gradient[support], atol=1e-12)
+
+
+def test_the_last_layer_reaches_the_optimum_of_a_convex_tool():
+    cvxpy = pytest.importorskip("cvxpy")
+    features, targets = torch.randn(30, 5).double(), torch.randint(0, 3, (30,))
+    network = nn.Sequential(nn.Linear(5, 3, bias=False)).double()
+    with only_gradient_of(network, [network[0].weight]):
+        objective = layer_objective(
+            network, network[0], Samples(features, targets), cross_entropy, 8
+        )
+        solution = lhac(objective, objective.start(), 0.02, tol=1e-8)
+    W = cvxpy.Variable((3, 5))
+    scores = features.numpy() @ W.T
+    truth = cvxpy.sum(cvxpy.log_sum_exp(scores, axis=1)) - cvxpy.sum(
+        cvxpy.multiply(functional.one_hot(targets, 3).numpy(), scores)
+    )
+    optimum = cvxpy.Problem(cvxpy.Minimize(truth / 30 + 0.02 * cvxpy.sum(cvxpy.abs(W)))).solve(
+        solver=cvxpy.CLARABEL
+    )
+    assert solution.objective == pytest.approx(optimum, rel=1e-6)
+
+
+def test_theorem_7_bounds_the_weights_of_a_stationary_point():
+    features, targets = torch.randn(12, 400).double(), torch.randint(0, 2, (12,))
+    network = nn.Sequential(nn.Linear(400, 2, bias=False)).double()
+    with only_gradient_of(network, [network[0].weight]):
+        objective = layer_objective(
+            network, network[0], Samples(features, targets), cross_entropy, 12
+        )
+        solution = lhac(objective, objective.start(), 1e-3, tol=1e-10, max_iter=5000)
+        objective.put(solution.x)
+    bound = count_support_labels(network(features), targets, cross_entropy)
+    assert bound == 24
+    assert 0 < np.count_nonzero(solution.x) <= bound
+
+
+def test_the_least_subgradient_by_hand():
+    x = np.array([1.0, -2.0, 0.0, 0.0, 0.0])
+    gradient = np.array([0.3, 0.3, 0.3, -0.8, 0.8])
+    expected = [0.8, -0.2, 0.0, -0.3, 0.3]
+    np.testing.assert_allclose(least_subgradient(x, gradient, np.full(5, 0.5)), expected)
+
+
+def test_noise_falls_with_the_number_of_samples():
+    network = nn.Sequential(nn.Linear(5, 2)).double()
+    inputs = torch.randn(4096, 5).double()
+    samples = Samples(inputs, (inputs[:, 0] > 0).long())
+    ratios = []
+    with only_gradient_of(network, [network[0].weight]):
+        for size in (64, 4096):
+            part = samples.take(slice(size))
+            objective = layer_objective(network, network[0], part, cross_entropy, size // 16)
+            ratios.append(objective.noise(objective.start(), np.zeros(10)))
+    assert ratios[1] < ratios[0] / 10
+
+
+# --- blocks and steps ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [0, 2, 5, 7])
+def test_a_layer_in_a_block_computes_the_same_and_gets_its_weights_back(index):
+    network = pictures()
+    layer = network[index]
+    with torch.no_grad():
+        layer.weight[1:] = 0.0
+        layer.weight[:, 2:] = 0.0
+    x, before = torch.randn(3, 1, 8, 8), layer.weight.clone()
+    truth = network(x)
+    assert Block(layer).weight.numel() < layer.weight.numel() or index == 0
+    with in_blocks([layer]) as blocks:
+        torch.testing.assert_close(network(x), truth)
+        with torch.no_grad():
+            blocks[0].weight.mul_(2.0)
+    assert torch.equal(layer.weight, 2 * before)
+    assert "forward" not in layer.__dict__
+
+
+def test_a_step_is_the_proximal_operator_in_adams_metric():
+    weight = torch.tensor([1.0, -0.008, 1e-4, 0.0])
+    gradient = torch.tensor([0.2, 0.0, 1e-3, -4.0])
+    optimizer = ProximalAdam([weight], [torch.full((4,), 0.1)])
+    optimizer.step([gradient], 0.01)
+    metric = (gradient**2 + 0.1**2).sqrt()  # at the first step v, its bias removed, is its square
+    moved = torch.tensor([1.0, -0.008, 1e-4, 0.0]) - 0.01 * gradient / metric
+    threshold = 0.01 * 0.1 / metric
+    expected = moved.sign() * (moved.abs() - threshold).clamp(min=0)
+    torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-6)
+    assert weight[1] == 0.0  # no gradient at all: nothing but the penalty speaks
+
+
+def test_without_penalties_zeros_stay():
+    weight = torch.tensor([1.0, 0.0])
+    ProximalAdam([weight], None).step([torch.ones(2)], 0.1)
+    assert weight[0] < 1.0
+    assert weight[1] == 0.0
+
+
+# --- fewer neurons -------------------------------------------------------------------------------
+
+
+def test_neurons_without_readers_or_weights_go_and_the_function_stays():
+    network = nn.Sequential(
+        nn.Linear(4, 10), nn.BatchNorm1d(10), nn.ReLU(), nn.Linear(10, 6), nn.Sigmoid(),
+        nn.Linear(6, 2),
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        network[1].running_mean.normal_()
+        network[0].weight[:3] = 0.0  # constants
+        network[3].weight[:, 5:7] = 0.0  # nobody looks
+        network[3].weight[2] = 0.0
+    smaller = remove_neurons(network)
+    x = torch.randn(20, 4)
+    torch.testing.assert_close(smaller(x), network(x), rtol=1e-5, atol=1e-6)
+    assert (smaller[0].out_features, smaller[1].num_features) == (5, 5)
+    assert smaller[3].weight.shape == (5, 5)
+    assert network[0].out_features == 10
+
+
+def test_channels_go_through_pooling_and_flattening():
+    network = pictures()
+    with torch.no_grad():
+        network[5].weight.view(12, 6, 16)[:, 1] = 0.0  # channel 1 is not looked at
+        network[2].weight[3] = 0.0  # channel 3 is a constant of 0 after the rectifier
+        network[2].bias[3] = -1.0
+        network[2].weight[4] = 0.0  # channel 4 is a constant that is not 0: it stays
+        network[2].bias[4] = 1.0
+    smaller = remove_neurons(network)
+    x = torch.randn(3, 1, 8, 8)
+    torch.testing.assert_close(smaller(x), network(x), rtol=1e-5, atol=1e-6)
+    assert smaller[2].out_channels == 4
+    assert smaller[5].in_features == 64
+
+
+def test_neurons_seen_by_two_layers_stay(residual):
+    with torch.no_grad():
+        residual.middle.weight[:, 0] = 0.0
+    smaller = remove_neurons(residual)
+    assert smaller.first.out_features == 8
+
+
+# --- samples -------------------------------------------------------------------------------------
+
+
+def test_datasets_loaders_and_pairs_are_the_same_samples():
+    inputs, targets = torch.randn(10, 3), torch.arange(10)
+    dataset = torch.utils.data.TensorDataset(inputs, targets)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=4)
+    for data in (dataset, loader, (inputs.numpy(), targets.numpy()), [inputs, targets]):
+        samples = read_samples("data", data)
+        assert torch.equal(samples.inputs, inputs)
+        assert torch.equal(samples.targets, targets)
+
+
+def test_inputs_by_name_and_in_order():
+    parts = {"x": torch.randn(4, 6), "scale": torch.ones(4, 1)}
+    samples = read_samples("data", (parts, torch.zeros(4)))
+    assert list(samples.take(slice(2)).inputs) == ["x", "scale"]
+    pair = tuple(parts.values())
+    assert len(read_samples("data", (pair, torch.zeros(4))).take(torch.tensor([3, 0])).inputs) == 2
