@@ -12,6 +12,7 @@ void bind_linear_judges(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_map(nanobind::module_& m);
+void bind_mips(nanobind::module_& m);
 void bind_multinomial(nanobind::module_& m);
 void bind_pairwise_multilabel(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
@@ -34,6 +35,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
   sublearn::bindings::bind_map(m);
+  sublearn::bindings::bind_mips(m);
   sublearn::bindings::bind_multinomial(m);
   sublearn::bindings::bind_pairwise_multilabel(m);
   sublearn::bindings::bind_pd_sparse(m);

@@ -1,0 +1,219 @@
+// Python face of maximum inner-product search.
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "refuse.hpp"
+#include "sublearn/search/mips_index.hpp"
+
+namespace sublearn::bindings {
+namespace {
+
+using Ids = Vector<index_t>;
+using Rows = Matrix<float>;
+
+/// Keeps the arrays that the index may still look at.
+class Index {
+ public:
+  Index(Rows centres, Vector<offset_t> begin, Ids ids, Rows rows, offset_t n_ids)
+      : ids_(ids), rows_(rows) {
+    const auto stride = static_cast<offset_t>(centres.shape(1));
+    check(centres, begin, ids, rows, n_ids);
+    std::vector<float> copy(centres.data(), centres.data() + centres.size());
+    nb::gil_scoped_release unlocked;
+    index_ = std::make_unique<MipsIndex>(stride, std::move(copy), as_span<offset_t>(begin),
+                                         as_span<index_t>(ids), rows.data(), n_ids);
+  }
+
+  const MipsIndex& get() const { return *index_; }
+
+  std::tuple<NumpyMatrix<index_t>, NumpyMatrix<float>, offset_t> search(
+      const Rows& queries, offset_t k, offset_t n_probe, int n_threads, Monitor& monitor) const {
+    check_rows("queries", queries);
+    if (k < 1 || n_probe < 0) throw std::invalid_argument("k must be positive, n_probe not less");
+    const auto n = static_cast<offset_t>(queries.shape(0));
+    std::vector<index_t> ids(static_cast<std::size_t>(n * k), -1);
+    std::vector<float> scores(static_cast<std::size_t>(n * k),
+                              -std::numeric_limits<float>::infinity());
+    offset_t work = 0;
+    {
+      nb::gil_scoped_release unlocked;
+      work = index_->search(queries.data(), n, static_cast<std::size_t>(k), {n_probe}, n_threads,
+                            &monitor, [&](offset_t q, std::span<const Scored<float>> best) {
+                              for (std::size_t p = 0; p < best.size(); ++p) {
+                                ids[q * k + p] = best[p].id;
+                                scores[q * k + p] = best[p].score;
+                              }
+                            });
+    }
+    const auto rows = static_cast<std::size_t>(n), columns = static_cast<std::size_t>(k);
+    return {to_numpy(std::move(ids), rows, columns), to_numpy(std::move(scores), rows, columns),
+            work};
+  }
+
+  std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyVector<float>, offset_t>
+  search_above(const Rows& queries, float threshold, int n_threads, Monitor& monitor) const {
+    check_rows("queries", queries);
+    const auto n = static_cast<offset_t>(queries.shape(0));
+    std::vector<std::vector<Scored<float>>> found(static_cast<std::size_t>(n));
+    std::vector<offset_t> begin(static_cast<std::size_t>(n) + 1, 0);
+    std::vector<index_t> ids;
+    std::vector<float> scores;
+    offset_t work = 0;
+    {
+      nb::gil_scoped_release unlocked;
+      work = index_->search_above(queries.data(), n, threshold, n_threads, &monitor,
+                                  [&](offset_t q, std::span<const Scored<float>> rows) {
+                                    found[q].assign(rows.begin(), rows.end());
+                                  });
+      for (offset_t q = 0; q < n; ++q) {
+        begin[q + 1] = begin[q] + static_cast<offset_t>(found[q].size());
+        for (const Scored<float>& item : found[q]) {
+          ids.push_back(item.id);
+          scores.push_back(item.score);
+        }
+      }
+    }
+    return {to_numpy(std::move(begin)), to_numpy(std::move(ids)), to_numpy(std::move(scores)),
+            work};
+  }
+
+  void update(const Ids& ids, const Rows& rows) {
+    check_pairs(ids, rows);
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
+    }
+    nb::gil_scoped_release unlocked;
+    for (std::size_t p = 0; p < ids.size(); ++p)
+      index_->update(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
+  }
+
+  void add(const Ids& ids, const Rows& rows) {
+    check_pairs(ids, rows);
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (id < 0 || index_->has(id)) refuse("ids", "be free", std::to_string(id));
+    }
+    nb::gil_scoped_release unlocked;
+    for (std::size_t p = 0; p < ids.size(); ++p)
+      index_->add(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
+  }
+
+  void remove(const Ids& ids) {
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
+      index_->remove(id);
+    }
+  }
+
+  void tighten() {
+    nb::gil_scoped_release unlocked;
+    for (offset_t c = 0; c < index_->n_clusters(); ++c) index_->tighten(c);
+  }
+
+  /// begin, ids, rows: what the constructor takes.
+  std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyMatrix<float>> packed() const {
+    std::vector<offset_t> begin{0};
+    std::vector<index_t> ids;
+    std::vector<float> rows;
+    {
+      nb::gil_scoped_release unlocked;
+      for (offset_t c = 0; c < index_->n_clusters(); ++c) {
+        const RowCluster& cluster = index_->cluster(c);
+        ids.insert(ids.end(), cluster.ids().begin(), cluster.ids().end());
+        rows.insert(rows.end(), cluster.rows(), cluster.rows() + cluster.size() * index_->stride());
+        begin.push_back(begin.back() + cluster.size());
+      }
+    }
+    const std::size_t n = ids.size();
+    return {to_numpy(std::move(begin)), to_numpy(std::move(ids)),
+            to_numpy(std::move(rows), n, static_cast<std::size_t>(index_->stride()))};
+  }
+
+  NumpyMatrix<float> rows_of(const Ids& ids) const {
+    std::vector<float> rows;
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
+      const float* row = index_->row(id);
+      rows.insert(rows.end(), row, row + index_->stride());
+    }
+    return to_numpy(std::move(rows), ids.size(), static_cast<std::size_t>(index_->stride()));
+  }
+
+ private:
+  static void check(const Rows& centres, const Vector<offset_t>& begin, const Ids& ids,
+                    const Rows& rows, offset_t n_ids) {
+    if (centres.shape(0) == 0 || centres.shape(1) == 0 || centres.shape(1) % kRowFloats != 0)
+      refuse("centres", "have rows of a multiple of 16 numbers", std::to_string(centres.shape(1)));
+    if (begin.size() != centres.shape(0) + 1 || begin.data()[0] != 0 ||
+        begin.data()[begin.size() - 1] != static_cast<offset_t>(ids.size()))
+      throw std::invalid_argument("begin must have the rows of each centre, from 0 to all ids");
+    for (std::size_t c = 1; c < begin.size(); ++c) {
+      if (begin.data()[c] < begin.data()[c - 1])
+        throw std::invalid_argument("begin must not decrease");
+    }
+    if (rows.shape(0) != ids.size() || rows.shape(1) != centres.shape(1))
+      throw std::invalid_argument("rows must have a row for each id, as wide as a centre");
+    std::vector<bool> is_taken(static_cast<std::size_t>(std::max<offset_t>(n_ids, 0)), false);
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (id < 0 || id >= n_ids || is_taken[id])
+        refuse("ids", "differ and be below " + std::to_string(n_ids), std::to_string(id));
+      is_taken[id] = true;
+    }
+  }
+
+  void check_rows(const char* name, const Rows& rows) const {
+    if (static_cast<offset_t>(rows.shape(1)) != index_->stride())
+      refuse(name, "have " + std::to_string(index_->stride()) + " columns",
+             std::to_string(rows.shape(1)));
+  }
+  void check_pairs(const Ids& ids, const Rows& rows) const {
+    check_rows("rows", rows);
+    if (rows.shape(0) != ids.size())
+      throw std::invalid_argument("rows must have a row for each id");
+  }
+
+  Ids ids_;
+  Rows rows_;
+  std::unique_ptr<MipsIndex> index_;
+};
+
+void products(const Rows& rows, const Rows& queries, MutableMatrix<float> out) {
+  if (rows.shape(1) != queries.shape(1) || rows.shape(1) % kRowFloats != 0)
+    throw std::invalid_argument("rows and queries must have the same multiple of 16 columns");
+  if (out.shape(0) != queries.shape(0) || out.shape(1) != rows.shape(0))
+    throw std::invalid_argument("out must have a row for each query, a column for each row");
+  nb::gil_scoped_release unlocked;
+  inner_products(rows.data(), static_cast<offset_t>(rows.shape(0)), queries.data(),
+                 static_cast<offset_t>(queries.shape(0)), static_cast<offset_t>(rows.shape(1)),
+                 out.data());
+}
+
+}  // namespace
+
+void bind_mips(nb::module_& m) {
+  nb::class_<Index>(m, "MipsIndex", "Rows in spherical clusters, searched by inner product.")
+      .def(nb::init<Rows, Vector<offset_t>, Ids, Rows, offset_t>(), "centres"_a, "begin"_a, "ids"_a,
+           "rows"_a, "n_ids"_a)
+      .def_prop_ro("n_rows", [](const Index& self) { return self.get().n_rows(); })
+      .def_prop_ro("n_ids", [](const Index& self) { return self.get().n_ids(); })
+      .def_prop_ro("n_clusters", [](const Index& self) { return self.get().n_clusters(); })
+      .def("search", &Index::search, "queries"_a, "k"_a, "n_probe"_a, "n_threads"_a, "monitor"_a,
+           "ids, scores, and how many inner products were computed; n_probe 0 is exact.")
+      .def("search_above", &Index::search_above, "queries"_a, "threshold"_a, "n_threads"_a,
+           "monitor"_a, "begin of each query, ids, scores, inner products computed; exact.")
+      .def("update", &Index::update, "ids"_a, "rows"_a)
+      .def("add", &Index::add, "ids"_a, "rows"_a)
+      .def("remove", &Index::remove, "ids"_a)
+      .def("tighten", &Index::tighten, "Measure the clusters' bounds anew.")
+      .def("packed", &Index::packed, "begin, ids and rows, cluster by cluster.")
+      .def("rows_of", &Index::rows_of, "ids"_a);
+  m.def("inner_products", &products, "rows"_a, "queries"_a, "out"_a,
+        "out[q, r] = inner product of query q and row r.");
+}
+
+}  // namespace sublearn::bindings

@@ -1,0 +1,24 @@
+// Inner products of dense float32 rows: what a search over embeddings spends its time on.
+//
+// Rows are padded with zeros to whole cache lines of 16 numbers, so that no loop has a rest.
+// Compiled once per instruction set in cpp/src/inner_products.cpp. Sums run in a fixed
+// order that does not depend on how many rows or queries are taken at once.
+#pragma once
+
+#include "sublearn/core/types.hpp"
+
+namespace sublearn {
+
+inline constexpr offset_t kRowFloats = 16;
+
+/// Numbers that a row of `dim` numbers takes when it is padded.
+inline offset_t padded_dim(offset_t dim) {
+  return (dim + kRowFloats - 1) / kRowFloats * kRowFloats;
+}
+
+/// out[q * n_rows + r] = <row r, query q>; rows and queries lie `stride` numbers apart, a
+/// multiple of 16.
+void inner_products(const float* rows, offset_t n_rows, const float* queries, offset_t n_queries,
+                    offset_t stride, float* out);
+
+}  // namespace sublearn

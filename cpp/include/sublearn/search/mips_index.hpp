@@ -1,0 +1,356 @@
+// Maximum inner-product search over the rows of a matrix: spherical clusters, scanned in the order
+// of what they promise.
+//
+// Rows lie cluster by cluster, each with the unit centre that has the largest inner product with
+// it. A query meets all centres, then the rows of the `n_probe` clusters whose centres it likes
+// best; or, exactly, of all clusters whose bound is above the k-th best row so far. With
+// theta the angle between query and centre and theta_c the widest angle of a row to the centre,
+//
+//   max over rows <q, w>  <=  |q| max|w| cos(max(0, theta - theta_c))        (cos >= 0)
+//                         <=  |q| min|w| cos(theta - theta_c)                (cos < 0)
+//
+// A row that changes moves at the cost of one inner product per centre. Norms and angles of a
+// cluster then only widen, so bounds stay valid; `tighten` measures them anew.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sublearn/core/inner_products.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/parallel_for.hpp"
+#include "sublearn/core/top_k.hpp"
+#include "sublearn/core/types.hpp"
+
+namespace sublearn {
+
+/// Rows of one cluster. They belong to somebody else (a mapped file) until the first change.
+class RowCluster {
+ public:
+  RowCluster() = default;
+  RowCluster(const float* rows, const index_t* ids, offset_t n_rows, offset_t stride)
+      : rows_(rows), ids_(ids), n_rows_(n_rows), stride_(stride) {}
+
+  const float* rows() const { return rows_; }
+  std::span<const index_t> ids() const { return {ids_, static_cast<std::size_t>(n_rows_)}; }
+  offset_t size() const { return n_rows_; }
+  const float* row(offset_t slot) const { return rows_ + slot * stride_; }
+
+  /// Bounds of the rows: lengths, and the cosine of the widest angle to the centre.
+  float longest = 0.0F;
+  float shortest = 0.0F;
+  float least_cosine = 1.0F;
+
+  void append(index_t id, const float* row) {
+    own();
+    own_rows_.insert(own_rows_.end(), row, row + stride_);
+    own_ids_.push_back(id);
+    point_at_own();
+  }
+
+  void replace(offset_t slot, const float* row) {
+    own();
+    std::copy_n(row, stride_, own_rows_.begin() + slot * stride_);
+  }
+
+  /// Takes a row out and puts the last one in its place; returns the id of the row that moved.
+  index_t remove(offset_t slot) {
+    own();
+    const offset_t last = n_rows_ - 1;
+    std::copy_n(own_rows_.begin() + last * stride_, stride_, own_rows_.begin() + slot * stride_);
+    own_ids_[slot] = own_ids_[last];
+    own_ids_.pop_back();
+    own_rows_.resize(static_cast<std::size_t>(last * stride_));
+    point_at_own();
+    return slot < last ? own_ids_[slot] : -1;
+  }
+
+ private:
+  void own() {
+    if (is_own_) return;
+    own_rows_.assign(rows_, rows_ + n_rows_ * stride_);
+    own_ids_.assign(ids_, ids_ + n_rows_);
+    is_own_ = true;
+    point_at_own();
+  }
+  void point_at_own() {
+    rows_ = own_rows_.data();
+    ids_ = own_ids_.data();
+    n_rows_ = static_cast<offset_t>(own_ids_.size());
+  }
+
+  const float* rows_ = nullptr;
+  const index_t* ids_ = nullptr;
+  offset_t n_rows_ = 0;
+  offset_t stride_ = 0;
+  bool is_own_ = false;
+  std::vector<float> own_rows_;
+  std::vector<index_t> own_ids_;
+};
+
+/// How much of the index a query looks at. 0 clusters: as many as exactness needs.
+struct MipsEffort {
+  offset_t n_probe = 1;
+};
+
+class MipsIndex {
+ public:
+  /// `centres` are unit rows, `stride` apart like all others. The rows of cluster c are those
+  /// from begin[c] to begin[c + 1]; ids are in 0 .. n_ids - 1, each at most once.
+  MipsIndex(offset_t stride, std::vector<float> centres, std::span<const offset_t> begin,
+            std::span<const index_t> ids, const float* rows, offset_t n_ids)
+      : stride_(stride),
+        centres_(std::move(centres)),
+        clusters_(begin.size() - 1),
+        place_(static_cast<std::size_t>(n_ids)) {
+    for (offset_t c = 0; c < n_clusters(); ++c) {
+      const offset_t n_rows = begin[c + 1] - begin[c];
+      clusters_[c] = RowCluster(rows + begin[c] * stride, ids.data() + begin[c], n_rows, stride);
+      for (offset_t slot = 0; slot < n_rows; ++slot)
+        place_[ids[begin[c] + slot]] = {static_cast<index_t>(c), static_cast<index_t>(slot)};
+      tighten(c);
+    }
+    n_rows_ = begin.back();
+  }
+
+  offset_t stride() const { return stride_; }
+  offset_t n_clusters() const { return static_cast<offset_t>(clusters_.size()); }
+  offset_t n_rows() const { return n_rows_; }
+  offset_t n_ids() const { return static_cast<offset_t>(place_.size()); }
+  std::span<const float> centres() const { return centres_; }
+  const RowCluster& cluster(offset_t c) const { return clusters_[c]; }
+  bool has(index_t id) const {
+    return id >= 0 && id < n_ids() && place_[static_cast<std::size_t>(id)].cluster >= 0;
+  }
+  const float* row(index_t id) const {
+    const Place place = place_[static_cast<std::size_t>(id)];
+    return clusters_[place.cluster].row(place.slot);
+  }
+
+  // --- changes ---------------------------------------------------------------------------------
+
+  /// Gives a row another value; it moves to the cluster that suits it now.
+  void update(index_t id, const float* row) {
+    const Place place = place_[static_cast<std::size_t>(id)];
+    const index_t best = nearest(row);
+    if (place.cluster == best) {
+      clusters_[best].replace(place.slot, row);
+      widen(best, row);
+      return;
+    }
+    remove(id);
+    insert(id, row, best);
+  }
+
+  /// Adds a row with an id that is free, or the next one.
+  void add(index_t id, const float* row) {
+    if (id >= n_ids()) place_.resize(static_cast<std::size_t>(id) + 1);
+    insert(id, row, nearest(row));
+  }
+
+  void remove(index_t id) {
+    Place& place = place_[static_cast<std::size_t>(id)];
+    const index_t moved = clusters_[place.cluster].remove(place.slot);
+    if (moved >= 0) place_[static_cast<std::size_t>(moved)].slot = place.slot;
+    place = Place{};
+    --n_rows_;
+  }
+
+  /// Measures lengths and angles of a cluster anew.
+  void tighten(offset_t c) {
+    RowCluster& cluster = clusters_[c];
+    cluster.longest = 0.0F;
+    cluster.shortest = std::numeric_limits<float>::infinity();
+    cluster.least_cosine = 1.0F;
+    for (offset_t slot = 0; slot < cluster.size(); ++slot)
+      widen(static_cast<index_t>(c), cluster.row(slot));
+  }
+
+  // --- queries ---------------------------------------------------------------------------------
+
+  /// Scratch space of one thread.
+  struct Scratch {
+    std::vector<float> centre_scores;
+    std::vector<float> scores;
+    std::vector<Scored<float>> order;
+    TopK<float> top;
+    TopK<float> clusters;
+  };
+
+  /// Calls found(query, best rows) for each of `n_queries` queries, in no definite order, from
+  /// `n_threads` threads. Returns the inner products that were computed, centres included.
+  template <class Found>
+  offset_t search(const float* queries, offset_t n_queries, std::size_t k, MipsEffort effort,
+                  int n_threads, const Monitor* monitor, Found&& found) const {
+    return for_each_query(queries, n_queries, n_threads, monitor,
+                          [&](offset_t q, const float* query, const float* scores, Scratch& s) {
+                            s.top.start(k);
+                            const offset_t work = effort.n_probe > 0
+                                                      ? probe(query, scores, effort.n_probe, s)
+                                                      : scan_by_bound(query, scores, s, s.top);
+                            found(q, s.top.finish());
+                            return work;
+                          });
+  }
+
+  /// Calls found(query, rows) with all rows whose inner product is above the threshold, best first.
+  template <class Found>
+  offset_t search_above(const float* queries, offset_t n_queries, float threshold, int n_threads,
+                        const Monitor* monitor, Found&& found) const {
+    return for_each_query(queries, n_queries, n_threads, monitor,
+                          [&](offset_t q, const float* query, const float* scores, Scratch& s) {
+                            Above above{threshold, {}};
+                            const offset_t work = scan_by_bound(query, scores, s, above);
+                            std::sort(above.items.begin(), above.items.end(), ranks_before<float>);
+                            found(q, std::span<const Scored<float>>(above.items));
+                            return work;
+                          });
+  }
+
+ private:
+  struct Place {
+    index_t cluster = -1;
+    index_t slot = -1;
+  };
+
+  /// Collects what is above a fixed bar, as TopK collects what is above a rising one.
+  struct Above {
+    float threshold;
+    std::vector<Scored<float>> items;
+
+    float bar() const { return threshold; }
+    void offer(index_t id, float score) {
+      if (score > threshold) items.push_back({score, id});
+    }
+  };
+
+  static constexpr offset_t kQueriesAtOnce = 8;
+
+  float length(const float* row) const {
+    float squared = 0.0F;
+    inner_products(row, 1, row, 1, stride_, &squared);
+    return std::sqrt(squared);
+  }
+
+  index_t nearest(const float* row) const {
+    std::vector<float> scores(clusters_.size());
+    inner_products(centres_.data(), n_clusters(), row, 1, stride_, scores.data());
+    return static_cast<index_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+
+  void insert(index_t id, const float* row, index_t c) {
+    place_[static_cast<std::size_t>(id)] = {c, static_cast<index_t>(clusters_[c].size())};
+    clusters_[c].append(id, row);
+    widen(c, row);
+    ++n_rows_;
+  }
+
+  void widen(index_t c, const float* row) {
+    RowCluster& cluster = clusters_[c];
+    float score = 0.0F;
+    inner_products(centres_.data() + c * stride_, 1, row, 1, stride_, &score);
+    const float norm = length(row);
+    cluster.longest = std::max(cluster.longest, norm);
+    cluster.shortest = std::min(cluster.shortest, norm);
+    // A zero row has every angle and needs none: its inner product is 0, as |q| 0 cos says.
+    if (norm > 0.0F) cluster.least_cosine = std::min(cluster.least_cosine, score / norm);
+  }
+
+  /// Above every inner product of the query with a row of the cluster, rounding included.
+  float bound(offset_t c, float centre_score, float query_norm) const {
+    const RowCluster& cluster = clusters_[c];
+    if (cluster.size() == 0) return -std::numeric_limits<float>::infinity();
+    const float inside = std::min(1.0F, std::max(-1.0F, cluster.least_cosine - kSlack));
+    const float cosine =
+        query_norm > 0.0F ? std::min(1.0F, std::max(-1.0F, centre_score / query_norm)) : 1.0F;
+    float best = 1.0F;
+    if (cosine < inside)
+      best = cosine * inside + std::sqrt((1 - cosine * cosine) * (1 - inside * inside));
+    const float norm = best >= 0.0F ? cluster.longest : cluster.shortest;
+    return query_norm * (norm * best + kSlack * cluster.longest);
+  }
+
+  template <class Collector>
+  void scan(const RowCluster& cluster, const float* query, Scratch& s, Collector& best) const {
+    s.scores.resize(static_cast<std::size_t>(cluster.size()));
+    inner_products(cluster.rows(), cluster.size(), query, 1, stride_, s.scores.data());
+    const std::span<const index_t> ids = cluster.ids();
+    for (std::size_t slot = 0; slot < ids.size(); ++slot) best.offer(ids[slot], s.scores[slot]);
+  }
+
+  /// The clusters whose centres the query likes best.
+  offset_t probe(const float* query, const float* scores, offset_t n_probe, Scratch& s) const {
+    s.clusters.start(static_cast<std::size_t>(n_probe));
+    for (offset_t c = 0; c < n_clusters(); ++c) {
+      if (clusters_[c].size() > 0) s.clusters.offer(static_cast<index_t>(c), scores[c]);
+    }
+    offset_t work = 0;
+    for (const Scored<float>& item : s.clusters.finish()) {
+      scan(clusters_[item.id], query, s, s.top);
+      work += clusters_[item.id].size();
+    }
+    return work;
+  }
+
+  /// All clusters whose bound is above the bar, the best bound first.
+  template <class Collector>
+  offset_t scan_by_bound(const float* query, const float* scores, Scratch& s,
+                         Collector& best) const {
+    const float norm = length(query);
+    s.order.clear();
+    for (offset_t c = 0; c < n_clusters(); ++c) {
+      if (clusters_[c].size() > 0)
+        s.order.push_back({bound(c, scores[c], norm), static_cast<index_t>(c)});
+    }
+    std::sort(s.order.begin(), s.order.end(), ranks_before<float>);
+    offset_t work = 0;
+    for (const Scored<float>& item : s.order) {
+      if (item.score < best.bar()) break;  // false as long as the bar is NaN
+      scan(clusters_[item.id], query, s, best);
+      work += clusters_[item.id].size();
+    }
+    return work;
+  }
+
+  template <class Body>
+  offset_t for_each_query(const float* queries, offset_t n_queries, int n_threads,
+                          const Monitor* monitor, Body&& body) const {
+    const offset_t n_blocks = (n_queries + kQueriesAtOnce - 1) / kQueriesAtOnce;
+    const int threads = effective_threads(n_blocks, n_threads);
+    std::vector<Scratch> scratch(static_cast<std::size_t>(threads));
+    std::vector<offset_t> work(static_cast<std::size_t>(threads), 0);
+    parallel_for(n_blocks, threads, monitor, [&](offset_t block, int thread) {
+      Scratch& s = scratch[thread];
+      const offset_t first = block * kQueriesAtOnce;
+      const offset_t count = std::min(kQueriesAtOnce, n_queries - first);
+      s.centre_scores.resize(static_cast<std::size_t>(count * n_clusters()));
+      inner_products(centres_.data(), n_clusters(), queries + first * stride_, count, stride_,
+                     s.centre_scores.data());
+      for (offset_t q = 0; q < count; ++q) {
+        work[thread] += n_clusters();
+        work[thread] += body(first + q, queries + (first + q) * stride_,
+                             s.centre_scores.data() + q * n_clusters(), s);
+      }
+    });
+    offset_t total = 0;
+    for (const offset_t part : work) total += part;
+    return total;
+  }
+
+  /// Of cosines in float32: inner products of unit rows are off by at most a few 1e-6.
+  static constexpr float kSlack = 1e-5F;
+
+  offset_t stride_;
+  std::vector<float> centres_;
+  std::vector<RowCluster> clusters_;
+  std::vector<Place> place_;
+  offset_t n_rows_ = 0;
+};
+
+}  // namespace sublearn

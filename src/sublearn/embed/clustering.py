@@ -1,0 +1,100 @@
+"""Spherical k-means: unit centres that have large inner products with the rows around them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["assign", "spherical_kmeans", "unit_rows"]
+
+#: Rows for each centre that are looked at. More make centres hardly better, and learning slower.
+_ROWS_PER_CENTRE = 64
+#: Bytes of inner products held at a time.
+_CHUNK_BYTES = 64 << 20
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1; a zero row stays 0."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1).astype(rows.dtype)
+
+
+def spherical_kmeans(
+    rows: np.ndarray, n_clusters: int, n_iter: int, rng: np.random.Generator
+) -> np.ndarray:
+    r"""Centres that maximise :math:`\sum_i \max_c \langle x_i / |x_i|, \mu_c \rangle`.
+
+    Alternates assignments and means over a sample of the rows. A centre without rows starts
+    anew at one of the rows that are farthest from theirs.
+
+    Parameters
+    ----------
+    rows : ndarray of float32
+        The vectors.
+    n_clusters : int
+        How many centres, at most the number of rows.
+    n_iter : int
+        Rounds.
+    rng : Generator
+        Chooses the sample and the first centres.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_columns)
+        Unit rows.
+    """
+    size = min(len(rows), _ROWS_PER_CENTRE * n_clusters)
+    sample = unit_rows(rows[np.sort(rng.choice(len(rows), size, replace=False))])
+    centres = sample[rng.choice(size, n_clusters, replace=False)]
+    for _ in range(n_iter):
+        labels, similarity = assign(sample, centres)
+        sums = np.zeros_like(centres)
+        order = np.argsort(labels, kind="stable")
+        filled, begin = np.unique(labels[order], return_index=True)
+        sums[filled] = np.add.reduceat(sample[order], begin, axis=0)
+        empty = np.setdiff1d(np.arange(n_clusters), filled)
+        sums[empty] = sample[np.argpartition(similarity, len(empty))[: len(empty)]]
+        centres = unit_rows(sums)
+    return centres
+
+
+def assign(
+    rows: np.ndarray, centres: np.ndarray, capacity: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each row the centre of largest inner product, and that inner product.
+
+    With a `capacity`, a cluster keeps that many of the rows that like it most; the others go to the
+    best cluster that still has room.
+    """
+    labels, similarity = _best(rows, centres)
+    if capacity is None:
+        return labels, similarity
+    is_open = np.ones(len(centres), dtype=bool)
+    while True:
+        counts = np.bincount(labels, minlength=len(centres))
+        is_open &= counts < capacity
+        over = np.flatnonzero(counts > capacity)
+        if not len(over) or not is_open.any():
+            return labels, similarity
+        moving = np.concatenate([_least_similar(labels, similarity, c, capacity) for c in over])
+        candidates = np.flatnonzero(is_open)
+        part, similarity[moving] = _best(rows[moving], centres[candidates])
+        labels[moving] = candidates[part]
+
+
+def _least_similar(
+    labels: np.ndarray, similarity: np.ndarray, cluster: int, capacity: int
+) -> np.ndarray:
+    members = np.flatnonzero(labels == cluster)
+    return members[np.argsort(-similarity[members], kind="stable")[capacity:]]
+
+
+def _best(rows: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    labels = np.empty(len(rows), dtype=np.int64)
+    similarity = np.empty(len(rows), dtype=rows.dtype)
+    step = max(1, _CHUNK_BYTES // (4 * len(centres)))
+    for start in range(0, len(rows), step):
+        products = rows[start : start + step] @ centres.T
+        best = products.argmax(axis=1)
+        labels[start : start + step] = best
+        similarity[start : start + step] = products[np.arange(len(best)), best]
+    return labels, similarity

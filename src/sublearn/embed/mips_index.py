@@ -1,0 +1,435 @@
+"""Maximum inner-product search over rows that come, go and change."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.errors import ParameterError
+from sublearn.io.models import SavedModel
+from sublearn.validation import (
+    Either,
+    JobCount,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    as_n_threads,
+    as_seed,
+    check_params,
+)
+from sublearn.validation.values import show
+
+__all__ = ["MIPSIndex"]
+
+_LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
+
+
+class MIPSIndex(SavedModel, BaseEstimator):
+    r"""The rows of a matrix that have the largest inner products with a query.
+
+    Rows are kept in spherical clusters: each with the unit centre :math:`\mu_c` that has the largest
+    inner product with it. A query meets the C centres, then the rows of the `n_probe` clusters whose
+    centres it likes best, O((C + n_probe K / C) D) instead of O(K D). Exact search (``n_probe=None``)
+    scans clusters by a bound on all their rows,
+
+    .. math::
+        \langle q, w \rangle \le \|q\| \max_{w \in c} \|w\| \cos(\max(0, \theta_{q c} - \theta_c))
+
+    with :math:`\theta_c` the widest angle of the cluster, until no bound is above the k-th best row.
+
+    Parameters
+    ----------
+    n_clusters : "auto" or int, default="auto"
+        Number of clusters C; "auto" takes about twice the square root of the number of rows.
+    n_probe : int or None, default=8
+        Clusters that a query looks at; None makes every search exact. :meth:`tune` finds the
+        number that a recall needs.
+    balance : float or None, default=2.0
+        No cluster has more than this many times the mean number of rows when the index is built; None
+        lets rows go where they like.
+    n_iter : int, default=10
+        Rounds of spherical k-means.
+    n_jobs : int or None, default=None
+        Threads.
+    random_state : int, Generator, RandomState or None, default=0
+        Of the clustering.
+
+    Attributes
+    ----------
+    n_rows_ : int
+        Rows in the index.
+    n_clusters_, n_probe_ : int
+        As used; `n_probe_` is 0 for exact search.
+    n_features_in_ : int
+        Numbers in a row.
+    work_ : int
+        Inner products that the last search computed, those with centres included.
+
+    References
+    ----------
+    .. [1] I. E. H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models",
+       thesis, Carnegie Mellon University, 2018, section 3.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(size=(1000, 20))
+    >>> index = MIPSIndex().fit(rows)
+    >>> ids, scores = index.search(rows[:2], k=3, n_probe=None)
+    >>> bool((scores[:, 0] == (rows[:2] @ rows.T).max(axis=1).astype(np.float32)).all())
+    True
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_clusters": Either(OneOf("auto"), Positive(int)),
+        "n_probe": OrNone(Positive(int)),
+        "balance": OrNone(Positive(float)),
+        "n_iter": Positive(int),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str = "auto",
+        n_probe: int | None = 8,
+        *,
+        balance: float | None = 2.0,
+        n_iter: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.n_probe = n_probe
+        self.balance = balance
+        self.n_iter = n_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> MIPSIndex:
+        """Index the rows of a matrix; row i has the id i.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            The rows, kept as float32.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        MIPSIndex
+        """
+        check_params(self)
+        rows = self._rows("X", X, least=1)
+        self.n_features_in_ = rows.shape[1]
+        self.n_clusters_ = self._count_clusters(len(rows))
+        self.n_probe_ = 0 if self.n_probe is None else self.n_probe
+        rng = np.random.default_rng(as_seed(self.random_state))
+        capacity = None
+        if self.balance is not None:
+            capacity = max(1, int(np.ceil(self.balance * len(rows) / self.n_clusters_)))
+        with threadpool_limits(as_n_threads(self.n_jobs), "blas"):
+            centres = spherical_kmeans(rows, self.n_clusters_, self.n_iter, rng)
+            labels, _ = assign(rows, centres, capacity)
+        order = np.argsort(labels, kind="stable")
+        begin = np.zeros(self.n_clusters_ + 1, dtype=np.int64)
+        np.cumsum(np.bincount(labels, minlength=self.n_clusters_), out=begin[1:])
+        self._centres = _padded(centres)
+        self._set(begin, order.astype(np.int32), _padded(rows[order]), len(rows))
+        return self
+
+    # --- searching -------------------------------------------------------------------------------
+
+    def search(
+        self, queries: Any, k: int = 10, *, n_probe: int | None | str = "fitted"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k rows of largest inner product with each query.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, n_features), or (n_features,)
+            What to search for.
+        k : int
+            Rows for each query, at most those in the index.
+        n_probe : int, None or "fitted"
+            Clusters to look at; None is exact; by default `n_probe_`.
+
+        Returns
+        -------
+        ids, scores : ndarrays of shape (n_queries, k), or (k,)
+            Best first; equal scores by id.
+        """
+        check_is_fitted(self)
+        is_one = np.ndim(queries) == 1
+        rows = self._rows("queries", np.atleast_2d(queries), least=0, width=self.n_features_in_)
+        if not Positive(int).accepts(k) or k > self.n_rows_:
+            raise ParameterError(
+                f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
+                f"index, got {show(k)}"
+            )
+        count = self._probes(n_probe)
+        padded = _padded(rows)
+        ids, scores, self.work_ = self._search(padded, k, count)
+        few = np.flatnonzero(ids[:, -1] < 0)  # the clusters looked at have fewer than k rows
+        if len(few):
+            ids[few], scores[few], work = self._search(padded[few], k, 0)
+            self.work_ += work
+        ids = ids.astype(np.int64)
+        return (ids[0], scores[0]) if is_one else (ids, scores)
+
+    def search_above(self, queries: Any, threshold: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """All rows whose inner product with a query is above a threshold; exact.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, n_features)
+            What to search for.
+        threshold : float
+            The bar.
+
+        Returns
+        -------
+        list of (ids, scores)
+            For each query, best first.
+        """
+        check_is_fitted(self)
+        rows = self._rows("queries", queries, least=0, width=self.n_features_in_)
+        if not np.isscalar(threshold) or np.isnan(threshold):
+            raise ParameterError(
+                f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
+            )
+        begin, ids, scores, self.work_ = self._index.search_above(
+            _padded(rows), float(threshold), as_n_threads(self.n_jobs), _core.Monitor()
+        )
+        return [
+            (ids[start:end].astype(np.int64), scores[start:end])
+            for start, end in zip(begin[:-1], begin[1:], strict=True)
+        ]
+
+    def recall(self, queries: Any, k: int = 10, *, n_probe: int | None | str = "fitted") -> float:
+        """Share of the k best rows of the queries that a search finds."""
+        found, _ = self.search(np.atleast_2d(queries), k, n_probe=n_probe)
+        truth, _ = self.search(np.atleast_2d(queries), k, n_probe=None)
+        return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth)]))
+
+    def tune(self, queries: Any, k: int = 10, recall: float = 0.95) -> MIPSIndex:
+        """Set `n_probe_` to the fewest clusters that give a recall on sample queries.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, n_features)
+            Queries like those to come; some hundred.
+        k : int
+            Rows that are asked for.
+        recall : float
+            Share of the k best that is to be found, in 0 .. 1.
+
+        Returns
+        -------
+        MIPSIndex
+        """
+        check_is_fitted(self)
+        if not isinstance(recall, (int, float)) or not 0 < recall <= 1:
+            raise ParameterError(
+                f"MIPSIndex.tune: recall must be above 0 and at most 1, got {show(recall)}"
+            )
+        enough, n_probe = self.n_clusters_, 1
+        while n_probe < enough:  # doubling, then halving the interval
+            if self.recall(queries, k, n_probe=n_probe) >= recall:
+                enough = n_probe
+                break
+            n_probe *= 2
+        lower = enough // 2
+        while enough - lower > 1:
+            middle = (enough + lower) // 2
+            if self.recall(queries, k, n_probe=middle) >= recall:
+                enough = middle
+            else:
+                lower = middle
+        self.n_probe_ = enough
+        return self
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    def update(self, ids: Any, rows: Any) -> MIPSIndex:
+        """Give rows other values; each finds its cluster at C inner products.
+
+        Parameters
+        ----------
+        ids : array of int
+            Rows of the index.
+        rows : array of shape (n_ids, n_features)
+            Their new values.
+
+        Returns
+        -------
+        MIPSIndex
+        """
+        numbers, values = self._pairs("update", ids, rows)
+        self._require("update", numbers, np.isin(numbers, self.ids()), "rows of the index")
+        self._index.update(numbers, values)
+        return self
+
+    def add(self, rows: Any) -> np.ndarray:
+        """Add rows.
+
+        Parameters
+        ----------
+        rows : array of shape (n_new, n_features)
+            Their values.
+
+        Returns
+        -------
+        ndarray of int64
+            Their ids, from the largest so far on.
+        """
+        check_is_fitted(self)
+        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
+        ids = np.arange(self._index.n_ids, self._index.n_ids + len(values), dtype=np.int32)
+        self._index.add(ids, _padded(values))
+        self.n_rows_ = self._index.n_rows
+        return ids.astype(np.int64)
+
+    def remove(self, ids: Any) -> MIPSIndex:
+        """Take rows out; their ids are not used again.
+
+        Parameters
+        ----------
+        ids : array of int
+            Rows of the index.
+
+        Returns
+        -------
+        MIPSIndex
+        """
+        check_is_fitted(self)
+        numbers = _as_ids("remove", ids)
+        self._require("remove", numbers, np.isin(numbers, self.ids()), "rows of the index")
+        self._index.remove(numbers)
+        self.n_rows_ = self._index.n_rows
+        return self
+
+    def ids(self) -> np.ndarray:
+        """The ids of all rows, ascending."""
+        check_is_fitted(self)
+        return np.sort(self._index.packed()[1]).astype(np.int64)
+
+    def rows(self, ids: Any) -> np.ndarray:
+        """The values of rows."""
+        check_is_fitted(self)
+        return self._index.rows_of(_as_ids("rows", ids))[:, : self.n_features_in_]
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _search(self, padded: np.ndarray, k: int, n_probe: int) -> Any:
+        return self._index.search(
+            padded, int(k), n_probe, as_n_threads(self.n_jobs), _core.Monitor()
+        )
+
+    def _probes(self, n_probe: int | None | str) -> int:
+        if isinstance(n_probe, str) and n_probe == "fitted":
+            return min(self.n_probe_, self.n_clusters_)
+        if not self._rules["n_probe"].accepts(n_probe):
+            raise ParameterError(
+                f"MIPSIndex.search: n_probe must be {self._rules['n_probe']}, got {show(n_probe)}"
+            )
+        return 0 if n_probe is None else min(int(n_probe), self.n_clusters_)  # type: ignore[arg-type]
+
+    def _count_clusters(self, n_rows: int) -> int:
+        if self.n_clusters == "auto":
+            return max(1, min(n_rows, round(2 * n_rows**0.5)))
+        if int(self.n_clusters) > n_rows:
+            raise ParameterError(
+                f"MIPSIndex.n_clusters must be at most the number of rows, {n_rows}, "
+                f"got {self.n_clusters}"
+            )
+        return int(self.n_clusters)
+
+    def _set(self, begin: np.ndarray, ids: np.ndarray, rows: np.ndarray, n_ids: int) -> None:
+        self._index = _core.MipsIndex(self._centres, begin, ids, rows, n_ids)
+        self.n_rows_ = self._index.n_rows
+
+    def _rows(self, name: str, rows: Any, *, least: int, width: int | None = None) -> np.ndarray:
+        try:
+            array = np.asarray(rows, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                f"MIPSIndex: {name} must be a matrix of numbers, got {show(rows)}"
+            ) from error
+        if array.ndim != 2 or len(array) < least or array.shape[1] != (width or array.shape[1]):
+            wanted = f"{width} columns" if width else "at least one row"
+            raise ParameterError(
+                f"MIPSIndex: {name} must be a matrix with {wanted}, got shape {np.shape(rows)}"
+            )
+        if array.shape[1] == 0 or not np.isfinite(array).all():
+            what = "no columns" if array.shape[1] == 0 else "NaN or infinity"
+            raise ParameterError(f"MIPSIndex: {name} must have finite numbers, got {what}")
+        return array
+
+    def _pairs(self, method: str, ids: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        numbers = _as_ids(method, ids)
+        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
+        if len(values) != len(numbers):
+            raise ParameterError(
+                f"MIPSIndex.{method}: rows must have a row for each of {len(numbers)} ids, "
+                f"got {len(values)}"
+            )
+        return numbers, _padded(values)
+
+    @staticmethod
+    def _require(method: str, ids: np.ndarray, is_good: np.ndarray, what: str) -> None:
+        if not is_good.all():
+            raise ParameterError(f"MIPSIndex.{method}: ids must be {what}, got {ids[~is_good][0]}")
+        if len(np.unique(ids)) < len(ids):
+            values, counts = np.unique(ids, return_counts=True)
+            raise ParameterError(
+                f"MIPSIndex.{method}: ids must differ, got {values[counts > 1][0]} twice"
+            )
+
+    def _to_bundle(self) -> dict[str, Any]:
+        begin, ids, rows = self._index.packed()
+        return {
+            "centres": self._centres,
+            "begin": begin,
+            "ids": ids,
+            "rows": rows,
+            "n_ids": int(self._index.n_ids),
+            "n_features_in_": int(self.n_features_in_),
+            "n_probe_": int(self.n_probe_),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.n_features_in_, self.n_probe_ = state["n_features_in_"], state["n_probe_"]
+        self._centres = np.ascontiguousarray(state["centres"])
+        self.n_clusters_ = len(self._centres)
+        self._set(state["begin"], state["ids"], state["rows"], state["n_ids"])
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    """The rows with zeros up to a multiple of 16 numbers."""
+    missing = -rows.shape[1] % _LANE
+    if missing:
+        rows = np.pad(rows, ((0, 0), (0, missing)))
+    return np.ascontiguousarray(rows, dtype=np.float32)
+
+
+def _as_ids(method: str, ids: Any) -> np.ndarray:
+    numbers = np.atleast_1d(np.asarray(ids))
+    if numbers.ndim != 1 or (len(numbers) and not np.issubdtype(numbers.dtype, np.integer)):
+        raise ParameterError(f"MIPSIndex.{method}: ids must be integers, got {show(ids)}")
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < 2**31 - 1:
+        raise ParameterError(
+            f"MIPSIndex.{method}: ids must be in 0 .. 2^31 - 2, got {numbers.min()} and "
+            f"{numbers.max()}"
+        )
+    return np.ascontiguousarray(numbers, dtype=np.int32)
