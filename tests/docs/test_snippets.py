@@ -104,6 +104,7 @@ def test_the_page_of_the_command_line_names_every_command():
         "io",
         "metrics",
         "optim",
+        "embed",
         "trim",
         "validation",
         "trace",

@@ -75,7 +75,9 @@ def assign(
         over = np.flatnonzero(counts > capacity)
         if not len(over) or not is_open.any():
             return labels, similarity
-        moving = np.concatenate([_least_similar(labels, similarity, c, capacity) for c in over])
+        moving = np.concatenate(
+            [_least_similar(labels, similarity, int(c), capacity) for c in over]
+        )
         candidates = np.flatnonzero(is_open)
         part, similarity[moving] = _best(rows[moving], centres[candidates])
         labels[moving] = candidates[part]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,15 +36,16 @@ _LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants
 class MIPSIndex(SavedModel, BaseEstimator):
     r"""The rows of a matrix that have the largest inner products with a query.
 
-    Rows are kept in spherical clusters: each with the unit centre :math:`\mu_c` that has the largest
-    inner product with it. A query meets the C centres, then the rows of the `n_probe` clusters whose
-    centres it likes best, O((C + n_probe K / C) D) instead of O(K D). Exact search (``n_probe=None``)
-    scans clusters by a bound on all their rows,
+    Rows are kept in spherical clusters: each with the unit centre :math:`\mu_c` that has the
+    largest inner product with it. A query meets the C centres, then the rows of the `n_probe`
+    clusters whose centres it likes best, O((C + n_probe K / C) D) instead of O(K D). Exact search
+    (``n_probe=None``) scans clusters by a bound on all their rows,
 
     .. math::
         \langle q, w \rangle \le \|q\| \max_{w \in c} \|w\| \cos(\max(0, \theta_{q c} - \theta_c))
 
-    with :math:`\theta_c` the widest angle of the cluster, until no bound is above the k-th best row.
+    with :math:`\theta_c` the widest angle of the cluster, until no bound is above the k-th best
+    row.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         Clusters that a query looks at; None makes every search exact. :meth:`tune` finds the
         number that a recall needs.
     balance : float or None, default=2.0
-        No cluster has more than this many times the mean number of rows when the index is built; None
-        lets rows go where they like.
+        No cluster has more than this many times the mean number of rows when the index is built;
+        None lets rows go where they like.
     n_iter : int, default=10
         Rounds of spherical k-means.
     n_jobs : int or None, default=None
@@ -150,7 +152,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
     # --- searching -------------------------------------------------------------------------------
 
     def search(
-        self, queries: Any, k: int = 10, *, n_probe: int | None | str = "fitted"
+        self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted"
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rows of largest inner product with each query.
 
@@ -203,7 +205,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._rows("queries", queries, least=0, width=self.n_features_in_)
-        if not np.isscalar(threshold) or np.isnan(threshold):
+        if not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
             raise ParameterError(
                 f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
             )
@@ -211,15 +213,16 @@ class MIPSIndex(SavedModel, BaseEstimator):
             _padded(rows), float(threshold), as_n_threads(self.n_jobs), _core.Monitor()
         )
         return [
-            (ids[start:end].astype(np.int64), scores[start:end])
-            for start, end in zip(begin[:-1], begin[1:], strict=True)
+            (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
         ]
 
-    def recall(self, queries: Any, k: int = 10, *, n_probe: int | None | str = "fitted") -> float:
+    def recall(self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted") -> float:
         """Share of the k best rows of the queries that a search finds."""
         found, _ = self.search(np.atleast_2d(queries), k, n_probe=n_probe)
         truth, _ = self.search(np.atleast_2d(queries), k, n_probe=None)
-        return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth)]))
+        return float(
+            np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)])
+        )
 
     def tune(self, queries: Any, k: int = 10, recall: float = 0.95) -> MIPSIndex:
         """Set `n_probe_` to the fewest clusters that give a recall on sample queries.
@@ -335,14 +338,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
             padded, int(k), n_probe, as_n_threads(self.n_jobs), _core.Monitor()
         )
 
-    def _probes(self, n_probe: int | None | str) -> int:
+    def _probes(self, n_probe: int | str | None) -> int:
         if isinstance(n_probe, str) and n_probe == "fitted":
             return min(self.n_probe_, self.n_clusters_)
         if not self._rules["n_probe"].accepts(n_probe):
             raise ParameterError(
                 f"MIPSIndex.search: n_probe must be {self._rules['n_probe']}, got {show(n_probe)}"
             )
-        return 0 if n_probe is None else min(int(n_probe), self.n_clusters_)  # type: ignore[arg-type]
+        return 0 if n_probe is None else min(int(n_probe), self.n_clusters_)
 
     def _count_clusters(self, n_rows: int) -> int:
         if self.n_clusters == "auto":

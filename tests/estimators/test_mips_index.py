@@ -1,0 +1,202 @@
+"""Inner-product search: the same rows as a scan of all, whatever comes, goes and changes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import sublearn
+from sublearn import _core
+from sublearn.embed import MIPSIndex
+from sublearn.embed.clustering import assign, spherical_kmeans, unit_rows
+from sublearn.validation import assert_rules_complete
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def rows(rng):
+    centres = rng.normal(size=(30, 21))
+    near = centres[rng.integers(30, size=600)] + 0.3 * rng.normal(size=(600, 21))
+    return (near * np.exp(0.5 * rng.normal(size=(600, 1)))).astype(np.float32)
+
+
+@pytest.fixture
+def queries(rng, rows):
+    return rows[rng.choice(600, 40)] + 0.3 * rng.normal(size=(40, 21)).astype(np.float32)
+
+
+def best(rows, queries, k):
+    """The slow twin: all inner products, sorted."""
+    scores = queries.astype(np.float64) @ rows.T.astype(np.float64)
+    ids = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return ids, np.take_along_axis(scores, ids, 1)
+
+
+def test_exact_search_is_a_scan_that_skips(rows, queries):
+    index = MIPSIndex(n_probe=None).fit(rows)
+    ids, scores = index.search(queries, k=7)
+    truth, products = best(rows, queries, 7)
+    np.testing.assert_array_equal(ids, truth)
+    np.testing.assert_allclose(scores, products, rtol=1e-5)
+    assert index.work_ < len(queries) * (len(rows) + index.n_clusters_)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 60), st.booleans())
+def test_exact_search_on_any_shape(seed, dim, n_rows, has_zeros):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, dim)).astype(np.float32) * 10.0 ** rng.integers(-3, 4)
+    queries = rng.normal(size=(5, dim)).astype(np.float32)
+    if has_zeros:
+        rows[::3] = 0
+        queries[0] = 0
+    k = int(rng.integers(1, n_rows + 1))
+    _, scores = MIPSIndex(n_probe=None).fit(rows).search(queries, k)
+    np.testing.assert_allclose(scores, best(rows, queries, k)[1], rtol=1e-4, atol=1e-6)
+
+
+def test_rows_above_a_threshold_are_all_found(rows, queries):
+    found = MIPSIndex().fit(rows).search_above(queries, 12.0)
+    scores = queries @ rows.T
+    assert sum(len(ids) for ids, _ in found) > 10
+    for (ids, values), row in zip(found, scores, strict=True):
+        np.testing.assert_array_equal(np.sort(ids), np.flatnonzero(row > 12.0))
+        assert (np.diff(values) <= 0).all()
+
+
+def test_more_clusters_find_more(rows, queries):
+    index = MIPSIndex(40).fit(rows)
+    recalls = [index.recall(queries, 10, n_probe=n) for n in (1, 4, 40)]
+    assert recalls == sorted(recalls)
+    assert recalls[0] > 0.3
+    assert recalls[-1] == 1.0
+
+
+def test_tuning_takes_the_fewest_clusters_of_a_recall(rows, queries):
+    index = MIPSIndex(40).fit(rows).tune(queries, k=10, recall=0.9)
+    assert index.recall(queries, 10) >= 0.9
+    assert index.n_probe_ == 1 or index.recall(queries, 10, n_probe=index.n_probe_ - 1) < 0.9
+
+
+def test_one_query_is_a_row(rows, queries):
+    index = MIPSIndex().fit(rows)
+    ids, scores = index.search(queries[0], k=3)
+    assert ids.shape == scores.shape == (3,)
+    np.testing.assert_array_equal(ids, index.search(queries[:1], k=3)[0][0])
+
+
+def test_threads_and_batches_change_nothing(rows, queries):
+    alone = MIPSIndex(n_jobs=1).fit(rows)
+    many = MIPSIndex(n_jobs=4).fit(rows)
+    ids, scores = alone.search(queries, 5)
+    for found in (many.search(queries, 5), [np.stack(part) for part in zip(
+        *(alone.search(query, 5) for query in queries), strict=True)]):  # fmt: skip
+        np.testing.assert_array_equal(found[0], ids)
+        np.testing.assert_array_equal(found[1], scores)
+
+
+def test_the_clusters_looked_at_may_have_fewer_rows_than_asked_for(rows, queries):
+    ids, _ = MIPSIndex(100, n_probe=1).fit(rows).search(queries, k=200)
+    assert (ids >= 0).all()
+    assert all(len(np.unique(row)) == 200 for row in ids)
+
+
+def test_rows_change_come_and_go(rng, rows, queries):
+    index = MIPSIndex(20, n_probe=None).fit(rows)
+    current = dict(enumerate(rows))
+    for _ in range(5):
+        ids = rng.choice(sorted(current), 50, replace=False)
+        changed = rng.normal(size=(50, 21)).astype(np.float32) * 3
+        index.update(ids, changed)
+        current.update(zip(ids.tolist(), changed, strict=True))
+        gone = rng.choice(sorted(current), 30, replace=False)
+        index.remove(gone)
+        for i in gone.tolist():
+            del current[i]
+        new = rng.normal(size=(20, 21)).astype(np.float32)
+        current.update(zip(index.add(new).tolist(), new, strict=True))
+        names = np.array(sorted(current))
+        matrix = np.stack([current[i] for i in names])
+        truth, _ = best(matrix, queries, 6)
+        np.testing.assert_array_equal(index.search(queries, 6)[0], names[truth])
+    assert index.n_rows_ == len(current)
+    np.testing.assert_array_equal(index.ids(), names)
+    np.testing.assert_array_equal(index.rows(names[:9]), matrix[:9])
+
+
+def test_a_saved_index_is_mapped_and_can_change(tmp_path, rng, rows, queries):
+    index = MIPSIndex(20, n_probe=2).fit(rows)
+    index.save(tmp_path / "index")
+    loaded = sublearn.load(tmp_path / "index")
+    np.testing.assert_array_equal(loaded.search(queries, 5)[0], index.search(queries, 5)[0])
+    value = 100 * queries[:1]
+    loaded.update([3], value)
+    assert loaded.search(queries[0], 1)[0] == 3
+    again = sublearn.load(tmp_path / "index")  # the file was not written to
+    np.testing.assert_array_equal(again.rows([3])[0], rows[3])
+
+
+def test_balance_limits_the_clusters(rng):
+    lopsided = np.vstack([np.ones((900, 4)) + 0.01 * rng.normal(size=(900, 4)), np.eye(4)])
+    index = MIPSIndex(10, balance=1.5).fit(lopsided)
+    assert np.diff(index._index.packed()[0]).max() <= np.ceil(1.5 * 904 / 10)
+
+
+def test_spherical_kmeans_finds_directions(rng):
+    directions = unit_rows(rng.normal(size=(5, 12)).astype(np.float32))
+    rows = directions[rng.integers(5, size=400)] * rng.uniform(0.1, 9, size=(400, 1))
+    centres = spherical_kmeans(rows.astype(np.float32), 5, 20, np.random.default_rng(1))
+    np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 1, rtol=1e-5)
+    labels, similarity = assign(unit_rows(rows.astype(np.float32)), centres)
+    assert similarity.mean() > 0.9
+    assert labels.max() < 5
+
+
+@pytest.mark.parametrize("n_queries", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 33])
+def test_inner_products(rng, n_queries, n_rows):
+    rows = rng.normal(size=(n_rows, 48)).astype(np.float32)
+    queries = rng.normal(size=(n_queries, 48)).astype(np.float32)
+    out = np.empty((n_queries, n_rows), np.float32)
+    _core.inner_products(rows, queries, out)
+    np.testing.assert_allclose(out, queries @ rows.T, rtol=1e-4, atol=1e-5)
+
+
+def test_parameters():
+    index = MIPSIndex(3, balance=None)
+    assert_rules_complete(index)
+    assert clone(index).get_params() == index.get_params()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda i, X: MIPSIndex(0).fit(X), r"MIPSIndex\.n_clusters must be"),
+        (lambda i, X: MIPSIndex(601).fit(X), "at most the number of rows, 600, got 601"),
+        (lambda i, X: MIPSIndex().fit(X[:0]), "must be a matrix with at least one row"),
+        (lambda i, X: MIPSIndex().fit(X * np.nan), "X must have finite numbers, got NaN"),
+        (lambda i, X: MIPSIndex().fit(X[:, :0]), "got no columns"),
+        (lambda i, X: MIPSIndex().fit("rows"), "X must be a matrix of numbers"),
+        (lambda i, X: i.search(X, k=601), "k must be an integer from 1 to the 600 rows"),
+        (lambda i, X: i.search(X, k=0), "k must be an integer from 1"),
+        (lambda i, X: i.search(X[:, :5]), "queries must be a matrix with 21 columns"),
+        (lambda i, X: i.search(X, n_probe=0), "n_probe must be"),
+        (lambda i, X: i.search_above(X, np.nan), "threshold must be a number, got nan"),
+        (lambda i, X: i.tune(X, recall=2), "recall must be above 0 and at most 1, got 2"),
+        (lambda i, X: i.update([600], X[:1]), "ids must be rows of the index, got 600"),
+        (lambda i, X: i.update([1, 1], X[:2]), "ids must differ, got 1 twice"),
+        (lambda i, X: i.update([1], X[:2]), "a row for each of 1 ids, got 2"),
+        (lambda i, X: i.remove([-1]), r"ids must be in 0 \.\. "),
+        (lambda i, X: i.remove([0.5]), "ids must be integers"),
+        (lambda i, X: i.add(X[:, :2]), "rows must be a matrix with 21 columns"),
+    ],
+)
+def test_bad_input_is_named(rows, call, message):
+    index = MIPSIndex().fit(rows)
+    with pytest.raises(ValueError, match=message):
+        call(index, rows)
