@@ -39,7 +39,9 @@ LEARNING_RULES: dict[str, Rule] = {
     "early_stopping": Boolean(),
     "validation_fraction": Interval(float, 0, 1, "neither"),
     "n_iter_no_change": Positive(int),
+    "average": Boolean(),
     "rho": OrNone(Positive(float)),
+    "label_parts": Positive(int),
     "n_jobs": JobCount(),
     "random_state": RandomState(),
     "verbose": Verbosity(),
@@ -62,7 +64,9 @@ class StructuredModel(SavedModel, BaseEstimator):
     max_iter: int
     evaluate_every: int
     n_iter_no_change: int
+    average: bool
     rho: float | None
+    label_parts: int
     verbose: int
     callback: Callback | None
     random_state: Any
@@ -98,6 +102,8 @@ class StructuredModel(SavedModel, BaseEstimator):
             max_iter=int(self.max_iter),
             evaluate_every=int(self.evaluate_every),
             patience=None if held_out is None else int(self.n_iter_no_change),
+            average=bool(self.average),
+            n_parts=int(self.label_parts),
             seed=seed,
         )
         judge = None if held_out is None else lambda w: held_out(w, progress.core)
