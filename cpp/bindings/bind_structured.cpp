@@ -44,8 +44,8 @@ class Learner {
   Learner(Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_features,
           Vector<index_t> truth, index_t n_labels, Vector<offset_t> node_begin,
           Vector<offset_t> factor_begin, Vector<index_t> scope, Vector<index_t> table,
-          std::optional<Vector<double>> scale, std::optional<Vector<double>> weight, index_t n_tables,
-          const GdmmLearnSettings& settings)
+          std::optional<Vector<double>> scale, std::optional<Vector<double>> weight,
+          index_t n_tables, const GdmmLearnSettings& settings)
       : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale,
                 weight) {
     StructuredData<T, index_t> data;
@@ -191,7 +191,8 @@ void bind_learner(nb::module_& m, const char* name) {
            "factor_begin"_a.noconvert(), "scope"_a.noconvert(), "table"_a.noconvert(),
            "scale"_a.noconvert().none(), "weight"_a.noconvert().none(), "n_tables"_a, "settings"_a)
       .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
-      .def("weights", &L::weights, "is_mean"_a = false, "indptr, indices and values of W, a row for each feature.")
+      .def("weights", &L::weights, "is_mean"_a = false,
+           "indptr, indices and values of W, a row for each feature.")
       .def("tables", &L::tables, "is_mean"_a = false, "The tables of factors, one below the other.")
       .def("dual_value", &L::dual_value, "Of (10); a bound only where the constraints hold.")
       .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective.");

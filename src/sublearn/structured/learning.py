@@ -227,7 +227,7 @@ class _Run:
         return last if last.is_better_than(found) else found
 
     def weights(self, is_mean: bool | None = None) -> Weights:
-        """Those of the learner, as arrays of their own: the mean over passes if the plan says so."""
+        """Those of the learner, as arrays of their own; the mean over passes by the plan."""
         is_mean = self.plan.average if is_mean is None else is_mean
         indptr, indices, values = self.learner.weights(is_mean)
         n_labels = self.problem.n_labels
