@@ -284,6 +284,7 @@ void bind_structured(nb::module_& m) {
       .def_rw("C", &GdmmLearnSettings::C)
       .def_rw("rho", &GdmmLearnSettings::rho)
       .def_rw("eta", &GdmmLearnSettings::eta)
+      .def_rw("uses_away_steps", &GdmmLearnSettings::uses_away_steps)
       .def_rw("n_parts", &GdmmLearnSettings::n_parts)
       .def_rw("seed", &GdmmLearnSettings::seed);
   bind_learner<float>(m, "GdmmLearner32");

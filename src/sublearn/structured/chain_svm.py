@@ -80,6 +80,11 @@ class ChainSVM(StructuredModel):
         sequences that were visited show in it. It is mostly the better one before the optimum is
         reached, above all for large `C`. Where the objective is computed and there are no held-out
         sequences, the mean or the last weights are kept, whichever have the lower one.
+    method : {"block", "away"}, default="block"
+        What a visit does to the shares of the active tags of a position, or of the active pairs of
+        neighbours: "block" is algorithm 4 of [1]_, the best shares at once; "away" is
+        algorithm 2 on each of them, a Frank-Wolfe step towards the best or away from the worst one.
+        Both end at the same optimum; "away" takes more passes.
     rho : float or None, default=None
         Penalty on disagreement of positions and pairs, and step of the messages; it does not
         change the optimum, but the way there. Larger values make them agree sooner and the weights
@@ -172,6 +177,7 @@ class ChainSVM(StructuredModel):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
         average: bool = True,
+        method: str = "block",
         rho: float | None = None,
         label_parts: int = 1,
         n_jobs: int | None = None,
@@ -190,6 +196,7 @@ class ChainSVM(StructuredModel):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.average = average
+        self.method = method
         self.rho = rho
         self.label_parts = label_parts
         self.n_jobs = n_jobs

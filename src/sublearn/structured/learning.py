@@ -57,11 +57,11 @@ class Problem:
     n_tables: int
     weight: np.ndarray | None = None
 
-    def learner(self, C: float, rho: float | None, seed: int, n_parts: int = 1) -> Any:
+    def learner(self, plan: Plan) -> Any:
         """The solver of the core at its start, where all weights are zero."""
         settings = _core.GdmmLearnSettings()
-        settings.C, settings.rho, settings.seed = float(C), float(rho or 0.0), seed
-        settings.n_parts = n_parts
+        settings.C, settings.rho, settings.seed = plan.C, plan.rho or 0.0, plan.seed
+        settings.n_parts, settings.uses_away_steps = plan.n_parts, plan.method == "away"
         make = _core.GdmmLearner32 if self.X.dtype == np.float32 else _core.GdmmLearner64
         return make(
             self.X.indptr.astype(np.int32, copy=False),
@@ -123,6 +123,7 @@ class Plan:
     evaluate_every: int
     patience: int | None
     average: bool
+    method: str
     n_parts: int
     seed: int
 
@@ -285,7 +286,7 @@ def learn(
     held_out: Callable[[Weights], float] | None,
     progress: PassProgress,
 ) -> Learnt:
-    """Algorithm 1 with algorithm 4 inside, until one of the rules of `plan` ends it.
+    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `plan` ends it.
 
     Parameters
     ----------
@@ -304,7 +305,7 @@ def learn(
         Its weights are those of the pass that was best on held-out samples; without them, those
         of least objective among the evaluated ones, and the last if none was.
     """
-    learner = problem.learner(plan.C, plan.rho, plan.seed, plan.n_parts)
+    learner = problem.learner(plan)
     run = _Run(problem, plan, primal, held_out, progress, learner)
     ended_early = False
     for n_iter in range(1, plan.max_iter + 1):

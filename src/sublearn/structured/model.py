@@ -19,6 +19,7 @@ from sublearn.validation import (
     Interval,
     JobCount,
     NonNegative,
+    OneOf,
     OrNone,
     Positive,
     RandomState,
@@ -40,6 +41,7 @@ LEARNING_RULES: dict[str, Rule] = {
     "validation_fraction": Interval(float, 0, 1, "neither"),
     "n_iter_no_change": Positive(int),
     "average": Boolean(),
+    "method": OneOf("block", "away"),
     "rho": OrNone(Positive(float)),
     "label_parts": Positive(int),
     "n_jobs": JobCount(),
@@ -65,6 +67,7 @@ class StructuredModel(SavedModel, BaseEstimator):
     evaluate_every: int
     n_iter_no_change: int
     average: bool
+    method: str
     rho: float | None
     label_parts: int
     verbose: int
@@ -97,12 +100,13 @@ class StructuredModel(SavedModel, BaseEstimator):
         progress = PassProgress(self.C * len(problem.truth))
         plan = Plan(
             C=float(self.C),
-            rho=self.rho,
+            rho=None if self.rho is None else float(self.rho),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             evaluate_every=int(self.evaluate_every),
             patience=None if held_out is None else int(self.n_iter_no_change),
             average=bool(self.average),
+            method=self.method,
             n_parts=int(self.label_parts),
             seed=seed,
         )

@@ -60,6 +60,8 @@ class StructuralSVM(StructuredModel):
         Patience of early stopping, in passes.
     average : bool, default=True
         Whether the model is a mean over passes, as in :class:`ChainSVM`.
+    method : {"block", "away"}, default="block"
+        Algorithm 4 or algorithm 2 of [1]_, as in :class:`ChainSVM`.
     rho : float or None, default=None
         Penalty on disagreement of nodes and edges, as in :class:`ChainSVM`.
     label_parts : int, default=1
@@ -135,6 +137,7 @@ class StructuralSVM(StructuredModel):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
         average: bool = True,
+        method: str = "block",
         rho: float | None = None,
         label_parts: int = 1,
         map_time_limit: float | None = None,
@@ -152,6 +155,7 @@ class StructuralSVM(StructuredModel):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.average = average
+        self.method = method
         self.rho = rho
         self.label_parts = label_parts
         self.map_time_limit = map_time_limit

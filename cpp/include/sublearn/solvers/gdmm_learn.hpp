@@ -36,6 +36,7 @@
 #include "sublearn/search/heap_table.hpp"
 #include "sublearn/search/pair_search.hpp"
 #include "sublearn/search/score_board.hpp"
+#include "sublearn/solvers/away_step.hpp"
 #include "sublearn/solvers/gdmm_coupling.hpp"
 #include "sublearn/solvers/gdmm_learn_task.hpp"
 
@@ -159,6 +160,7 @@ class GdmmLearn {
 
  private:
   static constexpr int kSteps = 3;
+  static constexpr double kFlat = 1e-6;   ///< slopes below are not followed
   static constexpr int kMostEntries = 3;  ///< labels that may enter a node in one visit
 
   using Node = LearnNode;
@@ -262,7 +264,8 @@ class GdmmLearn {
     Node& node = nodes_[j];
     gather_scores(row, node);
     const double curvature = C_ * squares_[j];
-    const double Q = curvature + rho_ * static_cast<double>(node.degree());
+    // A node without features and factors bends nowhere: any label but the truth costs one.
+    const double Q = std::max(1e-9, curvature + rho_ * static_cast<double>(node.degree()));
     wanted_.clear();
     for (std::size_t s = 0; s < node.labels.size(); ++s) {
       const double score = static_cast<double>(board_.take(node.labels[s]));
@@ -272,6 +275,18 @@ class GdmmLearn {
       }
       wanted_.push_back(pull / Q);
     }
+    if (settings_.uses_away_steps) {
+      take_away_steps(node, Q);
+    } else {
+      project(node, Q);
+    }
+    board_.clear();
+    move_node(j, row);
+  }
+
+  /// The nearest point to wanted_ (25), after up to kMostEntries labels have entered that have a
+  /// share in it.
+  void project(Node& node, double Q) {
     for (int n = 0;; ++n) {
       point_ = wanted_;
       project_simplex<double>(point_, 1.0, sorted_);
@@ -287,8 +302,44 @@ class GdmmLearn {
       node.enter(label);
       wanted_.push_back(value);
     }
-    board_.clear();
-    move_node(j, row);
+  }
+
+  /// Algorithm 2 on one node: until a step that drops nothing.
+  void take_away_steps(Node& node, double Q) {
+    point_.clear();
+    for (std::size_t s = 0; s < node.labels.size(); ++s) point_.push_back(node.p(s));
+    double lowest = std::numeric_limits<double>::infinity();  // of the gradients over Q
+    for (std::size_t s = 0; s < point_.size(); ++s) {
+      lowest = std::min(lowest, point_[s] - wanted_[s]);
+    }
+    if (const index_t label = best_outside(); label >= 0) {
+      const double value = (static_cast<double>(board_[label]) + 1.0) / Q;
+      if (-value < lowest) {
+        node.enter(label);
+        wanted_.push_back(value);
+        point_.push_back(0.0);
+      }
+    }
+    gradient_.resize(point_.size());
+    change_.resize(point_.size());
+    for (bool is_drop = true; is_drop;) {
+      for (std::size_t s = 0; s < point_.size(); ++s) gradient_[s] = Q * (point_[s] - wanted_[s]);
+      const AwayStep step = choose_step(point_, gradient_);
+      if (step.slope <= kFlat) return;
+      fill_direction(step, point_, change_);
+      double bend = 0.0;
+      for (const double change : change_) bend += Q * change * change;
+      is_drop = advance(step, step.length(bend), point_);
+    }
+  }
+
+  /// Moves a point along change_; whether that dropped a vertex.
+  bool advance(const AwayStep& step, double length, std::span<double> point) const {
+    for (std::size_t s = 0; s < point.size(); ++s) {
+      point[s] = std::max(0.0, point[s] + length * change_[s]);
+    }
+    if (step.is_drop(length)) point[step.vertex] = 0.0;
+    return step.is_drop(length);
   }
 
   /// Scores of the labels that are searched onto the board: all, or those of one part (21), and of
@@ -428,24 +479,13 @@ class GdmmLearn {
       start_[s] = factor[s].q;
     }
     for (std::size_t side = 0; side < 2; ++side) moved_[side].assign(message_[side].size(), 0.0);
-    for (int step = 0; step < kSteps; ++step) {
-      gradient_.resize(n);
-      double lowest = 1e300, mean = 0.0;
-      for (std::size_t s = 0; s < n; ++s) {
-        gradient_[s] = -theta_[s] + curvature * (factor[s].q - start_[s]) +
-                       message_[0][factor[s].slots[0]] + message_[1][factor[s].slots[1]];
-        lowest = std::min(lowest, gradient_[s]);
-        mean += factor[s].q * gradient_[s];
-      }
-      work_ += static_cast<offset_t>(n);
-      if (mean - lowest <= 1e-6) break;
-      while (!step_fits(factor, curvature, Q)) Q *= 2.0;
-      for (std::size_t s = 0; s < n; ++s) {
-        factor[s].q = point_[s];
-        for (std::size_t side = 0; side < 2; ++side) {
-          message_[side][factor[s].slots[side]] += rho_ * change_[s];
-        }
-      }
+    gradient_.resize(n);
+    change_.resize(n);
+    bool goes_on = true;
+    for (int step = 0; goes_on && (step < kSteps || settings_.uses_away_steps); ++step) {
+      fill_gradient(factor, curvature);
+      goes_on = settings_.uses_away_steps ? step_away(factor, curvature)
+                                          : step_down(factor, curvature, Q);
     }
     for (std::size_t s = 0; s < n; ++s) {
       const double change = factor[s].q - start_[s];
@@ -462,26 +502,77 @@ class GdmmLearn {
     return node(f, side).labels[state.slots[side]];
   }
 
+  void fill_gradient(const Factor& factor, double curvature) {
+    for (std::size_t s = 0; s < factor.size(); ++s) {
+      gradient_[s] = -theta_[s] + curvature * (factor[s].q - start_[s]) +
+                     message_[0][factor[s].slots[0]] + message_[1][factor[s].slots[1]];
+    }
+    work_ += static_cast<offset_t>(factor.size());
+  }
+
+  /// A projected step (25), with the least of the doubled Q that bounds the Hessian along it. False
+  /// if there is nothing to gain.
+  bool step_down(Factor& factor, double curvature, double& Q) {
+    double lowest = std::numeric_limits<double>::infinity(), mean = 0.0;
+    for (std::size_t s = 0; s < factor.size(); ++s) {
+      lowest = std::min(lowest, gradient_[s]);
+      mean += factor[s].q * gradient_[s];
+    }
+    if (mean - lowest <= kFlat) return false;
+    while (!step_fits(factor, curvature, Q)) Q *= 2.0;
+    move_factor(factor);
+    return true;
+  }
+
+  /// Algorithm 2 on one factor; whether the step dropped a state, so that another one is due.
+  bool step_away(Factor& factor, double curvature) {
+    point_.clear();
+    for (const State& state : factor) point_.push_back(state.q);
+    const AwayStep step = choose_step(point_, gradient_);
+    if (step.slope <= kFlat) return false;
+    fill_direction(step, point_, change_);
+    const bool is_drop = advance(step, step.length(bend_along(factor, curvature)), point_);
+    for (std::size_t s = 0; s < factor.size(); ++s) change_[s] = point_[s] - factor[s].q;
+    move_factor(factor);
+    return is_drop;
+  }
+
+  /// q <- point_; the messages follow.
+  void move_factor(Factor& factor) {
+    for (std::size_t s = 0; s < factor.size(); ++s) {
+      factor[s].q = point_[s];
+      for (std::size_t side = 0; side < 2; ++side) {
+        message_[side][factor[s].slots[side]] += rho_ * change_[s];
+      }
+    }
+  }
+
   bool step_fits(const Factor& factor, double curvature, double Q) {
     const std::size_t n = factor.size();
     point_.resize(n);
-    change_.resize(n);
     for (std::size_t s = 0; s < n; ++s) point_[s] = factor[s].q - gradient_[s] / Q;
     project_simplex<double>(point_, 1.0, sorted_);
-    double length = 0.0, along = 0.0;
+    double length = 0.0;
     for (std::size_t s = 0; s < n; ++s) {
       change_[s] = point_[s] - factor[s].q;
       length += change_[s] * change_[s];
     }
+    return bend_along(factor, curvature) <= Q * length * (1.0 + 1e-12);
+  }
+
+  /// change' H change, H the Hessian of the factor: C s^2 and rho M'M.
+  double bend_along(const Factor& factor, double curvature) {
+    double length = 0.0, along = 0.0;
+    for (const double change : change_) length += change * change;
     for (std::size_t side = 0; side < 2; ++side) {
       auto& moved = moved_[side];
-      for (std::size_t s = 0; s < n; ++s) moved[factor[s].slots[side]] += change_[s];
-      for (std::size_t s = 0; s < n; ++s) {
+      for (std::size_t s = 0; s < factor.size(); ++s) moved[factor[s].slots[side]] += change_[s];
+      for (std::size_t s = 0; s < factor.size(); ++s) {
         along += moved[factor[s].slots[side]] * moved[factor[s].slots[side]];
         moved[factor[s].slots[side]] = 0.0;
       }
     }
-    return curvature * length + rho_ * along <= Q * length * (1.0 + 1e-12);
+    return curvature * length + rho_ * along;
   }
 
   // ---- multipliers -----------------------------------------------------------------------------

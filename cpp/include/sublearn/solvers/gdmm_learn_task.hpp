@@ -34,9 +34,10 @@ struct StructuredData {
 
 struct GdmmLearnSettings {
   double C = 1.0;
-  double rho = 0.0;     ///< 0: a share of the curvature
-  double eta = 0.0;     ///< 0: rho
-  index_t n_parts = 1;  ///< label parts of which a visit to a node searches one (21)
+  double rho = 0.0;              ///< 0: a share of the curvature
+  double eta = 0.0;              ///< 0: rho
+  index_t n_parts = 1;           ///< label parts of which a visit to a node searches one (21)
+  bool uses_away_steps = false;  ///< algorithm 2 on each node and factor instead of algorithm 4
   std::uint64_t seed = 0;
 };
 
