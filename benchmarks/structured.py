@@ -55,7 +55,7 @@ TAGGERS = [
 BY_NAME = {tagger.name: tagger for tagger in TAGGERS}
 #: Parameter and values; c2 is CRFsuite's weight of the squared norm, 1 by default.
 TUNED: Mapping[str, tuple[str, Sequence[float]]] = {
-    OURS: ("C", (0.03, 0.1, 0.3, 1.0)),
+    OURS: ("C", (0.1, 0.3, 1.0)),
     "crf-lbfgs-tuned": ("c2", (0.01, 0.1, 10.0)),
 }
 #: Share of the limit that a fit for choosing a parameter may take: less, and C is chosen too small,
