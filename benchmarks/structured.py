@@ -338,7 +338,7 @@ def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
 
 GROWTH_TOKENS = 20_000
 #: Parts of each of the 45 tags.
-GROWTH_PARTS = tuple(2**k for k in range(7))
+GROWTH_PARTS = tuple(2**k for k in range(8))
 FEW, MANY = 3, 9
 
 
