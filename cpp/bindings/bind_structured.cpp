@@ -44,8 +44,10 @@ class Learner {
   Learner(Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_features,
           Vector<index_t> truth, index_t n_labels, Vector<offset_t> node_begin,
           Vector<offset_t> factor_begin, Vector<index_t> scope, Vector<index_t> table,
-          std::optional<Vector<double>> scale, index_t n_tables, const GdmmLearnSettings& settings)
-      : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale) {
+          std::optional<Vector<double>> scale, std::optional<Vector<double>> weight,
+          index_t n_tables, const GdmmLearnSettings& settings)
+      : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale,
+                weight) {
     StructuredData<T, index_t> data;
     data.X = compressed_view<CsrView, T, index_t>(indptr, indices, values, n_features);
     data.truth = as_span<index_t>(truth);
@@ -55,6 +57,7 @@ class Learner {
     data.scope = as_span<index_t>(scope);
     data.table = as_span<index_t>(table);
     if (scale) data.scale = as_span<double>(*scale);
+    if (weight) data.weight = as_span<double>(*weight);
     data.n_tables = n_tables;
     check(data);
     nb::gil_scoped_release unlocked;
@@ -77,8 +80,17 @@ class Learner {
     return out;
   }
 
-  nb::tuple weights() const {
-    const HashedRows<T>& rows = learner_->weights();
+  /// W of the last point, or of the mean over passes.
+  nb::tuple weights(bool is_mean) const {
+    if (!is_mean) return as_arrays(learner_->weights());
+    const auto mean = [&] {
+      nb::gil_scoped_release unlocked;
+      return learner_->mean_weights();
+    }();
+    return as_arrays(mean);
+  }
+
+  static nb::tuple as_arrays(const HashedRows<T>& rows) {
     std::vector<offset_t> indptr(1, 0);
     std::vector<index_t> indices;
     std::vector<T> values;
@@ -100,10 +112,10 @@ class Learner {
   }
 
   /// The tables one below the other: n_tables n_labels rows.
-  NumpyMatrix<double> tables() const {
+  NumpyMatrix<double> tables(bool is_mean) const {
     std::vector<double> all;
     for (index_t t = 0; t < n_tables_; ++t) {
-      const auto values = learner_->table(t).values();
+      const auto values = is_mean ? learner_->mean_table(t) : learner_->table(t).values();
       all.insert(all.end(), values.begin(), values.end());
     }
     const auto n = static_cast<std::size_t>(n_labels_);
@@ -134,8 +146,9 @@ class Learner {
     check_offsets("factor_begin", data.factor_begin, data.table.size());
     if (data.scope.size() != 2 * data.table.size() ||
         data.node_begin.size() != data.factor_begin.size() ||
-        (!data.scale.empty() && data.scale.size() != data.table.size())) {
-      throw std::invalid_argument("scope, table, scale and factor_begin must fit together");
+        (!data.scale.empty() && data.scale.size() != data.table.size()) ||
+        (!data.weight.empty() && data.weight.size() != data.n_samples())) {
+      throw std::invalid_argument("scope, table, scale, weight and factor_begin must fit together");
     }
     check_labels("table", data.table, data.n_tables);
     for (std::size_t sample = 0; sample < data.n_samples(); ++sample) {
@@ -158,7 +171,8 @@ class Learner {
   }
 
   std::tuple<Vector<index_t>, Vector<index_t>, Vector<T>, Vector<index_t>, Vector<offset_t>,
-             Vector<offset_t>, Vector<index_t>, Vector<index_t>, std::optional<Vector<double>>>
+             Vector<offset_t>, Vector<index_t>, Vector<index_t>, std::optional<Vector<double>>,
+             std::optional<Vector<double>>>
       arrays_;
   index_t n_labels_ = 0, n_tables_ = 0;
   std::unique_ptr<GdmmLearn<T, index_t>> learner_;
@@ -170,14 +184,16 @@ void bind_learner(nb::module_& m, const char* name) {
   nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/gdmm_learn.hpp.")
       .def(nb::init<Vector<index_t>, Vector<index_t>, Vector<T>, offset_t, Vector<index_t>, index_t,
                     Vector<offset_t>, Vector<offset_t>, Vector<index_t>, Vector<index_t>,
-                    std::optional<Vector<double>>, index_t, const GdmmLearnSettings&>(),
+                    std::optional<Vector<double>>, std::optional<Vector<double>>, index_t,
+                    const GdmmLearnSettings&>(),
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
            "truth"_a.noconvert(), "n_labels"_a, "node_begin"_a.noconvert(),
            "factor_begin"_a.noconvert(), "scope"_a.noconvert(), "table"_a.noconvert(),
-           "scale"_a.noconvert().none(), "n_tables"_a, "settings"_a)
+           "scale"_a.noconvert().none(), "weight"_a.noconvert().none(), "n_tables"_a, "settings"_a)
       .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
-      .def("weights", &L::weights, "indptr, indices and values of W, a row for each feature.")
-      .def("tables", &L::tables, "The tables of factors, one below the other.")
+      .def("weights", &L::weights, "is_mean"_a = false,
+           "indptr, indices and values of W, a row for each feature.")
+      .def("tables", &L::tables, "is_mean"_a = false, "The tables of factors, one below the other.")
       .def("dual_value", &L::dual_value, "Of (10); a bound only where the constraints hold.")
       .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective.");
 }
@@ -268,6 +284,8 @@ void bind_structured(nb::module_& m) {
       .def_rw("C", &GdmmLearnSettings::C)
       .def_rw("rho", &GdmmLearnSettings::rho)
       .def_rw("eta", &GdmmLearnSettings::eta)
+      .def_rw("uses_away_steps", &GdmmLearnSettings::uses_away_steps)
+      .def_rw("n_parts", &GdmmLearnSettings::n_parts)
       .def_rw("seed", &GdmmLearnSettings::seed);
   bind_learner<float>(m, "GdmmLearner32");
   bind_learner<double>(m, "GdmmLearner64");

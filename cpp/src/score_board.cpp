@@ -1,4 +1,4 @@
-// The one loop of score_board.hpp that gains from wide registers.
+// The loops of score_board.hpp that gain from wide registers.
 #include "sublearn/search/score_board.hpp"
 
 #include <cstring>
@@ -34,6 +34,44 @@ SUBLEARN_INLINE BlockSummary<T> summarise(const T* scores) {
   return summary;
 }
 
+/// Plain arrays of 32 bytes: a comparison of the wider Pack falls apart into single ones where
+/// registers have 32 bytes.
+template <class T>
+SUBLEARN_INLINE T largest_of(const T* __restrict scores) {
+  constexpr int kWidth = 32 / static_cast<int>(sizeof(T));
+  T most[kWidth];
+  for (int l = 0; l < kWidth; ++l) most[l] = scores[l];
+  for (int at = kWidth; at < 64; at += kWidth) {
+    for (int l = 0; l < kWidth; ++l) most[l] = scores[at + l] > most[l] ? scores[at + l] : most[l];
+  }
+  T largest = most[0];
+  for (int l = 1; l < kWidth; ++l) largest = most[l] > largest ? most[l] : largest;
+  return largest;
+}
+
+template <class T>
+SUBLEARN_INLINE index_t find_largest_of(const T* __restrict scores, index_t n) {
+  T most = -std::numeric_limits<T>::infinity();
+  index_t begin = n;
+  index_t at = 0;
+  for (; at + 64 <= n; at += 64) {
+    const T largest = largest_of(scores + at);
+    if (largest > most) {
+      most = largest;
+      begin = at;
+    }
+  }
+  for (; at < n; ++at) {
+    if (scores[at] > most) {
+      most = scores[at];
+      begin = at;
+    }
+  }
+  if (begin == n) return -1;
+  while (scores[begin] != most) ++begin;
+  return begin;
+}
+
 }  // namespace
 
 SUBLEARN_MULTIVERSION BlockSummary<float> summarise_block(const float* scores) {
@@ -41,6 +79,13 @@ SUBLEARN_MULTIVERSION BlockSummary<float> summarise_block(const float* scores) {
 }
 SUBLEARN_MULTIVERSION BlockSummary<double> summarise_block(const double* scores) {
   return summarise(scores);
+}
+
+SUBLEARN_MULTIVERSION index_t find_largest(const float* scores, index_t n) {
+  return find_largest_of(scores, n);
+}
+SUBLEARN_MULTIVERSION index_t find_largest(const double* scores, index_t n) {
+  return find_largest_of(scores, n);
 }
 
 }  // namespace sublearn

@@ -126,3 +126,21 @@ TEST(hashed_rows_become_dense_where_that_is_smaller) {
   CHECK(!rows.is_dense(1));
   CHECK(rows.n_bytes() < 4096 + 4096 + 200 + 1024);
 }
+
+TEST(hashed_rows_add_a_range_of_labels_alone) {
+  HashedRows<double> rows(2, 300, 0.0, Rng(3));
+  Rng rng(4);
+  for (index_t label = 0; label < 300; ++label) rows.add(0, rows.place(label), rng.uniform());
+  for (index_t label = 0; label < 300; label += 40) rows.add(1, rows.place(label), rng.uniform());
+  CHECK(rows.is_dense(0) && !rows.is_dense(1));
+  for (std::size_t r = 0; r < 2; ++r) {
+    ScoreBoard<double> board(300);
+    rows.add_to(r, 2.0, 75, 130, board);
+    for (index_t label = 0; label < 300; ++label) {
+      const bool is_inside = 75 <= label && label < 130;
+      CHECK(board[label] == (is_inside ? 2.0 * rows.weight(r, rows.place(label)) : 0.0));
+    }
+    board.clear();
+    for (index_t label = 0; label < 300; ++label) CHECK(board[label] == 0.0);
+  }
+}

@@ -33,6 +33,7 @@ void check_board(index_t n_labels, Rng rng) {
       CHECK(board.take(label) == scores[static_cast<std::size_t>(label)]);
       taken[static_cast<std::size_t>(label)] = true;
     }
+    const index_t left = find_largest(board.scores(), n_labels);
     T largest = -std::numeric_limits<T>::infinity();
     std::size_t n_above = 0;
     for (std::size_t k = 0; k < scores.size(); ++k) {
@@ -41,6 +42,13 @@ void check_board(index_t n_labels, Rng rng) {
       n_above += scores[k] > T{-2} && scores[k] != T{0};
     }
     CHECK(board.largest(n_labels) == largest);
+    if (left < 0) {
+      CHECK(n_labels == 1);  // taken, as every third label
+    } else {
+      const auto at = static_cast<std::size_t>(left);
+      CHECK(!taken[at] && scores[at] == largest);
+      for (std::size_t k = 0; k < at; ++k) CHECK(taken[k] || scores[k] < largest);
+    }
     best.start(scores.size() + 1);
     board.offer_above(T{-2}, best);
     const auto above = best.finish();

@@ -305,12 +305,13 @@ def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
     monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
     monkeypatch.setattr(bench.OPTIONS, "sets", ["conll2000", "chinese_ocr"], raising=False)
     monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, bench.LBFGS], raising=False)
+    limit = bench.TUNING_SHARE * bench.OPTIONS.limit
     for name, ours, lbfgs in (("conll2000", 0.9, 0.8), ("chinese_ocr", 0.3, 0.4)):
         key = f"{name}, all asked"
         for value in bench.TUNED[bench.OURS][1]:
             right = 0.9 if value == 0.3 else 0.1
             bench.keep(
-                [f"{key}, inner", bench.OURS, {"C": value}, 15.0, 0, None], course((1, right))
+                [f"{key}, inner", bench.OURS, {"C": value}, limit, 0, None], course((1, right))
             )
         bench.keep([key, bench.OURS, {"C": 0.3}, 60.0, 0, None], course((1.0, ours)))
         bench.keep([key, bench.LBFGS, {"algorithm": "lbfgs"}, 60.0, 0, None], course((9.0, lbfgs)))

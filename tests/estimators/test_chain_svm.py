@@ -290,6 +290,9 @@ def test_refuses_bad_input_by_a_sentence(sentence):
         ("transitions", 1),
         ("validation_fraction", 1.0),
         ("rho", 0.0),
+        ("average", 1),
+        ("method", "frank-wolfe"),
+        ("label_parts", 0),
         ("n_jobs", 0),
     ],
 )
@@ -483,3 +486,28 @@ def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
     model = chain().fit(X, [[(t,) for t in s] for s in y])
     with pytest.raises(TypeError, match=r"classes_ .* must hold strings only to be saved"):
         model.save(tmp_path / "chain")
+
+
+def test_the_mean_over_passes_counts_pass_t_as_t(words):
+    options = {"C": 0.3, "evaluate_every": 0, "random_state": 0}
+    passes = [ChainSVM(max_iter=t, average=False, **options).fit(*words) for t in (1, 2, 3)]
+    mean = ChainSVM(max_iter=3, **options).fit(*words)
+    for name in ("coef_", "transitions_"):
+        weights = [sp.csr_matrix(getattr(m, name)).toarray() for m in (*passes, mean)]
+        expected = (weights[0] + 2 * weights[1] + 3 * weights[2]) / 6
+        np.testing.assert_allclose(weights[3], expected, atol=1e-6)
+        assert not np.allclose(weights[2], weights[3], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0], r"ChainSVM: sample_weight must have one weight for each of \d+ samples"),
+        ([-1.0] * 3, "ChainSVM: sample_weight must be finite and not negative, got -1"),
+        ([0.0] * 3, "ChainSVM: sample_weight must have a weight above zero"),
+    ],
+)
+def test_refuses_weights_that_are_none(words, weight, message):
+    X, y = words
+    with pytest.raises(ValueError, match=message):
+        ChainSVM().fit(X[:3], y[:3], sample_weight=weight)

@@ -181,3 +181,29 @@ def test_on_cycles_the_relaxed_optimum_is_no_less_than_the_exact_one():
     bounds = model.trace_["bound"]
     assert np.nanmax(bounds) <= model.objective_ * (1 + 1e-9)
     assert np.isfinite(bounds[-1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"method": "away"}, {"label_parts": 2}, {"average": False}, {"rho": 5.0}],
+    ids=lambda options: next(iter(options)),
+)
+def test_every_way_leads_to_the_same_optimum(options):
+    X, y = sequences(4)
+    judge = EnumeratedSVM([chain_sample(*pair) for pair in zip(X, y, strict=True)], 4, 1)
+    best, _ = judge.optimum(0.5)
+    model = ChainSVM(0.5, fit_intercept=False, **tight(tol=1e-3), **options).fit(X, y)
+    assert model.certificate_ <= 1e-3
+    assert model.objective_ == pytest.approx(judge.objective(weights_of(model), 0.5), rel=1e-9)
+    assert best * (1 - 1e-6) <= model.objective_ <= best * (1 + 1.1e-3)
+
+
+def test_a_weight_of_two_is_the_sequence_twice():
+    X, y = sequences(3)
+    weight = np.array([2.0, 1.0, 0.0, 1.0, 1.0])
+    copies = [i for i, n in enumerate(weight) for _ in range(int(n))]
+    judge = EnumeratedSVM([chain_sample(X[i], y[i]) for i in copies], 3, 1)
+    best, _ = judge.optimum(0.5)
+    model = ChainSVM(0.5, fit_intercept=False, **tight()).fit(X, y, sample_weight=weight)
+    assert model.objective_ == pytest.approx(judge.objective(weights_of(model), 0.5), rel=1e-9)
+    assert best * (1 - 1e-6) <= model.objective_ <= best * (1 + 1.1e-4)

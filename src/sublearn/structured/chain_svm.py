@@ -23,6 +23,7 @@ from sublearn.structured.sequences import (
 from sublearn.trace import Callback
 from sublearn.validation import Boolean, Either, OneOf, Rule, as_n_threads, check_params
 from sublearn.validation.values import show
+from sublearn.validation.weights import check_sample_weight
 
 __all__ = ["ChainSVM"]
 
@@ -74,11 +75,25 @@ class ChainSVM(StructuredModel):
         Share of the sequences that `early_stopping` keeps away if `fit` gets no `eval_set`.
     n_iter_no_change : int, default=3
         Patience of early stopping, in passes.
-    rho : float or None, default=1.0
+    average : bool, default=True
+        Whether the model is a mean over passes, in which pass t counts as t: fewer of the last
+        sequences that were visited show in it. It is mostly the better one before the optimum is
+        reached, above all for large `C`. Where the objective is computed and there are no held-out
+        sequences, the mean or the last weights are kept, whichever have the lower one.
+    method : {"block", "away"}, default="block"
+        What a visit does to the shares of the active tags of a position, or of the active pairs of
+        neighbours: "block" is algorithm 4 of [1]_, the best shares at once; "away" is
+        algorithm 2 on each of them, a Frank-Wolfe step towards the best or away from the worst one.
+        Both end at the same optimum; "away" takes more passes.
+    rho : float or None, default=None
         Penalty on disagreement of positions and pairs, and step of the messages; it does not
         change the optimum, but the way there. Larger values make them agree sooner and the weights
-        follow the data later. None begins at 0.1 and balances the two by their residuals. In the
-        paper: :math:`\rho = \eta`.
+        follow the data later. None is 0.3 C times the mean of :math:`|x_t|^2`. In the paper:
+        :math:`\rho = \eta`.
+    label_parts : int, default=1
+        Parts into which the tags are cut; a visit to a position searches one of them, drawn at
+        random, beside the active tags, (21) of [1]_. More parts make passes cheaper and more of
+        them necessary: of use with thousands of tags whose features have weights for most of them.
     n_jobs : int or None, default=None
         Threads for prediction and for computing the objective; None means 1, -1 all processors.
         Passes run on one thread. The model does not depend on it.
@@ -161,7 +176,10 @@ class ChainSVM(StructuredModel):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
-        rho: float | None = 1.0,
+        average: bool = True,
+        method: str = "block",
+        rho: float | None = None,
+        label_parts: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -177,13 +195,24 @@ class ChainSVM(StructuredModel):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.average = average
+        self.method = method
         self.rho = rho
+        self.label_parts = label_parts
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any, *, lengths: Any = None, eval_set: Any = None) -> ChainSVM:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+    ) -> ChainSVM:
         """Learn from sequences and their tags.
 
         Parameters
@@ -200,6 +229,8 @@ class ChainSVM(StructuredModel):
             Tags are strings, numbers or anything else that is hashable, of one type.
         lengths : array-like of int or None, default=None
             Length of each sequence, if `X` is one matrix.
+        sample_weight : array-like of shape (n_sequences,) or None, default=None
+            What the loss of each sequence counts; 0 leaves it out.
         eval_set : tuple (X, y) or (X, y, lengths) or None, default=None
             Held-out sequences for early stopping, which it turns on. Tags that `y` lacks count as
             mistakes.
@@ -220,13 +251,15 @@ class ChainSVM(StructuredModel):
         self._has_ends = flat.is_named if self.end_features == "auto" else bool(self.end_features)
         chains = self._with_extras(Chains(rows, flat.lengths))
         seed = self._seed()
-        train, truth, held_out = self._divide(chains, codes, eval_set, seed)
-        problem = self._problem(train, truth)
+        weight = check_sample_weight(sample_weight, len(flat.lengths), estimator_name=name)
+        train, truth, held_out, weight = self._divide(chains, codes, weight, eval_set, seed)
+        problem = self._problem(train, truth, weight)
         of_truth = problem.features_of_truth()
 
         def primal(weights: Weights, monitor: Any) -> float:
             _, scores = self._decode(train, weights, monitor, truth)
-            loss = scores.sum() - weights.dot(of_truth)
+            total = scores.sum() if weight is None else scores @ weight
+            loss = total - weights.dot(of_truth)
             return 0.5 * weights.squared_norm() + self.C * float(loss)
 
         learnt = self._learn(problem, seed, primal, self._judge(held_out))
@@ -236,13 +269,18 @@ class ChainSVM(StructuredModel):
         return self
 
     def _divide(
-        self, chains: Chains, codes: np.ndarray, eval_set: Any, seed: int
-    ) -> tuple[Chains, np.ndarray, tuple[Chains, np.ndarray] | None]:
-        """Training sequences, their tags, and held-out sequences with theirs."""
+        self,
+        chains: Chains,
+        codes: np.ndarray,
+        weight: np.ndarray | None,
+        eval_set: Any,
+        seed: int,
+    ) -> tuple[Chains, np.ndarray, tuple[Chains, np.ndarray] | None, np.ndarray | None]:
+        """Training sequences, their tags, held-out sequences with theirs, and weights."""
         if eval_set is not None:
-            return chains, codes, self._read_eval_set(eval_set)
+            return chains, codes, self._read_eval_set(eval_set), weight
         if not self.early_stopping:
-            return chains, codes, None
+            return chains, codes, None, weight
         if len(chains.lengths) < 2:
             raise ValueError(
                 f"{type(self).__name__}: X must have at least 2 sequences for early_stopping, "
@@ -250,7 +288,8 @@ class ChainSVM(StructuredModel):
             )
         some, others = split_samples(len(chains.lengths), self.validation_fraction, seed)
         held_out = chains.take(others), codes[rows_of(chains.lengths, others)]
-        return chains.take(some), codes[rows_of(chains.lengths, some)], held_out
+        weight = None if weight is None else weight[some]
+        return chains.take(some), codes[rows_of(chains.lengths, some)], held_out, weight
 
     def _read_eval_set(self, eval_set: Any) -> tuple[Chains, np.ndarray]:
         name = type(self).__name__
@@ -274,8 +313,9 @@ class ChainSVM(StructuredModel):
 
         return accuracy
 
-    def _problem(self, chains: Chains, truth: np.ndarray) -> Problem:
-        lengths = chains.lengths[chains.lengths > 0]
+    def _problem(self, chains: Chains, truth: np.ndarray, weight: np.ndarray | None) -> Problem:
+        filled = chains.lengths > 0
+        lengths = chains.lengths[filled]
         node_begin = np.concatenate([[0], np.cumsum(lengths)])
         n_pairs = lengths - 1 if self.transitions else np.zeros_like(lengths)
         firsts = np.arange(chains.n_positions, dtype=np.int32)
@@ -290,6 +330,7 @@ class ChainSVM(StructuredModel):
             table=np.zeros(len(firsts), dtype=np.int32),
             scale=None,
             n_tables=1 if self.transitions else 0,
+            weight=None if weight is None else np.ascontiguousarray(weight[filled]),
         )
 
     def _table(self, weights: Weights) -> np.ndarray:

@@ -42,6 +42,8 @@ class Problem:
     scale : ndarray of float64, shape (n_factors,), or None
         What the table is multiplied by; None is 1.
     n_tables : int
+    weight : ndarray of float64, shape (n_samples,), or None
+        What the loss of each sample counts; None is 1.
     """
 
     X: sp.csr_matrix
@@ -53,11 +55,13 @@ class Problem:
     table: np.ndarray
     scale: np.ndarray | None
     n_tables: int
+    weight: np.ndarray | None = None
 
-    def learner(self, C: float, rho: float | None, seed: int) -> Any:
+    def learner(self, plan: Plan) -> Any:
         """The solver of the core at its start, where all weights are zero."""
         settings = _core.GdmmLearnSettings()
-        settings.C, settings.rho, settings.seed = float(C), float(rho or 0.0), seed
+        settings.C, settings.rho, settings.seed = plan.C, plan.rho or 0.0, plan.seed
+        settings.n_parts, settings.uses_away_steps = plan.n_parts, plan.method == "away"
         make = _core.GdmmLearner32 if self.X.dtype == np.float32 else _core.GdmmLearner64
         return make(
             self.X.indptr.astype(np.int32, copy=False),
@@ -71,6 +75,7 @@ class Problem:
             np.ascontiguousarray(self.scope.reshape(-1)),
             self.table,
             self.scale,
+            self.weight,
             self.n_tables,
             settings,
         )
@@ -78,11 +83,14 @@ class Problem:
     def features_of_truth(self) -> Weights:
         """The sum of phi(x, y) over samples: its product with w is the score of all truths."""
         n_nodes = len(self.truth)
-        ones = np.ones(n_nodes)
-        Y = sp.csr_matrix((ones, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
+        weight = np.ones(len(self.node_begin) - 1) if self.weight is None else self.weight
+        of_nodes = np.repeat(weight, np.diff(self.node_begin))
+        of_factors = np.repeat(weight, np.diff(self.factor_begin))
+        Y = sp.csr_matrix((of_nodes, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
         tables = np.zeros((self.n_tables, self.n_labels, self.n_labels))
         states = (self.table, self.truth[self.scope[:, 0]], self.truth[self.scope[:, 1]])
-        np.add.at(tables, states, 1.0 if self.scale is None else self.scale)
+        scale = 1.0 if self.scale is None else self.scale
+        np.add.at(tables, states, of_factors * scale)
         return Weights((self.X.T @ Y).tocsr(), tables)
 
 
@@ -106,7 +114,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Plan:
-    """When to stop; `patience` is None without held-out samples."""
+    """How to learn and when to stop; `patience` is None without held-out samples."""
 
     C: float
     rho: float | None
@@ -114,6 +122,9 @@ class Plan:
     max_iter: int
     evaluate_every: int
     patience: int | None
+    average: bool
+    method: str
+    n_parts: int
     seed: int
 
 
@@ -198,7 +209,7 @@ class _Run:
                 found = replace(found, held_out=self.ask(self.held_out, found))
             if is_due:
                 bound = self.update_bound()
-                found = replace(found, primal=self.ask(self.primal, found))
+                found = self.lower(found)
         self.note(report, found, bound)
         return found
 
@@ -207,12 +218,22 @@ class _Run:
         every = self.plan.evaluate_every
         return every > 0 and (n_iter % every == 0 or n_iter == self.plan.max_iter)
 
-    def weights(self) -> Weights:
-        """Those of the learner, as arrays of their own."""
-        indptr, indices, values = self.learner.weights()
+    def lower(self, found: _Candidate) -> _Candidate:
+        """With its objective; without held-out samples the mean or the last, whichever is lower."""
+        found = replace(found, primal=self.ask(self.primal, found))
+        if not self.plan.average or self.held_out is not None:
+            return found
+        last = replace(found, weights=self.weights(is_mean=False))
+        last = replace(last, primal=self.ask(self.primal, last))
+        return last if last.is_better_than(found) else found
+
+    def weights(self, is_mean: bool | None = None) -> Weights:
+        """Those of the learner, as arrays of their own; the mean over passes by the plan."""
+        is_mean = self.plan.average if is_mean is None else is_mean
+        indptr, indices, values = self.learner.weights(is_mean)
         n_labels = self.problem.n_labels
         W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
-        return Weights(W, self.learner.tables().reshape(-1, n_labels, n_labels))
+        return Weights(W, self.learner.tables(is_mean).reshape(-1, n_labels, n_labels))
 
     def ask(self, judge: Callable[[Weights], float], found: _Candidate) -> float:
         """What `judge` says of the weights; NaN if a stop cut its work short."""
@@ -265,7 +286,7 @@ def learn(
     held_out: Callable[[Weights], float] | None,
     progress: PassProgress,
 ) -> Learnt:
-    """Algorithm 1 with algorithm 4 inside, until one of the rules of `plan` ends it.
+    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `plan` ends it.
 
     Parameters
     ----------
@@ -284,7 +305,7 @@ def learn(
         Its weights are those of the pass that was best on held-out samples; without them, those
         of least objective among the evaluated ones, and the last if none was.
     """
-    learner = problem.learner(plan.C, plan.rho, plan.seed)
+    learner = problem.learner(plan)
     run = _Run(problem, plan, primal, held_out, progress, learner)
     ended_early = False
     for n_iter in range(1, plan.max_iter + 1):

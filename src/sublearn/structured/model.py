@@ -19,6 +19,7 @@ from sublearn.validation import (
     Interval,
     JobCount,
     NonNegative,
+    OneOf,
     OrNone,
     Positive,
     RandomState,
@@ -39,7 +40,10 @@ LEARNING_RULES: dict[str, Rule] = {
     "early_stopping": Boolean(),
     "validation_fraction": Interval(float, 0, 1, "neither"),
     "n_iter_no_change": Positive(int),
+    "average": Boolean(),
+    "method": OneOf("block", "away"),
     "rho": OrNone(Positive(float)),
+    "label_parts": Positive(int),
     "n_jobs": JobCount(),
     "random_state": RandomState(),
     "verbose": Verbosity(),
@@ -62,7 +66,10 @@ class StructuredModel(SavedModel, BaseEstimator):
     max_iter: int
     evaluate_every: int
     n_iter_no_change: int
+    average: bool
+    method: str
     rho: float | None
+    label_parts: int
     verbose: int
     callback: Callback | None
     random_state: Any
@@ -93,11 +100,14 @@ class StructuredModel(SavedModel, BaseEstimator):
         progress = PassProgress(self.C * len(problem.truth))
         plan = Plan(
             C=float(self.C),
-            rho=self.rho,
+            rho=None if self.rho is None else float(self.rho),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             evaluate_every=int(self.evaluate_every),
             patience=None if held_out is None else int(self.n_iter_no_change),
+            average=bool(self.average),
+            method=self.method,
+            n_parts=int(self.label_parts),
             seed=seed,
         )
         judge = None if held_out is None else lambda w: held_out(w, progress.core)

@@ -58,8 +58,14 @@ class StructuralSVM(StructuredModel):
         Share of the samples that `early_stopping` keeps away.
     n_iter_no_change : int, default=3
         Patience of early stopping, in passes.
-    rho : float or None, default=1.0
+    average : bool, default=True
+        Whether the model is a mean over passes, as in :class:`ChainSVM`.
+    method : {"block", "away"}, default="block"
+        Algorithm 4 or algorithm 2 of [1]_, as in :class:`ChainSVM`.
+    rho : float or None, default=None
         Penalty on disagreement of nodes and edges, as in :class:`ChainSVM`.
+    label_parts : int, default=1
+        Parts of the labels of which a visit to a node searches one, as in :class:`ChainSVM`.
     map_time_limit : float or None, default=None
         Seconds of MAP inference in one call of `predict`. None: no limit; with a limit the answer
         may depend on the machine.
@@ -130,7 +136,10 @@ class StructuralSVM(StructuredModel):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
-        rho: float | None = 1.0,
+        average: bool = True,
+        method: str = "block",
+        rho: float | None = None,
+        label_parts: int = 1,
         map_time_limit: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -145,7 +154,10 @@ class StructuralSVM(StructuredModel):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.average = average
+        self.method = method
         self.rho = rho
+        self.label_parts = label_parts
         self.map_time_limit = map_time_limit
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -13,7 +13,7 @@
 // Labels are added and never leave. A closed matrix takes no new labels and has no threshold: v is
 // the weight, on a support that stays.
 //
-// Used by: pd_sparse.
+// Used by: pd_sparse, gdmm_learn.
 #pragma once
 
 #include <algorithm>
@@ -153,6 +153,24 @@ class HashedRows {
       for_each_bit(row, [&](index_t label) {
         board.add(label, x * soft_threshold(values[label], threshold));
       });
+    }
+  }
+
+  /// Likewise of the labels begin .. end - 1 alone. A dense row is read there only, a sparse one as
+  /// a whole.
+  void add_to(std::size_t r, T x, index_t begin, index_t end, ScoreBoard<T>& board) const {
+    const Row& row = rows_[r];
+    const T threshold = level(r);
+    if (row.capacity == kDense) {
+      add_soft(values_of(row) + begin, threshold, x, static_cast<std::size_t>(end - begin),
+               board.scores() + begin);
+      board.mark_all();
+      return;
+    }
+    const Entry* entries = entries_of(row);
+    for (index_t e = 0; e < row.n_weights; ++e) {
+      if (entries[e].label < begin || entries[e].label >= end) continue;
+      board.add(entries[e].label, x * soft_threshold(entries[e].value, threshold));
     }
   }
 

@@ -6,7 +6,7 @@
 //
 // A score of exactly zero counts as untouched.
 //
-// Used by: pd_sparse.
+// Used by: pd_sparse, gdmm_learn.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,10 @@ struct BlockSummary {
 };
 BlockSummary<float> summarise_block(const float* scores);
 BlockSummary<double> summarise_block(const double* scores);
+
+/// The first place of the largest of n scores; -1 if all are minus infinity.
+index_t find_largest(const float* scores, index_t n);
+index_t find_largest(const double* scores, index_t n);
 
 template <class T>
 class ScoreBoard {

@@ -51,60 +51,9 @@
 #include "sublearn/search/hashed_rows.hpp"
 #include "sublearn/search/score_board.hpp"
 #include "sublearn/solvers/label_quadratic.hpp"
+#include "sublearn/solvers/pairwise_task.hpp"
 
 namespace sublearn {
-
-struct PairwiseSettings {
-  double C = 1.0;
-  double gamma = 1.0;     ///< weight of 1/2 |V|^2
-  bool has_pairs = true;  ///< false: V = 0, independent support vector machines
-  double rho = 0.0;       ///< 0: 1 + C times the mean of |x_i|^2
-  std::uint64_t seed = 0;
-  int n_threads = 1;  ///< of certify
-};
-
-/// What a pass did.
-struct PairwisePass {
-  double primal_residual = 0.0;  ///< root mean square of violations, over the active pairs
-  double dual_residual = 0.0;    ///< of rho times the change of p
-  double rho = 0.0;
-  offset_t n_labels = 0;  ///< held by rows
-  offset_t n_pairs = 0;   ///< active
-  offset_t work = 0;      ///< weights, scores and pairs visited
-};
-
-/// Values at a point that satisfies all constraints.
-struct PairwiseCertificate {
-  double primal = 0.0;
-  double dual = 0.0;
-  bool is_complete = false;  ///< false if stopped on the way
-};
-
-/// The three arrays of a CSR matrix.
-template <class T>
-struct OwnedRows {
-  std::vector<offset_t> indptr{0};
-  std::vector<index_t> indices;
-  std::vector<T> values;
-};
-
-/// The weights that are not zero, labels increasing in each row.
-template <class T>
-OwnedRows<T> sorted_rows(const HashedRows<T>& rows) {
-  OwnedRows<T> out;
-  std::vector<std::pair<index_t, T>> row;
-  for (std::size_t r = 0; r < rows.n_rows(); ++r) {
-    row.clear();
-    rows.for_each_weight(r, [&](index_t label, T w) { row.emplace_back(label, w); });
-    std::sort(row.begin(), row.end());
-    for (const auto& [label, w] : row) {
-      out.indices.push_back(label);
-      out.values.push_back(w);
-    }
-    out.indptr.push_back(static_cast<offset_t>(out.indices.size()));
-  }
-  return out;
-}
 
 template <class T, class I>
 class PairwiseMultilabel {
@@ -166,28 +115,13 @@ class PairwiseMultilabel {
  private:
   static constexpr double kEnter = 1e-4;           ///< gain from which a label is let in
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
-  static constexpr int kFewestSweeps = 4;          ///< over pairs and labels, in one visit
   static constexpr int kMostSweeps = 64;
   static constexpr double kShort = 0.1;   ///< a step that says that the sweeps led nowhere
   static constexpr offset_t kBlock = 16;  ///< rows of a block of certify
 
-  /// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
-  struct Pair {
-    std::uint32_t ends[2];  ///< slots
-    float q;
-    float up[2], down;  ///< multipliers
-  };
-  /// What a row holds: labels by slot, the true ones first.
-  struct Row {
-    std::vector<index_t> labels;
-    std::vector<double> p;
-    std::vector<Pair> pairs;
-    std::size_t n_true = 0;
-    int budget = kFewestSweeps;  ///< sweeps of a visit
-
-    double truth(std::size_t slot) const { return slot < n_true ? 1.0 : 0.0; }
-    double truth(const Pair& pair) const { return truth(pair.ends[0]) * truth(pair.ends[1]); }
-  };
+  using Pair = ActivePair;
+  using Row = PairRow;
+  static constexpr int kFewestSweeps = PairRow::kFewestSweeps;
 
   double pair_curvature() const { return settings_.C / settings_.gamma; }
 
@@ -326,12 +260,6 @@ class PairwiseMultilabel {
     return 1e-2 * share * share;
   }
 
-  static float clipped(const Row& row, const Pair& pair) {
-    const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
-    return static_cast<float>(
-        std::clamp<double>(pair.q, std::max(0.0, p[0] + p[1] - 1.0), std::min(p[0], p[1])));
-  }
-
   // ---- search ----------------------------------------------------------------------------------
 
   /// Scores of the slots, and the labels with most to gain as new slots.
@@ -461,10 +389,6 @@ class PairwiseMultilabel {
     if (v < 0.0) return q <= row.p[a] + row.p[b] - 1.0;
     if (q > 0.0 || row.p[a] > 0.0 || row.p[b] > 0.0) return v > 0.0;
     return v > 0.0 && pull_[a] + pull_[b] + 2.0 + v > 0.0;
-  }
-
-  static bool is_between(double q, double p, double r) {
-    return q <= p && q <= r && q >= p + r - 1.0;
   }
 
   bool admit_pair(Row& row, std::size_t a, std::size_t b) {
@@ -635,12 +559,6 @@ class PairwiseMultilabel {
       for (auto& end : pair.ends) end = new_slot_[end];
       return !is_kept || is_inert(row, pair);
     });
-  }
-
-  static bool is_inert(const Row& row, const Pair& pair) {
-    const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
-    return pair.q == row.truth(pair) && pair.up[0] == 0.0F && pair.up[1] == 0.0F &&
-           pair.down == 0.0F && is_between(pair.q, p[0], p[1]);
   }
 
   // ---- certificate -----------------------------------------------------------------------------
