@@ -1,0 +1,11 @@
+"""Latent-variable models as convex problems, and the Boolean quadratic problems inside them."""
+
+from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
+from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
+
+__all__ = [
+    "BooleanQuadraticSolution",
+    "MaxCutSolution",
+    "solve_boolean_quadratic",
+    "solve_max_cut",
+]

@@ -1,0 +1,158 @@
+"""The semidefinite relaxation of a Boolean quadratic problem: sweeps, bound and rounding.
+
+For ``domain="01"`` the substitution z = (1 + y) / 2 turns z'Cz + l'z into
+
+    1/4 y'Cy + 2 b'y + constant,    b = (C1 + l) / 4,    constant = 1'C1 / 4 + 1'l / 2,
+
+over signs y, equations (14) and (15) of the paper; the core couples b to one more vertex.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sublearn.latent.quadratic_form import QuadraticForm
+
+__all__ = ["Relaxation", "default_rank"]
+
+_LANCZOS_STEPS = 80
+_MOST_DOUBLINGS = 60
+
+
+def default_rank(n_vertices: int) -> int:
+    """Enough for the factored relaxation to have no bad local optimum: ceil(sqrt(2 n))."""
+    return int(np.ceil(np.sqrt(2 * n_vertices)))
+
+
+class Relaxation:
+    """One problem with its present vectors.
+
+    Parameters
+    ----------
+    form : QuadraticForm
+        C.
+    linear : ndarray or None
+        The linear term.
+    domain : {"01", "pm1"}
+        What the variables are.
+    """
+
+    def __init__(self, form: QuadraticForm, linear: np.ndarray | None, domain: str):
+        self.form, self.domain = form, domain
+        if domain == "01":
+            sums = form.times(np.ones(form.size))
+            self.scale, self.constant = 0.25, 0.25 * float(sums.sum())
+            self.b: np.ndarray | None = 0.25 * sums
+            if linear is not None:
+                self.b = self.b + 0.25 * linear
+                self.constant += 0.5 * float(linear.sum())
+        else:
+            self.scale, self.constant = 1.0, 0.0
+            self.b = None if linear is None else 0.5 * linear
+        self._native = form.native(self.scale, self.b)
+
+    @property
+    def n_vertices(self) -> int:
+        """Unit vectors of the relaxation."""
+        return self.form.size + (self.b is not None)
+
+    def start(self, vectors: np.ndarray | None, rank: int | None, seed: int) -> None:
+        """From given vectors, or at random."""
+        if vectors is None:
+            self._native.start(rank or default_rank(self.n_vertices), seed)
+        else:
+            self._native.start_from(np.ascontiguousarray(vectors, dtype=np.float64))
+
+    def sweep(
+        self, max_sweeps: int, least_gain: float, seed: int, monitor: Any, relaxation: float = 1.0
+    ) -> dict[str, np.ndarray]:
+        """Passes of the mixing method until one gains no more than `least_gain`."""
+        return self._native.sweep(max_sweeps, least_gain, relaxation, seed, monitor)
+
+    def vectors(self) -> np.ndarray:
+        """The unit vectors, one in each row."""
+        return self._native.vectors()
+
+    def evaluate(self) -> tuple[float, np.ndarray]:
+        """Value of the relaxation at the present vectors, and its dual multipliers."""
+        value, multipliers = self._native.evaluate()
+        return float(value) + self.constant, multipliers
+
+    def bound(self, multipliers: np.ndarray) -> tuple[float, bool]:
+        """An upper bound on the problem from any multipliers, and whether it is proved.
+
+        With shift the least number that makes Diag(multipliers + shift) - Q positive definite, Q
+        the matrix of the relaxation, no signs have a value above sum(multipliers + shift). Lanczos
+        guesses the shift and a factorisation proves it; a guess too small is doubled.
+        """
+        n = len(multipliers)
+        size = float(np.abs(multipliers).max(initial=0.0))
+        if size == 0.0:  # Q = 0
+            return self.constant, True
+        least, error = self._least_eigenvalue(multipliers)
+        margin = 4.0 * n * np.finfo(float).eps * size  # of rounding inside the factorisation
+        shift = max(0.0, -least) * 1.02 + margin
+        for _ in range(_MOST_DOUBLINGS):
+            answer = self.form.is_dominated(multipliers + shift, self.scale, self.b)
+            if answer is None:
+                shift = max(0.0, error - least) + margin
+                break
+            if answer:
+                break
+            shift *= 2.0
+        total = float(multipliers.sum()) + n * (shift + margin) + self.constant
+        return total, answer is not None
+
+    def round(
+        self, n_rounds: int, max_passes: int, seed: int, n_threads: int, monitor: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct answers, best first, and their values."""
+        n_blocks = -(-n_rounds // 32)
+        signs, values = self._native.round(n_blocks, max_passes, seed, n_threads, monitor)
+        if self.b is None:  # y and -y are one answer: let the first sign be -1, which is z = 0
+            signs = signs * -signs[:, :1]
+        order = np.argsort(-values, kind="stable")
+        signs, values = signs[order], values[order]
+        _, first = np.unique(signs, axis=0, return_index=True)
+        first.sort()
+        found = signs[first] if self.domain == "pm1" else (signs[first] + 1) // 2
+        return found.astype(np.int8), values[first] + self.constant
+
+    def value_of(self, y: np.ndarray) -> float:
+        """Value of signs, computed anew."""
+        y = y.astype(np.float64)
+        pull = 0.0 if self.b is None else 2.0 * float(self.b @ y)
+        return self.scale * float(y @ self.form.times(y)) + pull + self.constant
+
+    def _times_q(self, v: np.ndarray) -> np.ndarray:
+        n = self.form.size
+        out = np.empty_like(v)
+        out[:n] = self.scale * self.form.times(v[:n])
+        if self.b is not None:
+            out[:n] += self.b * v[n]
+            out[n] = self.b @ v[:n]
+        return out
+
+    def _least_eigenvalue(self, multipliers: np.ndarray) -> tuple[float, float]:
+        """Of Diag(multipliers) - Q, by Lanczos with full orthogonalisation; and its residual."""
+        n = len(multipliers)
+        steps = min(n, _LANCZOS_STEPS)
+        basis = np.zeros((steps + 1, n))
+        alpha, beta = np.zeros(steps), np.zeros(steps)
+        basis[0] = np.random.default_rng(n).standard_normal(n)
+        basis[0] /= np.linalg.norm(basis[0])
+        k = 0
+        for k in range(steps):
+            w = multipliers * basis[k] - self._times_q(basis[k])
+            alpha[k] = basis[k] @ w
+            for _ in range(2):  # once is not enough
+                w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
+            beta[k] = np.linalg.norm(w)
+            if beta[k] <= 1e-13 * np.abs(alpha[: k + 1]).max():
+                break
+            basis[k + 1] = w / beta[k]
+        tridiagonal = np.diag(alpha[: k + 1]) + np.diag(beta[:k], 1) + np.diag(beta[:k], -1)
+        values, vectors = np.linalg.eigh(tridiagonal)
+        return float(values[0]), float(beta[k] * abs(vectors[-1, 0]))
