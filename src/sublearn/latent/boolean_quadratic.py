@@ -144,7 +144,7 @@ def solve_boolean_quadratic(
     n_candidates : int, default=16
         Points to return at most.
     rank : int, optional
-        Length of the unit vectors; by default :math:`\lceil\sqrt{2 n}\rceil`.
+        Length of the unit vectors; by default :math:`\lceil\sqrt{2 n}\rceil`, at most 64.
     certify : bool, default=True
         Compute the bound. Without it sweeps end when one gains less than `tol` of the value.
     max_iter : int, default=1000

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 
 __all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm"]
 
-_MOST_DENSE = 12_000  # vertices of a dense Cholesky factor: 1.2 GB, a minute
+# Vertices of a dense Cholesky factor: where C is dense as well, and where it is sparse (then sweeps
+# take little time, and the factor must not take much more; a sparse one fills up on most graphs).
+_MOST_DENSE, _MOST_SPARSE = 8000, 4000
 
 
 class QuadraticForm(abc.ABC):
@@ -96,14 +97,10 @@ class SparseForm(QuadraticForm):
         )
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        S = -scale * (self.off_diagonal + sp.diags(self.diagonal))
-        if b is not None:
-            edge = sp.csr_matrix(-b[:, None])
-            S = sp.bmat([[S, edge], [edge.T, None]])
-        S = sp.csc_matrix(S + sp.diags(d))
-        if S.shape[0] <= 3000:
-            return _has_cholesky(S.toarray(order="F"))
-        return _has_sparse_factor(S)
+        if len(d) > _MOST_SPARSE:
+            return None
+        C = (self.off_diagonal + sp.diags(self.diagonal)).toarray()
+        return DenseForm(C).is_dominated(d, scale, b)
 
 
 @dataclass(frozen=True)
@@ -147,15 +144,3 @@ def _has_cholesky(S: np.ndarray) -> bool:
     except scipy.linalg.LinAlgError:
         return False
     return True
-
-
-def _has_sparse_factor(S: sp.csc_matrix) -> bool:
-    """S = L U with pivots from the diagonal only, and these positive."""
-    try:
-        factor = splu(
-            S, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-    except RuntimeError:  # a pivot of zero
-        return False
-    is_symmetric = np.array_equal(factor.perm_r, factor.perm_c)
-    return bool(is_symmetric and (factor.U.diagonal() > 0).all())

@@ -12,18 +12,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sublearn.latent.quadratic_form import QuadraticForm
 
 __all__ = ["Relaxation", "default_rank"]
 
+# Moving past the optimum of each vertex, as successive over-relaxation does: on graphs and on Gram
+# matrices the same value takes half the sweeps or less of 1.0; 1.9 begins too slowly.
+RELAXATION = 1.8
 _LANCZOS_STEPS = 80
 _MOST_DOUBLINGS = 60
+_MATTERS = 1e-2
 
 
 def default_rank(n_vertices: int) -> int:
-    """Enough for the factored relaxation to have no bad local optimum: ceil(sqrt(2 n))."""
-    return int(np.ceil(np.sqrt(2 * n_vertices)))
+    """ceil(sqrt(2 n)) leaves no bad local optimum; above 64 nobody has seen one, and the bound would.
+
+    On graphs of 7,000 and 20,000 vertices, 64 gives the value that 119 and 200 give.
+    """
+    return min(64, int(np.ceil(np.sqrt(2 * n_vertices))))
 
 
 class Relaxation:
@@ -66,7 +75,7 @@ class Relaxation:
             self._native.start_from(np.ascontiguousarray(vectors, dtype=np.float64))
 
     def sweep(
-        self, max_sweeps: int, least_gain: float, seed: int, monitor: Any, relaxation: float = 1.0
+        self, max_sweeps: int, least_gain: float, seed: int, monitor: Any, relaxation: float = RELAXATION
     ) -> dict[str, np.ndarray]:
         """Passes of the mixing method until one gains no more than `least_gain`."""
         return self._native.sweep(max_sweeps, least_gain, relaxation, seed, monitor)
@@ -91,19 +100,17 @@ class Relaxation:
         size = float(np.abs(multipliers).max(initial=0.0))
         if size == 0.0:  # Q = 0
             return self.constant, True
-        least, error = self._least_eigenvalue(multipliers)
         margin = 4.0 * n * np.finfo(float).eps * size  # of rounding inside the factorisation
-        shift = max(0.0, -least) * 1.02 + margin
+        shift = max(0.0, -self._guess_least_eigenvalue(multipliers)) * 1.02 + margin
+        is_proved = True
         for _ in range(_MOST_DOUBLINGS):
             answer = self.form.is_dominated(multipliers + shift, self.scale, self.b)
             if answer is None:
-                shift = max(0.0, error - least) + margin
-                break
-            if answer:
+                shift, is_proved = self._careful_shift(multipliers) + margin, False
+            if answer is not False:
                 break
             shift *= 2.0
-        total = float(multipliers.sum()) + n * (shift + margin) + self.constant
-        return total, answer is not None
+        return float(multipliers.sum() + n * (shift + margin)) + self.constant, is_proved
 
     def round(
         self, n_rounds: int, max_passes: int, seed: int, n_threads: int, monitor: Any
@@ -135,14 +142,13 @@ class Relaxation:
             out[n] = self.b @ v[:n]
         return out
 
-    def _least_eigenvalue(self, multipliers: np.ndarray) -> tuple[float, float]:
-        """Of Diag(multipliers) - Q, by Lanczos with full orthogonalisation; and its residual."""
+    def _guess_least_eigenvalue(self, multipliers: np.ndarray) -> float:
+        """Of Diag(multipliers) - Q, from above: a few steps of Lanczos, fully orthogonalised."""
         n = len(multipliers)
         steps = min(n, _LANCZOS_STEPS)
         basis = np.zeros((steps + 1, n))
         alpha, beta = np.zeros(steps), np.zeros(steps)
-        basis[0] = np.random.default_rng(n).standard_normal(n)
-        basis[0] /= np.linalg.norm(basis[0])
+        basis[0] = _some_vector(n)
         k = 0
         for k in range(steps):
             w = multipliers * basis[k] - self._times_q(basis[k])
@@ -153,6 +159,33 @@ class Relaxation:
             if beta[k] <= 1e-13 * np.abs(alpha[: k + 1]).max():
                 break
             basis[k + 1] = w / beta[k]
-        tridiagonal = np.diag(alpha[: k + 1]) + np.diag(beta[:k], 1) + np.diag(beta[:k], -1)
-        values, vectors = np.linalg.eigh(tridiagonal)
-        return float(values[0]), float(beta[k] * abs(vectors[-1, 0]))
+        tridiagonal = scipy.linalg.eigvalsh_tridiagonal(alpha[: k + 1], beta[:k])
+        return float(tridiagonal[0])
+
+    def _careful_shift(self, multipliers: np.ndarray) -> float:
+        """What Diag(multipliers) - Q lacks, where it is too large to be factorised.
+
+        Restarted Lanczos on the mirrored spectrum, to a thousandth of what would matter (a shift
+        of `_MATTERS` of the multipliers' mean), and that much again as a margin.
+        """
+        top = 2.0 * float(np.abs(multipliers).max())
+        accuracy = 1e-3 * _MATTERS * float(np.abs(multipliers).mean())
+        mirrored = LinearOperator(
+            (len(multipliers),) * 2,
+            matvec=lambda v: (top - multipliers) * v + self._times_q(v),
+            dtype=np.float64,
+        )
+        try:
+            largest = eigsh(
+                mirrored, k=1, which="LA", ncv=40, tol=accuracy / top, v0=_some_vector(len(multipliers)),
+                return_eigenvectors=False,
+            )[0]  # fmt: skip
+        except ArpackNoConvergence:
+            return np.inf  # nothing is known, and the bound says so
+        return max(0.0, largest - top) + accuracy
+
+
+def _some_vector(n: int) -> np.ndarray:
+    """A unit vector that is orthogonal to no eigenvector, but for bad luck."""
+    v = np.random.default_rng(n).standard_normal(n)
+    return v / np.linalg.norm(v)
