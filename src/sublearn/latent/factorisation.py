@@ -20,6 +20,7 @@ __all__ = ["Factorisation", "Factoriser"]
 _MAX_ALTERNATIONS = 200
 _QUICK_ALTERNATIONS = 15  # enough to see whether an exchange pays
 _LEAST_DROP = 1e-6  # of the error, by an alternation
+_ROUNDING = 1e-18  # of the data's square
 _PATIENCE = 4  # exchanges in vain before the search for more ends
 
 
@@ -93,9 +94,15 @@ class Factoriser:
         """Features of the residual one by one until there are `n_components`."""
         best = start
         while best.Z.shape[1] < n_components and not self.progress.stop_requested:
+            if self.is_exact(best):
+                break
             z = self._best_atom(best, search)
             best = self.fitted(np.column_stack([best.Z, z]))
         return best
+
+    def is_exact(self, model: Factorisation) -> bool:
+        """Whether what is left is rounding."""
+        return model.error <= _ROUNDING * self._square
 
     def chosen(self, atoms: np.ndarray, n_components: int) -> np.ndarray:
         """Greedy choice among given atoms (in rows): each time the one that lowers the error most.
