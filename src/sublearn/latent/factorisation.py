@@ -59,7 +59,9 @@ class Factoriser:
         W, b = self._least_squares(codes)
         return Factorisation(Z, W, b, self._error(codes, W, b))
 
-    def refined(self, start: Factorisation, max_alternations: int = _MAX_ALTERNATIONS) -> Factorisation:
+    def refined(
+        self, start: Factorisation, max_alternations: int = _MAX_ALTERNATIONS
+    ) -> Factorisation:
         """Alternate between codes and features while the error falls."""
         best = start
         for _ in range(max_alternations):
@@ -90,7 +92,9 @@ class Factoriser:
                 n_vain += 1
         return best
 
-    def extended(self, start: Factorisation, n_components: int, search: SteepestAtoms) -> Factorisation:
+    def extended(
+        self, start: Factorisation, n_components: int, search: SteepestAtoms
+    ) -> Factorisation:
         """Features of the residual one by one until there are `n_components`."""
         best = start
         while best.Z.shape[1] < n_components and not self.progress.stop_requested:

@@ -89,7 +89,9 @@ class FeatureLearner:
         """The weight in use."""
         if self.settings.l1 is not None:
             return self.settings.l1
-        return _SHARE_OF_LARGEST * self.largest_l1 or 1.0  # without any variation every weight does the same
+        return (
+            _SHARE_OF_LARGEST * self.largest_l1 or 1.0
+        )  # without any variation every weight does the same
 
     def span_atoms(self, n_components: int | None) -> np.ndarray:
         """Atoms in the span of the leading axes, one per row, with complements if they differ."""
@@ -117,9 +119,7 @@ class FeatureLearner:
         start = np.full(len(atoms), _FIRST_WEIGHT)
         return problem.solve(start, settings.tol, settings.max_iter, certify)
 
-    def factorise(
-        self, fit: LassoFit, offered: np.ndarray, n_components: int
-    ) -> Factorisation:
+    def factorise(self, fit: LassoFit, offered: np.ndarray, n_components: int) -> Factorisation:
         """Exactly `n_components` features, or fewer that leave no error.
 
         Starts: the atoms of largest score, as in the paper, and a greedy choice from all atoms

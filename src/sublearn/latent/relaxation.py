@@ -75,7 +75,12 @@ class Relaxation:
             self._native.start_from(np.ascontiguousarray(vectors, dtype=np.float64))
 
     def sweep(
-        self, max_sweeps: int, least_gain: float, seed: int, monitor: Any, relaxation: float = RELAXATION
+        self,
+        max_sweeps: int,
+        least_gain: float,
+        seed: int,
+        monitor: Any,
+        relaxation: float = RELAXATION,
     ) -> dict[str, np.ndarray]:
         """Passes of the mixing method until one gains no more than `least_gain`."""
         return self._native.sweep(max_sweeps, least_gain, relaxation, seed, monitor)
@@ -121,9 +126,7 @@ class Relaxation:
         if self.b is None:  # y and -y are one answer: let the first sign be -1, which is z = 0
             signs = signs * -signs[:, :1]
         order = np.argsort(-values, kind="stable")
-        signs, values = signs[order], values[order]
-        _, first = np.unique(signs, axis=0, return_index=True)
-        first.sort()
+        first = list({signs[i].tobytes(): i for i in reversed(order)}.values())[::-1]
         found = signs[first] if self.domain == "pm1" else (signs[first] + 1) // 2
         return found.astype(np.int8), values[first] + self.constant
 
