@@ -80,8 +80,7 @@ def _flipped(X, Z, W):
 
 
 def gibbs(X, n_components, rng, is_over):
-    n, d = X.shape
-    Z = (rng.random((n, n_components)) < 0.5).astype(float)
+    Z = (rng.random((len(X), n_components)) < 0.5).astype(float)
     best, least = Z, np.inf
     for _ in range(_GIBBS_SWEEPS):
         W = fit_features(X, Z)

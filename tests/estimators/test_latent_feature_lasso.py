@@ -123,7 +123,7 @@ def test_scaling_the_data_scales_the_features():
 
 
 def test_codes_of_new_rows_are_those_that_made_them():
-    X, _, W = planted()
+    X, _, _ = planted()
     model = LatentFeatureLasso(5).fit(X)
     codes = np.random.default_rng(9).integers(0, 2, size=(50, 5))
     np.testing.assert_array_equal(model.transform(model.inverse_transform(codes)), codes)

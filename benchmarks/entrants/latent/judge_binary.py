@@ -1,4 +1,4 @@
-"""A rival of benchmarks/judges/binary_factors.py: setting "method", attempts for "seconds" of CPU."""
+"""A rival of judges/binary_factors.py; settings "method" and "seconds" of CPU for its attempts."""
 
 import time
 

@@ -1,4 +1,4 @@
-r"""Weights of a given set of atoms: (7) of the paper over the active set, by projected Newton steps.
+r"""Weights of given atoms: (7) of the paper over the active set, by projected Newton steps.
 
 With G = Z'Z, E = Z'XX'Z, D = diag(c) and S = D^{1/2} (D^{1/2} G D^{1/2} + N l2 I)^{-1} D^{1/2},
 

@@ -1,4 +1,4 @@
-"""The number of latent features by the error of entries that neither features nor codes have seen."""
+"""The number of latent features, by the error of entries that neither features nor codes saw."""
 
 from __future__ import annotations
 

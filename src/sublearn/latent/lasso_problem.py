@@ -1,6 +1,7 @@
 r"""The convex problem of the Latent Feature Lasso, (6) of the paper, by greedy steps.
 
-    min over c >= 0  of  f(c) + l1 sum_j c_j,   f(c) = min_W 1/2N |X - ZW|^2 + l2/2 sum_j |W_j|^2 / c_j
+    min over c >= 0  of  f(c) + l1 sum_j c_j,
+    f(c) = min over W  of  |X - ZW|^2 / 2N + l2/2 sum_j |W_j|^2 / c_j
 
 over all binary columns z_j: search for atoms of steepest descent, correct all weights, shrink.
 The dual is   max over A  of  (<X, A> - |A|^2 / 2) / N   s.t.  z'AA'z <= 2 N^2 l1 l2  for all z, so
@@ -48,7 +49,7 @@ class LassoFit:
 
     @property
     def scores(self) -> np.ndarray:
-        """c_k |W_k|^2 with W of (11), by which atoms are ranked; here |W_k| as it enters the fit."""
+        """|W_k|, by which atoms are ranked: at the optimum c_k |W_k|^2 is its cube, but for a factor."""
         return np.sqrt(np.einsum("kd,kd->k", self.W, self.W))
 
 

@@ -432,7 +432,7 @@ class LatentFeatureLasso(
         self._keep(fit, model.Z, learner, data, dtype, is_missing)
 
     def _size_by_gap(self, data: np.ndarray, fit: LassoFit, progress: Progress) -> int:
-        """Without an intercept a column of ones hides the gap: then the problem with one is asked."""
+        """Without an intercept a column of ones hides the gap: ask the problem that has one."""
         if self.fit_intercept:
             return size_by_gap(fit.scores)
         learner = FeatureLearner(data, replace(self._settings(), has_intercept=True), progress)

@@ -56,15 +56,19 @@ class DenseForm(QuadraticForm):
 
     @property
     def size(self) -> int:
+        """Rows of C."""
         return len(self.C)
 
     def times(self, v: np.ndarray) -> np.ndarray:
+        """C v."""
         return self.C @ v
 
     def native(self, scale: float, b: np.ndarray | None) -> Any:
+        """The problem as the core has it."""
         return _core.dense_boolean_quadratic(self.C, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
+        """By a dense Cholesky factor."""
         if len(d) > _MOST_DENSE:
             return None
         S = np.zeros((len(d), len(d)), order="F")
@@ -85,16 +89,20 @@ class SparseForm(QuadraticForm):
 
     @property
     def size(self) -> int:
+        """Rows of C."""
         return len(self.diagonal)
 
     def times(self, v: np.ndarray) -> np.ndarray:
+        """C v."""
         return self.off_diagonal @ v + self.diagonal * v
 
     def native(self, scale: float, b: np.ndarray | None) -> Any:
+        """The problem as the core has it."""
         C = self.off_diagonal
         return _core.sparse_boolean_quadratic(C.indptr, C.indices, C.data, self.diagonal, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
+        """By a dense Cholesky factor."""
         if len(d) > _MOST_SPARSE:
             return None
         C = (self.off_diagonal + sp.diags(self.diagonal)).toarray()
@@ -109,12 +117,15 @@ class FactoredForm(QuadraticForm):
 
     @property
     def size(self) -> int:
+        """Rows of C."""
         return len(self.A)
 
     def times(self, v: np.ndarray) -> np.ndarray:
+        """C v."""
         return self.A @ (self.A.T @ v)
 
     def native(self, scale: float, b: np.ndarray | None) -> Any:
+        """The problem as the core has it."""
         return _core.factored_boolean_quadratic(self.A, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
