@@ -49,7 +49,7 @@ class LassoFit:
 
     @property
     def scores(self) -> np.ndarray:
-        """|W_k|, by which atoms are ranked: at the optimum c_k |W_k|^2 is its cube, but for a factor."""
+        """|W_k|, by which atoms are ranked: c_k |W_k|^2 is its cube at the optimum, scaled."""
         return np.sqrt(np.einsum("kd,kd->k", self.W, self.W))
 
 
