@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.latent import LatentFeatureLasso
+from sublearn.latent import LatentFeatureLasso, latent_feature_path
 from sublearn.validation import assert_rules_complete
 
 SETTINGS = [
@@ -269,3 +269,22 @@ def test_features_are_drawn_as_images():
     assert len([ax for ax in figure.axes if ax.images]) == 6
     with pytest.raises(ValueError, match="30 pixels"):
         model.plot_features((5, 5))
+
+
+# --- the path ----------------------------------------------------------------------------------
+
+
+def test_a_path_ends_where_a_fit_at_its_last_weight_ends():
+    X, Z, _ = planted(noise=0.2)
+    path = latent_feature_path(X, n_l1=5, tol=1e-3)
+    assert len(path.l1s) == len(path.n_atoms) == len(path.scores) == 5
+    assert path.l1s[-1] == pytest.approx(0.05 / 0.05 ** (1 / 5) * path.l1s[0])
+    alone = LatentFeatureLasso(5, l1=path.l1s[-1], tol=1e-3).fit(X)
+    assert path.objectives[-1] == pytest.approx(alone.objective_, rel=1e-3)
+    assert distance_of_codes(np.hstack([path.codes[-1], 1 - path.codes[-1]]), Z) == 0
+    assert ((path.certificates >= 0) & (path.certificates < 0.2)).all()
+
+
+def test_a_path_refuses_an_end_above_its_beginning():
+    with pytest.raises(ParameterError, match=r"latent_feature_path.l1_end must be"):
+        latent_feature_path(np.eye(3), l1_end=2.0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from sublearn.latent.atom_search import (
     SteepestAtoms,
@@ -69,7 +70,9 @@ class FeatureLearner:
         # Distances between rows are all that codes and weights need: with more columns than rows
         # a triangular factor has the same ones. Missing entries need the columns themselves.
         is_wide = X.shape[1] > len(X) and is_missing is None
-        self.X = np.ascontiguousarray(np.linalg.qr(X.T, mode="r").T) if is_wide else X
+        self.X = (
+            np.ascontiguousarray(scipy.linalg.qr(X.T, mode="r")[0][: len(X)].T) if is_wide else X
+        )
         self.search = SteepestAtoms(settings.has_intercept, settings.seed, settings.n_threads)
         self.factoriser = Factoriser(self.X, settings.has_intercept, progress, is_missing)
 
@@ -118,6 +121,21 @@ class FeatureLearner:
         problem = LassoProblem(atoms, self.search, self.l1, settings.l2, self.progress)
         start = np.full(len(atoms), _FIRST_WEIGHT)
         return problem.solve(start, settings.tol, settings.max_iter, certify)
+
+    def follow(self, l1s: np.ndarray) -> list[LassoFit]:
+        """The convex problem at falling weights; ends early if somebody asks to stop."""
+        settings = self.settings
+        atoms = AtomSet(self._centred(), settings.has_intercept)
+        atoms.add(self.span_atoms(None))
+        c = np.full(len(atoms), _FIRST_WEIGHT)
+        fits: list[LassoFit] = []
+        for l1 in l1s:
+            problem = LassoProblem(atoms, self.search, float(l1), settings.l2, self.progress)
+            fits.append(problem.solve(c, settings.tol, settings.max_iter))
+            c = fits[-1].c
+            if self.progress.stop_requested:
+                break
+        return fits
 
     def factorise(self, fit: LassoFit, offered: np.ndarray, n_components: int) -> Factorisation:
         """Exactly `n_components` features, or fewer that leave no error.
