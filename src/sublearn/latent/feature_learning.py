@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
 from sublearn.latent.atom_search import (
     SteepestAtoms,
@@ -70,9 +69,7 @@ class FeatureLearner:
         # Distances between rows are all that codes and weights need: with more columns than rows
         # a triangular factor has the same ones. Missing entries need the columns themselves.
         is_wide = X.shape[1] > len(X) and is_missing is None
-        self.X = (
-            np.ascontiguousarray(scipy.linalg.qr(X.T, mode="r")[0][: len(X)].T) if is_wide else X
-        )
+        self.X = _triangular_factor(X) if is_wide else X
         self.search = SteepestAtoms(settings.has_intercept, settings.seed, settings.n_threads)
         self.factoriser = Factoriser(self.X, settings.has_intercept, progress, is_missing)
 
@@ -174,6 +171,11 @@ class FeatureLearner:
         centred = self.X - mean
         centred[np.abs(centred) <= 1e-14 * np.abs(mean)] = 0.0  # a constant does not vary
         return centred
+
+
+def _triangular_factor(X: np.ndarray) -> np.ndarray:
+    """L with L L' = X X'."""
+    return np.ascontiguousarray(np.asarray(np.linalg.qr(X.T, mode="r")).T)
 
 
 def size_by_gap(scores: np.ndarray) -> int:
