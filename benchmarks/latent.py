@@ -237,16 +237,22 @@ def max_cut(directory: Path, seed: int) -> Figures:
             found = run_one(title, split, entrant, judge_cut, seed, SLOW_BUDGET)
             seconds = found.figure("fit_cpu_seconds")
             first = seconds if first is None else first
-            given = seconds if seconds is not None else SLOW_BUDGET
-            ratio = "" if seconds is not None else "> "
-            time_text = f"{ratio}{given:.3g}"
-            times = f"{ratio}{given / first:.0f}" if first and entrant is not entrants[0] else "1"
+            time_text, times = time_texts(found, first)
             bound_gap = found.figure("gap") if entrant is entrants[0] else None
             rows.append([title, entrant.name, found.figure("relaxed"), bound_gap,
                          found.figure("cut"), time_text, times])  # fmt: skip
     columns = {"graph": "", "method": "", "SDP value": ".2f", "bound above it": ".1e", "cut": ".0f",
                "CPU s": "", "times ours": ""}  # fmt: skip
     return Figures(columns, rows)
+
+
+def time_texts(found: Outcome, first: float | None) -> tuple[str, str]:
+    """CPU seconds and their ratio to ours; at least those after which it was stopped, if it was."""
+    seconds = found.figure("fit_cpu_seconds")
+    if found.status == "failed" or not first:
+        return "fails", "-"
+    sign, spent = ("> ", SLOW_BUDGET) if seconds is None else ("", seconds)
+    return f"{sign}{spent:.3g}", f"{sign}{spent / first:.0f}"
 
 
 def growth(directory: Path, seed: int) -> Figures:

@@ -1,9 +1,13 @@
 """A rival of judges/binary_factors.py; settings "method" and "seconds" of CPU for its attempts."""
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from judges.binary_factors import fit_features, repeated
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the judges are there
+from judges.binary_factors import fit_features, repeated  # noqa: E402
 
 
 def fit(train, task):
