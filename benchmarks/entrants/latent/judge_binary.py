@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the judges are there
-from judges.binary_factors import fit_features, repeated  # noqa: E402
+from judges.binary_factors import fit_features, repeated
 
 
 def fit(train, task):
