@@ -11,18 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.latent.quadratic_form import DenseForm, FactoredForm, QuadraticForm
+from sublearn.latent.quadratic_form import FactoredForm, form_of_factor
 from sublearn.latent.relaxation import Relaxation
 
 __all__ = ["SteepestAtoms", "atoms_in_span", "principal_axes", "signal_rank"]
 
 _MAX_PASSES = 200
-
-
-def form_of(factor: np.ndarray) -> QuadraticForm:
-    """A A' in the smaller of its two forms."""
-    A = np.ascontiguousarray(factor)
-    return DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)
 
 
 class SteepestAtoms:
@@ -60,7 +54,7 @@ class SteepestAtoms:
         return 0.25 * bound if self.has_intercept else bound
 
     def _mixed(self, R: np.ndarray, monitor: Any, max_sweeps: int, tol: float) -> Relaxation:
-        problem = Relaxation(form_of(R), None, "pm1" if self.has_intercept else "01")
+        problem = Relaxation(form_of_factor(R), None, "pm1" if self.has_intercept else "01")
         problem.start(self._vectors, None, self.seed)
         size = float(np.abs(problem.evaluate()[1]).sum())
         problem.sweep(max_sweeps, tol * size, self.seed + self._n_calls, monitor)

@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_array
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
 from sublearn.latent.progress import Progress
-from sublearn.latent.quadratic_form import DenseForm, FactoredForm, QuadraticForm, SparseForm
+from sublearn.latent.quadratic_form import (
+    DenseForm,
+    QuadraticForm,
+    SparseForm,
+    form_of_factor,
+)
 from sublearn.latent.relaxation import Relaxation
 from sublearn.trace import Callback, Status, Trace, watch
 from sublearn.validation import (
@@ -134,7 +139,8 @@ def solve_boolean_quadratic(
     C : array-like or sparse matrix of shape (n, n), optional
         A symmetric matrix. A sweep costs r operations per nonzero.
     factor : array-like of shape (n, d), optional
-        A in C = A A', instead of `C`: a sweep costs 2 n d r. C is formed if it is no larger than A.
+        A in C = A A', instead of `C`: a sweep costs 2 n d r. C is formed only where n <= 2 d, which
+        makes sweeps cheaper.
     linear : array-like of shape (n,), optional
         l.
     domain : {"01", "pm1"}, default="01"
@@ -251,8 +257,11 @@ class _Solver:
         )
         if self.has_converged:
             status = Status.CONVERGED
+        elif was_stopped:
+            status = Status.STOPPED
         else:
-            status = Status.STOPPED if was_stopped else Status.MAX_ITER
+            is_spent = len(self._rows) >= self.max_iter
+            status = Status.MAX_ITER if is_spent else Status.STALLED
         columns = np.array(self._rows).reshape(-1, 3).T
         return BooleanQuadraticSolution(
             z=found[0],
@@ -280,8 +289,7 @@ def _as_form(C: Any, factor: Any) -> QuadraticForm:
         )
     if factor is not None:
         A = check_array(factor, dtype=np.float64, order="C", input_name="factor")
-        # C has n entries in a row where A has d, and C needs no second pass to be kept current.
-        return DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)
+        return form_of_factor(A)
     C = check_array(C, dtype=np.float64, order="C", accept_sparse="csr", input_name="C")
     if C.shape[0] != C.shape[1]:
         raise _refusal("C", "a square matrix", f"shape {C.shape}", is_text=True)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 
-__all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm"]
+__all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm", "form_of_factor"]
 
 # Vertices of a dense Cholesky factor: where C is dense as well, and where it is sparse (then sweeps
 # take little time, and the factor must not take much more; a sparse one fills up on most graphs).
@@ -145,6 +145,12 @@ class FactoredForm(QuadraticForm):
         pull = weighted.T @ b
         inside = b @ (b / d[:n]) + scale * pull @ scipy.linalg.cho_solve(factor, pull)
         return bool(d[n] > inside)
+
+
+def form_of_factor(A: np.ndarray) -> QuadraticForm:
+    """A A' in the form with the cheaper sweeps: n^2 operations, or 2 n d to use and keep A'V."""
+    A = np.ascontiguousarray(A)
+    return DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)
 
 
 def _has_cholesky(S: np.ndarray) -> bool:
