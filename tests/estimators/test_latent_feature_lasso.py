@@ -65,6 +65,15 @@ def test_finds_planted_features_without_a_wrong_bit(n_components, fit_intercept)
     assert max(matched) < 0.1
 
 
+@pytest.mark.parametrize("share", [0.1, 0.85])
+def test_finds_features_that_few_or_most_rows_have(share):
+    rng = np.random.default_rng(4)
+    Z = (rng.random((300, 6)) < share).astype(int)
+    X = Z @ rng.normal(size=(6, 40)) + 0.1 * rng.normal(size=(300, 40))
+    model = LatentFeatureLasso(6).fit(X)
+    assert distance_of_codes(np.hstack([model.codes_, 1 - model.codes_]), Z) == 0
+
+
 def test_an_intercept_takes_the_mean_and_no_feature_does():
     X, Z, _ = planted(intercept=50.0)
     model = LatentFeatureLasso(5).fit(X)

@@ -92,12 +92,13 @@ def signal_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
 def atoms_in_span(
     basis: np.ndarray, n_starts: int, seed: int, n_threads: int, monitor: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Binary vectors close to the span of orthonormal columns U and the constants.
+    """Binary vectors close to the span of orthonormal, centred columns U and the constants.
 
     Under the conditions of theorem 4 these are the features themselves. The share of y = 2z - 1
-    that lies in the span is y'UU'y / N, a Boolean quadratic form all of whose features are
-    maximisers, with the value 1: flips from random signs reach them one after the other. (The
-    whitening does it: y'XX'y has few local maxima, and prefers sums of strong features.)
+    that lies in the span is y'PP'y / N, P the basis with the constants: a Boolean quadratic form
+    with all features as maximisers, of value 1. Flips reach them one after the other from signs of
+    U g + t, g and t normal: rows on either side of a random threshold, so that rare features are
+    found as well. (The whitening does it: y'XX'y prefers sums of strong features.)
 
     Returns
     -------
@@ -106,8 +107,10 @@ def atoms_in_span(
     shares : ndarray of shape (n_found,)
         In [0, 1].
     """
-    problem = Relaxation(FactoredForm(np.ascontiguousarray(basis)), None, "pm1")
-    problem.start(None, 64, seed)  # random vectors: their signs are random as well
+    n_samples, rank = basis.shape
+    constant = np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))
+    problem = Relaxation(FactoredForm(np.hstack([constant, basis])), None, "pm1")
+    problem.start(np.hstack([np.sqrt(rank) * constant, basis]), None, seed)
     found, values = problem.round(n_starts, _MAX_PASSES, seed, n_threads, monitor)
     rare = found * np.where(found.sum(axis=1, keepdims=True) > 0, -1, 1)
     return ((rare + 1) // 2).astype(np.int8), values / len(basis)

@@ -21,6 +21,7 @@ _MAX_ALTERNATIONS = 200
 _QUICK_ALTERNATIONS = 15  # enough to see whether an exchange pays
 _LEAST_DROP = 1e-6  # of the error, by an alternation
 _ROUNDING = 1e-18  # of the data's square
+_DEPENDENT = 0.1  # share of a column's square: a few wrong bits of another one
 _PATIENCE = 4  # exchanges in vain before the search for more ends
 
 
@@ -132,6 +133,22 @@ class Factoriser:
             columns = columns - np.outer(q, q @ columns)
             R = R - np.outer(q, q @ R)
         return atoms[chosen].T
+
+    def first_independent(self, atoms: np.ndarray, n_components: int) -> np.ndarray:
+        """The first atoms (in rows) of which none is close to a combination of those before it."""
+        basis = np.empty((len(self.X), 0))
+        chosen: list[np.ndarray] = []
+        for z in atoms:
+            column = z - z.mean()
+            left = column - basis @ (basis.T @ column)
+            size = float(left @ left)
+            if size <= _DEPENDENT * max(float(column @ column), 1e-9):
+                continue
+            chosen.append(z)
+            basis = np.column_stack([basis, left / np.sqrt(size)])
+            if len(chosen) == n_components:
+                break
+        return np.array(chosen, dtype=np.int8).reshape(-1, len(self.X)).T
 
     # --- parts ---------------------------------------------------------------------------------
 

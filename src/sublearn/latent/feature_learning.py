@@ -137,17 +137,18 @@ class FeatureLearner:
     def factorise(self, fit: LassoFit, offered: np.ndarray, n_components: int) -> Factorisation:
         """Exactly `n_components` features, or fewer that leave no error.
 
-        Starts: the atoms of largest score, as in the paper, and a greedy choice from all atoms
-        known; without an intercept also the choice that one would allow. The best after refinement
-        goes on to exchanges.
+        Starts: the atoms of largest score, as in the paper, a greedy choice from all atoms known,
+        and those closest to the span; without an intercept also the choice that one would allow.
+        The best after refinement goes on to exchanges.
         """
         factoriser = self.factoriser
         known = np.vstack([fit.Z.T, offered])
         starts = [fit.Z[:, :n_components]]
         if self.settings.does_refine:
             starts.append(factoriser.chosen(known, n_components))
+            starts.append(self._turned(factoriser.first_independent(offered, n_components)))
             if not self.settings.has_intercept:
-                starts.append(self._chosen_with_intercept(known, n_components))
+                starts.append(self._turned(self._centring().chosen(known, n_components)))
         models = []
         for Z in starts:
             model = factoriser.extended(factoriser.fitted(Z), n_components, self.search)
@@ -158,11 +159,15 @@ class FeatureLearner:
             best = factoriser.refined(best)
         return best
 
-    def _chosen_with_intercept(self, known: np.ndarray, n_components: int) -> np.ndarray:
-        """Features that an intercept leaves alone, turned so that it is not missed."""
-        factoriser = Factoriser(self.X, True, self.progress)
-        model = factoriser.fitted(factoriser.chosen(known, n_components))
-        return facing_a_small_intercept(factoriser.refined(model)).Z
+    def _centring(self) -> Factoriser:
+        return Factoriser(self.X, True, self.progress)
+
+    def _turned(self, Z: np.ndarray) -> np.ndarray:
+        """Without an intercept: codes of the fit with one, turned so that it is not missed."""
+        if self.settings.has_intercept:
+            return Z
+        factoriser = self._centring()
+        return facing_a_small_intercept(factoriser.refined(factoriser.fitted(Z))).Z
 
     def _centred(self) -> np.ndarray:
         if not self.settings.has_intercept:
