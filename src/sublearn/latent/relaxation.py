@@ -131,12 +131,6 @@ class Relaxation:
         found = signs[first] if self.domain == "pm1" else (signs[first] + 1) // 2
         return found.astype(np.int8), values[first] + self.constant
 
-    def value_of(self, y: np.ndarray) -> float:
-        """Value of signs, computed anew."""
-        y = y.astype(np.float64)
-        pull = 0.0 if self.b is None else 2.0 * float(self.b @ y)
-        return self.scale * float(y @ self.form.times(y)) + pull + self.constant
-
     def _times_q(self, v: np.ndarray) -> np.ndarray:
         n = self.form.size
         out = np.empty_like(v)

@@ -228,7 +228,7 @@ class Mixing {
     combine_rows(std::span(v, static_cast<std::size_t>(rank())), normals.data(), kRoundWidth, out);
   }
 
-  /// half the gain of y_i = 1 over y_i = -1, over two: the sign that i should have, by hyperplane.
+  /// scale * sum over j != i of C_ij y_j + b_i, by hyperplane: its sign is the better one for y_i.
   void wish(offset_t i, typename C::Products& products, Line* out) const {
     products.row(i, out);
     const double b = b_.empty() ? 0.0 : b_[static_cast<std::size_t>(i)];
