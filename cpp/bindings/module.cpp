@@ -7,6 +7,7 @@ void bind_features(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
 void bind_inverse_covariance(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
+void bind_latent(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 void bind_linear_judges(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
@@ -30,6 +31,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_graph(m);
   sublearn::bindings::bind_inverse_covariance(m);
   sublearn::bindings::bind_io(m);
+  sublearn::bindings::bind_latent(m);
   sublearn::bindings::bind_linear(m);
   sublearn::bindings::bind_linear_judges(m);
   sublearn::bindings::bind_label_scores(m);

@@ -1,0 +1,16 @@
+"""Latent-variable models as convex problems, and the Boolean quadratic problems inside them."""
+
+from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
+from sublearn.latent.feature_path import LatentFeaturePath, latent_feature_path
+from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
+from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
+
+__all__ = [
+    "BooleanQuadraticSolution",
+    "LatentFeatureLasso",
+    "LatentFeaturePath",
+    "MaxCutSolution",
+    "latent_feature_path",
+    "solve_boolean_quadratic",
+    "solve_max_cut",
+]

@@ -1,0 +1,342 @@
+"""Quadratic functions of binary variables: a good maximiser, and a bound on all of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+from sublearn.latent.progress import Progress
+from sublearn.latent.quadratic_form import (
+    DenseForm,
+    QuadraticForm,
+    SparseForm,
+    form_of_factor,
+)
+from sublearn.latent.relaxation import Relaxation
+from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    JobCount,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+)
+from sublearn.validation.values import show
+
+__all__ = ["BooleanQuadraticSolution", "solve_boolean_quadratic"]
+
+_ASYMMETRY = 1e-10  # of the largest entry: what rounding may leave
+_MAX_PASSES = 100  # of flips; five are usual
+_MOST_INT = 2**31 - 1
+
+_RULES: dict[str, Rule] = {
+    "domain": OneOf("01", "pm1"),
+    "n_rounds": Positive(int),
+    "n_candidates": Positive(int),
+    "rank": OrNone(Positive(int)),
+    "certify": Boolean(),
+    "max_iter": Positive(int),
+    "tol": Positive(float),
+    "n_jobs": JobCount(),
+    "random_state": RandomState(),
+    "verbose": Verbosity(),
+    "callback": CallableOrNone(),
+}
+
+
+@dataclass(frozen=True)
+class BooleanQuadraticSolution:
+    """What :func:`solve_boolean_quadratic` found.
+
+    Parameters
+    ----------
+    z : ndarray of int8, shape (n,)
+        The best point.
+    value : float
+        Its value.
+    bound : float
+        No point has a larger value; infinite with `certify=False`.
+    relaxed_value : float
+        Value of the semidefinite relaxation at `vectors`; at most `bound`.
+    candidates : ndarray of int8, shape (n_candidates, n)
+        Distinct good points, best first.
+    candidate_values : ndarray of shape (n_candidates,)
+        Their values.
+    vectors : ndarray of shape (n or n + 1, rank)
+        Unit vectors of the relaxation, for `warm_start`.
+    is_proved : bool
+        Whether a factorisation proved `bound`. Otherwise it rests on the smallest eigenvalue that
+        Lanczos saw.
+    status : Status
+        Converged means that the relaxation is solved to `tol`.
+    n_iter : int
+        Sweeps of the mixing method.
+    trace : Trace
+        One row per sweep: seconds, value of the relaxation, bound (of the latest check).
+    """
+
+    z: np.ndarray = field(repr=False)
+    value: float
+    bound: float
+    relaxed_value: float
+    candidates: np.ndarray = field(repr=False)
+    candidate_values: np.ndarray = field(repr=False)
+    vectors: np.ndarray = field(repr=False)
+    is_proved: bool
+    status: Status
+    n_iter: int
+    trace: Trace = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / abs(bound), 0 where both are 0."""
+        distance = max(0.0, self.bound - self.value)
+        if distance == 0.0 or np.isinf(distance):
+            return distance
+        return distance / max(abs(self.bound), np.finfo(float).tiny)
+
+
+def solve_boolean_quadratic(
+    C: Any = None,
+    *,
+    factor: Any = None,
+    linear: Any = None,
+    domain: str = "01",
+    n_rounds: int = 64,
+    n_candidates: int = 16,
+    rank: int | None = None,
+    certify: bool = True,
+    max_iter: int = 1000,
+    tol: float = 1e-4,
+    warm_start: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+    callback: Callback | None = None,
+) -> BooleanQuadraticSolution:
+    r"""Maximise :math:`z^T C z + l^T z` over binary vectors, and bound the maximum.
+
+    The semidefinite relaxation, (13) to (16) of the paper, is solved by the mixing method [1]_:
+    coordinate ascent over unit vectors, :math:`n r` numbers in all, r their length. Random
+    hyperplanes turn the vectors into points, and flips of single variables improve these until none
+    helps. The multipliers of the relaxation, shifted until they are feasible, give `bound`.
+
+    Parameters
+    ----------
+    C : array-like or sparse matrix of shape (n, n), optional
+        A symmetric matrix. A sweep costs r operations per nonzero.
+    factor : array-like of shape (n, d), optional
+        A in C = A A', instead of `C`: a sweep costs 2 n d r. C is formed only where n <= 2 d, which
+        makes sweeps cheaper.
+    linear : array-like of shape (n,), optional
+        l.
+    domain : {"01", "pm1"}, default="01"
+        Values of the variables: 0 and 1, or -1 and 1.
+    n_rounds : int, default=64
+        Random hyperplanes, in blocks of 32.
+    n_candidates : int, default=16
+        Points to return at most.
+    rank : int, optional
+        Length of the unit vectors; by default :math:`\lceil\sqrt{2 n}\rceil`, at most 64.
+    certify : bool, default=True
+        Compute the bound. Without it sweeps end when one gains less than `tol` of the value.
+    max_iter : int, default=1000
+        Limit of sweeps.
+    tol : float, default=1e-4
+        Stop when `bound` exceeds the value of the relaxation by at most `tol` times the sum of the
+        multipliers' sizes.
+    warm_start : BooleanQuadraticSolution or ndarray, optional
+        Vectors to begin with, from a problem of the same size.
+    n_jobs : int or None, default=None
+        Threads for the hyperplanes. The result does not depend on it.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the first vectors, of the order of visits and of the hyperplanes.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the sweeps, and the vectors reached are rounded.
+
+    Returns
+    -------
+    BooleanQuadraticSolution
+
+    References
+    ----------
+    .. [1] P.-W. Wang, W.-C. Chang, J. Z. Kolter, "The Mixing Method: Low-Rank Coordinate Descent
+       for Semidefinite Programming with Diagonal Constraints", arXiv 1706.00476, 2017.
+
+    Examples
+    --------
+    >>> from sublearn.latent import solve_boolean_quadratic
+    >>> found = solve_boolean_quadratic([[1.0, -2.0], [-2.0, 3.0]])
+    >>> found.z.tolist(), found.value, round(found.bound, 3)
+    ([0, 1], 3.0, 3.0)
+    """
+    given = {name: value for name, value in locals().items() if name in _RULES}
+    for name, rule in _RULES.items():
+        if not rule.accepts(given[name]):
+            raise _refusal(name, str(rule), given[name])
+    form = _as_form(C, factor)
+    problem = Relaxation(form, _as_linear(linear, form.size), domain)
+    solver = _Solver(problem, as_seed(random_state), tol, min(max_iter, _MOST_INT), certify)
+    problem.start(_as_vectors(warm_start, problem), rank, solver.seed)
+    watch(
+        solver.run,
+        solver.progress,
+        n_total=max_iter,
+        callback=callback,
+        verbose=verbose,
+        title="Boolean quadratic",
+    )
+    return solver.solution(n_rounds, n_candidates, as_n_threads(n_jobs))
+
+
+class _Solver:
+    """Sweeps and bounds in turn until they meet."""
+
+    def __init__(self, problem: Relaxation, seed: int, tol: float, max_iter: int, certify: bool):
+        self.problem, self.seed, self.tol = problem, seed, tol
+        self.max_iter, self.certify = max_iter, certify
+        self.progress = Progress()
+        self.bound, self.is_proved = np.inf, False
+        self.has_converged = False
+        self._rows: list[tuple[float, float, float]] = []
+        self._start = time.perf_counter()
+
+    def run(self) -> None:
+        self.value, multipliers = self.problem.evaluate()
+        least_gain = 0.1 * self.tol * float(np.abs(multipliers).sum())
+        while len(self._rows) < self.max_iter and not self.progress.stop_requested:
+            self._sweep(least_gain)
+            self.value, multipliers = self.problem.evaluate()
+            size = float(np.abs(multipliers).sum())
+            self.has_converged = self._is_close(multipliers, size)
+            self.progress.objective = self.value
+            if self.has_converged or not least_gain > 1e-16 * size:
+                break
+            least_gain *= 0.1
+
+    def _sweep(self, least_gain: float) -> None:
+        n_done, before = len(self._rows), time.perf_counter() - self._start
+        found = self.problem.sweep(
+            self.max_iter - n_done, least_gain, self.seed + n_done, self.progress.monitor
+        )
+        values = self.value + np.cumsum(found["gain"])
+        rows = zip(before + found["seconds"], values, strict=True)
+        self._rows += [(seconds, value, self.bound) for seconds, value in rows]
+
+    def _is_close(self, multipliers: np.ndarray, size: float) -> bool:
+        if not self.certify:
+            return True
+        bound, is_proved = self.problem.bound(multipliers)
+        if bound < self.bound:
+            self.bound, self.is_proved = bound, is_proved
+        self.progress.gap = self.bound - self.value
+        return self.bound - self.value <= self.tol * size
+
+    def solution(
+        self, n_rounds: int, n_candidates: int, n_threads: int
+    ) -> BooleanQuadraticSolution:
+        was_stopped = self.progress.stop_requested
+        found, values = self.problem.round(
+            n_rounds, _MAX_PASSES, self.seed, n_threads, _core.Monitor()
+        )
+        if self.has_converged:
+            status = Status.CONVERGED
+        elif was_stopped:
+            status = Status.STOPPED
+        else:
+            is_spent = len(self._rows) >= self.max_iter
+            status = Status.MAX_ITER if is_spent else Status.STALLED
+        columns = np.array(self._rows).reshape(-1, 3).T
+        return BooleanQuadraticSolution(
+            z=found[0],
+            value=float(values[0]),
+            bound=max(self.bound, float(values[0])),
+            relaxed_value=self.value,
+            candidates=found[:n_candidates],
+            candidate_values=values[:n_candidates],
+            vectors=self.problem.vectors(),
+            is_proved=self.is_proved,
+            status=status,
+            n_iter=len(self._rows),
+            trace=Trace(dict(zip(("seconds", "relaxed_value", "bound"), columns, strict=True))),
+        )
+
+
+# --- what comes in -----------------------------------------------------------------------------
+
+
+def _as_form(C: Any, factor: Any) -> QuadraticForm:
+    if (C is None) == (factor is None):
+        what = "neither" if C is None else "both"
+        raise ParameterError(
+            f"solve_boolean_quadratic takes either C or factor, got {what} of them"
+        )
+    if factor is not None:
+        A = check_array(factor, dtype=np.float64, order="C", input_name="factor")
+        return form_of_factor(A)
+    C = check_array(C, dtype=np.float64, order="C", accept_sparse="csr", input_name="C")
+    if C.shape[0] != C.shape[1]:
+        raise _refusal("C", "a square matrix", f"shape {C.shape}", is_text=True)
+    return _symmetric(C)
+
+
+def _symmetric(C: Any) -> QuadraticForm:
+    difference = abs(C - C.T).max()
+    if difference > _ASYMMETRY * max(abs(C).max(), np.finfo(float).tiny):
+        raise _refusal(
+            "C", "symmetric (use (C + C.T) / 2)", f"entries that differ by {difference:g}",
+            is_text=True,
+        )  # fmt: skip
+    C = 0.5 * (C + C.T)
+    if not sp.issparse(C):
+        return DenseForm(np.ascontiguousarray(C))
+    diagonal = C.diagonal()
+    off = sp.csr_matrix(C - sp.diags(diagonal))
+    off.eliminate_zeros()
+    off.sort_indices()
+    off.indptr, off.indices = off.indptr.astype(np.int32), off.indices.astype(np.int32)
+    return SparseForm(off, diagonal)
+
+
+def _as_linear(linear: Any, n: int) -> np.ndarray | None:
+    if linear is None:
+        return None
+    values = check_array(linear, dtype=np.float64, ensure_2d=False, input_name="linear")
+    if values.shape != (n,):
+        raise _refusal("linear", f"of shape ({n},)", f"shape {values.shape}", is_text=True)
+    return values
+
+
+def _as_vectors(warm_start: Any, problem: Relaxation) -> np.ndarray | None:
+    if warm_start is None:
+        return None
+    is_solution = isinstance(warm_start, BooleanQuadraticSolution)
+    vectors = warm_start.vectors if is_solution else warm_start
+    vectors = check_array(vectors, dtype=np.float64, order="C", input_name="warm_start")
+    if len(vectors) != problem.n_vertices:
+        raise _refusal(
+            "warm_start", f"from a problem with {problem.n_vertices} vectors",
+            f"{len(vectors)} vectors", is_text=True,
+        )  # fmt: skip
+    return vectors
+
+
+def _refusal(name: str, must: str, got: Any, is_text: bool = False) -> ParameterError:
+    shown = got if is_text else show(got)
+    return ParameterError(f"solve_boolean_quadratic.{name} must be {must}, got {shown}")

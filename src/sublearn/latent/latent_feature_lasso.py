@@ -1,0 +1,505 @@
+"""Which binary features do rows have? The Latent Feature Lasso as a transformer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from sublearn.io.models import SavedModel
+from sublearn.latent.codes import best_codes
+from sublearn.latent.feature_learning import (
+    FeatureLearner,
+    LearningSettings,
+    facing_a_small_intercept,
+    size_by_gap,
+)
+from sublearn.latent.feature_plot import draw_features
+from sublearn.latent.held_out import size_by_held_out_error
+from sublearn.latent.lasso_problem import LassoFit
+from sublearn.latent.progress import Progress
+from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    Either,
+    JobCount,
+    NonNegative,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+    check_params,
+)
+
+__all__ = ["LatentFeatureLasso"]
+
+_DTYPES = [np.float64, np.float32]
+_LARGEST = 1e100  # sums of squares of squares stay finite
+_FILLS = 20  # rounds between the codes of rows with missing entries and these entries
+
+
+class LatentFeatureLasso(
+    SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    r"""Binary latent features: every row is an intercept plus a sum of some of K features.
+
+    Finds :math:`X \approx 1 b^T + Z W` with :math:`Z \in \{0,1\}^{N \times K}`, in two stages.
+    First the convex problem (6) of the paper [1]_, over all :math:`2^N` binary columns z at once,
+
+    .. math::
+        \min_{c \ge 0}\ \min_{b, W}\ \tfrac{1}{2N} \|X - 1 b^T - Z W\|_F^2
+        + \tfrac{l_2}{2} \sum_k \frac{\|W_k\|^2}{c_k} + l_1 \sum_k c_k .
+
+    Each step searches for columns of steepest descent, a Boolean quadratic problem, and then
+    corrects all weights; a semidefinite bound on the best column that exists gives the certificate.
+    Then K columns are taken and refined by alternating least squares and exchanges.
+
+    Parameters
+    ----------
+    n_components : int, "gap" or "cv", default="gap"
+        K. "gap": where the sizes of the convex problem's features fall most. "cv": by the error of
+        held-out entries.
+    l1 : float or None, default=None
+        Weight of the atomic norm (lambda in the paper); None is 0.1 of the least weight at which
+        no feature is left. Only the product of `l1` and `l2` matters for the features.
+    l2 : float, default=1.0
+        Weight of the squared features (tau in the paper).
+    fit_intercept : bool, default=True
+        Fit b, without a penalty. Without it a column of ones takes the first place, and one of the
+        K, wherever the data have a mean.
+    refine : bool, default=True
+        Improve the K columns by alternating minimisation and exchanges. False is the paper's
+        rounding: the K largest, then least squares.
+    n_exchanges : int, default=20
+        Attempts to replace a feature by a better one, at most.
+    missing : {"refuse", "mask"}, default="refuse"
+        Whether NaN in `X` is an error or an entry to leave out.
+    max_components : int, default=50
+        Largest K that "gap" and "cv" may choose.
+    tol : float, default=0.05
+        The convex stage ends when no column found violates optimality by more than this share of
+        `l1`.
+    max_iter : int, default=50
+        Limit of its steps.
+    n_jobs : int or None, default=None
+        Threads of the search; None means 1, -1 all processors. The result does not depend on it.
+        BLAS is held to one thread.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the search.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit, which then keeps what was reached.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        W, the feature that explains most first; of the dtype of `X`.
+    intercept_ : ndarray of shape (n_features,)
+        b. A feature and its complement are one feature with another intercept: those are taken
+        that leave b smallest. Zeros without `fit_intercept`.
+    codes_ : ndarray of int8, shape (n_samples, n_components_)
+        Z of the training rows.
+    n_components_ : int
+        K. Fewer than asked for if these already leave no error.
+    reconstruction_error_ : float
+        Root mean square of what is left of the training data.
+    atom_scores_ : ndarray
+        Size of the feature of each column with weight in the convex problem, largest first: "gap"
+        looks for the fall in it.
+    atom_weights_ : ndarray
+        Their c.
+    l1_ : float
+        The weight used.
+    objective_ : float
+        Value of the convex problem.
+    certificate_ : float
+        The convex objective is at most this share of itself above its optimum. Part of it is the
+        gap of the semidefinite relaxation, which more iterations do not close.
+    n_iter_ : int
+        Steps of the convex stage.
+    trace_ : Trace
+        One row per step: seconds, objective, certificate (in the last row), violation (of the best
+        column found; 1 is optimal), n_atoms.
+    cv_results_ : dict
+        With `n_components="cv"`: "n_components", "mean_error" and "errors" (folds in columns).
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    Beside the columns of steepest descent, binary vectors close to the span of the data's leading
+    axes are offered to the convex problem: under the conditions of theorem 4 in the paper they are
+    the features. A sparse `X` is made dense, as the residual is.
+
+    References
+    ----------
+    .. [1] I. Yen, W.-C. Lee, S.-E. Chang, A. Suggala, S.-D. Lin, P. Ravikumar, "Latent Feature
+       Lasso", ICML 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.latent import LatentFeatureLasso
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.integers(0, 2, size=(60, 3))
+    >>> W = np.array([[3.0, 0, 0, 1], [0, 2, 0, 1], [0, 0, 4, 1]])
+    >>> model = LatentFeatureLasso().fit(Z @ W + 5.0)
+    >>> model.n_components_
+    3
+    >>> np.abs(np.round(model.components_, 6)).tolist()
+    [[0.0, 0.0, 4.0, 1.0], [3.0, 0.0, 0.0, 1.0], [0.0, 2.0, 0.0, 1.0]]
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_components": Either(Positive(int), OneOf("gap", "cv")),
+        "l1": OrNone(Positive(float)),
+        "l2": Positive(float),
+        "fit_intercept": Boolean(),
+        "refine": Boolean(),
+        "n_exchanges": NonNegative(int),
+        "missing": OneOf("refuse", "mask"),
+        "max_components": Positive(int),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    components_: np.ndarray
+    intercept_: np.ndarray
+    codes_: np.ndarray
+    reconstruction_error_: float
+    atom_scores_: np.ndarray
+    atom_weights_: np.ndarray
+    l1_: float
+    objective_: float
+    certificate_: float
+    n_iter_: int
+    n_features_in_: int
+    trace_: Trace
+    cv_results_: dict[str, np.ndarray]
+
+    def __init__(
+        self,
+        n_components: Any = "gap",
+        *,
+        l1: float | None = None,
+        l2: float = 1.0,
+        fit_intercept: bool = True,
+        refine: bool = True,
+        n_exchanges: int = 20,
+        missing: str = "refuse",
+        max_components: int = 50,
+        tol: float = 0.05,
+        max_iter: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.n_components = n_components
+        self.l1 = l1
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.refine = refine
+        self.n_exchanges = n_exchanges
+        self.missing = missing
+        self.max_components = max_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> LatentFeatureLasso:
+        """Find features and the codes of the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        LatentFeatureLasso
+            Itself, fitted.
+        """
+        check_params(self)
+        X = self._check(X, reset=True)
+        for name in ("components_", "cv_results_"):  # must not outlive the features just set
+            self.__dict__.pop(name, None)
+        progress = Progress(counts_calls=True)
+        # Threads of BLAS would change the rounding, hence the result, with their number.
+        with threadpool_limits(1, user_api="blas"):
+            watch(
+                lambda: self._learn(X, progress),
+                progress,
+                n_total=int(self.max_iter),
+                callback=self.callback,
+                verbose=self.verbose,
+                title="latent features",
+            )
+        self._warn(progress.stop_requested)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes of rows: the features whose sum is closest to each.
+
+        All :math:`2^K` codes are compared up to K = 14. With more features, codes descend by
+        flips of one and of two features from two starts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; NaN is left out with `missing="mask"`.
+
+        Returns
+        -------
+        ndarray of int8, shape (n_samples, n_components_)
+        """
+        check_is_fitted(self)
+        X = self._check(X, reset=False).astype(np.float64)
+        W, b = self.components_.astype(np.float64), self.intercept_.astype(np.float64)
+        gram, is_missing = W @ W.T, np.isnan(X)
+        if not is_missing.any():
+            return best_codes((X - b) @ W.T, gram)
+        X = np.where(is_missing, b, X)
+        Z = best_codes((X - b) @ W.T, gram)
+        for _ in range(_FILLS):
+            X = np.where(is_missing, b + Z @ W, X)
+            before, Z = Z, best_codes((X - b) @ W.T, gram)
+            if np.array_equal(before, Z):
+                break
+        return Z
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: intercept plus the sum of the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components_)
+            Codes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        codes = np.asarray(X)
+        if codes.ndim != 2 or codes.shape[1] != self.n_components_:
+            raise ValueError(
+                f"{type(self).__name__}.inverse_transform: X must have {self.n_components_} "
+                f"columns, got shape {codes.shape}"
+            )
+        return codes.astype(self.components_.dtype) @ self.components_ + self.intercept_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean square of what codes and features leave of `X`: larger is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        float
+        """
+        rows = self._check(X, reset=False)
+        left = rows - self.inverse_transform(self.transform(X))
+        return -float(np.nanmean(np.square(left, dtype=np.float64)))
+
+    def plot_features(self, shape: tuple[int, int], *, ax: Any = None, n_columns: int = 8) -> Any:
+        """Features as images, the intercept first.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Height and width; their product is the number of features of the data.
+        ax : array of matplotlib axes, optional
+            One for each image; made here by default.
+        n_columns : int, default=8
+            Images in a row.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        check_is_fitted(self)
+        return draw_features(self.components_, self.intercept_, shape, ax, n_columns)
+
+    @property
+    def n_components_(self) -> int:
+        """K."""
+        return len(self.components_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
+        tags.transformer_tags.preserves_dtype = []  # codes are int8
+        return tags
+
+    # --- learning ------------------------------------------------------------------------------
+
+    def _check(self, X: Any, reset: bool) -> np.ndarray:
+        allows_nan = self.missing == "mask"
+        try:
+            X = validate_data(
+                self, X, reset=reset, dtype=_DTYPES, accept_sparse="csr",
+                ensure_all_finite="allow-nan" if allows_nan else True,
+            )  # fmt: skip
+        except ValueError as error:
+            if "NaN" in str(error) and not allows_nan:
+                raise ValueError(
+                    f"{error}\n{type(self).__name__} leaves missing values out of the fit with "
+                    "missing='mask'"
+                ) from None
+            raise
+        X = X.toarray() if hasattr(X, "toarray") else X
+        if float(np.nanmax(np.abs(X), initial=np.float32(0))) > _LARGEST:
+            raise ValueError(f"{type(self).__name__}: X must be at most {_LARGEST:g} in size")
+        is_empty = np.isnan(X).all(axis=0)
+        if reset and is_empty.any():
+            column = int(np.argmax(is_empty))
+            raise ValueError(
+                f"{type(self).__name__}: X must have an entry in each column, got none in column "
+                f"{column}"
+            )
+        return X
+
+    def _settings(self) -> LearningSettings:
+        return LearningSettings(
+            l1=None if self.l1 is None else float(self.l1),
+            l2=float(self.l2),
+            has_intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            n_exchanges=int(self.n_exchanges),
+            does_refine=bool(self.refine),
+            seed=as_seed(self.random_state) % 2**62,
+            n_threads=as_n_threads(self.n_jobs),
+        )
+
+    def _learn(self, X: np.ndarray, progress: Progress) -> None:
+        dtype, settings = X.dtype, self._settings()
+        is_missing = np.isnan(X) if self.missing == "mask" else None
+        if is_missing is not None and not is_missing.any():
+            is_missing = None
+        data = X.astype(np.float64)
+        if is_missing is not None:
+            means = np.nanmean(data, axis=0)
+            data = np.where(is_missing, means, data)
+        size = self.n_components
+        if size == "cv":
+            self.cv_results_ = size_by_held_out_error(
+                data, settings, progress, int(self.max_components)
+            )
+            best = int(np.argmin(self.cv_results_["mean_error"]))
+            size = int(self.cv_results_["n_components"][best])
+        learner = FeatureLearner(data, settings, progress, is_missing)
+        offered = learner.span_atoms(None if size == "gap" else int(size))
+        fit = learner.lasso(offered)
+        if size == "gap":
+            size = min(self._size_by_gap(data, fit, progress), int(self.max_components))
+        model = learner.factorise(fit, offered, int(size))
+        self._keep(fit, model.Z, learner, data, dtype, is_missing)
+
+    def _size_by_gap(self, data: np.ndarray, fit: LassoFit, progress: Progress) -> int:
+        """Without an intercept a column of ones hides the gap: ask the problem that has one."""
+        if self.fit_intercept:
+            return size_by_gap(fit.scores)
+        learner = FeatureLearner(data, replace(self._settings(), has_intercept=True), progress)
+        centred = learner.lasso(learner.span_atoms(None), certify=False)
+        return max(1, size_by_gap(centred.scores))
+
+    def _keep(
+        self, fit: LassoFit, Z: np.ndarray, learner: FeatureLearner, data: np.ndarray,
+        dtype: Any, is_missing: np.ndarray | None,
+    ) -> None:  # fmt: skip
+        factoriser = learner.factoriser
+        if factoriser.X.shape != data.shape:  # a triangular factor stood for wide data
+            factoriser = type(factoriser)(data, self.fit_intercept, learner.progress)
+        model = factoriser.fitted(Z)
+        if self.fit_intercept:
+            model = facing_a_small_intercept(model)
+        sizes = np.einsum("kd,kd->k", model.W, model.W) * model.Z.var(axis=0)
+        order = np.argsort(-sizes, kind="stable")
+        n_entries = data.size if is_missing is None else int((~is_missing).sum())
+        self.codes_ = np.ascontiguousarray(model.Z[:, order])
+        self.intercept_ = model.b.astype(dtype)
+        self.reconstruction_error_ = float(np.sqrt(model.error / n_entries))
+        self.atom_scores_, self.atom_weights_ = fit.scores, fit.c
+        self.l1_, self.objective_ = learner.l1, fit.objective
+        self.certificate_, self.n_iter_ = fit.certificate, fit.n_iter
+        self.trace_ = fit.trace
+        self._has_converged = fit.has_converged
+        self.components_ = model.W[order].astype(dtype)
+
+    def _warn(self, was_stopped: bool) -> None:
+        if not self._has_converged:
+            why = Status.STOPPED if was_stopped else "the limit of steps or columns was reached"
+            violation = self.trace_["violation"][-1] - 1.0 if len(self.trace_) else np.inf
+            warnings.warn(
+                f"{type(self).__name__}: {why}; the best column found violates optimality by "
+                f"{violation:.3g} of l1, asked for tol={self.tol:g} (n_iter={self.n_iter_})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        is_given = not isinstance(self.n_components, str)
+        if is_given and not was_stopped and self.n_components_ < self.n_components:
+            warnings.warn(
+                f"{type(self).__name__}: {self.n_components_} features leave no error; "
+                f"n_components={self.n_components} asks for more",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def _to_bundle(self) -> dict[str, Any]:
+        names = (
+            "components_", "intercept_", "codes_", "reconstruction_error_", "atom_scores_",
+            "atom_weights_", "l1_", "objective_", "certificate_", "n_iter_", "n_features_in_",
+        )  # fmt: skip
+        state = {name: getattr(self, name) for name in names}
+        for name in ("feature_names_in_",):
+            if hasattr(self, name):
+                state[name] = getattr(self, name)
+        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        folds = getattr(self, "cv_results_", {})
+        return state | {"trace_": trace} | {f"cv_results_.{k}": v for k, v in folds.items()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.trace_ = Trace(state.pop("trace_", {}))
+        names = [name for name in state if name.startswith("cv_results_.")]
+        folds = {name.removeprefix("cv_results_."): state.pop(name) for name in names}
+        if folds:
+            self.cv_results_ = folds
+        super()._restore(state)

@@ -1,0 +1,52 @@
+"""The benchmark of latent features: its recipes, its judges, and rivals that can find something."""
+
+import latent
+import numpy as np
+import pytest
+from judges.binary_factors import METHODS, fit_features, repeated
+
+
+def planted():
+    split = latent.recipe(60, 25, 3, 0.0, 25, seed=0)
+    return split.train["X"], split.truth
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_rival_finds_three_dense_features(method):
+    X, truth = planted()
+    n_looks = 1500 if method == "gibbs" else 30  # it looks at the clock for each row
+    rng, left = np.random.default_rng(0), iter(range(n_looks))
+    Z = repeated(method, X, 3, rng, lambda: next(left, None) is None)
+    found = {"Z": Z, "W": fit_features(X, Z), "b": np.zeros(25)}
+    figures = latent.judge_features(truth, found)
+    # mean field often stays away from the best codes, the others reach them
+    assert figures["rmse"] < (0.6 if method == "variational" else 1e-6) * X.std()
+
+
+def test_too_many_features_are_refused_by_the_exhaustive_search():
+    with pytest.raises(ValueError, match="too many"):
+        METHODS["exhaustive"](np.eye(40), 30, None, None)
+
+
+def test_the_judge_counts_wrong_bits_whatever_the_order():
+    _, truth = planted()
+    Z = truth["Z"][:, ::-1].astype(float)
+    assert latent.hamming(Z, truth["Z"].astype(float)) == 0
+    Z[0] = 1 - Z[0]
+    assert latent.hamming(Z, truth["Z"].astype(float)) == pytest.approx(3 / truth["Z"].size)
+
+
+def test_a_patch_of_a_recipe_has_as_many_pixels_as_asked_for():
+    W = latent.recipe(20, 900, 14, 0.1, 49, seed=1).truth["W"]
+    np.testing.assert_array_equal((W != 0).sum(axis=1), 49)
+
+
+def test_the_judge_of_cuts_computes_cut_and_relaxation():
+    graph = latent.torus(3, 4, seed=0)
+    y = np.where(np.arange(12) % 2, 1.0, -1.0)
+    answer = {"vectors": y[:, None], "side": (y > 0).astype(int), "bound": 100.0}
+    figures = latent.judge_cut({"graph": graph}, answer)
+    weights = graph.toarray()
+    expected = 0.5 * weights[y[:, None] != y[None, :]].sum()
+    assert figures["cut"] == pytest.approx(expected)
+    assert figures["relaxed"] == pytest.approx(expected)
