@@ -5,6 +5,7 @@ namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
+void bind_hierarchy(nanobind::module_& m);
 void bind_inverse_covariance(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
@@ -26,6 +27,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_core(m);
   sublearn::bindings::bind_features(m);
   sublearn::bindings::bind_graph(m);
+  sublearn::bindings::bind_hierarchy(m);
   sublearn::bindings::bind_inverse_covariance(m);
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_linear(m);
