@@ -202,6 +202,47 @@ class Taxonomy {
   bool is_forest_;
 };
 
+/// How many labels of predicted sets are right and how many there are: for each row, and for each
+/// label in each group of rows. Group g is the rows from first[g] to first[g + 1] - 1.
+nb::tuple count_hits(Matrix<bool> on, Matrix<bool> truth, Vector<offset_t> first) {
+  const std::size_t n_rows = on.shape(0), n = on.shape(1);
+  if (truth.shape(0) != n_rows || truth.shape(1) != n) {
+    throw std::invalid_argument("on and truth must have one shape");
+  }
+  if (first.size() < 2 || first.data()[0] != 0 ||
+      first.data()[first.size() - 1] != static_cast<offset_t>(n_rows) ||
+      !std::is_sorted(first.data(), first.data() + first.size())) {
+    throw std::invalid_argument("first must rise from 0 to the number of rows");
+  }
+  const std::size_t n_groups = first.size() - 1;
+  std::vector<index_t> row_hits(n_rows, 0), row_sizes(n_rows, 0);
+  std::vector<index_t> label_hits(n_groups * n, 0), label_sizes(n_groups * n, 0);
+  {
+    nb::gil_scoped_release unlocked;
+    for (std::size_t g = 0; g < n_groups; ++g) {
+      index_t* hits = label_hits.data() + g * n;
+      index_t* sizes = label_sizes.data() + g * n;
+      for (offset_t i = first.data()[g]; i < first.data()[g + 1]; ++i) {
+        const bool* a = on.data() + static_cast<std::size_t>(i) * n;
+        const bool* b = truth.data() + static_cast<std::size_t>(i) * n;
+        index_t n_hits = 0, n_on = 0;
+        for (std::size_t t = 0; t < n; ++t) {
+          const index_t hit = a[t] && b[t];
+          n_hits += hit;
+          n_on += a[t];
+          hits[t] += hit;
+          sizes[t] += a[t];
+        }
+        row_hits[static_cast<std::size_t>(i)] = n_hits;
+        row_sizes[static_cast<std::size_t>(i)] = n_on;
+      }
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(row_hits)), to_numpy(std::move(row_sizes)),
+                        to_numpy(std::move(label_hits), n_groups, n),
+                        to_numpy(std::move(label_sizes), n_groups, n));
+}
+
 template <class T>
 void bind_projections(nb::class_<Taxonomy>& cls) {
   cls.def("project", &Taxonomy::project<T>, "u"_a.noconvert(), "phi"_a.noconvert(),
@@ -216,12 +257,14 @@ void bind_hierarchy(nb::module_& m) {
   nb::class_<Taxonomy> cls(m, "LabelGraph", "Labels and their parents, as CSR lists.");
   cls.def(nb::init<Vector<offset_t>, Vector<index_t>>(), "indptr"_a.noconvert(),
           "parents"_a.noconvert())
-      .def_prop_ro("order", &Taxonomy::order, "Labels, parents first; some are missing in a cycle.")
+      .def("order", &Taxonomy::order, "Labels, parents first; some are missing in a cycle.")
       .def_prop_ro("is_forest", &Taxonomy::is_forest)
       .def("reduce_", &Taxonomy::reduce, "on"_a.noconvert(), "Turn on all ancestors, in place.")
       .def("map_", &Taxonomy::map, "on"_a.noconvert(), "Turn off all descendants, in place.");
   bind_projections<float>(cls);
   bind_projections<double>(cls);
+  m.def("count_hits", &count_hits, "on"_a.noconvert(), "truth"_a.noconvert(), "first"_a.noconvert(),
+        "Right and predicted labels: of each row, and of each label by group of rows.");
 }
 
 }  // namespace sublearn::bindings
