@@ -162,7 +162,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         Most iterations that a model took.
     trace_ : Trace
         One row per model. Columns label (position), level, n_rows, n_features (that occur in its
-        rows), solver (position in ``NODE_SOLVERS``), seconds, objective, certificate, n_iter.
+        rows), n_entries, solver (position in "auto", "newton", "lhac", "cd1", "interior_point";
+        0 is "newton", and LHAC where that stalls), seconds, objective, certificate, n_iter.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

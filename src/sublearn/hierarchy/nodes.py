@@ -73,6 +73,7 @@ class NodeReport:
     level: int
     n_rows: int
     n_features: int
+    n_entries: int
     solver: str
     seconds: float
     objective: float
@@ -232,8 +233,7 @@ def _spread(
 
 
 def _report(job: _Job, solution: Any) -> NodeReport:
-    n_rows, n_features = job.task.X.shape
-    base = (job.child, job.node.level, n_rows, n_features, job.task.solver)
+    base = (job.child, job.node.level, *node_size(job.task.X), job.task.solver)
     if solution is None:
         return NodeReport(*base, 0.0, 0.0, 0.0, 0)
     seconds = solution.trace["seconds"]
