@@ -23,6 +23,9 @@ void bind_uai(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
+  // Objects that live until the end of the process, such as a taxonomy in a module of a user, are
+  // no leaks; nanobind would print a line for each.
+  nanobind::set_leak_warnings(false);
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
   sublearn::bindings::bind_features(m);

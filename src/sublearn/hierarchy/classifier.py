@@ -146,7 +146,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     taxonomy_ : Taxonomy
         The labels.
     classes_ : ndarray of shape (n_classes,)
-        Labels that training rows carry.
+        Labels that training rows carry; with optional leaves also their ancestors.
     coef_ : csr_matrix of shape (n_labels, n_features)
         Weights of each label's model, in the order of `taxonomy_`; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
@@ -212,6 +212,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     classes_: np.ndarray
     counts_: np.ndarray
+    ends_: np.ndarray
     certificate_: float
     n_iter_: int
     n_features_in_: int
@@ -280,11 +281,14 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         labels = self._read_labels(y, X.shape[0])
         positions = self._positions(labels)
         nodes = self._make_nodes(positions)
-        n_tasks = sum(1 if self.estimator else len(n.children) for n in nodes if not n.is_plain)
-        progress = Progress(max(2, n_tasks), 1)
+        progress = Progress(max(2, self._n_models(nodes)), 1)
         found = self._watch(lambda: self._learn(X, nodes, progress), progress)
         self._take_over(labels, positions, nodes, *found)
         return self
+
+    def _n_models(self, nodes: list[Node]) -> int:
+        taught = [node for node in nodes if not node.is_plain]
+        return sum(len(node.children) if self.estimator is None else 1 for node in taught)
 
     def _positions(self, labels: EncodedLabels) -> np.ndarray:
         """Position of each row's label in the taxonomy, which must be a forest."""
@@ -342,10 +346,14 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         self._linear, self._nodes = linear, nodes
         one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
         self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
-        self.ends_ = self.taxonomy_.columns_of(labels)
         self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
         self.trace_ = _trace_of(reports)
-        self.classes_ = labels.classes
+        self.ends_, self.classes_ = self.taxonomy_.columns_of(labels), labels.classes
+        if self.leaf == "optional" and self.strategy == "top_down":  # a path may end anywhere
+            reached = np.flatnonzero(self.counts_)
+            names = self.taxonomy_.names[reached]
+            order = np.arange(len(names)) if names.dtype == object else np.argsort(names)
+            self.ends_, self.classes_ = reached[order], names[order]
 
     # --- the model ---------------------------------------------------------------------------
 
@@ -467,8 +475,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
             own, stay = estimator_log_scores(node, self.node_models_[node.label], X)
         else:
             own, stay = sparse_log_scores(node, z)
-        is_optional = self.leaf == "optional" and self.strategy == "top_down"
-        return own, stay if is_optional else np.full(len(own), -np.inf)
+        may_end = self.leaf == "optional" and node.label != TOP
+        return own, stay if may_end else np.full(len(own), -np.inf)
 
     def _end_positions(self, X: Any) -> np.ndarray:
         if self.strategy == "global":

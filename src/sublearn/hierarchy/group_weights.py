@@ -33,7 +33,7 @@ _COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units 
 _FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
 _LEAST_GAIN = 1e-12
 _SURE = 2.0  # standard errors that the gain of a single label must have
-_PROJECTION_TOL = 1e-9  # where labels have several parents
+_PROJECTION_TOL = 1e-6  # where labels have several parents
 _LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
 _MOST_DFO = 40  # variables of one derivative-free search: its models take cubic time in them
 

@@ -27,7 +27,7 @@ _MAX_SWEEPS = 10_000
 
 
 def project_hierarchy(
-    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-12, n_jobs: int | None = 1
+    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-10, n_jobs: int | None = 1
 ) -> np.ndarray:
     r"""The hierarchical operator (3.3.1) of [1]_, for one row of scores or many.
 
@@ -38,7 +38,8 @@ def project_hierarchy(
     becomes zero as a whole, so what is left of the scores agrees with the taxonomy. Where every
     label has at most one parent, one pass from the leaves to the roots and one back give the
     result (theorem 2), in a time linear in the number of labels. Else the dual (3.4.1) is
-    maximised one group after another until its gap is closed.
+    maximised one group after another until its gap is closed; where a group is about to become
+    zero that can take thousands of sweeps.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def project_hierarchy(
         The labels.
     phi : float or array-like of shape (n_labels,)
         Weights of the groups, not negative.
-    tol : float, default=1e-12
+    tol : float, default=1e-10
         On the duality gap divided by half the squared norm of a row, where labels have several
         parents.
     n_jobs : int or None, default=1
@@ -80,7 +81,7 @@ def project_hierarchy(
 
 
 def hierarchy_support(
-    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-12, n_jobs: int | None = 1
+    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-6, n_jobs: int | None = 1
 ) -> np.ndarray:
     """Which labels :func:`project_hierarchy` keeps: those whose group is not zero.
 
@@ -89,8 +90,11 @@ def hierarchy_support(
 
     Parameters
     ----------
-    u, taxonomy, phi, tol, n_jobs
+    u, taxonomy, phi, n_jobs
         As for :func:`project_hierarchy`.
+    tol : float, default=1e-6
+        As for :func:`project_hierarchy`. The labels agree with the taxonomy whatever it is: groups
+        that the gap cannot tell from zero are zero.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def project_hierarchy_gradient(
     phi: Any,
     slope: Any,
     *,
-    tol: float = 1e-14,
+    tol: float = 1e-12,
     n_jobs: int | None = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Gradients of :math:`\langle \mathrm{slope}, P(u, \phi) \rangle` in u and in phi.
@@ -124,7 +128,7 @@ def project_hierarchy_gradient(
         As for :func:`project_hierarchy`.
     slope : array-like of the shape of `u`
         Gradient of a function in the projected scores.
-    tol : float, default=1e-14
+    tol : float, default=1e-12
         As for :func:`project_hierarchy`.
 
     Returns
