@@ -31,7 +31,7 @@ class Rows:
     Y_test: sp.csr_matrix
 
     def with_one_path(self) -> Rows:
-        """The rows whose labels are one path, as (2.3.1) asks."""
+        """The rows whose labels are one path to a leaf, as (2.3.1) asks."""
         keep, keep_test = (_has_one_path(self.taxonomy, Y) for Y in (self.Y, self.Y_test))
         return Rows(
             self.taxonomy,
@@ -48,9 +48,10 @@ class Rows:
 
 
 def _has_one_path(taxonomy: Taxonomy, Y: sp.csr_matrix) -> np.ndarray:
-    """Whether the labels of a row are as many as the deepest of them has levels."""
-    deepest = np.array([taxonomy.levels[own].max(initial=-1) for own in _lists(Y)])
-    return np.flatnonzero((np.diff(Y.indptr) == deepest + 1) & (deepest >= 0))
+    """Whether the labels of a row are as many as the deepest of them has levels, which is a leaf."""
+    lowest = np.array([taxonomy.levels[own].max(initial=-1) for own in _lists(Y)])
+    n_leaves = Y.astype(int) @ np.isin(np.arange(taxonomy.n_labels), taxonomy.leaves)
+    return np.flatnonzero((np.diff(Y.indptr) == lowest + 1) & (n_leaves == 1))
 
 
 def _deepest(taxonomy: Taxonomy, Y: sp.csr_matrix) -> np.ndarray:

@@ -9,6 +9,7 @@ from hiclass import (
     LocalClassifierPerParentNode,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 
 STRATEGIES = {
     "parent": LocalClassifierPerParentNode,
@@ -36,8 +37,9 @@ def prepare(train, task):
 
 def fit(train, task):
     base = LogisticRegression(
-        penalty="l1", solver="liblinear", C=float(train["C"]), tol=1e-4, max_iter=1000
+        l1_ratio=1.0, solver="liblinear", C=float(train["C"]), tol=1e-4, max_iter=1000
     )
+    base = OneVsRestClassifier(base)  # liblinear tells two classes apart
     model = STRATEGIES[task.settings["strategy"]](local_classifier=base, n_jobs=task.threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
