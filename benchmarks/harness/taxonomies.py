@@ -48,7 +48,7 @@ class Rows:
 
 
 def _has_one_path(taxonomy: Taxonomy, Y: sp.csr_matrix) -> np.ndarray:
-    """Whether the labels of a row are as many as the deepest of them has levels, which is a leaf."""
+    """Whether a row has one leaf, and as many labels as the deepest of them has levels."""
     lowest = np.array([taxonomy.levels[own].max(initial=-1) for own in _lists(Y)])
     n_leaves = Y.astype(int) @ np.isin(np.arange(taxonomy.n_labels), taxonomy.leaves)
     return np.flatnonzero((np.diff(Y.indptr) == lowest + 1) & (n_leaves == 1))

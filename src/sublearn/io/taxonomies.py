@@ -14,9 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sublearn.io.dataset import Dataset, canonical_csr, indicator
 from sublearn.io.files import PathLike, open_binary
 
-__all__ = ["HmcData", "NamedEdges", "edges_of_paths", "load_hmc", "read_rcv1", "read_skos"]
+__all__ = [
+    "HmcData",
+    "NamedEdges",
+    "edges_of_paths",
+    "load_hmc",
+    "load_hmc_dataset",
+    "read_rcv1",
+    "read_skos",
+]
 
 _RCV1_ORIGINAL = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)")
 _ATTRIBUTE = re.compile(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)\s+(.*)", re.IGNORECASE)
@@ -170,6 +179,25 @@ def load_hmc(path: PathLike) -> HmcData:
     names = np.array([name for column in columns for name in column.names], dtype=str)
     X = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
     return HmcData(X, labels, taxonomy, names)
+
+
+def load_hmc_dataset(path: PathLike) -> Dataset:
+    """As :func:`load_hmc`, as a sparse data set; missing values are refused."""
+    found = load_hmc(path)
+    if np.isnan(found.X).any():
+        raise ValueError(
+            f"{os.fspath(path)}: missing values ('?') are not supported: fill them in first"
+        )
+    names = {name: column for column, name in enumerate(found.taxonomy.names)}
+    unknown = next((n for row in found.labels for n in row if n not in names), None)
+    if unknown is not None:
+        raise ValueError(f"{os.fspath(path)}: {unknown!r} is no label of the class attribute")
+    columns = [sorted({names[name] for name in row}) for row in found.labels]
+    indptr = np.cumsum([0, *map(len, columns)])
+    indices = np.array([column for row in columns for column in row], dtype=np.int64)
+    Y = indicator(indices, indptr, (len(columns), len(names)))
+    X = canonical_csr(found.X, "load_hmc_dataset.X")
+    return Dataset(X, Y, found.feature_names, np.array(list(names), dtype=str))
 
 
 class _Column:
