@@ -121,7 +121,7 @@ def newsgroups(directory: Path) -> Rows:
     return Rows(taxonomy, X, taxonomy.encode(groups[0]), X_test, taxonomy.encode(groups[1]))
 
 
-def yso_en(directory: Path, n_labels: int = 300, n_rows: int = 6000) -> Rows:
+def yso_en(directory: Path, n_labels: int = 120, n_rows: int = 3000) -> Rows:
     """Library records with their most frequent subjects, under a taxonomy made by clustering.
 
     Subjects are clustered by the mean of their records, into groups, and these again: two levels
@@ -140,9 +140,9 @@ def yso_en(directory: Path, n_labels: int = 300, n_rows: int = 6000) -> Rows:
     (X, Y), (X_test, Y_test) = parts
     centres = np.asarray((Y.T.astype(np.float64) @ X).toarray())
     centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
-    groups = KMeans(30, n_init=1, random_state=0).fit(centres)
-    tops = KMeans(6, n_init=1, random_state=0).fit(groups.cluster_centers_)
-    parents = [*[-1] * 6, *(tops.labels_), *(6 + groups.labels_)]
+    groups = KMeans(20, n_init=1, random_state=0).fit(centres)
+    tops = KMeans(5, n_init=1, random_state=0).fit(groups.cluster_centers_)
+    parents = [*[-1] * 5, *(tops.labels_), *(5 + groups.labels_)]
     taxonomy = Taxonomy(parents)
     wide = [
         sp.hstack([sp.csr_matrix((y.shape[0], 36), dtype=bool), y]).tocsr() for y in (Y, Y_test)

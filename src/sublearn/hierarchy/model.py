@@ -77,8 +77,7 @@ class TaxonomyModel(SavedModel, BaseEstimator):
     def _read_labels(self, y: Any, n_samples: int) -> EncodedLabels:
         """Labels, and the taxonomy that they belong to."""
         encoded = encode_labels(y, n_samples, estimator_name=type(self).__name__)
-        flat = self.taxonomy is None
-        self.taxonomy_ = Taxonomy.flat(encoded.classes.tolist()) if flat else self.taxonomy
+        self.taxonomy_ = self.taxonomy or Taxonomy.flat(encoded.classes.tolist())
         self.label_kind_ = encoded.kind.name
         return encoded
 

@@ -223,7 +223,7 @@ class _Column:
 
 
 def _header(lines: Any, where: str) -> list[tuple[str, str]]:
-    attributes = []
+    attributes: list[tuple[str, str]] = []
     for _, line in lines:
         if line.strip().lower() == "@data":
             return attributes

@@ -207,6 +207,7 @@ def _fit_numbers(
         unit_rows(dataset.X)
     is_of_numbers = predicts_numbers(estimator)
     tree = getattr(estimator, "taxonomy", None)
+    targets: Any
     if tree is not None:
         targets = labels_in(tree, dataset, is_single=not hasattr(estimator, "phi"))
     else:
