@@ -145,7 +145,7 @@ def yso_en(directory: Path, n_labels: int = 120, n_rows: int = 3000) -> Rows:
     parents = [*[-1] * 5, *(tops.labels_), *(5 + groups.labels_)]
     taxonomy = Taxonomy(parents)
     wide = [
-        sp.hstack([sp.csr_matrix((y.shape[0], 36), dtype=bool), y]).tocsr() for y in (Y, Y_test)
+        sp.hstack([sp.csr_matrix((y.shape[0], 25), dtype=bool), y]).tocsr() for y in (Y, Y_test)
     ]
     return Rows(taxonomy, X, taxonomy.close(wide[0]), X_test, taxonomy.close(wide[1]))
 
