@@ -6,9 +6,9 @@
 
 HiClass: every entrant in a process of its own with one thread, at most
 SUBLEARN_BENCHMARK_BUDGET CPU seconds (120), on rows whose labels are one path to a leaf. HML: test
-scores of the sets that FLAT, Leaf Reduce, Root Map and HML make of the same models of labels; the first
-three with the threshold 0.5, as in the table of the thesis, and with the threshold that is best
-on the held-out scores that HML learns from.
+scores of the sets that FLAT, Leaf Reduce, Root Map and HML make of the same models of labels; the
+first three with the threshold 0.5, as in the table of the thesis, and with the threshold that is
+best on the held-out scores that HML learns from.
 """
 
 from __future__ import annotations
