@@ -18,12 +18,12 @@ from sublearn.metrics import f1_by_level
 
 
 def main():
-    options = read_options(__doc__, "image_codes.png", "1,000 images")
+    options = read_options(__doc__, "image_codes.png", "every tenth image")
     if is_missing("hmc_imclef07a"):
         return
-    n_most = 1000 if options.small else None
+    step = 10 if options.small else 1
     files = ("imclef07a_train.arff.xz", "imclef07a_test.arff.xz")
-    taxonomy, (X, codes), (X_test, codes_test) = read_hmc("hmc_imclef07a", *files, n_most=n_most)
+    taxonomy, (X, codes), (X_test, codes_test) = read_hmc("hmc_imclef07a", *files, step=step)
     y, y_test = ([max(own, key=len) for own in part] for part in (codes, codes_test))
     models, levels = {}, {}
     for strategy in ("top_down", "flat", "global"):

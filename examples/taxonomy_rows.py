@@ -33,14 +33,17 @@ def read_news(n_most):
     return taxonomy, X, [[path.split("--")[-1] for path in d["doc_label"]] for d in documents]
 
 
-def read_hmc(folder, *files, n_most=None):
-    """A taxonomy, then scaled features and labels of each file; missing values are means."""
+def read_hmc(folder, *files, step=1):
+    """A taxonomy, then scaled features and labels of each file, every `step`-th row of them.
+
+    Missing values are means.
+    """
     parts = [load_hmc(DATA / folder / file) for file in files]
     mean = np.nanmean(parts[0].X, axis=0)
     deviation = np.maximum(np.nanstd(parts[0].X, axis=0), 1e-12)
     filled = [np.where(np.isnan(part.X), mean, part.X) for part in parts]
-    rows = [(X[:n_most] - mean) / deviation for X in filled]
-    labels = [part.labels[:n_most] for part in parts]
+    rows = [(X[::step] - mean) / deviation for X in filled]
+    labels = [part.labels[::step] for part in parts]
     return Taxonomy.from_edges(parts[0].taxonomy), *zip(rows, labels, strict=True)
 
 
