@@ -102,6 +102,9 @@ def hierarchical_scores(model: Any, X: Any, truth: Any) -> dict[str, float]:
     from sublearn import metrics
 
     own, found = model.taxonomy_, model.predict(X)
+    if hasattr(truth, "indptr"):  # numbers of labels, of which the taxonomy may have more
+        ends = itertools.pairwise(truth.indptr.tolist())
+        truth = [truth.indices[a:b].tolist() for a, b in ends]
     scores = {
         "precision": metrics.hierarchical_precision(truth, found, own),
         "recall": metrics.hierarchical_recall(truth, found, own),

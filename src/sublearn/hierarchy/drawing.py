@@ -14,6 +14,7 @@ __all__ = ["draw_text", "plot_taxonomy"]
 
 _MOST_NAMES = 150  # of leaves; names of more would hide each other
 _INCH_PER_LEAF = 0.16
+_BEHIND_NAMES = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
 
 
 def draw_text(
@@ -80,7 +81,7 @@ def plot_taxonomy(
         for t, name in enumerate(taxonomy.names.tolist()):
             ax.annotate(
                 str(name), (x[t], y[t]), xytext=(6, 0), textcoords="offset points",
-                va="center", fontsize=7,
+                va="center", fontsize=7, bbox=_BEHIND_NAMES,
             )  # fmt: skip
     ax.set_axis_off()
     return ax
