@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sublearn.execution import map_blocks
 from sublearn.hierarchy.cost_model import choose_solver, node_size, solver_of_level
 from sublearn.hierarchy.label_models import (
+    LOSSES,
     BinaryTask,
     LabelModels,
     TaskOptions,
@@ -26,6 +27,7 @@ from sublearn.hierarchy.label_models import (
 )
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_solve import LinearSolution
 from sublearn.optim.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
@@ -162,13 +164,7 @@ def fit_sparse_models(
     rows = X.tocsr() if sp.issparse(X) else X
     jobs = [job for node in nodes for job in _jobs(rows, node, C, solver, closure)]
     found = solve_tasks([job.task for job in jobs], options, progress)
-    own = (
-        gather(
-            [job.task for job in jobs], found, [job.columns for job in jobs], X.shape[1], options
-        )
-        if jobs
-        else None
-    )
+    own = _gathered(jobs, found, X.shape[1], options)
     weights, intercepts = _spread(own, jobs, nodes, X, n_labels)
     reports = [_report(job, solution) for job, solution in zip(jobs, found, strict=True)]
     return LabelModels(weights, intercepts), reports, summarise(found)
@@ -208,15 +204,28 @@ def _filled_columns(X: Any) -> tuple[Any, np.ndarray | None]:
     return as_columns(part), columns
 
 
+def _gathered(
+    jobs: list[_Job],
+    found: list[LinearSolution | None],
+    n_features: int,
+    options: TaskOptions,
+) -> LabelModels | None:
+    if not jobs:
+        return None
+    tasks, columns = [job.task for job in jobs], [job.columns for job in jobs]
+    return gather(tasks, found, columns, n_features, options)
+
+
 def _spread(
     own: LabelModels | None, jobs: list[_Job], nodes: list[Node], X: Any, n_labels: int
 ) -> tuple[sp.csc_matrix, np.ndarray]:
     """A column for each label; labels without a model have constants that never or always win."""
-    intercepts = np.full(n_labels, -30.0, dtype=X.dtype)
+    never, always = LOSSES["logistic"].constants
+    intercepts = np.full(n_labels, never, dtype=X.dtype)
     source, sign = np.full(n_labels, -1), np.ones(n_labels)
     for node in nodes:
         if node.is_plain:
-            intercepts[node.children] = 30.0
+            intercepts[node.children] = always
     for k, job in enumerate(jobs):
         source[job.child], sign[job.child] = k, 1.0
         if _is_pair(job.node):
