@@ -204,6 +204,21 @@ def _filled_columns(X: Any) -> tuple[Any, np.ndarray | None]:
     return as_columns(part), columns
 
 
+def with_constant(X: Any) -> Any:
+    """Features with a constant one behind them, by columns as they were."""
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    if sp.issparse(X):
+        return sp.hstack([X, sp.csc_matrix(ones)], format="csc")
+    return np.asfortranarray(np.hstack([X, ones]))
+
+
+def constant_as_intercept(models: LabelModels) -> LabelModels:
+    """The weights of the last feature, a constant, as intercepts."""
+    by_feature = models.weights.tocsr()
+    constants = by_feature[-1].toarray()[0]
+    return LabelModels(by_feature[:-1].tocsc(), models.intercepts + constants)
+
+
 def _gathered(
     jobs: list[_Job],
     found: list[LinearSolution | None],
