@@ -34,6 +34,7 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "ortools": [["ortools", "numpy", "scipy"]],
     "pgmpy": [["pgmpy", "numpy", "scipy"]],
     "crfsuite": [["python-crfsuite", "numpy", "scipy"]],
+    "hiclass": [["hiclass", "scikit-learn", "scipy", "numpy"]],
 }
 
 

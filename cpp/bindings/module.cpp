@@ -5,6 +5,7 @@ namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
+void bind_hierarchy(nanobind::module_& m);
 void bind_inverse_covariance(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_latent(nanobind::module_& m);
@@ -25,10 +26,14 @@ void bind_uai(nanobind::module_& m);
 }  // namespace sublearn::bindings
 
 NB_MODULE(_core, m) {
+  // Objects that live until the end of the process, such as a taxonomy in a module of a user, are
+  // no leaks; nanobind would print a line for each.
+  nanobind::set_leak_warnings(false);
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
   sublearn::bindings::bind_features(m);
   sublearn::bindings::bind_graph(m);
+  sublearn::bindings::bind_hierarchy(m);
   sublearn::bindings::bind_inverse_covariance(m);
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_latent(m);

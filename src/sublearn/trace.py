@@ -8,6 +8,7 @@ stop the solver before the exception goes on.
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import threading
 import time
@@ -214,7 +215,10 @@ class _Runner(Generic[_Result]):
         self._value: _Result | None = None
         self._error: BaseException | None = None
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sublearn-solver")
+        context = contextvars.copy_context()  # who runs blocks is said in a context variable
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run,), name="sublearn-solver"
+        )
         self._thread.start()
 
     def _run(self) -> None:

@@ -80,3 +80,17 @@ def test_problems_that_are_missing_are_named(name, tmp_path):
     done = run(tmp_path, tmp_path / "map.png", script=f"map_{name}")
     assert (done.returncode, done.stderr) == (0, "")
     assert "set SUBLEARN_DATA" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["image_codes", "news_groups"])
+def test_taxonomies_are_learned_and_drawn(name, shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "tree.png", "--small", script=name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    assert "right" in done.stdout
+
+
+def test_taxonomies_say_that_their_data_is_missing(tmp_path):
+    done = run(tmp_path, tmp_path / "tree.png", script="news_topics")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout

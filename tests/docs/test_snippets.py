@@ -70,6 +70,7 @@ def folder_with_data(tmp_path, monkeypatch):
         save_xmc(tmp_path / name, np.hstack([labels, words]), labels)
     (tmp_path / "network.uai").write_text("MARKOV 2 2 3 1 2 0 1\n6 0.1 0.5 0.4 0.3 0.0 0.7\n")
     (tmp_path / "network.uai.evid").write_text("1 0 0\n")
+    (tmp_path / "topics.tsv").write_text("8\t0\t1\t2\t3\n9\t4\t5\t6\t7\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -101,10 +102,12 @@ def test_the_page_of_the_command_line_names_every_command():
         "extreme",
         "linear",
         "graph",
+        "hierarchy",
         "io",
         "metrics",
         "optim",
         "embed",
+        "latent",
         "trim",
         "validation",
         "trace",

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
-from sublearn.linear.solvers import SOLVERS
+from sublearn.optim.linear_solve import SOLVERS
 from sublearn.optim.linear_solvers import SOLVERS as METHODS
 
 N_ROWS, N_FEATURES, N_CLASSES = 150, 12, 4

@@ -8,14 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sublearn.linear.dual_point import dual_value
-from sublearn.linear.losses import Huber, Logistic, Poisson, Squared
+from sublearn.execution import map_blocks
 from sublearn.linear.path import as_dtype, falling_l1s
-from sublearn.linear.problem import LinearProblem, Penalty
-from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1
 from sublearn.optim import linear_objective
+from sublearn.optim.dual_point import dual_value
+from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.progress import Progress
+from sublearn.optim.row_losses import Huber, Logistic, Poisson, Squared
+from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
 from sublearn.validation.design import Design, column_extremes
 
 
@@ -206,8 +207,8 @@ def test_tasks_come_back_in_order_and_run_together():
         meeting.wait()
         return 2 * task
 
-    assert run_all(meet, range(3), 3) == [0, 2, 4]
-    assert run_all(lambda task: 2 * task, range(3), 1) == [0, 2, 4]
+    assert map_blocks(meet, range(3), 3) == [0, 2, 4]
+    assert map_blocks(lambda task: 2 * task, range(3), 1) == [0, 2, 4]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -249,9 +249,11 @@ def refuse_numbers(model: Any, option: str) -> None:
 def _read(path: Path, format: str | None, options: dict[str, Any]) -> Dataset:
     from sublearn.io import load_arff, load_npz, load_svmlight, load_xmc
     from sublearn.io.datasets import find_reader
+    from sublearn.io.taxonomies import load_hmc_dataset
 
     readers: dict[str, Callable[..., Dataset]] = {
-        "xmc": load_xmc, "libsvm": load_svmlight, "arff": load_arff, "npz": load_npz
+        "xmc": load_xmc, "libsvm": load_svmlight, "arff": load_arff, "npz": load_npz,
+        "hmc": load_hmc_dataset,
     }  # fmt: skip
     knows = {
         load_arff: ("labels",),

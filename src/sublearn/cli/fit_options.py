@@ -20,6 +20,7 @@ __all__ = [
     "ClassWeight",
     "EarlyStopping",
     "Hashes",
+    "LabelPaths",
     "Loss",
     "LossWeight",
     "MaxDf",
@@ -30,10 +31,34 @@ __all__ = [
     "Output",
     "Prune",
     "StopWords",
+    "TaxonomyFile",
     "Tol",
     "Vectorizer",
 ]
 
+TaxonomyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--taxonomy",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default="that of DATA, if it is an ARFF file with one",
+        rich_help_panel="Labels in a taxonomy",
+        help="Labels and their parents, for hiclass and hml: lines `parent TAB child TAB ...`, a "
+        "SKOS vocabulary (.ttl) or an ARFF file with a hierarchical class (.arff).",
+    ),
+]
+LabelPaths = Annotated[
+    str | None,
+    typer.Option(
+        "--label-paths",
+        metavar="SEP",
+        show_default=False,
+        rich_help_panel="Labels in a taxonomy",
+        help="Labels are paths with SEP between their parts, such as rec.sport.hockey.",
+    ),
+]
 Output = Annotated[
     Path,
     typer.Option(

@@ -40,9 +40,11 @@ def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict
         "n_iter": int(estimator.n_iter_),
         "weights": int(weights.nnz),
         "weights_possible": n_models * n_features,
-        "work": _total_work(trace),
-        "work_of_one_pass": n_models * n_values,
     }
+    if "work" in trace.columns:
+        figures |= {"work": _total_work(trace), "work_of_one_pass": n_models * n_values}
+    if getattr(estimator, "phi_", None) is not None:
+        figures["held_out_score"] = float(estimator.held_out_score_)
     if hasattr(estimator, "classes_"):
         figures["labels"] = len(estimator.classes_)
     if getattr(estimator, "l1", None) == "cv":
@@ -77,7 +79,10 @@ def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if "duals" in figures:
         duals = _share(figures["duals"], figures["duals_possible"], "are active")
         rows.append(("dual variables", duals))
-    rows.append(("work", _work(figures["work"], figures["work_of_one_pass"])))
+    if "held_out_score" in figures:
+        rows.append(("held-out rows", f"{figures['held_out_score']:.4f}, the metric learned for"))
+    if "work" in figures:
+        rows.append(("work", _work(figures["work"], figures["work_of_one_pass"])))
     if "model_bytes" in figures:
         rows.append(("model", f"{figures['model']}, {in_bytes(figures['model_bytes'])}"))
     return rows

@@ -16,6 +16,8 @@ METHODS = {
     "pd-sparse": ("sublearn.extreme", "PDSparseClassifier"),
     "sparse-logistic": ("sublearn.linear", "SparseLogisticRegression"),
     "sparse-linear": ("sublearn.linear", "SparseLinearRegression"),
+    "hiclass": ("sublearn.hierarchy", "HierarchicalClassifier"),
+    "hml": ("sublearn.hierarchy", "HierarchicalMultilabelClassifier"),
 }
 #: Methods whose l1 may be chosen by cross-validation.
 _CHOOSE_L1 = ("sparse-logistic", "sparse-linear")

@@ -6,22 +6,27 @@ from sublearn.io.dataset import Dataset
 from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.quickstart import Quickstart, load_quickstart
+from sublearn.io.taxonomies import HmcData, load_hmc, read_rcv1, read_skos
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
 from sublearn.io.texts import Texts, load_texts
 
 __all__ = [
     "Bundle",
     "Dataset",
+    "HmcData",
     "Quickstart",
     "Texts",
     "load_arff",
     "load_bundle",
     "load_dataset",
+    "load_hmc",
     "load_npz",
     "load_quickstart",
     "load_svmlight",
     "load_texts",
     "load_xmc",
+    "read_rcv1",
+    "read_skos",
     "save_bundle",
     "save_dataset",
     "save_npz",

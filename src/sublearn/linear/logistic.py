@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
-from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
+from sublearn.optim.dual_point import MOST_FREE
 from sublearn.trace import Callback
 from sublearn.validation import ClassWeight, EncodedLabels, OneOf, Rule, encode_labels
 from sublearn.validation.values import is_int64, show

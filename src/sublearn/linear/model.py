@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
 from sublearn.io.models import SavedModel, storable_params
-from sublearn.linear.dual_point import MOST_FREE
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
-from sublearn.linear.problem import Penalty
-from sublearn.linear.progress import Progress
-from sublearn.linear.scaling import column_offsets, column_scales, divide_columns
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
-from sublearn.linear.solvers import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.linear.targets import Targets
+from sublearn.optim.dual_point import MOST_FREE
+from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.optim.linear_solvers import LinearSolver
+from sublearn.optim.progress import Progress
+from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
 from sublearn.trace import Callback, Status, Trace, watch
 from sublearn.validation import (
     Boolean,

@@ -26,11 +26,11 @@ import numpy as np
 from scipy.special import log_softmax, softmax, xlogy
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.linear.problem import Penalty
-from sublearn.linear.progress import Progress
-from sublearn.linear.solvers import LinearSolution, SolverSettings
 from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.multinomial_objective import multinomial_objective
+from sublearn.optim.progress import Progress
 from sublearn.trace import Status, Trace
 
 __all__ = ["MultinomialProblem", "largest_joint_l1", "solve_joint"]

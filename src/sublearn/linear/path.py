@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
-from sublearn.linear.solvers import LinearSolution
+from sublearn.optim.linear_solve import LinearSolution
 from sublearn.validation import Interval, Positive
 from sublearn.validation.values import show
 from sublearn.validation.weights import as_weights

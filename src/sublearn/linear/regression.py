@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sublearn.errors import ParameterError
-from sublearn.linear.losses import Huber, Loss, Poisson, Squared
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
 from sublearn.trace import Callback
 from sublearn.validation import Boolean, OneOf, Positive, Rule
 from sublearn.validation.design import check_targets, says_if_vanishing

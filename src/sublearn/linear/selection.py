@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from sublearn.errors import ParameterError
-from sublearn.linear.problem import Penalty
-from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import LinearSolution, SolverSettings
+from sublearn.execution import map_blocks
 from sublearn.linear.targets import ClassTargets, Targets
+from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_solve import LinearSolution, SolverSettings
+from sublearn.optim.progress import Progress
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
 
@@ -95,7 +96,7 @@ def score_folds(
             scores[i] = -test.loss_of(test.predictions(found))
         return scores
 
-    return np.array(run_all(score, folds, n_at_once)).T
+    return np.array(map_blocks(score, folds, n_at_once)).T
 
 
 def choose_l1(scores: np.ndarray, rule: str) -> int:

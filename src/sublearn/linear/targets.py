@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from sublearn.linear.losses import Logistic, Loss
+from sublearn.execution import map_blocks
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
-from sublearn.linear.problem import LinearProblem, Penalty, predict_rows
-from sublearn.linear.progress import Progress, run_all
-from sublearn.linear.solvers import (
+from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_problem import LinearProblem, Penalty, predict_rows
+from sublearn.optim.linear_solve import (
     SOLVERS,
     LinearSolution,
     SolverSettings,
     largest_l1,
     solve,
 )
-from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.progress import Progress
+from sublearn.optim.row_losses import Logistic, Loss
 
 __all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
 
@@ -127,7 +128,7 @@ def solve_apart(
         start = None if starts is None else starts[k]
         return solve(problems[k], penalty, l1, inner, progress, start)
 
-    return run_all(solve_one, range(len(problems)), n_at_once)
+    return map_blocks(solve_one, range(len(problems)), n_at_once)
 
 
 @dataclass(frozen=True, eq=False)

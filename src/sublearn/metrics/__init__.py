@@ -13,17 +13,37 @@ from sublearn.metrics.calibration import (
     expected_calibration_error,
     reliability_curve,
 )
-from sublearn.metrics.label_sets import f1_macro, f1_micro, hamming_loss
+from sublearn.metrics.hierarchical import (
+    LevelScores,
+    f1_by_level,
+    hierarchical_f1,
+    hierarchical_precision,
+    hierarchical_recall,
+)
+from sublearn.metrics.label_sets import (
+    f1_macro,
+    f1_micro,
+    f1_samples,
+    hamming_loss,
+    jaccard_samples,
+)
 from sublearn.metrics.propensity import propensities
 from sublearn.metrics.scorers import ndcg_scorer, precision_scorer, recall_scorer
 
 __all__ = [
+    "LevelScores",
     "Reliability",
     "brier_score",
     "expected_calibration_error",
+    "f1_by_level",
     "f1_macro",
     "f1_micro",
+    "f1_samples",
     "hamming_loss",
+    "hierarchical_f1",
+    "hierarchical_precision",
+    "hierarchical_recall",
+    "jaccard_samples",
     "ndcg_at_k",
     "ndcg_scorer",
     "precision_at_k",

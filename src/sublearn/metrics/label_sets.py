@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sublearn.metrics.names import find_positions
 from sublearn.validation import EncodedLabels, encode_labels
 
-__all__ = ["f1_macro", "f1_micro", "hamming_loss"]
+__all__ = ["f1_macro", "f1_micro", "f1_samples", "hamming_loss", "jaccard_samples"]
 
 
 def hamming_loss(y_true: Any, y_pred: Any, *, n_labels: int | None = None) -> float:
@@ -82,6 +82,49 @@ def f1_macro(y_true: Any, y_pred: Any) -> float:
     return float(np.mean(2 * _count_common(truth, predicted) / np.maximum(1, n_both)))
 
 
+def f1_samples(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Mean over samples of the F1 of each sample's set; a sample without any label counts as 0.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like, sparse matrix or list of label lists
+        Labels. If one is an indicator matrix, so must be the other.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the samples.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> f1_samples([["a", "b"], ["c"]], [["a"], ["c"]])  # 2 * 1 / (2 + 1) and 1
+    0.8333333333333333
+    """
+    truth, predicted, _ = _read_label_sets(y_true, y_pred)
+    common = _count_by_sample(truth.multiply(predicted).tocsr())
+    sizes = _count_by_sample(truth) + _count_by_sample(predicted)
+    return float(np.average(2 * common / np.maximum(1, sizes), weights=sample_weight))
+
+
+def jaccard_samples(y_true: Any, y_pred: Any) -> float:
+    """Mean over samples of common labels divided by labels in either set; 0 where there are none.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like, sparse matrix or list of label lists
+        Labels. If one is an indicator matrix, so must be the other.
+
+    Returns
+    -------
+    float
+    """
+    truth, predicted, _ = _read_label_sets(y_true, y_pred)
+    common = _count_by_sample(truth.multiply(predicted).tocsr())
+    either = _count_by_sample(truth) + _count_by_sample(predicted) - common
+    return float(np.mean(common / np.maximum(1, either)))
+
+
 def _read_label_sets(y_true: Any, y_pred: Any) -> tuple[sp.csr_matrix, sp.csr_matrix, bool]:
     """Two boolean matrices with the same columns, and whether a sample may carry many labels."""
     n_samples = y_true.shape[0] if hasattr(y_true, "shape") else len(y_true)
@@ -126,3 +169,7 @@ def _count_common(truth: sp.csr_matrix, predicted: sp.csr_matrix) -> np.ndarray:
 
 def _count_by_label(indicator: sp.csr_matrix) -> np.ndarray:
     return np.bincount(indicator.indices, minlength=indicator.shape[1])
+
+
+def _count_by_sample(indicator: sp.csr_matrix) -> np.ndarray:
+    return np.diff(indicator.indptr)

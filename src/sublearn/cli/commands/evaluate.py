@@ -74,6 +74,9 @@ def command(
     error (ECE): how far, on average, the probability of a label that is among the k best is from
     the share of such labels that are right.
 
+    Of a model of labels in a taxonomy (hiclass, hml): precision, recall and F1 with the ancestors
+    of all labels included, and the F1 of each level.
+
     Of a model of numbers (sparse-linear): R2, mean absolute error and root mean squared error.
 
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
@@ -95,6 +98,12 @@ def command(
         refuse_no_rows(X, data)
         _show_errors(fitted.predict(X), truth, title=f"{model.name} on {data.name}", json=json)
         return
+    if hasattr(fitted, "taxonomy_"):
+        refuse_given({"k": k, "train": train}, "needs a model of plain labels, got a taxonomy's")
+        X, truth = read_rows(data, fitted, labels, data_format, form)
+        refuse_no_rows(X, data)
+        _show_hierarchical(fitted, X, truth, title=f"{model.name} on {data.name}", json=json)
+        return
     if k is None:
         cuts = [cut for cut in cuts if cut <= len(fitted.classes_)]
     elif max(cuts) > len(fitted.classes_):
@@ -110,6 +119,19 @@ def command(
     if hasattr(fitted, "predict_proba_top_k"):
         metrics["ECE"] = _calibration_error(fitted, X, truth, cuts)
     _show(metrics, cuts, len(ranked), title=f"{model.name} on {data.name}", json=json)
+
+
+def _show_hierarchical(model: Any, X: Any, truth: Any, *, title: str, json: bool) -> None:
+    """How good labels of a taxonomy are, ancestors included."""
+    from sublearn.cli.console import facts, print_json, print_titled
+    from sublearn.cli.taxonomies import hierarchical_scores
+
+    scores = hierarchical_scores(model, X, truth)
+    if json:
+        print_json({"rows": X.shape[0], **scores})
+        return
+    rows = [(name, f"{100 * value:.2f}") for name, value in scores.items()]
+    print_titled(f"{title}, {X.shape[0]:,} rows, percent, ancestors included", facts(rows))
 
 
 def _show_errors(found: np.ndarray, truth: np.ndarray, *, title: str, json: bool) -> None:

@@ -16,6 +16,7 @@ from sublearn.cli.fit_options import (
     ClassWeight,
     EarlyStopping,
     Hashes,
+    LabelPaths,
     Loss,
     LossWeight,
     MaxDf,
@@ -26,6 +27,7 @@ from sublearn.cli.fit_options import (
     Output,
     Prune,
     StopWords,
+    TaxonomyFile,
     Tol,
     Vectorizer,
 )
@@ -60,7 +62,8 @@ def command(
             metavar="NAME",
             help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
             "other; sparse-logistic is for a few classes, one for each row, and sparse-linear for "
-            "a number for each row. Defaults of the first two are shown where they differ.",
+            "a number for each row; hiclass and hml learn labels in a taxonomy, one path or "
+            "several for each row. Defaults of the first two are shown where they differ.",
         ),
     ] = "ppd-sparse",
     C: LossWeight = None,
@@ -75,6 +78,8 @@ def command(
     bits: Bits = None,
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
+    taxonomy: TaxonomyFile = None,
+    label_paths: LabelPaths = None,
     labels: Labels = None,
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
@@ -114,11 +119,14 @@ def command(
 
     Example: `sublearn fit prices.svm --model prices.model --method sparse-linear --l1 cv`
 
+    Example: `sublearn fit news.svm --model news.model --method hml --taxonomy topics.tsv`
+
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
     from sublearn.cli.data import predicts_numbers, refuse_without
     from sublearn.cli.fitting import show_figures
     from sublearn.cli.methods import make_estimator, parse_l1
+    from sublearn.cli.taxonomies import HIERARCHICAL, choose_taxonomy
 
     check_folder(model, "--model")
     if bits not in (None, 8, 16, 32):
@@ -145,15 +153,18 @@ def command(
         refuse_given(
             {"no_normalize": True if normalize is False else None}, "is for data of numbers"
         )
-        if predicts_numbers(estimator):
+        if predicts_numbers(estimator) or method in HIERARCHICAL:
             raise typer.BadParameter(
-                f"needs a method that learns labels, got {method}", param_hint="--text"
+                f"needs a method that learns plain labels, got {method}", param_hint="--text"
             )
         figures = _fit_text(estimator, data, form, words, model, bits)
     else:
         refuse_given(words, "needs --text, got data of numbers")
         form.refuse_unless_text()
         dataset = _read(data, labels, data_format, zero_based=zero_based)
+        tree = choose_taxonomy(method, taxonomy, label_paths, data, dataset)
+        if tree is not None:
+            estimator.set_params(taxonomy=tree)
         if normalize is None:
             normalize = not predicts_numbers(estimator)
         figures = _fit_numbers(
@@ -190,17 +201,26 @@ def _fit_numbers(
         unit_rows,
     )
     from sublearn.cli.fitting import fit_with_figures
+    from sublearn.cli.taxonomies import labels_in
 
     if normalize:
         unit_rows(dataset.X)
     is_of_numbers = predicts_numbers(estimator)
-    targets = number_targets(dataset) if is_of_numbers else as_targets(dataset)
+    tree = getattr(estimator, "taxonomy", None)
+    targets: Any
+    if tree is not None:
+        targets = labels_in(tree, dataset, is_single=not hasattr(estimator, "phi"))
+    else:
+        targets = number_targets(dataset) if is_of_numbers else as_targets(dataset)
     figures = fit_with_figures(estimator, dataset.X, targets)
     estimator.set_params(verbose=0)
     if bits is not None:
         estimator = estimator.compress(bits)
     notes = notes_for(
-        dataset, normalize=normalize, zero_based=zero_based, has_labels=not is_of_numbers
+        dataset,
+        normalize=normalize,
+        zero_based=zero_based,
+        has_labels=not is_of_numbers and tree is None,
     )
     estimator.save(model, notes=notes)
     return figures

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.linear.losses import Loss
 from sublearn.optim.linear_objective import as_columns, linear_data
+from sublearn.optim.row_losses import Loss
 from sublearn.validation.design import column_extremes
 
 __all__ = ["LinearProblem", "Penalty", "predict_rows"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.linear.problem import LinearProblem, Penalty
+from sublearn.optim.linear_problem import LinearProblem, Penalty
 
 __all__ = ["MOST_FREE", "dual_value"]
 

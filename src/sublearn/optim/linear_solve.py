@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.linear.dual_point import dual_value
-from sublearn.linear.problem import LinearProblem, Penalty
-from sublearn.linear.progress import Progress
+from sublearn.optim.dual_point import dual_value
+from sublearn.optim.linear_problem import LinearProblem, Penalty
 from sublearn.optim.linear_solvers import SOLVERS as METHODS
 from sublearn.optim.linear_solvers import LinearSolver, SolveOptions
+from sublearn.optim.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["METHODS", "SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
@@ -63,7 +63,7 @@ def solve(
     """Minimise from `start`, or from the model without features.
 
     The core runs a few rounds at a time. Where its own gap does not close, for instance
-    because features are free of any penalty, that of :mod:`sublearn.linear.dual_point` is used.
+    because features are free of any penalty, that of :mod:`sublearn.optim.dual_point` is used.
     """
     run = _Run(problem, penalty, l1, settings, start)
     may_approach = start is None and l1 > 0 and not run.method.works_on_all

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 
-__all__ = ["Progress", "run_all"]
-
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
+__all__ = ["Progress"]
 
 
 class Progress:
@@ -98,14 +94,3 @@ class Progress:
     def work(self) -> int:
         """Of the last solve."""
         return self._last.work
-
-
-def run_all(
-    do: Callable[[_Task], _Result], tasks: Iterable[_Task], n_threads: int
-) -> list[_Result]:
-    """Results of `do` in the order of `tasks`, up to `n_threads` of them at a time."""
-    tasks = list(tasks)
-    if min(n_threads, len(tasks)) <= 1:
-        return [do(task) for task in tasks]
-    with ThreadPoolExecutor(min(n_threads, len(tasks)), "sublearn-linear") as pool:
-        return list(pool.map(do, tasks))

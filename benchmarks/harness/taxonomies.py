@@ -1,0 +1,168 @@
+"""Real data with a taxonomy of labels, one label per row or several."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from sublearn.hierarchy import Taxonomy
+from sublearn.io import load_hmc, load_xmc
+
+__all__ = ["MULTILABEL", "SINGLE_LABEL", "Rows", "load_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A taxonomy, training rows and test rows; labels are closed indicator matrices."""
+
+    taxonomy: Taxonomy
+    X: Any
+    Y: sp.csr_matrix
+    X_test: Any
+    Y_test: sp.csr_matrix
+
+    def with_one_path(self) -> Rows:
+        """The rows whose labels are one path to a leaf, as (2.3.1) asks."""
+        keep, keep_test = (_has_one_path(self.taxonomy, Y) for Y in (self.Y, self.Y_test))
+        return Rows(
+            self.taxonomy,
+            self.X[keep],
+            self.Y[keep],
+            self.X_test[keep_test],
+            self.Y_test[keep_test],
+        )
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The deepest label of each training and test row, by position."""
+        return tuple(_deepest(self.taxonomy, Y) for Y in (self.Y, self.Y_test))  # type: ignore[return-value]
+
+
+def _has_one_path(taxonomy: Taxonomy, Y: sp.csr_matrix) -> np.ndarray:
+    """Whether a row has one leaf, and as many labels as the deepest of them has levels."""
+    lowest = np.array([taxonomy.levels[own].max(initial=-1) for own in _lists(Y)])
+    n_leaves = Y.astype(int) @ np.isin(np.arange(taxonomy.n_labels), taxonomy.leaves)
+    return np.flatnonzero((np.diff(Y.indptr) == lowest + 1) & (n_leaves == 1))
+
+
+def _deepest(taxonomy: Taxonomy, Y: sp.csr_matrix) -> np.ndarray:
+    return np.array([own[taxonomy.levels[own].argmax()] for own in _lists(Y)])
+
+
+def _lists(Y: sp.csr_matrix) -> list[np.ndarray]:
+    return np.split(Y.indices, Y.indptr[1:-1])
+
+
+def _split(X: Any, Y: sp.csr_matrix, taxonomy: Taxonomy, share: float = 0.7) -> Rows:
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    n = int(share * len(order))
+    return Rows(taxonomy, X[order[:n]], Y[order[:n]], X[order[n:]], Y[order[n:]])
+
+
+def rcv1_dev(directory: Path) -> Rows:
+    """News of Reuters, 70 % of them for training."""
+    taxonomy = Taxonomy.from_rcv1(directory / "rcv1_dev" / "rcv1.taxonomy")
+    with lzma.open(directory / "rcv1_dev" / "rcv1_dev.hierar.json.xz", "rt") as file:
+        documents = [json.loads(line) for line in file]
+    words = [" ".join(document["doc_token"]) for document in documents]
+    X = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(words).tocsr()
+    labels = [[path.split("--")[-1] for path in d["doc_label"]] for d in documents]
+    return _split(X, taxonomy.encode(labels), taxonomy)
+
+
+def cellcycle_fun(directory: Path) -> Rows:
+    """Functions of yeast genes; training and validation rows are learned from."""
+    folder = directory / "hmc_cellcycle_fun"
+    parts = [load_hmc(folder / f"cellcycle_fun.{p}.arff.xz") for p in ("train", "valid", "test")]
+    taxonomy = Taxonomy.from_edges(parts[0].taxonomy)
+    X, X_test = _standard(np.vstack([parts[0].X, parts[1].X]), parts[2].X)
+    Y = taxonomy.encode(parts[0].labels + parts[1].labels)
+    return Rows(taxonomy, X, Y, X_test, taxonomy.encode(parts[2].labels))
+
+
+def imclef07a(directory: Path) -> Rows:
+    """X-ray images and their codes."""
+    folder = directory / "hmc_imclef07a"
+    train, test = (load_hmc(folder / f"imclef07a_{part}.arff.xz") for part in ("train", "test"))
+    taxonomy = Taxonomy.from_edges(train.taxonomy)
+    X, X_test = _standard(train.X, test.X)
+    Y, Y_test = taxonomy.encode(train.labels), taxonomy.encode(test.labels)
+    return Rows(taxonomy, X, Y, X_test, Y_test)
+
+
+def _standard(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Missing numbers at the mean; mean 0 and deviation 1."""
+    mean = np.nanmean(X, axis=0)
+    X, X_test = (np.where(np.isnan(part), mean, part) for part in (X, X_test))
+    deviation = np.maximum(X.std(axis=0), 1e-12)
+    return (X - mean) / deviation, (X_test - mean) / deviation
+
+
+def newsgroups(directory: Path) -> Rows:
+    """Messages of 20 groups with dotted names, by date."""
+    texts, groups = [], []
+    for part in ("train", "test"):
+        with lzma.open(directory / "20news" / f"20news_bydate_{part}.tsv.xz", "rt") as file:
+            fields = [line.rstrip("\n").split("\t") for line in file]
+        groups.append([row[0] for row in fields])
+        texts.append([" ".join(row[2:]) for row in fields])
+    taxonomy = Taxonomy.from_paths(groups[0])
+    words = TfidfVectorizer(sublinear_tf=True, min_df=3, stop_words="english")
+    X, X_test = words.fit_transform(texts[0]).tocsr(), words.transform(texts[1]).tocsr()
+    return Rows(taxonomy, X, taxonomy.encode(groups[0]), X_test, taxonomy.encode(groups[1]))
+
+
+def yso_en(directory: Path, n_labels: int = 120, n_rows: int = 3000) -> Rows:
+    """Library records with their most frequent subjects, under a taxonomy made by clustering.
+
+    Subjects are clustered by the mean of their records, into groups, and these again: two levels
+    above the subjects, as far as a generated taxonomy can say.
+    """
+    train, test = (
+        load_xmc(directory / "yso_en" / f"yso_en_{p}.xmc.txt.xz") for p in ("train", "test")
+    )
+    frequent = np.argsort(-np.bincount(train.Y.indices, minlength=train.Y.shape[1]), kind="stable")
+    columns = np.sort(frequent[:n_labels])
+    parts = []
+    for data in (train, test):
+        Y = data.Y[:, columns].astype(bool).tocsr()
+        rows = np.flatnonzero(np.diff(Y.indptr) > 0)[:n_rows]
+        parts.append((data.X[rows], Y[rows]))
+    (X, Y), (X_test, Y_test) = parts
+    centres = np.asarray((Y.T.astype(np.float64) @ X).toarray())
+    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
+    groups = KMeans(20, n_init=1, random_state=0).fit(centres)
+    tops = KMeans(5, n_init=1, random_state=0).fit(groups.cluster_centers_)
+    parents = [*[-1] * 5, *(tops.labels_), *(5 + groups.labels_)]
+    taxonomy = Taxonomy(parents)
+    wide = [
+        sp.hstack([sp.csr_matrix((y.shape[0], 25), dtype=bool), y]).tocsr() for y in (Y, Y_test)
+    ]
+    return Rows(taxonomy, X, taxonomy.close(wide[0]), X_test, taxonomy.close(wide[1]))
+
+
+MULTILABEL: Mapping[str, Callable[[Path], Rows]] = {
+    "rcv1_dev": rcv1_dev,
+    "hmc_cellcycle_fun": cellcycle_fun,
+    "yso_en": yso_en,
+}
+SINGLE_LABEL: Mapping[str, Callable[[Path], Rows]] = {
+    "rcv1_dev": lambda directory: rcv1_dev(directory).with_one_path(),
+    "hmc_imclef07a": imclef07a,
+    "hmc_cellcycle_fun": lambda directory: cellcycle_fun(directory).with_one_path(),
+    "20news": newsgroups,
+}
+
+
+def load_rows(directory: Path, name: str, is_single: bool) -> Rows:
+    """A data set by name."""
+    return (SINGLE_LABEL if is_single else MULTILABEL)[name](directory)

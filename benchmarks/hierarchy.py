@@ -1,0 +1,349 @@
+"""Labels in a taxonomy: HiClass, HML and the projection, beside their rivals.
+
+    python benchmarks/hierarchy.py --json benchmarks/results/hierarchy.json
+    python benchmarks/hierarchy.py --records benchmarks/results/hierarchy.json \\
+        --markdown docs/measured/hierarchy.md
+
+HiClass: every entrant in a process of its own with one thread, at most
+SUBLEARN_BENCHMARK_BUDGET CPU seconds (120), on rows whose labels are one path to a leaf. HML: test
+scores of the sets that FLAT, Leaf Reduce, Root Map and HML make of the same models of labels; the
+first three with the threshold 0.5, as in the table of the thesis, and with the threshold that is
+best on the held-out scores that HML learns from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from harness.entrant import Entrant
+from harness.figures import Cell, Figures, Measurement, main
+from harness.growth import fit_exponent
+from harness.problem import Split
+from harness.runner import Conditions, Outcome, run_all
+from harness.taxonomies import MULTILABEL, SINGLE_LABEL, Rows, load_rows
+
+from sublearn.hierarchy import (
+    HierarchicalClassifier,
+    HierarchicalMultilabelClassifier,
+    Taxonomy,
+    leaf_reduce,
+    project_hierarchy,
+    root_map,
+)
+from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
+from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
+
+SCRIPTS = Path(__file__).resolve().parent / "entrants" / "hierarchy"
+BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "120"))
+
+#: Weight of the loss by data set, the same for all entrants: the better of 1 and 10 for ours.
+C: Mapping[str, float] = {
+    "rcv1_dev": 10.0,
+    "hmc_imclef07a": 1.0,
+    "hmc_cellcycle_fun": 10.0,
+    "20news": 10.0,
+}
+#: l1 of stage one by data set.
+L1: Mapping[str, float] = {"rcv1_dev": 1e-4, "hmc_cellcycle_fun": 3e-3, "yso_en": 2e-4}
+
+#: Environment, script and settings; the first one is ours.
+ENTRANTS: Mapping[str, tuple[str, str, dict[str, str]]] = {
+    "HiClass, hybrid": ("main", "sublearn_hiclass.py", {"solver": "auto"}),
+    "HiClass, CD2": ("main", "sublearn_hiclass.py", {"solver": "newton"}),
+    "HiClass, LHAC": ("main", "sublearn_hiclass.py", {"solver": "lhac"}),
+    "HiClass, interior point": ("main", "sublearn_hiclass.py", {"solver": "interior_point"}),
+    "HiClass, CD1 (SCD)": ("main", "sublearn_hiclass.py", {"solver": "cd1"}),
+    "ours, flat": ("main", "sublearn_hiclass.py", {"strategy": "flat"}),
+    "ours, global": ("main", "sublearn_hiclass.py", {"strategy": "global"}),
+    "hiclass, per parent": ("hiclass", "hiclass_package.py", {"strategy": "parent"}),
+    "hiclass, per node": ("hiclass", "hiclass_package.py", {"strategy": "node"}),
+    "hiclass, per level": ("hiclass", "hiclass_package.py", {"strategy": "level"}),
+    "flat one-vs-rest (liblinear)": ("main", "liblinear_flat.py", {}),
+}
+
+
+def announce(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- HiClass -----------------------------------------------------------------------------------
+
+
+def as_split(rows: Rows, name: str) -> Split:
+    """What entrants get, positions for names, and what the judge keeps."""
+    own = rows.taxonomy
+    parents = np.full(own.n_labels, -1)
+    parents[np.diff(own.indptr) > 0] = own.indices
+    ends, ends_test = rows.ends
+    train = {"X": rows.X, "ends": ends, "parents": parents, "C": np.float64(C[name])}
+    return Split(train, {"X": rows.X_test}, {"ends": ends_test, "parents": parents})
+
+
+def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[str, float]:
+    """Share of right labels, which is micro-F1 (2.3.6), and hierarchical F1."""
+    taxonomy = Taxonomy(truth["parents"].tolist())
+    right, found = truth["ends"], answer["ends"]
+    return {
+        "micro_f1": float((right == found).mean()),
+        "hierarchical_f1": hierarchical_f1(right, found, taxonomy),
+    }
+
+
+def race(name: str) -> Callable[[Path, int], Figures]:
+    """All entrants on one data set."""
+
+    def measure(directory: Path, seed: int) -> Figures:
+        split = as_split(load_rows(directory, name, is_single=True), name)
+        conditions = Conditions(seed=seed, timeout_seconds=5 * BUDGET, cpu_seconds=BUDGET)
+        entrants = [
+            Entrant(title, environment, SCRIPTS / script, settings)
+            for title, (environment, script, settings) in ENTRANTS.items()
+        ]
+        outcomes = run_all(name, split, entrants, judge, conditions, announce)
+        ours = outcomes[0].figure("fit_cpu_seconds")
+        columns = {"entrant": "", "micro-F1": ".4f", "hierarchical F1": ".4f", "fit s": ".3g"}
+        columns |= {"ratio to the hybrid": ".1f", "predict s": ".3g"}
+        return Figures(columns, [row_of(outcome, ours) for outcome in outcomes])
+
+    return measure
+
+
+def row_of(outcome: Outcome, ours: float | None) -> list[Cell]:
+    if outcome.error is not None:
+        announce(f"  {outcome.entrant.name}: {outcome.error}")
+        stopped = f"> {BUDGET:.0f}" if outcome.status == "stopped" else "fails"
+        at_least = f"> {BUDGET / ours:.0f}" if ours and outcome.status == "stopped" else None
+        return [outcome.entrant.name, None, None, stopped, at_least, None]
+    seconds = outcome.figure("fit_cpu_seconds")
+    ratio = seconds / ours if seconds and ours else None
+    quality = [outcome.figure("micro_f1"), outcome.figure("hierarchical_f1")]
+    predict = outcome.figure("predict_cpu_seconds")
+    return [outcome.entrant.name, *quality, seconds, ratio, predict]
+
+
+def threads(directory: Path, seed: int) -> Figures:
+    """Elapsed seconds of a fit on one thread and on two."""
+    rows: list[list[Cell]] = []
+    for name in ("hmc_imclef07a", "20news"):
+        data = load_rows(directory, name, is_single=True)
+        laps = [min(fit_seconds(data, name, n) for _ in range(3)) for n in (1, 2)]
+        rows.append([name, *laps, laps[0] / laps[1]])
+    return Figures({"data": "", "1 thread": ".3g", "2 threads": ".3g", "speed-up": ".2f"}, rows)
+
+
+def fit_seconds(data: Rows, name: str, n_jobs: int) -> float:
+    model = HierarchicalClassifier(data.taxonomy, C=C[name], n_jobs=n_jobs)
+    start = time.perf_counter()
+    model.fit(data.X, data.taxonomy.names[data.ends[0]])
+    return time.perf_counter() - start
+
+
+def cost_model(directory: Path, seed: int) -> Figures:
+    """Least squares of log seconds on the logs of rows, features and entries of nodes."""
+    rows: list[list[Cell]] = []
+    solvers = ("newton", "lhac", "interior_point")
+    sizes: list[np.ndarray] = []
+    seconds: dict[str, list[np.ndarray]] = {solver: [] for solver in solvers}
+    for name in SINGLE_LABEL:
+        data = load_rows(directory, name, is_single=True)
+        if name == "20news":  # the interior point method takes minutes on all of its rows
+            data = Rows(data.taxonomy, data.X[::8], data.Y[::8], data.X_test, data.Y_test)
+        for solver in solvers:
+            model = HierarchicalClassifier(data.taxonomy, solver=solver)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trace = model.fit(data.X, data.taxonomy.names[data.ends[0]]).trace_
+            seconds[solver].append(np.maximum(trace["seconds"], 1e-5))
+        sizes.append(
+            np.column_stack([trace[f"n_{what}"] for what in ("rows", "features", "entries")])
+        )
+    logs = np.log(np.concatenate(sizes))
+    design = np.column_stack([np.ones(len(logs)), logs])
+    times = {solver: np.concatenate(parts) for solver, parts in seconds.items()}
+    fits = {s: np.linalg.lstsq(design, np.log(t), rcond=None)[0] for s, t in times.items()}
+    chosen = np.argmin([design @ fit for fit in fits.values()], axis=0)
+    fastest = np.argmin(list(times.values()), axis=0)
+    for k, solver in enumerate(solvers):
+        counts: list[Cell] = [int((fastest == k).sum()), int((chosen == k).sum())]
+        rows.append([solver, *fits[solver].tolist(), *counts, float(times[solver].sum())])
+    by_model = np.choose(chosen, list(times.values())).sum()
+    best = np.choose(fastest, list(times.values())).sum()
+    rows.append(["by the model", *[None] * 6, float(by_model)])
+    rows.append(["the fastest each time", *[None] * 6, float(best)])
+    columns = {"solver": "", "constant": ".3f", "log rows": ".3f", "log features": ".3f"}
+    columns |= {"log entries": ".3f", "nodes where fastest": "d", "nodes where chosen": "d"}
+    return Figures(columns | {"s of all nodes": ".3g"}, rows)
+
+
+# --- HML ---------------------------------------------------------------------------------------
+
+
+def sets_of_labels(name: str) -> Callable[[Path, int], Figures]:
+    """FLAT, Leaf Reduce, Root Map and HML on the same scores."""
+
+    def measure(directory: Path, seed: int) -> Figures:
+        data = load_rows(directory, name, is_single=False)
+        rows: list[list[Cell]] = []
+        for loss in ("squared", "logistic"):
+            start = time.process_time()
+            model = HierarchicalMultilabelClassifier(
+                data.taxonomy, loss=loss, l1=L1[name], random_state=seed
+            )
+            search, seconds = fitted(model, data), time.process_time() - start
+            rows += [[loss, *row] for row in decoded(model, search, data, seconds)]
+        columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f"}
+        return Figures(columns | {"fit s, both stages": ".3g"}, rows)
+
+    return measure
+
+
+def fitted(model: HierarchicalMultilabelClassifier, data: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Fit, and the held-out scores and labels that stage two learned from."""
+    model.fit(data.X, data.Y)
+    folds = model._folds(data.X.shape[0])
+    from sublearn.optim.linear_objective import as_columns
+    from sublearn.optim.progress import Progress
+
+    scores = model._held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
+    return scores, data.Y[np.concatenate(folds)].toarray()
+
+
+def decoded(
+    model: HierarchicalMultilabelClassifier,
+    held_out: tuple[np.ndarray, np.ndarray],
+    data: Rows,
+    seconds: float,
+) -> list[list[Cell]]:
+    own, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
+    decoders: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+        "FLAT": lambda u, phi: u >= phi,
+        "Leaf Reduce": lambda u, phi: leaf_reduce(u, own, phi),
+        "Root Map": lambda u, phi: root_map(u, own, phi),
+    }
+    rows: list[list[Cell]] = []
+    for title, decode in decoders.items():
+        grid = np.linspace(0.02, 0.8, 79)
+        best = max(grid, key=lambda phi: f1_of(held_out[1], decode(held_out[0], phi)))
+        for how, phi in ((", 0.5", 0.5), (", tuned", best)):
+            rows.append([title + how, *quality(truth, decode(u, phi)), None])
+    hml = model.predict(data.X_test).toarray().astype(bool)
+    return [*rows, ["HML", *quality(truth, hml), seconds]]
+
+
+def f1_of(truth: np.ndarray, found: np.ndarray) -> float:
+    groups = RowGroups.make(len(truth), 1)
+    return float(
+        METRICS["f1_samples"](count_sets(found, truth, groups), Truth.of(truth, groups))[0]
+    )
+
+
+def quality(truth: np.ndarray, found: np.ndarray) -> list[Cell]:
+    """Precision, recall and F1 of each row's set, averaged over rows."""
+    hits = (truth & found).sum(axis=1)
+    precision = float((hits / np.maximum(1, found.sum(axis=1))).mean())
+    recall = float((hits / np.maximum(1, truth.sum(axis=1))).mean())
+    return [precision, recall, f1_of(truth, found)]
+
+
+def curves(directory: Path, seed: int) -> Figures:
+    """Each metric maximised on held-out rows; all of them on test rows, by stage."""
+    data = load_rows(directory, "rcv1_dev", is_single=False)
+    truth = data.Y_test.toarray()
+    model = HierarchicalMultilabelClassifier(data.taxonomy, l1=L1["rcv1_dev"], random_state=seed)
+    scores, labels = fitted(model, data)
+    u = model.label_scores(data.X_test)
+    rows: list[list[Cell]] = []
+    for metric in ("f1_samples", "jaccard", "hamming"):
+        found = HeldOutSets(scores, labels, data.taxonomy, metric)
+        watched = _Watched(found, np.full(data.taxonomy.n_labels, 0.5), lambda: False)
+        learn_group_weights(watched, "dfo", 100, 2)
+        for at in sorted({*np.linspace(0, len(watched.weights) - 1, 6).astype(int).tolist()}):
+            phi, n_evaluations, value = watched.weights[at]
+            sets = project_hierarchy(u, data.taxonomy, phi) != 0
+            test = [f1_samples(truth, sets), jaccard_samples(truth, sets)]
+            rows.append([metric, n_evaluations, value, *test, 1 - hamming_loss(truth, sets)])
+    columns = {"maximised": "", "evaluations": "d", "held out": ".4f", "test F1": ".4f"}
+    return Figures(columns | {"test Jaccard": ".4f", "test 1 - Hamming": ".4f"}, rows)
+
+
+class _Watched(WeightSearch):
+    """A search that keeps the weights of each step."""
+
+    def note(self, stage: object) -> None:
+        super().note(stage)  # type: ignore[arg-type]
+        if not hasattr(self, "weights"):
+            self.weights: list[tuple[np.ndarray, int, float]] = []
+        self.weights.append((self.phi, self.n_evaluations, float(self.value[0])))
+
+
+# --- the projection ----------------------------------------------------------------------------
+
+
+def projection(directory: Path, seed: int) -> Figures:
+    """Labels per second of one thread while the number of labels grows."""
+    rng = np.random.default_rng(seed)
+    sizes = (1_000, 10_000, 100_000, 1_000_000)
+    rows: list[list[Cell]] = []
+    for title, dtype in (("float32", np.float32), ("float64", np.float64)):
+        rates, seconds = [], []
+        for n in sizes:
+            parents = np.concatenate([[-1], (rng.random(n - 1) * np.arange(1, n)).astype(int)])
+            taxonomy = Taxonomy(parents.tolist())
+            u = rng.normal(size=(max(1, 4_000_000 // n), n)).astype(dtype)
+            lap = min(cpu_seconds(lambda: project_hierarchy(u, taxonomy, 0.1)) for _ in range(3))  # noqa: B023
+            seconds.append(lap / len(u))
+            rates.append(1e-6 * u.size / lap)
+        rows.append([title, *rates, fit_exponent(sizes, seconds)])
+    columns = {"type": ""} | {f"{n:,} labels": ".0f" for n in sizes}
+    return Figures(columns | {"exponent of a row's time": ".2f"}, rows)
+
+
+def cpu_seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+RACE = (
+    "CPU seconds of one thread. All entrants have the same C; the solvers of HiClass end at a "
+    "relative gap of 1e-4, liblinear at its tol of 1e-4. After > the seconds at which a run was "
+    "stopped."
+)
+SETS = (
+    "Means over test rows. All decodings have the same scores; tuned: with the threshold that is "
+    "best on the held-out scores that HML learns from. Seconds are CPU seconds of one thread."
+)
+MEASUREMENTS = [
+    *(Measurement(f"hiclass-{n}", f"HiClass on {n}", RACE, race(n)) for n in SINGLE_LABEL),
+    Measurement("threads", "HiClass on two threads", "Elapsed seconds, best of three.", threads),
+    Measurement(
+        "cost-model",
+        "Which solver serves a node",
+        "Coefficients of the logarithm of seconds, from the nodes of all four data sets (an eighth "
+        "of the rows of 20news), and what following the model costs.",
+        cost_model,
+    ),
+    *(Measurement(f"hml-{n}", f"HML on {n}", SETS, sets_of_labels(n)) for n in MULTILABEL),
+    Measurement(
+        "curves",
+        "Learning curves of stage two",
+        "rcv1_dev, logistic loss: steps of the search, on held-out and on test rows.",
+        curves,
+    ),
+    Measurement(
+        "projection",
+        "The projection",
+        "Million labels per second of one thread, best of three, on random trees.",
+        projection,
+    ),
+]
+
+if __name__ == "__main__":
+    raise SystemExit(main("Labels in a taxonomy", MEASUREMENTS))

@@ -1,0 +1,23 @@
+"""Labels in a taxonomy: classification down a tree, and sets of labels that agree with it."""
+
+from sublearn.hierarchy.classifier import HierarchicalClassifier
+from sublearn.hierarchy.multilabel import HierarchicalMultilabelClassifier
+from sublearn.hierarchy.projection import (
+    hierarchy_support,
+    leaf_reduce,
+    project_hierarchy,
+    project_hierarchy_gradient,
+    root_map,
+)
+from sublearn.hierarchy.taxonomy import Taxonomy
+
+__all__ = [
+    "HierarchicalClassifier",
+    "HierarchicalMultilabelClassifier",
+    "Taxonomy",
+    "hierarchy_support",
+    "leaf_reduce",
+    "project_hierarchy",
+    "project_hierarchy_gradient",
+    "root_map",
+]

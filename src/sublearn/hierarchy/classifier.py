@@ -1,0 +1,595 @@
+"""One label per sample, at the end of a path down a taxonomy: HiClass as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, fields
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import log_softmax, logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.errors import ParameterError
+from sublearn.hierarchy.cost_model import NODE_SOLVERS
+from sublearn.hierarchy.label_models import LabelModels, TaskOptions
+from sublearn.hierarchy.model import (
+    HasFit,
+    IsTaxonomy,
+    TaxonomyModel,
+    store_models,
+    take_models,
+    unfitted,
+)
+from sublearn.hierarchy.nodes import (
+    TOP,
+    Node,
+    NodeReport,
+    collect_nodes,
+    constant_as_intercept,
+    estimator_log_scores,
+    fit_estimators,
+    fit_sparse_models,
+    no_solution,
+    sparse_log_scores,
+    with_constant,
+)
+from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.optim.progress import Progress
+from sublearn.trace import Callback, Solution, Trace
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    EncodedLabels,
+    JobCount,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    check_params,
+)
+from sublearn.validation.design import check_design, check_new_rows
+from sublearn.validation.values import is_finite_number, show
+
+__all__ = ["HierarchicalClassifier"]
+
+_MODELS = "nodes."
+
+
+class _SolverNames(Rule):
+    """A solver, or one for each level."""
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in NODE_SOLVERS
+        is_list = isinstance(value, (list, tuple)) and len(value) > 0
+        return is_list and all(isinstance(v, str) and v in NODE_SOLVERS for v in value)
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(NODE_SOLVERS)}, or a list of them for the levels from the top"
+
+
+class _Thresholds(Rule):
+    """A probability, or a mapping from labels to probabilities."""
+
+    def accepts(self, value: Any) -> bool:
+        numbers = value.values() if isinstance(value, Mapping) else [value]
+        return all(is_finite_number(v) and 0 <= v <= 1 for v in numbers)
+
+    def __str__(self) -> str:
+        return "a number from 0 to 1 or a mapping from labels to such numbers"
+
+
+class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
+    r"""Classification down a tree of labels (HiClass).
+
+    A sample starts above the roots and goes to the child with the largest score, until there is
+    none (algorithm 1 of [1]_). The model of child i is learned on the rows that reach its parent,
+    i's own against those of its siblings (algorithm 2, (2.3.2)), by sparse logistic regression:
+
+    .. math::
+        \min_{w, b} \|w\|_1 + |b| + C \sum_{k \in T(i)}
+        \log\bigl(1 + e^{-y_k (\langle x_k, w \rangle + b)}\bigr) \qquad \text{(2.2.2) of [1]}
+
+    Nodes do not depend on each other and are learned at the same time. They are large at the top
+    of a tree and small below, and no solver is the fastest for both: which one serves a node is
+    decided by a measured model of their times.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy or None, default=None
+        The labels; each may have one parent. None takes the classes as they are, without a
+        hierarchy.
+    strategy : {"top_down", "flat", "global"}, default="top_down"
+        "flat" learns the classes that rows carry against each other, all rows at once, and leaves
+        the taxonomy to the metrics. "global" learns every label against the rest, all rows at once,
+        and predicts the path of the largest product of probabilities.
+    estimator : classifier or None, default=None
+        Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
+        kind, fitted to tell the children of a node apart. Not for "global".
+    C : float, default=1.0
+        Weight of the loss beside the l1 norm.
+    solver : str or list of str, default="auto"
+        "auto" asks the cost model; "newton" (CD2 in [1]_), "lhac", "cd1" (SCD) and
+        "interior_point" are for all nodes. A list has an entry for each level, the
+        last one for those below as well.
+    leaf : {"mandatory", "optional"}, default="mandatory"
+        Whether a prediction must be a label without children, or may end above: a sample goes on
+        to its best child only if the child's probability is at least `threshold`. Rows labelled
+        at an inner label always teach the labels above it; with "optional" they also count
+        against its children.
+    threshold : float or mapping, default=0.5
+        For "optional": of all labels, or of those that a mapping names (0.5 for the others).
+    fit_intercept : bool, default=True
+        Whether models have an intercept: the weight of a constant feature, under the penalty as all
+        weights are. A free one costs accuracy at small nodes (cell cycle: 32 of 135 test rows
+        right, 35 with the penalty).
+    tol : float, default=1e-4
+        A model ends when its duality gap is at most `tol` times its objective.
+    max_iter : int or None, default=None
+        Limit on the iterations of a model; None is that of the solver.
+    n_jobs : int or None, default=None
+        Nodes that are learned at the same time, as threads. None means 1, -1 all processors. The
+        model does not depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Not used: nothing here is random. Stands for the interface.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then what was reached.
+
+    Attributes
+    ----------
+    taxonomy_ : Taxonomy
+        The labels.
+    classes_ : ndarray of shape (n_classes,)
+        Labels that training rows carry; with optional leaves also their ancestors.
+    coef_ : csr_matrix of shape (n_labels, n_features)
+        Weights of each label's model, in the order of `taxonomy_`; not with `estimator`.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts; not with `estimator`.
+    node_models_ : dict of int to classifier
+        With `estimator`: the classifier of each label with children, by position; -1 is the one
+        above the roots.
+    counts_ : ndarray of shape (n_labels,)
+        Training rows of each label, ancestors included.
+    certificate_ : float
+        Largest duality gap of a model, divided by its objective; 0 with `estimator`.
+    n_iter_ : int
+        Most iterations that a model took.
+    trace_ : Trace
+        One row per model. Columns label (position), level, n_rows, n_features (that occur in its
+        rows), n_entries, solver (position in "auto", "newton", "lhac", "cd1", "interior_point";
+        0 is "newton", and LHAC where that stalls), seconds, objective, certificate, n_iter.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    A label that no row reaches is never predicted. A node with one child sends everything there,
+    unless rows end at it and predictions may.
+
+    References
+    ----------
+    .. [1] X. Tang, "Big Data Optimization in Machine Learning", thesis, Lehigh University, 2016,
+       section 2.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
+    >>> taxonomy = Taxonomy.from_paths(["rec.autos", "rec.sport", "sci.med", "sci.space"])
+    >>> X = np.tile(np.eye(4), (5, 1))
+    >>> y = ["rec.autos", "rec.sport", "sci.med", "sci.space"] * 5
+    >>> model = HierarchicalClassifier(taxonomy, C=10.0).fit(X, y)
+    >>> model.predict(np.eye(4)).tolist()
+    ['rec.autos', 'rec.sport', 'sci.med', 'sci.space']
+    >>> model.path_proba(np.eye(4)[:1]).round(2)
+    array([[0.98, 0.96, 0.02, 0.02, 0.01, 0.01]])
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "taxonomy": IsTaxonomy(),
+        "strategy": OneOf("top_down", "flat", "global"),
+        "estimator": HasFit(),
+        "C": Positive(float),
+        "solver": _SolverNames(),
+        "leaf": OneOf("mandatory", "optional"),
+        "threshold": _Thresholds(),
+        "fit_intercept": Boolean(),
+        "tol": Positive(float),
+        "max_iter": OrNone(Positive(int)),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    classes_: np.ndarray
+    counts_: np.ndarray
+    ends_: np.ndarray
+    certificate_: float
+    n_iter_: int
+    n_features_in_: int
+    node_models_: dict[int, Any]
+    _linear: LabelModels | None
+    _nodes: list[Node]
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy | None = None,
+        *,
+        strategy: str = "top_down",
+        estimator: Any = None,
+        C: float = 1.0,
+        solver: Any = "auto",
+        leaf: str = "mandatory",
+        threshold: Any = 0.5,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.taxonomy = taxonomy
+        self.strategy = strategy
+        self.estimator = estimator
+        self.C = C
+        self.solver = solver
+        self.leaf = leaf
+        self.threshold = threshold
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # --- learning ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> HierarchicalClassifier:
+        """Learn the models of all nodes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            A label of the taxonomy for each sample, by name.
+
+        Returns
+        -------
+        HierarchicalClassifier
+            Itself, fitted.
+        """
+        check_params(self)
+        self.__dict__.pop("classes_", None)  # a model must not outlive the features set next
+        if self.strategy == "global" and self.estimator is not None:
+            raise ParameterError(
+                "HierarchicalClassifier.estimator must be None for strategy='global', "
+                f"got {show(self.estimator)}"
+            )
+        X = check_design(self, X).X
+        labels = self._read_labels(y, X.shape[0])
+        positions = self._positions(labels)
+        nodes = self._make_nodes(positions)
+        progress = Progress(max(2, self._n_models(nodes)), 1)
+        found = self._watch(lambda: self._learn(X, nodes, progress), progress)
+        self._take_over(labels, positions, nodes, *found)
+        return self
+
+    def _n_models(self, nodes: list[Node]) -> int:
+        taught = [node for node in nodes if not node.is_plain]
+        return sum(len(node.children) if self.estimator is None else 1 for node in taught)
+
+    def _positions(self, labels: EncodedLabels) -> np.ndarray:
+        """Position of each row's label in the taxonomy, which must be a forest."""
+        name = type(self).__name__
+        if labels.kind.is_multilabel:
+            raise ValueError(f"{name}: y must have one label per sample, got {labels.kind.value}")
+        if not self.taxonomy_.is_forest:
+            several = np.flatnonzero(np.diff(self.taxonomy_.indptr) > 1)
+            raise ParameterError(
+                f"{name}.taxonomy must give each label at most one parent, "
+                f"got several for {show(self.taxonomy_.names.tolist()[several[0]])}"
+            )
+        columns = self.taxonomy_.columns_of(labels, who=name)
+        positions = np.empty(labels.n_samples, dtype=np.int64)
+        positions[labels.rows] = np.repeat(columns, labels.counts())
+        return positions
+
+    def _make_nodes(self, positions: np.ndarray) -> list[Node]:
+        if self.strategy == "top_down":
+            return collect_nodes(self.taxonomy_, positions, self.leaf == "optional")
+        ends = np.unique(positions)
+        rows = np.arange(len(positions))
+        if self.strategy == "flat":
+            return [Node(TOP, 0, ends, rows, positions)]
+        closed = self.taxonomy_.ancestor_matrix[ends]
+        return [Node(TOP, 0, np.unique(closed.indices), rows, positions)]
+
+    def _learn(self, X: Any, nodes: list[Node], progress: Progress) -> Any:
+        n_jobs, n_labels = as_n_threads(self.n_jobs), self.taxonomy_.n_labels
+        if self.estimator is not None:
+            models = fit_estimators(X, nodes, self.estimator, n_jobs, progress)
+            return None, models, [], no_solution()
+        options = TaskOptions("logistic", False, float(self.tol), self.max_iter, n_jobs)
+        closure = self.taxonomy_.ancestor_matrix if self.strategy == "global" else None
+        rows = with_constant(X) if self.fit_intercept else X
+        linear, reports, solution = fit_sparse_models(
+            rows, nodes, n_labels, float(self.C), self.solver, options, progress, closure
+        )
+        linear = constant_as_intercept(linear) if self.fit_intercept else linear
+        return linear, {}, reports, solution
+
+    def _take_over(
+        self,
+        labels: EncodedLabels,
+        positions: np.ndarray,
+        nodes: list[Node],
+        linear: LabelModels | None,
+        models: dict[int, Any],
+        reports: list[NodeReport],
+        solution: Solution,
+    ) -> None:
+        solution.warn_unless_converged(self, float(self.tol))
+        if models or self.estimator is not None:
+            self.node_models_ = models
+        self._linear, self._nodes = linear, nodes
+        one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
+        self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
+        self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
+        self.trace_ = _trace_of(reports)
+        self.ends_, self.classes_ = self.taxonomy_.columns_of(labels), labels.classes
+        if self.leaf == "optional" and self.strategy == "top_down":  # a path may end anywhere
+            reached = np.flatnonzero(self.counts_)
+            names = self.taxonomy_.names[reached]
+            order = np.arange(len(names)) if names.dtype == object else np.argsort(names)
+            self.ends_, self.classes_ = reached[order], names[order]
+
+    # --- the model ---------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> sp.csr_matrix:
+        """Weights of shape (n_labels, n_features)."""
+        return self._weights.weights.T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of shape (n_labels,)."""
+        return self._weights.intercepts
+
+    @property
+    def _weights(self) -> LabelModels:
+        check_is_fitted(self)
+        if self._linear is None:
+            raise AttributeError("a model with an estimator has no weights of its own")
+        return self._linear
+
+    # --- prediction --------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label at the end of each sample's path.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        positions = self._end_positions(self._check_new(X))
+        names = self.taxonomy_.names[positions]
+        return names.astype(self.classes_.dtype) if self.classes_.dtype.kind != "O" else names
+
+    def predict_paths(self, X: Any) -> list[list[Any]]:
+        """The labels on each sample's path, the root first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        list of lists
+        """
+        closed, names = self.taxonomy_.ancestor_matrix, self.taxonomy_.names.tolist()
+        paths = []
+        for end in self._end_positions(self._check_new(X)):
+            own = closed.indices[closed.indptr[end] : closed.indptr[end + 1]]
+            paths.append([names[t] for t in own[np.argsort(self.taxonomy_.levels[own])]])
+        return paths
+
+    def path_proba(self, X: Any) -> np.ndarray:
+        """Probability that each sample's path goes through each label of the taxonomy.
+
+        The product of those of the steps that lead there; at each node the probabilities of its
+        children, and of ending there if that is allowed, are divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        return self._probabilities(self._check_new(X))[0]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability that each sample's path ends at each of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._probabilities(self._check_new(X))[1][:, self.ends_]
+
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` most probable classes of each sample and their probabilities, best first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=5
+            Classes per sample, at most as many as there are.
+
+        Returns
+        -------
+        labels, scores : ndarray of shape (n_samples, k)
+        """
+        found = self.predict_proba(X)
+        if not 1 <= k <= found.shape[1]:
+            raise ValueError(f"k must be from 1 to {found.shape[1]}, got {k}")
+        order = np.argsort(-found, axis=1, kind="stable")[:, :k]
+        return self.classes_[order], np.take_along_axis(found, order, axis=1)
+
+    def _check_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = check_new_rows(self, X)
+        return X.tocsr() if sp.issparse(X) else X
+
+    def _node_scores(self, node: Node, X: Any, z: np.ndarray | None) -> tuple[Any, Any]:
+        """Log probabilities of children and of ending at a node, for some rows."""
+        if node.is_plain:
+            return np.zeros((X.shape[0], 1)), np.full(X.shape[0], -np.inf)
+        if z is None:
+            own, stay = estimator_log_scores(node, self.node_models_[node.label], X)
+        else:
+            own, stay = sparse_log_scores(node, z)
+        may_end = self.leaf == "optional" and node.label != TOP
+        return own, stay if may_end else np.full(len(own), -np.inf)
+
+    def _end_positions(self, X: Any) -> np.ndarray:
+        if self.strategy == "global":
+            return self._best_paths(X)
+        z = None if self._linear is None else self._linear.predictions(X)
+        at = np.full(X.shape[0], TOP)
+        thresholds = self._log_thresholds()
+        for node in self._nodes:  # parents first
+            rows = np.flatnonzero(at == node.label)
+            if not len(rows):
+                continue
+            own, _ = self._node_scores(node, X[rows], None if z is None else z[rows])
+            best = own.argmax(axis=1)
+            child = node.children[best]
+            goes = own[np.arange(len(rows)), best] >= thresholds[child]
+            if self.leaf == "mandatory" or node.label == TOP:
+                goes[:] = True
+            at[rows[goes]] = child[goes]
+        return at
+
+    def _log_thresholds(self) -> np.ndarray:
+        found = np.full(self.taxonomy_.n_labels, 0.5)
+        if isinstance(self.threshold, Mapping):
+            for name, value in self.threshold.items():
+                found[self.taxonomy_.position(name)] = value
+        else:
+            found[:] = self.threshold
+        with np.errstate(divide="ignore"):
+            return np.log(found)
+
+    def _path_scores(self, X: Any) -> np.ndarray:
+        """Log of the product of probabilities along the path to each end, for "global"."""
+        (node,) = self._nodes
+        own, _ = sparse_log_scores(node, self._weights.predictions(X))
+        every = np.full((X.shape[0], self.taxonomy_.n_labels), -np.inf)
+        every[:, node.children] = own
+        steps = self.taxonomy_.ancestor_matrix[self.ends_]
+        sums = [every[:, steps.indices[a:b]].sum(axis=1) for a, b in pairwise(steps.indptr)]
+        return np.column_stack(sums)
+
+    def _best_paths(self, X: Any) -> np.ndarray:
+        scores = self._path_scores(X)
+        if self.leaf == "mandatory":
+            inner = np.isin(self.ends_, self.taxonomy_.indices)
+            scores[:, inner & ~inner.all()] = -np.inf
+        return self.ends_[scores.argmax(axis=1)]
+
+    def _probabilities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of passing through each label, and of ending at it."""
+        n_rows, n_labels = X.shape[0], self.taxonomy_.n_labels
+        ends = np.zeros((n_rows, n_labels))
+        if self.strategy == "global":
+            ends[:, self.ends_] = np.exp(log_softmax(self._path_scores(X), axis=1))
+            return ends @ self.taxonomy_.ancestor_matrix.astype(float), ends
+        z = None if self._linear is None else self._linear.predictions(X)
+        reach = np.zeros((n_rows, n_labels))
+        inner = {node.label for node in self._nodes}
+        for node in self._nodes:
+            above = np.ones(n_rows) if node.label == TOP else reach[:, node.label]
+            own, stay = self._node_scores(node, X, z)
+            every = np.column_stack([own, stay])
+            shares = np.exp(every - logsumexp(every, axis=1, keepdims=True))
+            reach[:, node.children] = above[:, None] * shares[:, :-1]
+            if node.label != TOP:
+                ends[:, node.label] = above * shares[:, -1]
+        leaves = [t for node in self._nodes for t in node.children.tolist() if t not in inner]
+        ends[:, leaves] = reach[:, leaves]
+        if self.strategy == "flat":
+            reach = ends @ self.taxonomy_.ancestor_matrix.astype(float)
+        return reach, ends
+
+    # --- saving ------------------------------------------------------------------------------
+
+    _STORED = ("classes_", "ends_", "counts_", "certificate_", "n_iter_")
+
+    def _to_bundle(self) -> dict[str, Any]:
+        state = super()._to_bundle()
+        nodes = [(n.label, n.level, n.children.tolist(), bool(n.is_plain)) for n in self._nodes]
+        state |= {"nodes": [list(node) for node in nodes]}
+        if self._linear is not None:
+            own = self._linear
+            return state | {"weights": own.weights, "intercepts": own.intercepts}
+        return state | store_models(self.node_models_, _MODELS)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._nodes = [_restored_node(*node) for node in state.pop("nodes")]
+        self._linear = None
+        if "weights" in state:
+            self._linear = LabelModels(state.pop("weights"), state.pop("intercepts"))
+        else:
+            self.node_models_ = take_models(state, _MODELS)
+            self.estimator = unfitted(self.node_models_)
+        super()._restore(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+
+def _restored_node(label: int, level: int, children: list[int], is_plain: bool) -> Node:
+    """A node that predicts as it did; its rows are no part of a saved model."""
+    own = np.array(children, dtype=np.int64)
+    rows = np.arange(1)
+    return Node(label, level, own, rows, own[:1] if is_plain else np.array([-1]))
+
+
+def _trace_of(reports: list[NodeReport]) -> Trace:
+    names = [field.name for field in fields(NodeReport)]
+    rows = [list(astuple(report)) for report in reports]
+    at = names.index("solver")
+    for row in rows:
+        row[at] = NODE_SOLVERS.index(row[at])
+    return Trace({name: [row[i] for row in rows] for i, name in enumerate(names)})

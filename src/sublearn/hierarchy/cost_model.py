@@ -1,0 +1,58 @@
+"""Which solver serves a node: the one that a measured model of their times says is fastest.
+
+Section 2.3.2 of Tang, "Big Data Optimization in Machine Learning", 2016, takes coordinate descent
+at the top of a tree, where nodes are large, and an interior point method below, where they are
+small.
+Here the border is measured: the logarithm of the seconds of each solver is linear in those of the
+rows, the features that occur in them, and the stored entries. The coefficients come from
+``python benchmarks/hierarchy.py --only cost-model``. On the nodes measured, all fitted to the same
+gap, coordinate descent in a working set is the fastest nearly always, at small nodes too, and
+the model knows: the border of the thesis is that of methods without a working set.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn.optim.linear_solve import SOLVERS
+
+__all__ = ["NODE_SOLVERS", "choose_solver", "node_size", "predicted_seconds", "solver_of_level"]
+
+#: What `solver` may be for a node.
+NODE_SOLVERS = tuple(SOLVERS)
+
+#: Constant, and coefficients of log rows, log features and log entries, of log seconds.
+_COSTS = {
+    "newton": (-17.951, -0.392, -0.467, 1.669),
+    "lhac": (-16.078, -0.362, -0.615, 1.646),
+    "interior_point": (-15.633, -1.351, -0.316, 2.133),
+}
+_RUNS = {"newton": "auto", "lhac": "lhac", "interior_point": "interior_point"}
+
+
+def node_size(X: Any) -> tuple[int, int, int]:
+    """Rows, columns and stored entries."""
+    n_rows, n_features = X.shape
+    return n_rows, n_features, int(X.nnz) if sp.issparse(X) else n_rows * n_features
+
+
+def predicted_seconds(solver: str, size: tuple[int, int, int]) -> float:
+    """Seconds that a solver is expected to take for a node."""
+    terms = [1.0, *(math.log(max(1, count)) for count in size)]
+    return math.exp(float(np.dot(_COSTS[solver], terms)))
+
+
+def choose_solver(size: tuple[int, int, int]) -> str:
+    """The solver that is expected to be fastest."""
+    return _RUNS[min(_COSTS, key=lambda solver: predicted_seconds(solver, size))]
+
+
+def solver_of_level(solver: Any, level: int) -> str:
+    """The solver asked for at a level: one for all, or the entry of a list, its last one below."""
+    if isinstance(solver, str):
+        return solver
+    return str(solver[min(level, len(solver) - 1)])

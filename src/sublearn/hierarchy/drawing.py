@@ -1,0 +1,104 @@
+"""A taxonomy as text and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sublearn.hierarchy.taxonomy import Taxonomy
+
+__all__ = ["draw_text", "plot_taxonomy"]
+
+_MOST_NAMES = 150  # of leaves; names of more would hide each other
+_INCH_PER_LEAF = 0.16
+_BEHIND_NAMES = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
+
+
+def draw_text(
+    taxonomy: Taxonomy,
+    counts: np.ndarray | None,
+    scores: np.ndarray | None,
+    max_lines: int | None,
+) -> str:
+    """A line for each label; below its second parent a label stands without its children."""
+    lines: list[str] = []
+    for head, t, is_again in _walk(taxonomy):
+        if max_lines is not None and len(lines) == max_lines:
+            lines.append(f"... {taxonomy.n_labels:,} labels in all")
+            break
+        parts = [f"{head}{taxonomy.names[t]}"]
+        if counts is not None:
+            parts.append(f"{counts[t]:,}")
+        if scores is not None:
+            parts.append(f"{scores[t]:.3f}")
+        if is_again:
+            parts.append("(above)")
+        lines.append("  ".join(parts))
+    return "\n".join(lines)
+
+
+def _walk(taxonomy: Taxonomy) -> Iterator[tuple[str, int, bool]]:
+    """What stands before a name, the label, and whether it stood before; depth first."""
+    children = taxonomy.child_matrix
+    seen = np.zeros(taxonomy.n_labels, dtype=bool)
+    stack = [("", "", int(t)) for t in taxonomy.roots[::-1]]
+    while stack:
+        head, below, t = stack.pop()
+        is_again = bool(seen[t])
+        yield head, t, is_again
+        seen[t] = True
+        if is_again:
+            continue
+        own = np.sort(children.indices[children.indptr[t] : children.indptr[t + 1]])[::-1]
+        for k, child in enumerate(own):
+            branch, line = ("└── ", "    ") if k == 0 else ("├── ", "│   ")
+            stack.append((below + branch, below + line, int(child)))
+
+
+def plot_taxonomy(
+    taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: Any
+) -> Any:
+    """Roots on the left; sizes are counts, colours are scores."""
+    import matplotlib.pyplot as plt
+
+    y = _heights(taxonomy)
+    if ax is None:
+        tall = float(np.clip(_INCH_PER_LEAF * len(taxonomy.leaves), 3, 20))
+        _, ax = plt.subplots(figsize=(8, tall), layout="constrained")
+    x = taxonomy.levels.astype(float)
+    child = np.repeat(np.arange(taxonomy.n_labels), np.diff(taxonomy.indptr))
+    for p, c in zip(taxonomy.indices, child, strict=True):
+        middle = 0.5 * (x[p] + x[c])
+        ax.plot([x[p], middle, middle, x[c]], [y[p], y[p], y[c], y[c]], c="0.8", lw=0.8, zorder=1)
+    sizes = 12.0 if counts is None else 6 + 150 * counts / max(1, counts.max())
+    drawn = ax.scatter(x, y, s=sizes, c="0.3" if scores is None else scores, zorder=2)
+    if scores is not None:
+        ax.figure.colorbar(drawn, ax=ax, shrink=0.5)
+    if len(taxonomy.leaves) <= _MOST_NAMES:
+        for t, name in enumerate(taxonomy.names.tolist()):
+            ax.annotate(
+                str(name), (x[t], y[t]), xytext=(6, 0), textcoords="offset points",
+                va="center", fontsize=7, bbox=_BEHIND_NAMES,
+            )  # fmt: skip
+    ax.set_axis_off()
+    return ax
+
+
+def _heights(taxonomy: Taxonomy) -> np.ndarray:
+    """Leaves one below the other, other labels in the middle of their children."""
+    heights = np.zeros(taxonomy.n_labels)
+    leaf_ids = set(taxonomy.leaves.tolist())
+    order = [t for _, t, is_again in _walk(taxonomy) if not is_again]
+    n_leaves = 0
+    for t in order:
+        if t in leaf_ids:
+            heights[t], n_leaves = -n_leaves, n_leaves + 1
+    children = taxonomy.child_matrix
+    for t in np.argsort(-taxonomy.levels, kind="stable"):
+        own = children.indices[children.indptr[t] : children.indptr[t + 1]]
+        if len(own):
+            heights[t] = heights[own].mean()
+    return heights

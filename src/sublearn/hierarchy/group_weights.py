@@ -1,0 +1,320 @@
+r"""Stage two of HML: the weights phi of the groups, learned on scores of held-out rows.
+
+.. math:: \phi^* = \arg\max_\phi \mathrm{metric}\bigl(Y, \mathrm{support}\, P(U, \phi)\bigr)
+
+(3.3.5) of Tang, "Big Data Optimization in Machine Learning", 2016, with the metric itself in place
+of a loss. It has no derivative. One weight for all labels is searched first, then one for each
+level, then one for each label; a model-based derivative-free method goes on from there. Labels in
+different components of the taxonomy do not touch each other's projections, so a step projects the
+columns of one component alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from sublearn.errors import ParameterError
+from sublearn.execution import map_blocks
+from sublearn.hierarchy.projection import project_hierarchy, project_rows
+from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
+from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
+from sublearn.hierarchy.taxonomy import Taxonomy
+
+__all__ = ["HeldOutSets", "WeightSearch", "learn_group_weights"]
+
+_COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units of a score of 1
+_FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
+_LEAST_GAIN = 1e-12
+_SURE = 2.0  # standard errors that the gain of a single label must have
+_PROJECTION_TOL = 1e-6  # where labels have several parents
+_LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
+_MOST_DFO = 40  # variables of one derivative-free search: its models take cubic time in them
+
+
+class Stage(enum.IntEnum):
+    """What a step of the search was about."""
+
+    COMMON = 0
+    LEVEL = 1
+    LABEL = 2
+    DFO = 3
+    SUBGRADIENT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class _Component:
+    """Labels that reach each other over parents and children, as a taxonomy of their own."""
+
+    columns: np.ndarray
+    taxonomy: Taxonomy
+    scores: np.ndarray
+    truth: np.ndarray
+
+
+@dataclass(eq=False)
+class HeldOutSets:
+    """Scores and true labels of held-out rows, and what weights make of them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_labels)
+        Of stage one, for rows it did not see.
+    truth : ndarray of bool, shape (n_rows, n_labels)
+        True labels, ancestors included.
+    taxonomy : Taxonomy
+        The labels.
+    metric : str
+        A name of :data:`sublearn.hierarchy.set_metrics.METRICS`.
+    """
+
+    scores: np.ndarray
+    truth: np.ndarray
+    taxonomy: Taxonomy
+    metric: str
+    components: list[_Component] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = RowGroups.make(len(self.scores))
+        self.known = Truth.of(self.truth, self.groups)
+        n, owner = connected_components(self.taxonomy.parent_matrix, directed=False)
+        self.components = [self._component(np.flatnonzero(owner == c)) for c in range(n)]
+
+    def _component(self, columns: np.ndarray) -> _Component:
+        place = np.full(self.taxonomy.n_labels, -1)
+        place[columns] = np.arange(len(columns))
+        parents = [place[self.taxonomy._parents(t)].tolist() for t in columns]
+        return _Component(
+            columns,
+            Taxonomy(parents),
+            np.ascontiguousarray(self.scores[:, columns]),
+            np.ascontiguousarray(self.truth[:, columns]),
+        )
+
+    def counts(self, phi: np.ndarray) -> HitCounts:
+        """Counts of the sets that weights make."""
+        return self._count(self.taxonomy, self.scores, self.truth, phi)
+
+    def part_counts(self, part: _Component, phi: np.ndarray) -> HitCounts:
+        """Counts of one component."""
+        return self._count(part.taxonomy, part.scores, part.truth, phi)
+
+    def _count(
+        self, taxonomy: Taxonomy, scores: np.ndarray, truth: np.ndarray, phi: np.ndarray
+    ) -> HitCounts:
+        on = np.empty(scores.shape, dtype=bool)
+        project_rows(taxonomy, scores, phi, np.empty((0, 0), scores.dtype), on, _PROJECTION_TOL, 1)
+        return count_sets(on, truth, self.groups)
+
+    def value(self, counts: HitCounts) -> np.ndarray:
+        """The metric on all rows, then without each group of rows."""
+        found: np.ndarray = METRICS[self.metric](counts, self.known)
+        return found
+
+
+@dataclass(eq=False)
+class WeightSearch:
+    """Weights, the counts that they give, and how the metric rose."""
+
+    data: HeldOutSets
+    phi: np.ndarray
+    asks_to_stop: Callable[[], bool]
+    n_jobs: int = 1
+    n_evaluations: int = 0
+    rows: list[tuple[float, int, int, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.counts = self.data.counts(self.phi)
+        self.value = self.data.value(self.counts)
+        self.began = time.perf_counter()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody wants an end."""
+        return self.asks_to_stop()
+
+    def note(self, stage: Stage) -> None:
+        """A row of the trace: seconds, stage, evaluations so far, the metric."""
+        seconds = time.perf_counter() - self.began
+        self.rows.append((seconds, int(stage), self.n_evaluations, float(self.value[0])))
+
+    def try_weights(self, candidates: Iterable[np.ndarray]) -> None:
+        """The best of several weight vectors for all labels, if it is better for sure."""
+        tried = list(candidates)
+        found = map_blocks(self.data.counts, tried, self.n_jobs)
+        self.n_evaluations += len(tried)
+        for phi, counts in zip(tried, found, strict=True):
+            value = self.data.value(counts)
+            if value[0] > self.value[0] + _LEAST_GAIN:
+                self.phi, self.counts, self.value = phi, counts, value
+
+    def try_in_component(self, part: _Component, own: HitCounts, tried: list[np.ndarray]) -> Any:
+        """As `try_weights`, for the weights of one component; counts of it that then hold.
+
+        A step must gain more than by chance: a weight for each label is learned from few rows.
+        """
+        found = [self.data.part_counts(part, phi) for phi in tried]
+        self.n_evaluations += len(tried)
+        start, best = self.value, None
+        for phi, new in zip(tried, found, strict=True):
+            counts = self.counts.replace(own, new, part.columns)
+            value = self.data.value(counts)
+            if is_sure_gain(value - start) and (best is None or value[0] > best[0][0]):
+                best = (value, counts, new, phi)
+        if best is None:
+            return own
+        self.value, self.counts, own, phi = best
+        self.phi = self.phi.copy()
+        self.phi[part.columns] = phi
+        return own
+
+
+def is_sure_gain(gains: np.ndarray) -> bool:
+    """Whether a gain is above two standard errors, estimated by leaving out groups of rows.
+
+    The errors are those of the jackknife: (G - 1) / G times the squares around the mean of the
+    gains without each of G groups.
+    """
+    if gains[0] <= _LEAST_GAIN or len(gains) < 3:
+        return bool(gains[0] > _LEAST_GAIN)
+    without, n = gains[1:], len(gains) - 1
+    error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    return bool(gains[0] > _SURE * error)
+
+
+def learn_group_weights(search: WeightSearch, method: str, max_iter: int, n_sweeps: int) -> None:
+    """One weight for all labels, then for levels, then for labels by `method`."""
+    levels = search.data.taxonomy.levels
+    search.try_weights(np.full(len(levels), c) for c in _COMMON)
+    search.note(Stage.COMMON)
+    for _ in range(n_sweeps):
+        for level in range(int(levels.max()) + 1):
+            at = levels == level
+            search.try_weights(np.where(at, f * search.phi, search.phi) for f in _FACTORS)
+        search.note(Stage.LEVEL)
+        if search.is_stopped:
+            return
+    if method == "subgradient":
+        _descend(search, max_iter)
+        return
+    for _ in range(n_sweeps):
+        _sweep_labels(search)
+        search.note(Stage.LABEL)
+        if search.is_stopped:
+            return
+    if method == "dfo":
+        _derivative_free(search, max_iter)
+
+
+def _sweep_labels(search: WeightSearch) -> None:
+    """Each label's weight in turn, those of leaves first."""
+    for part in search.data.components:
+        if search.is_stopped:
+            return
+        own = search.data.part_counts(part, search.phi[part.columns])
+        for t in np.argsort(-part.taxonomy.levels, kind="stable"):
+            phi = search.phi[part.columns]
+            tried = []
+            for factor in _FACTORS:
+                changed = phi.copy()
+                changed[t] *= factor
+                tried.append(changed)
+            own = search.try_in_component(part, own, tried)
+
+
+# --- derivative-free -------------------------------------------------------------------------
+
+
+def _derivative_free(search: WeightSearch, max_iter: int) -> None:
+    """COBYQA over the logarithms of one factor for each level and for each label that left it.
+
+    Weights that the rows could not tell from those of their level move with it: as variables of
+    their own they would only learn the noise of the held-out rows.
+    """
+    start, factors = search.phi, _factors(search)
+    n, radius = factors.shape[1], 0.2
+    minimize = _cobyqa()
+
+    def weights(x: np.ndarray) -> np.ndarray:
+        return start * np.exp(factors @ x)
+
+    def evaluate(x: np.ndarray) -> float:
+        return -float(search.data.value(search.data.counts(weights(x)))[0])
+
+    first = [np.zeros(n), *(s * radius * e for s in (1.0, -1.0) for e in np.eye(n))]
+    known = map_blocks(evaluate, first, search.n_jobs)  # the initial interpolation set, at once
+    cache = {x.tobytes(): value for x, value in zip(first, known, strict=True)}
+
+    def cached(x: np.ndarray) -> float:
+        key = (x + 0.0).tobytes()  # -0.0 is 0.0
+        return cache[key] if key in cache else evaluate(x)
+
+    def after_step(x: np.ndarray) -> None:
+        search.try_weights([weights(x)])
+        search.note(Stage.DFO)
+        if search.is_stopped:
+            raise StopIteration
+
+    options = {"initial_tr_radius": radius, "maxfev": len(first) + max_iter}
+    found = minimize(cached, np.zeros(n), method="COBYQA", options=options, callback=after_step)
+    search.n_evaluations += int(found.nfev)
+    search.try_weights([weights(found.x)])
+    search.note(Stage.DFO)
+
+
+def _factors(search: WeightSearch) -> np.ndarray:
+    """Which weights each variable moves: those of a level, or that of one label."""
+    levels = search.data.taxonomy.levels
+    common = np.array([_most_common(search.phi[levels == at]) for at in range(levels.max() + 1)])
+    use = search.counts.label_sizes.sum(axis=0) + search.data.known.label_sizes.sum(axis=0)
+    apart = np.flatnonzero(search.phi != common[levels])
+    apart = apart[np.argsort(-use[apart], kind="stable")][: _MOST_DFO - len(common)]
+    by_level = levels[:, None] == np.arange(len(common))
+    by_label = np.arange(len(levels))[:, None] == apart
+    by_level[apart] = False
+    factors = np.hstack([by_level, by_label])
+    return factors[:, factors.any(axis=0)].astype(np.float64)
+
+
+def _most_common(values: np.ndarray) -> float:
+    found, counts = np.unique(values, return_counts=True)
+    return float(found[counts.argmax()])
+
+
+def _cobyqa() -> Any:
+    from scipy import __version__
+    from scipy.optimize import minimize
+
+    if tuple(int(part) for part in __version__.split(".")[:2]) < (1, 14):
+        raise ParameterError(f"method='dfo' needs SciPy 1.14 for COBYQA, got SciPy {__version__}")
+    return minimize
+
+
+# --- subgradient steps -----------------------------------------------------------------------
+
+
+def _descend(search: WeightSearch, max_iter: int) -> None:
+    """Steps along the gradient of the squared loss of P(U, phi), through the projection.
+
+    The loss is that of (3.3.5). Steps are those of RMSprop, weights stay at 0 or above, and what is
+    kept are the weights of the best metric on the way.
+    """
+    data = search.data
+    truth, phi = data.truth.astype(data.scores.dtype), search.phi.copy()
+    mean_square = np.zeros_like(phi)
+    for k in range(max_iter):
+        slope = (project_hierarchy(data.scores, data.taxonomy, phi) - truth) / len(truth)
+        _, gradient = projection_gradient(data.scores, data.taxonomy, phi, slope)
+        mean_square = 0.9 * mean_square + 0.1 * gradient**2
+        rate = _LEARNING_RATE / np.sqrt(1 + k)
+        phi = np.maximum(phi - rate * gradient / (np.sqrt(mean_square) + 1e-12), 0.0)
+        search.try_weights([phi])
+        search.note(Stage.SUBGRADIENT)
+        if search.is_stopped:
+            return

@@ -1,0 +1,183 @@
+r"""Sparse linear models of labels, apart from each other: stage one of HML, nodes of HiClass.
+
+.. math:: \min_{w, b} \frac1N \sum_i \ell(\langle x_i, w \rangle + b; y_i) + l_1 \|w\|_1
+
+(3.3.4) of Tang, "Big Data Optimization in Machine Learning", 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from sublearn.execution import map_blocks
+from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings, solve
+from sublearn.optim.progress import Progress
+from sublearn.optim.row_losses import Logistic, Loss, Squared
+from sublearn.trace import Solution, Status, Trace
+
+__all__ = [
+    "LOSSES",
+    "BinaryTask",
+    "LabelModels",
+    "TaskOptions",
+    "fit_labels",
+    "gather",
+    "solve_tasks",
+    "summarise",
+]
+
+
+@dataclass(frozen=True)
+class LabelLoss:
+    """A loss of rows, the targets it takes, and how predictions become scores between 0 and 1."""
+
+    loss: Loss
+    negative: float
+    constants: tuple[float, float]  # predictions of a label of no row, and of all rows
+
+    def scores(self, z: np.ndarray) -> np.ndarray:
+        """Probabilities of the logistic loss; predictions of the squared one, cut at 0."""
+        return expit(z) if self.negative < 0 else np.maximum(z, 0)
+
+
+#: What `loss` may be.
+LOSSES = {
+    "logistic": LabelLoss(Logistic(), -1.0, (-30.0, 30.0)),
+    "squared": LabelLoss(Squared(), 0.0, (0.0, 1.0)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryTask:
+    """Some rows against the others.
+
+    Parameters
+    ----------
+    X : csc_matrix or ndarray in Fortran order
+        Rows of both sides.
+    positives : ndarray of int
+        Positions of the rows of one side.
+    l1 : float
+        Weight of the l1 penalty, beside the mean of the losses.
+    solver : str
+        A name of :data:`sublearn.optim.linear_solve.SOLVERS`.
+    """
+
+    X: Any
+    positives: np.ndarray
+    l1: float
+    solver: str
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether one side is empty: there is nothing to learn."""
+        return len(self.positives) in (0, self.X.shape[0])
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """How tasks are solved, whatever they are."""
+
+    loss: str
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None
+    n_jobs: int
+
+
+def solve_tasks(
+    tasks: list[BinaryTask], options: TaskOptions, progress: Progress
+) -> list[LinearSolution | None]:
+    """A solution of each task, several at a time; None for a constant one."""
+    n_inside = max(1, options.n_jobs // max(1, len(tasks)))
+
+    def solve_one(task: BinaryTask) -> LinearSolution | None:
+        if task.is_constant:
+            progress.finish_solve()
+            return None
+        kind, (n_rows, n_features) = LOSSES[options.loss], task.X.shape
+        y = np.full(n_rows, kind.negative)
+        y[task.positives] = 1.0
+        rows = np.full(n_rows, 1.0 / n_rows)
+        problem = LinearProblem(task.X, y, rows, kind.loss, options.fit_intercept)
+        penalty = Penalty(np.ones(n_features), 0.0, False)
+        most = METHODS[SOLVERS[task.solver][0]].max_iter
+        max_iter = most if options.max_iter is None else int(options.max_iter)
+        settings = SolverSettings(task.solver, options.tol, max_iter, n_inside)
+        return solve(problem, penalty, task.l1, settings, progress)
+
+    return map_blocks(solve_one, tasks, options.n_jobs)
+
+
+def summarise(found: list[LinearSolution | None]) -> Solution:
+    """The worst certificate, the most iterations and the sum of objectives of several solves."""
+    solved = [solution for solution in found if solution is not None]
+    if not solved:
+        return Solution(Status.CONVERGED, 0.0, 0.0, 0, Trace({}))
+    worst = max(solved, key=lambda one: (one.status is not Status.CONVERGED, one.certificate))
+    return Solution(
+        worst.status,
+        float(sum(one.objective for one in solved)),
+        max(one.certificate for one in solved),
+        max(one.n_iter for one in solved),
+        Trace({}),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelModels:
+    """Weights of shape (n_features, n_labels) and intercepts."""
+
+    weights: sp.csc_matrix
+    intercepts: np.ndarray
+
+    def predictions(self, X: Any) -> np.ndarray:
+        """<x, w> + b of all rows and labels."""
+        z = X @ self.weights
+        return np.asarray(z.toarray() if sp.issparse(z) else z) + self.intercepts
+
+
+def gather(
+    tasks: list[BinaryTask],
+    found: list[LinearSolution | None],
+    columns: list[np.ndarray | None],
+    n_features: int,
+    options: TaskOptions,
+) -> LabelModels:
+    """The models of all tasks; `columns` are the features that each was solved on, None for all.
+
+    A label of no row, or of all rows, is a constant that is never, or always, above the others.
+    """
+    never, always = LOSSES[options.loss].constants
+    indptr, indices, values, intercepts = [0], [], [], []
+    for task, solution, own in zip(tasks, found, columns, strict=True):
+        w = np.zeros(0) if solution is None else solution.w
+        at = np.flatnonzero(w)
+        indices.append(at if own is None else own[at])
+        values.append(w[at])
+        indptr.append(indptr[-1] + len(at))
+        constant = always if len(task.positives) else never
+        intercepts.append(constant if solution is None else solution.intercept)
+    dtype = tasks[0].X.dtype
+    parts = (np.concatenate(values).astype(dtype), np.concatenate(indices), np.array(indptr))
+    weights = sp.csc_matrix(parts, shape=(n_features, len(tasks)))
+    return LabelModels(weights, np.array(intercepts, dtype=dtype))
+
+
+def fit_labels(
+    X: Any, Y: sp.csc_matrix, l1: float, options: TaskOptions, progress: Progress
+) -> tuple[LabelModels, Solution]:
+    """One model for each column of `Y`."""
+    tasks = [
+        BinaryTask(X, Y.indices[Y.indptr[k] : Y.indptr[k + 1]], l1, "auto")
+        for k in range(Y.shape[1])
+    ]
+    found = solve_tasks(tasks, options, progress)
+    models = gather(tasks, found, [None] * len(tasks), X.shape[1], options)
+    return models, summarise(found)

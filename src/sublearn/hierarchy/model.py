@@ -1,0 +1,144 @@
+"""What estimators over a taxonomy share: reading it, forms of labels, and saved files."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
+from sublearn.optim.progress import Progress
+from sublearn.trace import Callback, Trace, watch
+from sublearn.validation import EncodedLabels, LabelKind, Rule, encode_labels
+from sublearn.validation.values import is_finite_number
+
+__all__ = [
+    "HasFit",
+    "IsNumbers",
+    "IsTaxonomy",
+    "TaxonomyModel",
+    "store_models",
+    "take_models",
+    "unfitted",
+]
+
+
+class IsTaxonomy(Rule):
+    """A taxonomy, or None."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or isinstance(value, Taxonomy)
+
+    def __str__(self) -> str:
+        return "a Taxonomy or None"
+
+
+class IsNumbers(Rule):
+    """A number, or numbers; how many and of which sign is checked against the taxonomy."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        if isinstance(value, (str, bytes)) or value is None:
+            return False
+        return is_finite_number(value) or np.ndim(value) == 1
+
+    def __str__(self) -> str:
+        return "a number or an array of one number per label"
+
+
+class HasFit(Rule):
+    """An estimator, or None."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
+
+    def __str__(self) -> str:
+        return "an estimator with a method fit, or None"
+
+
+class TaxonomyModel(SavedModel, BaseEstimator):
+    """An estimator with a parameter `taxonomy`, fitted as `taxonomy_`."""
+
+    taxonomy: Taxonomy | None
+    taxonomy_: Taxonomy
+    label_kind_: str
+    callback: Callback | None
+    verbose: int
+    trace_: Trace
+
+    _STORED: tuple[str, ...] = ()
+
+    def _read_labels(self, y: Any, n_samples: int) -> EncodedLabels:
+        """Labels, and the taxonomy that they belong to."""
+        encoded = encode_labels(y, n_samples, estimator_name=type(self).__name__)
+        self.taxonomy_ = self.taxonomy or Taxonomy.flat(encoded.classes.tolist())
+        self.label_kind_ = encoded.kind.name
+        return encoded
+
+    @property
+    def _kind(self) -> LabelKind:
+        return LabelKind[self.label_kind_]
+
+    def _watch(self, job: Any, progress: Progress) -> Any:
+        return watch(
+            job,
+            progress,
+            n_total=progress.n_total,
+            callback=self.callback,
+            verbose=self.verbose,
+            title=type(self).__name__,
+        )
+
+    def _stored_params(self) -> dict[str, Any]:
+        params = storable_params(self)
+        return params | {name: None for name in ("taxonomy", "estimator") if name in params}
+
+    def _to_bundle(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        names = (*self._STORED, "label_kind_", "n_features_in_", "feature_names_in_")
+        state = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        own = self.taxonomy_
+        state |= {"taxonomy.indptr": own.indptr, "taxonomy.parents": own.indices}
+        state |= {"taxonomy.names": own.names, "has_taxonomy": self.taxonomy is not None}
+        return state | {
+            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.trace_ = Trace(state.pop("trace_"))
+        indptr, parents = state.pop("taxonomy.indptr"), state.pop("taxonomy.parents")
+        names = state.pop("taxonomy.names")
+        lists = [parents[a:b].tolist() for a, b in itertools.pairwise(indptr)]
+        self.taxonomy_ = Taxonomy(lists, names.tolist())
+        self.taxonomy = self.taxonomy_ if state.pop("has_taxonomy") else None
+        super()._restore(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def store_models(models: dict[int, Any], prefix: str) -> dict[str, Any]:
+    """Fitted estimators of this library as parts of a saved model."""
+    state: dict[str, Any] = {f"{prefix}keys": np.array(sorted(models), dtype=np.int64)}
+    for key in sorted(models):
+        state |= nested_state(models[key], f"{prefix}{key}.")
+    return state
+
+
+def take_models(state: dict[str, Any], prefix: str) -> dict[int, Any]:
+    """Inverse of `store_models`."""
+    keys = state.pop(f"{prefix}keys").tolist()
+    return {key: restore_nested(state, f"{prefix}{key}.") for key in keys}
+
+
+def unfitted(models: dict[int, Any]) -> Any:
+    """The estimator that fitted ones were clones of, None if there are none."""
+    return clone(next(iter(models.values()))) if models else None

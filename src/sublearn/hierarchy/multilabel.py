@@ -1,0 +1,519 @@
+"""Sets of labels that agree with a taxonomy: HML as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
+from sublearn.hierarchy.model import (
+    HasFit,
+    IsNumbers,
+    IsTaxonomy,
+    TaxonomyModel,
+    store_models,
+    take_models,
+    unfitted,
+)
+from sublearn.hierarchy.projection import (
+    as_group_weights,
+    hierarchy_support,
+    project_hierarchy,
+)
+from sublearn.hierarchy.set_metrics import METRICS
+from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.metrics import f1_samples
+from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.progress import Progress
+from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.validation import (
+    Boolean,
+    CallableOrNone,
+    Either,
+    EncodedLabels,
+    Interval,
+    JobCount,
+    NonNegative,
+    OneOf,
+    OrNone,
+    Positive,
+    RandomState,
+    Rule,
+    Verbosity,
+    as_n_threads,
+    as_seed,
+    check_params,
+    decode_predictions,
+)
+from sublearn.validation.design import check_design, check_new_rows
+
+__all__ = ["HierarchicalMultilabelClassifier"]
+
+_MOST_SCORES = 2**22  # of a block of rows that is predicted at once
+_MODEL = "estimator."
+
+
+class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
+    r"""Several labels per sample, in a taxonomy that every prediction agrees with (HML).
+
+    Stage one learns a sparse linear model for each label, apart from the others:
+
+    .. math::
+        \min_{w, b} \frac1N \sum_i \ell(\langle x_i, w \rangle + b; y_i) + l_1 \|w\|_1
+        \qquad \text{(3.3.4) of [1]}
+
+    Its scores u, between 0 and 1, need not agree with each other. The prediction is what the
+    hierarchical operator (3.3.1) leaves of them, :func:`project_hierarchy`: a label is predicted if
+    the norm of the scores of itself and its descendants, each shrunk before, is above the weight
+    of its group, and if its parent is predicted. Stage two learns these weights: it maximises
+    the metric itself on scores of rows that stage one did not see (3.3.5).
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy or None, default=None
+        The labels and their parents. None takes the labels as they are, without a hierarchy.
+    loss : {"logistic", "squared"}, default="logistic"
+        Of stage one. Scores are probabilities, or predictions of 0 and 1, cut at 0.
+    l1 : float, default=1e-4
+        Weight of the l1 penalty, :math:`\lambda` in [1]_.
+    estimator : estimator or None, default=None
+        Learns stage one in place of the sparse linear models: anything that takes an indicator
+        matrix and has `predict_proba` or `decision_function`, such as
+        :class:`sublearn.extreme.PPDSparseClassifier` for very many labels.
+    metric : str, default="f1_samples"
+        What stage two maximises: "f1_samples", "f1_micro", "f1_macro", "jaccard" or "hamming"
+        (1 minus the loss).
+    method : {"dfo", "sweep", "subgradient", "none"}, default="dfo"
+        How stage two learns. All but "none" begin with one weight for all labels and one factor for
+        each level. "sweep" then tries each label's weight in turn and keeps what gains
+        more than two standard errors. "dfo" does so too, and goes on with COBYQA, a model-based
+        trust-region method without derivatives, over the factors of levels and of the labels
+        that the sweep changed; it needs SciPy 1.14. "subgradient" makes steps along the gradient of
+        the squared loss through the projection. "none" keeps `phi`.
+    phi : float or array-like of shape (n_labels,), default=0.5
+        Weights of the groups where stage two begins.
+    held_out : int or float, default=4
+        A number of folds, each scored by models of the other rows; or the share of the rows
+        that are held out once.
+    max_iter_weights : int, default=100
+        Evaluations of "dfo" beside its first ones, or steps of "subgradient".
+    fit_intercept : bool, default=True
+        Whether models of labels have an intercept.
+    tol : float, default=1e-4
+        A model of a label ends when its duality gap is at most `tol` times its objective.
+    max_iter : int or None, default=None
+        Limit on the rounds of a model of a label; None is 100.
+    n_jobs : int or None, default=None
+        Threads: labels, weights and rows. None means 1, -1 all processors. The model does not
+        depend on it.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Which rows are in which fold.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second; a true return value stops
+        the fit. The model is then what was reached.
+
+    Attributes
+    ----------
+    taxonomy_ : Taxonomy
+        The labels.
+    classes_ : ndarray
+        Names of the labels, or column numbers if `y` was an indicator matrix.
+    phi_ : ndarray of shape (n_labels,)
+        Weights of the groups.
+    coef_ : csc_matrix of shape (n_labels, n_features)
+        Weights of stage one; not with `estimator`.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts of stage one; not with `estimator`.
+    held_out_score_ : float
+        The metric on the held-out rows.
+    certificate_ : float
+        Largest duality gap of a label's model, divided by its objective. Stage two has no
+        certificate: its problem is not convex.
+    n_iter_ : int
+        Most rounds that a label's model took.
+    trace_ : Trace
+        One row per step of stage two. Columns seconds, stage (0 one weight for all labels, 1
+        levels, 2 labels, 3 dfo, 4 subgradient), n_evaluations, score (on held-out rows).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with string column names.
+
+    Notes
+    -----
+    Rows may carry labels of any level; their ancestors are added. A label that no row carries is
+    never predicted. One label per sample (1-D) is taken as well: the label of the best score
+    is then predicted, for which `phi` does not matter.
+
+    References
+    ----------
+    .. [1] X. Tang, "Big Data Optimization in Machine Learning", thesis, Lehigh University, 2016,
+       chapter 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sublearn.hierarchy import HierarchicalMultilabelClassifier, Taxonomy
+    >>> taxonomy = Taxonomy.from_paths(["sport/ball", "sport/ice", "news"], "/")
+    >>> X = np.tile(np.eye(3), (8, 1))
+    >>> Y = [["sport/ball"], ["sport/ice"], ["news"]] * 8
+    >>> model = HierarchicalMultilabelClassifier(taxonomy, random_state=0).fit(X, Y)
+    >>> model.predict(np.eye(3))
+    [['sport', 'sport/ball'], ['sport', 'sport/ice'], ['news']]
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "taxonomy": IsTaxonomy(),
+        "loss": OneOf(*LOSSES),
+        "l1": Positive(float),
+        "estimator": HasFit(),
+        "metric": OneOf(*METRICS),
+        "method": OneOf("dfo", "sweep", "subgradient", "none"),
+        "phi": IsNumbers(),
+        "held_out": Either(Interval(int, 2, np.inf), Interval(float, 0, 1, "neither")),
+        "max_iter_weights": NonNegative(int),
+        "fit_intercept": Boolean(),
+        "tol": Positive(float),
+        "max_iter": OrNone(Positive(int)),
+        "n_jobs": JobCount(),
+        "random_state": RandomState(),
+        "verbose": Verbosity(),
+        "callback": CallableOrNone(),
+    }
+
+    classes_: np.ndarray
+    phi_: np.ndarray
+    held_out_score_: float
+    certificate_: float
+    n_iter_: int
+    n_features_in_: int
+    ends_: np.ndarray
+    _model: Any
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy | None = None,
+        *,
+        loss: str = "logistic",
+        l1: float = 1e-4,
+        estimator: Any = None,
+        metric: str = "f1_samples",
+        method: str = "dfo",
+        phi: Any = 0.5,
+        held_out: float = 4,
+        max_iter_weights: int = 100,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.taxonomy = taxonomy
+        self.loss = loss
+        self.l1 = l1
+        self.estimator = estimator
+        self.metric = metric
+        self.method = method
+        self.phi = phi
+        self.held_out = held_out
+        self.max_iter_weights = max_iter_weights
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # --- learning ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> HierarchicalMultilabelClassifier:
+        """Learn the models of labels and the weights of their groups.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix, or list of label lists
+            Labels: for each sample a list of names, an indicator matrix with the columns of the
+            taxonomy, or one name per sample (1-D). Ancestors are added.
+
+        Returns
+        -------
+        HierarchicalMultilabelClassifier
+            Itself, fitted.
+        """
+        check_params(self)
+        self.__dict__.pop("phi_", None)  # a model must not outlive the features set next
+        X = check_design(self, X).X
+        labels = self._read_labels(y, X.shape[0])
+        Y = self._closed(labels)
+        start = self._start_weights()
+        folds = self._folds(X.shape[0]) if self._learns_weights else []
+        progress = Progress((len(folds) + 1) * Y.shape[1], 2)
+        search, model, solution = self._watch(
+            lambda: self._learn(X, Y, start, folds, progress), progress
+        )
+        solution.warn_unless_converged(self, float(self.tol))
+        is_single = not labels.kind.is_multilabel
+        numbers = labels.kind.is_indicator or is_single
+        self.classes_ = labels.classes if numbers else self.taxonomy_.names
+        self.ends_ = self.taxonomy_.columns_of(labels)
+        self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
+        self.trace_ = _trace_of(search)
+        self.held_out_score_ = float(search.value[0]) if search else np.nan
+        self._model = model
+        self.phi_ = search.phi if search else start
+        return self
+
+    def _closed(self, labels: EncodedLabels) -> sp.csr_matrix:
+        name = type(self).__name__
+        columns = self.taxonomy_.columns_of(labels, who=name)
+        return self.taxonomy_.close(labels.to_csr(columns, self.taxonomy_.n_labels))
+
+    def _start_weights(self) -> np.ndarray:
+        return as_group_weights(type(self).__name__, self.phi, self.taxonomy_.n_labels).copy()
+
+    @property
+    def _learns_weights(self) -> bool:
+        return self.method != "none" and self._kind.is_multilabel
+
+    def _folds(self, n_rows: int) -> list[np.ndarray]:
+        """Rows that are held out, one array for each time that stage one is fitted without them."""
+        order = np.random.default_rng(as_seed(self.random_state)).permutation(n_rows)
+        if isinstance(self.held_out, (int, np.integer)):
+            return [rows for rows in np.array_split(order, int(self.held_out)) if len(rows)]
+        n_held = round(float(self.held_out) * n_rows)
+        return [order[: min(max(1, n_held), n_rows - 1)]]
+
+    def _options(self) -> TaskOptions:
+        return TaskOptions(
+            self.loss,
+            bool(self.fit_intercept),
+            float(self.tol),
+            self.max_iter,
+            as_n_threads(self.n_jobs),
+        )
+
+    def _learn(
+        self,
+        X: Any,
+        Y: sp.csr_matrix,
+        start: np.ndarray,
+        folds: list[np.ndarray],
+        progress: Progress,
+    ) -> tuple[WeightSearch | None, Any, Solution]:
+        search = None
+        if folds:
+            scores = self._held_out_scores(X, Y, folds, progress)
+            truth = Y[np.concatenate(folds)].toarray()
+            data = HeldOutSets(scores, truth, self.taxonomy_, self.metric)
+            n_threads = as_n_threads(self.n_jobs)
+            search = WeightSearch(data, start, lambda: progress.stop_requested, n_threads)
+            learn_group_weights(search, self.method, int(self.max_iter_weights), n_sweeps=2)
+        return search, *self._stage_one(X, Y, progress)
+
+    def _held_out_scores(
+        self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
+    ) -> np.ndarray:
+        """Scores of the rows of all folds, each by models of the rows outside its fold."""
+        parts = []
+        is_kept = np.ones(X.shape[0], dtype=bool)
+        for rows in folds:
+            is_kept[:] = True
+            is_kept[rows] = False
+            model, _ = self._stage_one(as_columns(X[is_kept]), Y[is_kept], progress)
+            parts.append(self._scores_of(model, X[rows]))
+        return np.ascontiguousarray(np.concatenate(parts))
+
+    def _stage_one(self, X: Any, Y: sp.csr_matrix, progress: Progress) -> tuple[Any, Solution]:
+        if self.estimator is None:
+            return fit_labels(X, Y.tocsc(), float(self.l1), self._options(), progress)
+        rows = X.tocsr() if sp.issparse(X) else X
+        model = clone(self.estimator).fit(rows, Y.astype(np.int64).toarray())
+        return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
+
+    def _scores_of(self, model: Any, X: Any) -> np.ndarray:
+        """Scores of stage one between 0 and 1, in the type of the features."""
+        if isinstance(model, LabelModels):
+            scores = LOSSES[self.loss].scores(model.predictions(X))
+        elif hasattr(model, "predict_proba"):
+            found = model.predict_proba(X)
+            by_label = isinstance(found, list)  # one array for each label, as forests return them
+            scores = np.column_stack([p[:, -1] for p in found]) if by_label else np.asarray(found)
+        else:
+            scores = expit(model.decision_function(X))
+        return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
+
+    # --- the model ---------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> sp.csr_matrix:
+        """Weights of stage one, of shape (n_labels, n_features)."""
+        return self._linear.weights.T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of stage one."""
+        return self._linear.intercepts
+
+    @property
+    def _linear(self) -> LabelModels:
+        check_is_fitted(self)
+        if not isinstance(self._model, LabelModels):
+            raise AttributeError("a model with an estimator has no weights of its own")
+        return self._model
+
+    # --- prediction --------------------------------------------------------------------------
+
+    def label_scores(self, X: Any) -> np.ndarray:
+        """Scores of stage one, u, which need not agree with the taxonomy.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        check_is_fitted(self)
+        return self._scores_of(self._model, check_new_rows(self, X))
+
+    def projected_scores(self, X: Any) -> np.ndarray:
+        """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        u = self.label_scores(X)
+        return project_hierarchy(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+
+    def predict(self, X: Any) -> Any:
+        """The labels of each sample; with each label all its ancestors.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray, sparse matrix or list of lists
+            In the form in which `fit` got the labels.
+        """
+        check_is_fitted(self)
+        X = check_new_rows(self, X)
+        X = X.tocsr() if sp.issparse(X) else X
+        n_block = max(1, _MOST_SCORES // self.taxonomy_.n_labels)
+        blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
+        sets = sp.vstack([sp.csr_matrix(self._sets(block)) for block in blocks], format="csr")
+        return decode_predictions(self._kind, self.classes_, sets)
+
+    def _sets(self, X: Any) -> np.ndarray:
+        u = self._scores_of(self._model, X)
+        if self._kind.is_multilabel:
+            return hierarchy_support(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        best = u[:, self.ends_].argmax(axis=1)
+        return np.arange(len(self.ends_)) == best[:, None]
+
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best labels of each sample and their scores, best first.
+
+        The score of a label is the best of itself and its descendants, so that none stands
+        above its ancestors.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        k : int, default=5
+            Labels per sample, at most as many as there are.
+
+        Returns
+        -------
+        labels, scores : ndarray of shape (n_samples, k)
+        """
+        if not Interval(int, 1, self.taxonomy_.n_labels).accepts(k):
+            raise ValueError(f"k must be from 1 to {self.taxonomy_.n_labels}, got {k}")
+        scores = self.label_scores(X).copy()
+        own = self.taxonomy_
+        for t in np.argsort(-own.levels, kind="stable"):
+            for parent in own._parents(t):
+                np.maximum(scores[:, parent], scores[:, t], out=scores[:, parent])
+        order = np.lexsort((np.broadcast_to(own.levels, scores.shape), -scores), axis=1)[:, :k]
+        names = self.classes_ if self._kind.is_indicator else own.names
+        return names[order], np.take_along_axis(scores, order, axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean over samples of the F1 of predicted labels; accuracy if `y` is 1-D.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix, or list of label lists
+            True labels; ancestors are added.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        if not self._kind.is_multilabel:
+            return float(np.average(np.asarray(y) == predicted, weights=sample_weight))
+        truth = self.taxonomy_.encode(y, who=type(self).__name__)
+        found = self.taxonomy_.encode(predicted, who=type(self).__name__)
+        return f1_samples(truth, found, sample_weight=sample_weight)
+
+    # --- saving ------------------------------------------------------------------------------
+
+    _STORED = ("classes_", "ends_", "phi_", "held_out_score_", "certificate_", "n_iter_")
+
+    def _to_bundle(self) -> dict[str, Any]:
+        state = super()._to_bundle()
+        if isinstance(self._model, LabelModels):
+            own = self._model
+            return state | {"weights": own.weights, "intercepts": own.intercepts}
+        return state | store_models({0: self._model}, _MODEL)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if "weights" in state:
+            self._model = LabelModels(state.pop("weights"), state.pop("intercepts"))
+        else:
+            models = take_models(state, _MODEL)
+            self._model, self.estimator = models[0], unfitted(models)
+        super()._restore(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "phi_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _trace_of(search: WeightSearch | None) -> Trace:
+    names = ("seconds", "stage", "n_evaluations", "score")
+    rows = [] if search is None else search.rows
+    return Trace({name: [row[i] for row in rows] for i, name in enumerate(names)})

@@ -1,0 +1,459 @@
+"""A taxonomy of labels: a tree, several trees, or a graph in which a label has several parents."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
+from sublearn.io.files import PathLike
+from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
+from sublearn.validation import EncodedLabels, encode_labels
+from sublearn.validation.values import is_int64, show
+
+__all__ = ["Taxonomy"]
+
+
+class Taxonomy:
+    """Labels and their parents.
+
+    A label without a parent is a root; there may be several roots. A label may have several
+    parents, as long as there is no cycle. Labels have positions 0 .. n_labels - 1, and names.
+
+    Parameters
+    ----------
+    parents : sequence of int or of sequences of int
+        ``parents[i]`` is the position of i's parent, -1 (or None) for a root; a sequence where a
+        label has several.
+    names : sequence of hashable, optional
+        Names of the labels, all different; their positions if not given.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_labels,)
+        Names.
+    n_labels : int
+        Number of labels.
+    is_forest : bool
+        Whether no label has two parents.
+    roots, leaves : ndarray of int
+        Positions of labels without parents, and without children.
+    levels : ndarray of int, shape (n_labels,)
+        0 for roots, else one more than the lowest parent has.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy([-1, 0, 0, 2], names=["animal", "bird", "mammal", "cat"])
+    >>> taxonomy.ancestors("cat"), taxonomy.levels.tolist()
+    (['animal', 'mammal'], [0, 1, 1, 2])
+    >>> print(taxonomy.draw(counts=[7, 3, 4, 2]))
+    animal  7
+    ├── bird  3
+    └── mammal  4
+        └── cat  2
+    """
+
+    def __init__(self, parents: Iterable[Any], names: Iterable[Hashable] | None = None):
+        lists = [_as_list(entry, i) for i, entry in enumerate(parents)]
+        if not lists:
+            raise ValueError("Taxonomy.parents must have at least one label, got none")
+        self._set_parents(lists)
+        self.names = _as_names(names, len(lists))
+        self._refuse_cycles()
+
+    def _set_parents(self, lists: list[list[int]]) -> None:
+        n = len(lists)
+        for label, own in enumerate(lists):
+            for parent in own:
+                if not 0 <= parent < n:
+                    raise ValueError(
+                        f"Taxonomy.parents must be -1 or positions from 0 to {n - 1}, "
+                        f"got {parent} for label {label}, an orphan"
+                    )
+        self.indptr = np.concatenate([[0], np.cumsum([len(own) for own in lists])]).astype(np.int64)
+        self.indices = np.array([p for own in lists for p in own], dtype=np.int32)
+        self._graph = _core.LabelGraph(self.indptr, self.indices)
+
+    def _refuse_cycles(self) -> None:
+        order = self._graph.order()
+        if len(order) == self.n_labels:
+            return
+        on_cycle = np.ones(self.n_labels, dtype=bool)
+        on_cycle[order] = False
+        at, seen = int(np.flatnonzero(on_cycle)[0]), []
+        while at not in seen:  # a label that is left over has a parent that is left over
+            seen.append(at)
+            at = next(int(p) for p in self._parents(at) if on_cycle[p])
+        names = [str(self.names[t]) for t in [*seen[seen.index(at) :], at]]
+        raise ValueError(f"Taxonomy.parents must have no cycle, got {' -> '.join(names)}")
+
+    # --- other ways to make one ----------------------------------------------------------------
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[tuple[Hashable, Hashable]] | NamedEdges,
+        names: Iterable[Hashable] | None = None,
+    ) -> Taxonomy:
+        """A taxonomy of pairs (parent, child).
+
+        Parameters
+        ----------
+        edges : iterable of pairs, or NamedEdges
+            Parent and child; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will do.
+        names : iterable, optional
+            All labels, in the order in which they shall stand; with it, an edge to another label
+            is refused. Without, labels stand in the order in which edges name them.
+        """
+        if isinstance(edges, NamedEdges):
+            names, edges = edges.names if names is None else names, edges.edges
+        pairs = [_as_pair(edge) for edge in edges]
+        order = list(names) if names is not None else [name for pair in pairs for name in pair]
+        position = {name: i for i, name in enumerate(dict.fromkeys(order))}
+        if names is not None and len(position) != len(order):
+            raise ValueError("Taxonomy.names must be all different")
+        lists: list[list[int]] = [[] for _ in position]
+        for parent, child in dict.fromkeys(pairs):
+            for name, other in ((parent, child), (child, parent)):
+                if name not in position:
+                    raise ValueError(
+                        f"Taxonomy.edges must join labels of names, got {show(name)}, "
+                        f"joined to {show(other)}"
+                    )
+            lists[position[child]].append(position[parent])
+        return cls(lists, list(position))
+
+    @classmethod
+    def from_parents(cls, parents: Mapping[Hashable, Any]) -> Taxonomy:
+        """A taxonomy of a mapping from each label to its parent, a list of them, or None.
+
+        Every parent must be a key as well.
+        """
+        position = {name: i for i, name in enumerate(parents)}
+        lists = []
+        for name, own in parents.items():
+            several = own if isinstance(own, (list, tuple, set)) else [] if own is None else [own]
+            unknown = next((p for p in several if p not in position), None)
+            if unknown is not None:
+                raise ValueError(
+                    f"Taxonomy.parents must name labels, got {show(unknown)} as the parent of "
+                    f"{show(name)}, an orphan"
+                )
+            lists.append([position[p] for p in several])
+        return cls(lists, list(position))
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[Any], separator: str = ".") -> Taxonomy:
+        """A taxonomy of paths such as ``rec.sport.hockey``; a label's name is the path to it.
+
+        Parameters
+        ----------
+        paths : iterable of str or of sequences of str
+            Paths from a root; labels on the way need no path of their own. Repeated ones are one.
+        separator : str, default="."
+            What stands between the parts.
+
+        Examples
+        --------
+        >>> Taxonomy.from_paths(["rec.autos", "rec.sport.hockey", "sci"]).names.tolist()
+        ['rec', 'rec.autos', 'rec.sport', 'rec.sport.hockey', 'sci']
+        """
+        return cls.from_edges(edges_of_paths(paths, separator))
+
+    @classmethod
+    def from_rcv1(cls, path: PathLike) -> Taxonomy:
+        """The topics of RCV1 from a file of theirs; see :func:`sublearn.io.read_rcv1`."""
+        return cls.from_edges(read_rcv1(path))
+
+    @classmethod
+    def from_hmc(cls, path: PathLike) -> Taxonomy:
+        """The taxonomy of an ARFF file with a hierarchical class."""
+        return cls.from_edges(load_hmc(path).taxonomy)
+
+    @classmethod
+    def from_skos(cls, path: PathLike) -> Taxonomy:
+        """Concepts of a SKOS vocabulary in Turtle; needs the extra ``skos``."""
+        return cls.from_edges(read_skos(path))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Taxonomy:
+        """A taxonomy of a directed graph of networkx with edges from parents to children."""
+        if not graph.is_directed():
+            raise ValueError("Taxonomy.graph must be directed, got an undirected one")
+        return cls.from_edges(graph.edges, list(graph.nodes))
+
+    @classmethod
+    def flat(cls, names: Sequence[Hashable]) -> Taxonomy:
+        """A taxonomy without hierarchy: every label is a root."""
+        return cls([-1] * len(names), names)
+
+    def to_networkx(self) -> Any:
+        """A directed graph of networkx with edges from parents to children."""
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.names.tolist())
+        graph.add_edges_from(self.edges())
+        return graph
+
+    # --- what it looks like --------------------------------------------------------------------
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.indptr) - 1
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether no label has two parents."""
+        return bool(self._graph.is_forest)
+
+    @cached_property
+    def parent_matrix(self) -> sp.csr_matrix:
+        """Boolean matrix with a row of parents for each label."""
+        entries = (np.ones(len(self.indices), dtype=bool), self.indices, self.indptr)
+        return sp.csr_matrix(entries, shape=(self.n_labels, self.n_labels))
+
+    @cached_property
+    def child_matrix(self) -> sp.csr_matrix:
+        """Boolean matrix with a row of children for each label."""
+        return self.parent_matrix.T.tocsr()
+
+    @cached_property
+    def ancestor_matrix(self) -> sp.csr_matrix:
+        """Boolean matrix with a row of ancestors for each label, itself among them."""
+        step = self.parent_matrix
+        reached = sp.identity(self.n_labels, dtype=bool, format="csr")
+        frontier = reached
+        while frontier.nnz:
+            frontier = (frontier @ step).astype(bool)
+            reached = (reached + frontier).astype(bool)
+        reached.sort_indices()
+        return reached
+
+    @cached_property
+    def roots(self) -> np.ndarray:
+        """Positions of labels without parents."""
+        return np.flatnonzero(np.diff(self.indptr) == 0)
+
+    @cached_property
+    def leaves(self) -> np.ndarray:
+        """Positions of labels without children."""
+        return np.setdiff1d(np.arange(self.n_labels), self.indices)
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """0 for roots, else one more than the lowest parent has."""
+        levels = np.zeros(self.n_labels, dtype=np.int64)
+        children = np.repeat(np.arange(self.n_labels), np.diff(self.indptr))
+        while True:
+            before = levels.copy()
+            np.maximum.at(levels, children, before[self.indices] + 1)
+            if np.array_equal(levels, before):
+                return levels
+
+    @cached_property
+    def _positions(self) -> dict[Hashable, int]:
+        return {name: i for i, name in enumerate(self.names.tolist())}
+
+    def position(self, name: Hashable) -> int:
+        """Position of a label, by its name."""
+        try:
+            return self._positions[name]
+        except KeyError:
+            raise ValueError(f"Taxonomy has no label {show(name)}") from None
+
+    def _parents(self, t: int) -> np.ndarray:
+        return self.indices[self.indptr[t] : self.indptr[t + 1]]
+
+    def _row(self, matrix: sp.csr_matrix, name: Hashable) -> list[Any]:
+        t = self.position(name)
+        found = matrix.indices[matrix.indptr[t] : matrix.indptr[t + 1]]
+        return [self.names.tolist()[i] for i in np.sort(found) if i != t]
+
+    def parents(self, name: Hashable) -> list[Any]:
+        """Names of a label's parents."""
+        return self._row(self.parent_matrix, name)
+
+    def children(self, name: Hashable) -> list[Any]:
+        """Names of a label's children."""
+        return self._row(self.child_matrix, name)
+
+    def ancestors(self, name: Hashable) -> list[Any]:
+        """Names of all labels above one, in the order of positions."""
+        return self._row(self.ancestor_matrix, name)
+
+    def descendants(self, name: Hashable) -> list[Any]:
+        """Names of all labels below one, in the order of positions."""
+        return self._row(self.ancestor_matrix.T.tocsr(), name)
+
+    def edges(self) -> list[tuple[Any, Any]]:
+        """Pairs (parent, child) of names."""
+        names, counts = self.names.tolist(), np.diff(self.indptr)
+        children = np.repeat(np.arange(self.n_labels), counts)
+        return [(names[p], names[c]) for p, c in zip(self.indices, children, strict=True)]
+
+    def __len__(self) -> int:
+        return self.n_labels
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Taxonomy):
+            return NotImplemented
+        return (
+            np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+            and self.names.tolist() == other.names.tolist()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"indptr": self.indptr, "indices": self.indices, "names": self.names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._graph = _core.LabelGraph(self.indptr, self.indices)
+
+    def __repr__(self) -> str:
+        kind = "forest" if self.is_forest else "graph"
+        return (
+            f"Taxonomy({kind} of {self.n_labels} labels, {len(self.roots)} roots, "
+            f"{len(self.leaves)} leaves, {int(self.levels.max()) + 1} levels)"
+        )
+
+    # --- labels of samples ---------------------------------------------------------------------
+
+    def encode(self, y: Any, *, closed: bool = True, argument: str = "y", who: str = "") -> Any:
+        """Labels of samples as a boolean matrix with a column for each label of the taxonomy.
+
+        Parameters
+        ----------
+        y : array-like, sparse matrix or list of label lists
+            Names, one per sample (1-D) or a list of them; or an indicator matrix with the columns
+            of the taxonomy.
+        closed : bool, default=True
+            Whether to add the ancestors of each label.
+        argument, who : str
+            What error messages call `y`, and who asks.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_labels)
+        """
+        n_samples = y.shape[0] if hasattr(y, "shape") else len(y)
+        encoded = encode_labels(y, n_samples, argument=argument, estimator_name=who, for_fit=False)
+        found = encoded.to_csr(self.columns_of(encoded, argument=argument, who=who), self.n_labels)
+        return self.close(found) if closed else found
+
+    def columns_of(self, encoded: EncodedLabels, argument: str = "y", who: str = "") -> np.ndarray:
+        """Positions of the classes of encoded labels; a label that is none is refused."""
+        head = f"{who}: {argument}" if who else argument
+        if encoded.kind.is_indicator:
+            if encoded.n_classes != self.n_labels:
+                raise ValueError(
+                    f"{head} must have a column for each of the {self.n_labels} labels of the "
+                    f"taxonomy, got {encoded.n_classes}"
+                )
+            return np.arange(self.n_labels)
+        names = encoded.classes.tolist()
+        unknown = next((name for name in names if name not in self._positions), None)
+        if unknown is not None:
+            raise ValueError(f"{head} must hold labels of the taxonomy, got {show(unknown)}")
+        return np.array([self._positions[name] for name in names], dtype=np.int64)
+
+    def close(self, Y: Any) -> sp.csr_matrix:
+        """An indicator matrix with the ancestors of each label added."""
+        closed = (sp.csr_matrix(Y).astype(bool) @ self.ancestor_matrix).astype(bool)
+        closed.sort_indices()
+        return closed
+
+    def is_consistent(self, Y: Any) -> bool:
+        """Whether all ancestors of each label in an indicator matrix are there as well."""
+        Y = sp.csr_matrix(Y).astype(bool)
+        Y.eliminate_zeros()
+        return bool(self.close(Y).nnz == Y.nnz)
+
+    # --- pictures ------------------------------------------------------------------------------
+
+    def draw(self, counts: Any = None, scores: Any = None, *, max_lines: int | None = None) -> str:
+        """The taxonomy as text, a line for each label.
+
+        Parameters
+        ----------
+        counts, scores : array-like of shape (n_labels,), optional
+            Numbers to show behind names.
+        max_lines : int, optional
+            Lines after which it ends.
+        """
+        return draw_text(self, self._per_label(counts), self._per_label(scores), max_lines)
+
+    def plot(self, counts: Any = None, scores: Any = None, *, ax: Any = None) -> Any:
+        """The taxonomy as a picture, roots on the left; needs matplotlib.
+
+        Parameters
+        ----------
+        counts, scores : array-like of shape (n_labels,), optional
+            Sizes and colours of the labels.
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return plot_taxonomy(self, self._per_label(counts), self._per_label(scores), ax)
+
+    def _per_label(self, numbers: Any) -> np.ndarray | None:
+        if numbers is None:
+            return None
+        found = np.asarray(numbers)
+        if found.shape != (self.n_labels,):
+            raise ValueError(
+                f"counts and scores must have one number for each of the {self.n_labels} labels, "
+                f"got shape {found.shape}"
+            )
+        return found
+
+
+def _as_list(entry: Any, label: int) -> list[int]:
+    if entry is None or (is_int64(entry) and entry == -1):
+        return []
+    entries = [entry] if is_int64(entry) else list(entry) if _is_sequence(entry) else None
+    if entries is None or not all(is_int64(p) for p in entries):
+        raise ValueError(
+            f"Taxonomy.parents must be positions, sequences of positions, or -1, "
+            f"got {show(entry)} for label {label}"
+        )
+    return list(dict.fromkeys(int(p) for p in entries))
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, np.ndarray)) and np.ndim(list(value)) == 1
+
+
+def _as_pair(edge: Any) -> tuple[Hashable, Hashable]:
+    if isinstance(edge, str) or len(edge) != 2:
+        raise ValueError(f"Taxonomy.edges must be pairs (parent, child), got {show(edge)}")
+    return edge[0], edge[1]
+
+
+def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:
+    if names is None:
+        return np.arange(n)
+    listed = [name.item() if isinstance(name, np.generic) else name for name in names]
+    if len(listed) != n:
+        raise ValueError(f"Taxonomy.names must have {n} entries as parents has, got {len(listed)}")
+    if len(set(listed)) != n:
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise ValueError(f"Taxonomy.names must be all different, got {show(twice)} twice")
+    kinds = {type(name) for name in listed}
+    if kinds == {str} or kinds == {int}:
+        return np.array(listed)
+    found = np.empty(n, dtype=object)
+    found[:] = listed
+    return found

@@ -1,0 +1,251 @@
+"""Taxonomies in files: names of labels, and pairs of parent and child.
+
+Each reader returns names in the order of the file and pairs of names. `sublearn.hierarchy.Taxonomy`
+makes a taxonomy of them and refuses what is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sublearn.io.dataset import Dataset, canonical_csr, indicator
+from sublearn.io.files import PathLike, open_binary
+
+__all__ = [
+    "HmcData",
+    "NamedEdges",
+    "edges_of_paths",
+    "load_hmc",
+    "load_hmc_dataset",
+    "read_rcv1",
+    "read_skos",
+]
+
+_RCV1_ORIGINAL = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)")
+_ATTRIBUTE = re.compile(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)\s+(.*)", re.IGNORECASE)
+
+
+class NamedEdges(NamedTuple):
+    """Names of labels, and pairs of parent and child among them."""
+
+    names: list[str]
+    edges: list[tuple[str, str]]
+
+
+class HmcData(NamedTuple):
+    """A file with a hierarchical class: rows, their labels, and the taxonomy.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n_samples, n_features)
+        Numbers; missing ones are NaN. Each value of a nominal attribute is a 0/1 column.
+    labels : list of list of str
+        Labels of each row, as the file has them.
+    taxonomy : NamedEdges
+        For :meth:`sublearn.hierarchy.Taxonomy.from_edges`.
+    feature_names : ndarray of str
+        Names of the columns.
+    """
+
+    X: np.ndarray
+    labels: list[list[str]]
+    taxonomy: NamedEdges
+    feature_names: np.ndarray
+
+
+def edges_of_paths(paths: Iterable[Any], separator: str) -> NamedEdges:
+    """Names and edges of paths; a name is the path to it, and inner nodes need no path of theirs.
+
+    >>> edges_of_paths(["rec.autos", "rec.sport.hockey"], ".").names
+    ['rec', 'rec.autos', 'rec.sport', 'rec.sport.hockey']
+    """
+    names: dict[str, None] = {}
+    edges: dict[tuple[str, str], None] = {}
+    for path in paths:
+        parts = path.split(separator) if isinstance(path, str) else [str(part) for part in path]
+        if not parts or not all(parts):
+            raise ValueError(f"paths must have no empty part between {separator!r}, got {path!r}")
+        whole = [separator.join(parts[: n + 1]) for n in range(len(parts))]
+        names |= dict.fromkeys(whole)
+        edges |= dict.fromkeys(itertools.pairwise(whole))
+    return NamedEdges(list(names), list(edges))
+
+
+def read_rcv1(path: PathLike) -> NamedEdges:
+    """The topics of RCV1: ``parent TAB child TAB child ...``, or the original hierarchy file.
+
+    In the original a line is ``parent: P child: C child-description: ...``. The top node, which
+    no document carries, is left out.
+    """
+    edges: list[tuple[str, str]] = []
+    for number, line in enumerate(_lines(path), 1):
+        found = _RCV1_ORIGINAL.match(line)
+        fields = list(found.groups()) if found else line.split("\t")
+        if not line.strip():
+            continue
+        if len(fields) < 2 or not all(field.strip() for field in fields):
+            raise ValueError(
+                f"{os.fspath(path)}:{number}: a line must be `parent TAB children` or "
+                f"`parent: P child: C`, got {line[:60]!r}"
+            )
+        edges += [(fields[0].strip(), child.strip()) for child in fields[1:]]
+    edges = [edge for edge in edges if edge[0] != "None"]
+    children = {child for _, child in edges}
+    tops = {parent for parent, _ in edges} - children
+    if len(tops) == 1:
+        edges_below = [edge for edge in edges if edge[0] not in tops]
+        names = [child for _, child in edges]
+        return NamedEdges(list(dict.fromkeys(names)), edges_below)
+    return NamedEdges(list(dict.fromkeys(name for edge in edges for name in edge)), edges)
+
+
+def read_skos(path: PathLike) -> NamedEdges:
+    """Concepts of a SKOS vocabulary in Turtle and their broader concepts; needs rdflib.
+
+    Names are the concepts' addresses.
+    """
+    try:
+        import rdflib
+    except ImportError as error:
+        raise ImportError("reading SKOS needs rdflib: pip install 'sublearn[skos]'") from error
+    graph = rdflib.Graph()
+    with open_binary(path) as stream:
+        graph.parse(stream, format="turtle")
+    skos = rdflib.namespace.SKOS
+    names = dict.fromkeys(sorted(map(str, graph.subjects(rdflib.RDF.type, skos.Concept))))
+    broader = {(str(parent), str(child)) for child, parent in graph.subject_objects(skos.broader)}
+    broader |= {(str(p), str(child)) for p, child in graph.subject_objects(skos.narrower)}
+    return NamedEdges(list(names), sorted(broader))
+
+
+# --- ARFF with a hierarchical class ------------------------------------------------------------
+
+
+def load_hmc(path: PathLike) -> HmcData:
+    """Read an ARFF file whose last attribute is ``hierarchical``, as Clus writes them.
+
+    A class attribute lists paths (``01,01/01,01/01/03``), or edges of a graph
+    (``root/GO1,GO1/GO2``); a row lists labels with ``@`` between them.
+
+    Parameters
+    ----------
+    path : path
+        The file, which may be compressed.
+
+    Returns
+    -------
+    HmcData
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "a.arff"
+    >>> _ = file.write_text(
+    ...     "@relation r\\n@attribute size numeric\\n@attribute class hierarchical 1,1/2,3\\n"
+    ...     "@data\\n0.5,1/2@3\\n?,1\\n")
+    >>> data = load_hmc(file)
+    >>> data.labels, data.taxonomy.names, data.X.tolist()
+    ([['1/2', '3'], ['1']], ['1', '1/2', '3'], [[0.5], [nan]])
+    """
+    where = os.fspath(path)
+    lines = enumerate(_lines(path), 1)
+    attributes = _header(lines, where)
+    if not attributes or not attributes[-1][1].lower().startswith("hierarchical"):
+        raise ValueError(f"{where}: the last attribute must be hierarchical")
+    listed = attributes[-1][1].split(None, 1)[1].split(",")
+    taxonomy = _class_taxonomy([entry.strip() for entry in listed if entry.strip()])
+    columns = [_Column(name, kind) for name, kind in attributes[:-1]]
+    rows, labels = [], []
+    for number, line in lines:
+        if not line.strip() or line.startswith("%"):
+            continue
+        *values, classes = line.strip().split(",")
+        if len(values) != len(columns):
+            raise ValueError(
+                f"{where}:{number}: a row must have {len(columns) + 1} values, "
+                f"got {len(values) + 1}"
+            )
+        try:
+            rows.append([x for c, text in zip(columns, values, strict=True) for x in c.read(text)])
+        except ValueError as error:
+            raise ValueError(f"{where}:{number}: {error}") from None
+        labels.append([label.strip() for label in classes.split("@") if label.strip()])
+    names = np.array([name for column in columns for name in column.names], dtype=str)
+    X = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+    return HmcData(X, labels, taxonomy, names)
+
+
+def load_hmc_dataset(path: PathLike) -> Dataset:
+    """As :func:`load_hmc`, as a sparse data set; missing values are refused."""
+    found = load_hmc(path)
+    if np.isnan(found.X).any():
+        raise ValueError(
+            f"{os.fspath(path)}: missing values ('?') are not supported: fill them in first"
+        )
+    names = {name: column for column, name in enumerate(found.taxonomy.names)}
+    unknown = next((n for row in found.labels for n in row if n not in names), None)
+    if unknown is not None:
+        raise ValueError(f"{os.fspath(path)}: {unknown!r} is no label of the class attribute")
+    columns = [sorted({names[name] for name in row}) for row in found.labels]
+    indptr = np.cumsum([0, *map(len, columns)])
+    indices = np.array([column for row in columns for column in row], dtype=np.int64)
+    Y = indicator(indices, indptr, (len(columns), len(names)))
+    X = canonical_csr(found.X, "load_hmc_dataset.X")
+    return Dataset(X, Y, found.feature_names, np.array(list(names), dtype=str))
+
+
+class _Column:
+    """An attribute: one number, or a 0/1 column for each value of a nominal one."""
+
+    def __init__(self, name: str, kind: str):
+        name = name.strip("'\"")
+        self.values: list[str] | None = None
+        self.names = [name]
+        if kind.startswith("{"):
+            self.values = [value.strip().strip("'\"") for value in kind.strip("{} ").split(",")]
+            self.names = [f"{name}={value}" for value in self.values]
+
+    def read(self, text: str) -> list[float]:
+        text = text.strip().strip("'\"")
+        if text == "?":
+            return [float("nan")] * len(self.names)
+        if self.values is None:
+            return [float(text)]
+        if text not in self.values:
+            raise ValueError(f"{self.names[0]} must be one of its listed values, got {text!r}")
+        return [float(text == value) for value in self.values]
+
+
+def _header(lines: Any, where: str) -> list[tuple[str, str]]:
+    attributes: list[tuple[str, str]] = []
+    for _, line in lines:
+        if line.strip().lower() == "@data":
+            return attributes
+        found = _ATTRIBUTE.match(line.strip())
+        if found:
+            attributes.append((found.group(1), found.group(2).strip()))
+    raise ValueError(f"{where}: no line @data")
+
+
+def _class_taxonomy(listed: list[str]) -> NamedEdges:
+    """Edges if every entry is a pair and some child is a parent elsewhere, else paths."""
+    pairs = [tuple(entry.split("/")) for entry in listed]
+    if all(len(pair) == 2 for pair in pairs):
+        parents = {pair[0] for pair in pairs}
+        if any(pair[1] in parents for pair in pairs):
+            edges = [(pair[0], pair[1]) for pair in pairs if pair[0] != "root"]
+            names = dict.fromkeys(name for pair in pairs for name in pair if name != "root")
+            return NamedEdges(list(names), edges)
+    return edges_of_paths(listed, "/")
+
+
+def _lines(path: PathLike) -> Iterable[str]:
+    with open_binary(path) as stream:
+        for line in stream:
+            yield line.decode("utf-8").rstrip("\r\n")

@@ -1,0 +1,263 @@
+"""HiClass: nodes learned apart, paths predicted top down, and everything a user may pass."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
+
+import sublearn
+from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
+from sublearn.hierarchy.cost_model import choose_solver, predicted_seconds
+from sublearn.linear import SparseLogisticRegression
+from sublearn.optim import minimise_linear
+from sublearn.validation import assert_rules_complete
+
+STRATEGIES = ["top_down", "flat", "global"]
+
+
+@parametrize_with_checks([HierarchicalClassifier(tol=1e-10)])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(HierarchicalClassifier())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_finds_the_labels(strategy):
+    X, y = single_rows()
+    model = HierarchicalClassifier(TAXONOMY, strategy=strategy).fit(X, y)
+    X_new, y_new = single_rows(seed=1)
+    assert model.score(X_new, y_new) > 0.85
+    assert model.certificate_ <= model.tol
+    assert model.counts_[TAXONOMY.position("a")] == sum(label.startswith("a") for label in y)
+
+
+def test_a_node_is_the_optimum_on_the_rows_of_its_parent():
+    X, y = single_rows()
+    C = 0.3
+    model = HierarchicalClassifier(TAXONOMY, C=C, tol=1e-9).fit(X, y)
+    rows = np.flatnonzero([label.startswith("a") for label in y])
+    side = np.where([label == "a.y" for label in y[rows]], 1.0, -1.0)
+    with_ones = np.hstack([X[rows], np.ones((len(rows), 1))])
+    found = minimise_linear(with_ones, side, l1=1 / (C * len(rows)), tol=1e-10, solver="lhac")
+    at = TAXONOMY.position("a.y")
+    np.testing.assert_allclose(model.coef_[[at]].toarray()[0], found.x[:-1], atol=1e-5)
+    assert model.intercept_[at] == pytest.approx(found.x[-1], abs=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["newton", "lhac", "interior_point", ["cd1", "newton"]])
+def test_every_solver_finds_the_same_model(solver):
+    X, y = single_rows(120)
+    plain = HierarchicalClassifier(TAXONOMY, tol=1e-8).fit(X, y)
+    other = clone(plain).set_params(solver=solver).fit(X, y)
+    np.testing.assert_allclose(other.coef_.toarray(), plain.coef_.toarray(), atol=1e-3)
+
+
+def test_the_solver_can_be_set_for_each_level():
+    X, y = single_rows(120)
+    model = HierarchicalClassifier(TAXONOMY, solver=["lhac", "newton"]).fit(X, y)
+    trace = model.trace_
+    assert set(trace["solver"][trace["level"] == 0]) == {2}
+    assert set(trace["solver"][trace["level"] > 0]) == {1}
+
+
+def test_the_cost_model_chooses_what_it_predicts_to_be_fastest():
+    sizes = [(n, d, n * d) for n in (20, 1000, 100_000) for d in (5, 500)]
+    for size in sizes:
+        times = {s: predicted_seconds(s, size) for s in ("newton", "lhac", "interior_point")}
+        fastest = min(times, key=times.get)
+        assert choose_solver(size) == {"newton": "auto"}.get(fastest, fastest)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_threads_do_not_change_the_model(strategy):
+    X, y = single_rows()
+    models = [
+        HierarchicalClassifier(TAXONOMY, strategy=strategy, n_jobs=n).fit(X, y) for n in (1, 3)
+    ]
+    np.testing.assert_array_equal(models[0].coef_.toarray(), models[1].coef_.toarray())
+    np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+def test_probabilities_add_up_along_the_tree(strategy, leaf):
+    X, y = single_rows(labels=[*PATHS, "a.x"])
+    model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
+    through = model.path_proba(X)
+    np.testing.assert_allclose(through[:, TAXONOMY.roots].sum(axis=1), 1)
+    for name in ("a", "b"):
+        below = [TAXONOMY.position(child) for child in TAXONOMY.children(name)]
+        left = through[:, TAXONOMY.position(name)] - through[:, below].sum(axis=1)
+        assert (left >= -1e-9).all()
+        assert leaf == "optional" or (left < 1e-9).all()
+    ends = model.predict_proba(X)
+    np.testing.assert_allclose(ends.sum(axis=1), 1)
+    if leaf == "mandatory" and strategy == "top_down":
+        assert (ends[:, model.classes_.tolist().index("a.x")] == 0).all()
+    labels, best = model.predict_top_k(X, k=2)
+    np.testing.assert_allclose(best[:, 0], ends.max(axis=1))
+    assert labels.shape == (len(y), 2)
+
+
+def test_paths_lead_to_the_predictions():
+    X, y = single_rows()
+    model = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    for path, end in zip(model.predict_paths(X), model.predict(X), strict=True):
+        assert path[-1] == end
+        assert path[:-1] == TAXONOMY.ancestors(end)
+
+
+def test_optional_leaves_end_where_a_threshold_says():
+    X, y = single_rows()
+    model = HierarchicalClassifier(TAXONOMY, leaf="optional", threshold=0.0).fit(X, y)
+    leaves = set(TAXONOMY.names[TAXONOMY.leaves])
+    assert set(model.predict(X)) <= leaves
+    above = model.set_params(threshold=1.0).predict(X)
+    assert set(above) <= {"a", "b", "c"}
+    some = model.set_params(threshold={"a.x": 1.0}).predict(X)
+    assert "a" in some
+    assert not [name for name in some if name.startswith("a.x")]
+    with pytest.raises(ValueError, match="has no label 'nowhere'"):
+        model.set_params(threshold={"nowhere": 1.0}).predict(X)
+
+
+def test_rows_labelled_at_inner_labels_end_there():
+    X, y = single_rows(400, labels=["a.x", "a.x.p", "a.x.q", "b.z", "b.w"])
+    model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert "a.x" in model.predict(X)
+    mandatory = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    assert "a.x" not in mandatory.predict(X)
+    assert mandatory.score(X[y != "a.x"], y[y != "a.x"]) > 0.8
+
+
+def test_labels_without_rows_are_never_predicted_and_single_children_always():
+    X, y = single_rows(labels=["a.x.p", "b.z", "b.w"])  # a and a.x have one child with rows
+    model = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    assert set(model.predict(X)) == {"a.x.p", "b.z", "b.w"}
+    assert model.path_proba(X)[:, TAXONOMY.position("c")].max() == 0
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), RandomForestClassifier(20, random_state=0), LinearSVC()]
+)
+@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+def test_any_classifier_serves_the_nodes(estimator, leaf):
+    X, y = single_rows(labels=[*PATHS, "a.x"])
+    model = HierarchicalClassifier(TAXONOMY, estimator=estimator, leaf=leaf).fit(X, y)
+    assert model.score(X, y) > (0.75 if leaf == "mandatory" else 0.6)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert set(model.node_models_) == {-1, *map(TAXONOMY.position, ["a", "a.x", "b"])}
+    with pytest.raises(AttributeError, match="has no weights of its own"):
+        _ = model.coef_
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_takes_features_of_any_form(form):
+    X, y = single_rows(100)
+    plain = HierarchicalClassifier(TAXONOMY, tol=1e-8).fit(X, y)
+    model = HierarchicalClassifier(TAXONOMY, tol=1e-8).fit(FORMS[form](X), y)
+    np.testing.assert_allclose(model.coef_.toarray(), plain.coef_.toarray(), atol=1e-4)
+    np.testing.assert_array_equal(model.predict(FORMS[form](X)), plain.predict(X))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_keeps_the_names_of_features(frame):
+    X, y = single_rows(80)
+    table = frame({f"x{j}": column for j, column in enumerate(X.T)})
+    model = HierarchicalClassifier(TAXONOMY).fit(table, y)
+    assert model.feature_names_in_[0] == "x0"
+    np.testing.assert_array_equal(
+        model.predict(table), HierarchicalClassifier(TAXONOMY).fit(X, y).predict(X)
+    )
+
+
+def test_float32_stays_float32():
+    X, y = single_rows(100)
+    model = HierarchicalClassifier(TAXONOMY).fit(X.astype(np.float32), y)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+def test_is_the_same_after_saving(strategy, leaf, tmp_path):
+    X, y = single_rows(labels=[*PATHS, "a.x"])
+    model = HierarchicalClassifier(
+        TAXONOMY, strategy=strategy, leaf=leaf, threshold={"a.x": 0.6}, solver=["lhac", "auto"]
+    ).fit(X, y)
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.taxonomy == model.taxonomy
+    assert loaded.trace_ == model.trace_
+    assert loaded.get_params()["solver"] == ["lhac", "auto"]
+
+
+def test_nodes_of_this_library_are_saved_and_others_refused(tmp_path):
+    X, y = single_rows(120)
+    own = HierarchicalClassifier(TAXONOMY, estimator=SparseLogisticRegression(0.01)).fit(X, y)
+    own.save(tmp_path / "m")
+    np.testing.assert_array_equal(sublearn.load(tmp_path / "m").predict(X), own.predict(X))
+    other = HierarchicalClassifier(TAXONOMY, estimator=LogisticRegression()).fit(X, y)
+    with pytest.raises(TypeError, match="a classifier of this library is needed"):
+        other.save(tmp_path / "n")
+
+
+def test_a_callback_stops_the_fit():
+    X, y = single_rows(2000)
+    seen = []
+
+    def stop(event):
+        seen.append(event)
+        return True
+
+    with pytest.warns(UserWarning, match="the callback asked to stop"):
+        HierarchicalClassifier(
+            TAXONOMY, solver="cd1", tol=1e-14, max_iter=10**6, callback=stop
+        ).fit(X, y)
+    assert seen[0].n_total > 1
+
+
+def test_says_when_it_did_not_converge():
+    X, y = single_rows(100)
+    with pytest.warns(UserWarning, match="iteration limit"):
+        HierarchicalClassifier(TAXONOMY, solver="cd1", max_iter=1, tol=1e-12).fit(X, y)
+
+
+GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize(
+    ("params", "y", "sentence"),
+    [
+        ({"taxonomy": TAXONOMY}, ["a.x.p", "z"], "y must hold labels of the taxonomy, got 'z'"),
+        ({"taxonomy": GRAPH}, ["b", "d"], "at most one parent, got several for 'd'"),
+        ({"taxonomy": TAXONOMY}, ["c", "c"], "needs at least 2 classes"),
+        ({"taxonomy": TAXONOMY}, [["c"], ["a", "b"]], "y must have one label per sample"),
+        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be a Taxonomy or None"),
+        ({"C": 0.0}, ["a", "b"], "C must be a positive number, got 0.0"),
+        ({"solver": ["newton", "simplex"]}, ["a", "b"], "solver must be one of auto, newton"),
+        ({"solver": []}, ["a", "b"], "solver must be one of"),
+        ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
+        ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
+        ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with a method fit"),
+        (
+            {"strategy": "global", "estimator": LogisticRegression()},
+            ["a", "b"],
+            "estimator must be None for strategy='global'",
+        ),
+    ],
+)
+def test_refuses_bad_input(params, y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        HierarchicalClassifier(**params).fit(np.eye(2), y)

@@ -1,0 +1,257 @@
+"""HML: sets of labels that agree with a taxonomy, and weights that are learned for a metric."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from taxonomy_rows import FORMS, TAXONOMY, label_rows
+
+import sublearn
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.hierarchy import (
+    HierarchicalMultilabelClassifier,
+    Taxonomy,
+    hierarchy_support,
+    leaf_reduce,
+    root_map,
+)
+from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, is_sure_gain
+from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
+from sublearn.metrics import f1_macro, f1_micro, f1_samples, hamming_loss, jaccard_samples
+from sublearn.optim import minimise_linear
+from sublearn.validation import assert_rules_complete
+
+
+def make(**params):
+    return HierarchicalMultilabelClassifier(TAXONOMY, **({"l1": 1e-3, "random_state": 0} | params))
+
+
+@parametrize_with_checks([HierarchicalMultilabelClassifier(tol=1e-10)])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(HierarchicalMultilabelClassifier())
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_predicts_sets_that_agree_with_the_taxonomy(loss):
+    X, lists = label_rows()
+    model = make(loss=loss).fit(X, lists)
+    X_new, new = label_rows(seed=1)
+    found = model.predict(X_new)
+    assert TAXONOMY.is_consistent(TAXONOMY.encode(found, closed=False))
+    assert model.score(X_new, new) > 0.85
+    truth = TAXONOMY.encode(new).toarray()
+    u = model.label_scores(X_new)
+    for flat in (u >= 0.5, leaf_reduce(u, TAXONOMY, 0.5), root_map(u, TAXONOMY, 0.5)):
+        assert model.score(X_new, new) >= f1_samples(truth, flat)
+    np.testing.assert_array_equal(
+        TAXONOMY.encode(found).toarray(), hierarchy_support(u, TAXONOMY, model.phi_)
+    )
+    assert not model.projected_scores(X_new)[~TAXONOMY.encode(found).toarray()].any()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_stage_one_is_the_optimum_of_each_label(loss):
+    X, lists = label_rows()
+    model = make(loss=loss, method="none", tol=1e-9).fit(X, lists)
+    Y = TAXONOMY.encode(lists).toarray()
+    for t in (0, 4):
+        y = np.where(Y[:, t], 1.0, -1.0 if loss == "logistic" else 0.0)
+        found = minimise_linear(X, y, loss, l1=1e-3, fit_intercept=True, tol=1e-10)
+        np.testing.assert_allclose(model.coef_[[t]].toarray()[0], found.x, atol=1e-5)
+        assert model.intercept_[t] == pytest.approx(found.intercept, abs=1e-5)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("method", ["dfo", "sweep", "subgradient"])
+def test_weights_are_learned_for_a_metric(metric, method):
+    X, lists = label_rows(120)
+    start = make(method="none").fit(X, lists)
+    model = make(method=method, metric=metric, max_iter_weights=10).fit(X, lists)
+    scores = model.trace_["score"]
+    assert (np.diff(scores) >= -1e-12).all()
+    assert scores[-1] == pytest.approx(model.held_out_score_)
+    assert (model.phi_ >= 0).all()
+    assert not np.array_equal(model.phi_, start.phi_)
+    np.testing.assert_array_equal(start.phi_, 0.5)
+
+
+JUDGES = {
+    "f1_samples": f1_samples,
+    "f1_micro": f1_micro,
+    "f1_macro": f1_macro,
+    "jaccard": jaccard_samples,
+    "hamming": lambda truth, found: 1 - hamming_loss(truth, found),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_counts_give_the_metrics_of_all_rows_and_without_each_group(metric):
+    rng = np.random.default_rng(0)
+    truth, found = rng.random((37, 5)) < 0.4, rng.random((37, 5)) < 0.4
+    groups = RowGroups.make(37, 4)
+    values = METRICS[metric](count_sets(found, truth, groups), Truth.of(truth, groups))
+    assert values[0] == pytest.approx(JUDGES[metric](truth, found))
+    for g in range(4):
+        keep = np.ones(37, dtype=bool)
+        keep[groups.first[g] : groups.first[g + 1]] = False
+        assert values[1 + g] == pytest.approx(JUDGES[metric](truth[keep], found[keep]))
+
+
+@pytest.mark.parametrize("taxonomy", [TAXONOMY, Taxonomy([-1, 0, 0, [1, 2], -1, 4, 4, -1, -1])])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_step_in_one_component_is_judged_as_if_all_were_counted(taxonomy, metric):
+    rng, n = np.random.default_rng(0), taxonomy.n_labels
+    truth = taxonomy.close(rng.random((50, n)) < 0.2).toarray()
+    data = HeldOutSets(rng.random((50, n)), truth, taxonomy, metric)
+    search = WeightSearch(data, np.full(n, 0.5), lambda: False)
+    for part in data.components:
+        own = data.part_counts(part, search.phi[part.columns])
+        phi = search.phi.copy()
+        phi[part.columns] *= rng.uniform(0.5, 1.5, len(part.columns))
+        new = data.part_counts(part, phi[part.columns])
+        quick = data.value(search.counts.replace(own, new, part.columns))
+        np.testing.assert_allclose(quick, data.value(data.counts(phi)))
+
+
+def test_a_gain_must_be_above_its_error():
+    assert is_sure_gain(np.array([0.1, *[0.1] * 10]))
+    assert not is_sure_gain(np.array([0.0, *[0.0] * 10]))
+    assert not is_sure_gain(np.array([0.01, 0.0, *[0.0111] * 9]))  # all of it from one group
+
+
+@pytest.mark.parametrize("held_out", [2, 0.3, 1000])
+def test_rows_are_held_out_as_asked(held_out):
+    X, lists = label_rows(30)
+    model = make(held_out=held_out, method="sweep").fit(X, lists)
+    assert 0 < model.held_out_score_ <= 1
+
+
+def test_threads_do_not_change_the_model():
+    X, lists = label_rows()
+    models = [make(n_jobs=n).fit(X, lists) for n in (1, 3)]
+    np.testing.assert_array_equal(models[0].phi_, models[1].phi_)
+    np.testing.assert_array_equal(models[0].coef_.toarray(), models[1].coef_.toarray())
+
+
+def test_labels_come_back_as_they_came():
+    X, lists = label_rows(120)
+    dense = TAXONOMY.encode(lists).toarray().astype(int)
+    by_name = make().fit(X, lists).predict(X)
+    found = make().fit(X, dense).predict(X)
+    assert found.dtype.kind == "i"
+    np.testing.assert_array_equal(found, TAXONOMY.encode(by_name).toarray())
+    sparse = make().fit(X, sp.csr_matrix(dense)).predict(X)
+    assert sp.issparse(sparse)
+    np.testing.assert_array_equal(sparse.toarray(), found)
+    ends = [row[-1] for row in lists]
+    single = make().fit(X, ends).predict(X)
+    assert set(single) <= set(ends)
+    assert np.mean(single == np.array(ends)) > 0.4
+
+
+def test_no_label_stands_above_its_ancestors():
+    X, lists = label_rows(120)
+    model = make().fit(X, lists)
+    labels, scores = model.predict_top_k(X, k=TAXONOMY.n_labels)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    for row in labels.tolist():
+        for at, name in enumerate(row):
+            assert all(row.index(other) < at for other in TAXONOMY.ancestors(name))
+    with pytest.raises(ValueError, match="k must be from 1 to 9, got 10"):
+        model.predict_top_k(X, k=10)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OneVsRestClassifier(LogisticRegression(solver="liblinear")),
+        RandomForestClassifier(20, random_state=0),
+        PPDSparseClassifier(l1=0.01, random_state=0),
+    ],
+)
+def test_any_classifier_can_be_stage_one(estimator):
+    X, lists = label_rows(120)
+    model = make(estimator=estimator, method="sweep").fit(X, lists)
+    assert model.score(X, lists) > 0.8
+    assert TAXONOMY.is_consistent(TAXONOMY.encode(model.predict(X), closed=False))
+
+
+def test_a_graph_of_labels_is_respected():
+    taxonomy = Taxonomy([-1, 0, 0, [1, 2]], names=list("abcd"))
+    rng = np.random.default_rng(0)
+    lists = [[["a"], ["b"], ["c"], ["d"]][k] for k in rng.integers(4, size=120)]
+    X = taxonomy.encode(lists).toarray() + 0.3 * rng.normal(size=(120, 4))
+    model = HierarchicalMultilabelClassifier(taxonomy, l1=1e-3, random_state=0).fit(X, lists)
+    assert model.score(X, lists) > 0.9
+    assert taxonomy.is_consistent(taxonomy.encode(model.predict(X), closed=False))
+
+
+def test_labels_without_rows_are_never_predicted():
+    X, lists = label_rows(120)
+    short = [[name for name in row if not name.startswith("b")] for row in lists]
+    model = make().fit(X, short)
+    assert not {name for row in model.predict(X) for name in row} & {"b", "b.z", "b.w"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_takes_features_of_any_form(form):
+    X, lists = label_rows(100)
+    plain = make(method="sweep", tol=1e-8).fit(X, lists)
+    model = make(method="sweep", tol=1e-8).fit(FORMS[form](X), lists)
+    np.testing.assert_allclose(model.coef_.toarray(), plain.coef_.toarray(), atol=1e-4)
+    assert model.predict(FORMS[form](X)) == plain.predict(X)
+
+
+def test_frames_and_float32_are_kept():
+    X, lists = label_rows(80)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).astype(np.float32)
+    model = make(method="none").fit(frame, lists)
+    assert model.feature_names_in_[0] == "x0"
+    assert model.coef_.dtype == model.label_scores(frame).dtype == np.float32
+
+
+@pytest.mark.parametrize("estimator", [None, PPDSparseClassifier(l1=0.01, random_state=0)])
+def test_is_the_same_after_saving(estimator, tmp_path):
+    X, lists = label_rows(100)
+    model = make(method="sweep", estimator=estimator, phi=[0.4] * 9).fit(X, lists)
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    assert loaded.predict(X) == model.predict(X)
+    np.testing.assert_array_equal(loaded.phi_, model.phi_)
+    assert loaded.taxonomy == TAXONOMY
+    assert loaded.trace_ == model.trace_
+    assert clone(loaded).fit(X, lists).predict(X) == model.predict(X)
+
+
+def test_a_callback_stops_the_fit():
+    X, lists = label_rows(2000)
+    with pytest.warns(UserWarning, match="the callback asked to stop"):
+        make(callback=lambda event: True, tol=1e-13).fit(X, lists)
+
+
+@pytest.mark.parametrize(
+    ("params", "y", "sentence"),
+    [
+        ({}, [["a"], ["z"]], "y must hold labels of the taxonomy, got 'z'"),
+        ({}, np.eye(2, 3), "a column for each of the 9 labels of the taxonomy, got 3"),
+        ({"phi": -0.5}, [["a"], ["b"]], "phi must not be negative, got -0.5"),
+        ({"phi": [0.5, 0.5]}, [["a"], ["b"]], "phi must be a number or 9 of them"),
+        ({"phi": "big"}, [["a"], ["b"]], "phi must be a number or an array"),
+        ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
+        ({"held_out": 1}, [["a"], ["b"]], "held_out must be"),
+        ({"metric": "accuracy"}, [["a"], ["b"]], "metric must be 'f1_samples'"),
+        ({"method": "guess"}, [["a"], ["b"]], "method must be 'dfo'"),
+    ],
+)
+def test_refuses_bad_input(params, y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(**params).fit(np.eye(2), y)
