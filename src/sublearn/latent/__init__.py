@@ -2,10 +2,12 @@
 
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
+from sublearn.latent.mix_lasso import MixLassoRegressor
 
 __all__ = [
     "BooleanQuadraticSolution",
     "MaxCutSolution",
+    "MixLassoRegressor",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]

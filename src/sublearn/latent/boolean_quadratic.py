@@ -202,9 +202,7 @@ def solve_boolean_quadratic(
 class _Solver:
     """Sweeps and bounds in turn until they meet."""
 
-    def __init__(
-        self, problem: Relaxation, seed: int, tol: float, max_iter: int, certify: bool
-    ):
+    def __init__(self, problem: Relaxation, seed: int, tol: float, max_iter: int, certify: bool):
         self.problem, self.seed, self.tol = problem, seed, tol
         self.max_iter, self.certify = max_iter, certify
         self.progress = Progress()

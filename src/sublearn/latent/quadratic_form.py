@@ -91,9 +91,7 @@ class SparseForm(QuadraticForm):
 
     def native(self, scale: float, b: np.ndarray | None) -> Any:
         C = self.off_diagonal
-        return _core.sparse_boolean_quadratic(
-            C.indptr, C.indices, C.data, self.diagonal, scale, b
-        )
+        return _core.sparse_boolean_quadratic(C.indptr, C.indices, C.data, self.diagonal, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
         S = -scale * (self.off_diagonal + sp.diags(self.diagonal))
