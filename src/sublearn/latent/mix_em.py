@@ -10,7 +10,7 @@ one.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,12 +36,15 @@ class Mixture:
         Of the noise of each.
     log_likelihood : float
         Of the rows they were fitted to.
+    outliers : float
+        Part of the rows that no component explains; their targets are spread evenly.
     """
 
     coef: np.ndarray
     shares: np.ndarray
     variances: np.ndarray
     log_likelihood: float = -np.inf
+    outliers: float = 0.0
 
     @property
     def size(self) -> int:
@@ -91,6 +94,9 @@ class MixtureEM:
         self._upper = np.triu_indices(self.n_features)
         n_products = self.n_rows * len(self._upper[0])
         self._products = self._all_products() if n_products <= _MOST_PRODUCTS else None
+        # The constant that densities leave out is put back at the end, so it is taken out here.
+        spread = float(np.ptp(targets)) if len(targets) else 0.0
+        self._log_range = np.log(max(spread, np.finfo(float).tiny)) - 0.5 * np.log(2 * np.pi)
         self._moments = features * targets[:, None]
 
     def _all_products(self) -> np.ndarray:
@@ -115,10 +121,10 @@ class MixtureEM:
             if (abs(value - last) <= tol * self.n_rows and step > 3) or self.should_stop():
                 break
             last = value
-            mixture = self.fit(chances)
+            mixture = self.fit(chances, has_outliers=mixture.outliers > 0)
             if mixture.variances.max() <= _EXACT * self._scale:
                 break
-        return Mixture(mixture.coef, mixture.shares, mixture.variances, self.share_out(mixture)[1])
+        return replace(mixture, log_likelihood=self.share_out(mixture)[1])
 
     def share_out(self, mixture: Mixture) -> tuple[np.ndarray, float]:
         """Probability of each component for each row, and the log-likelihood."""
@@ -126,14 +132,18 @@ class MixtureEM:
         variances = mixture.variances
         logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
         top = logs.max(axis=1, keepdims=True)
+        if mixture.outliers > 0:
+            top = np.maximum(top, np.log(mixture.outliers) - self._log_range)
         chances = np.exp(logs - top)
         total = chances.sum(axis=1, keepdims=True)
+        if mixture.outliers > 0:
+            total += np.exp(np.log(mixture.outliers) - self._log_range - top)
         value = float((top + np.log(total)).sum() - 0.5 * self.n_rows * np.log(2 * np.pi))
         if self.is_hard:
             return np.eye(mixture.size)[squares.argmin(axis=1)], value
         return chances / total, value
 
-    def fit(self, chances: np.ndarray) -> Mixture:
+    def fit(self, chances: np.ndarray, has_outliers: bool = False) -> Mixture:
         """Weighted least squares for each component, its share and its noise."""
         n_components = chances.shape[1]
         grams = self._grams(chances)
@@ -144,7 +154,8 @@ class MixtureEM:
         solved = np.linalg.solve(lifted, np.concatenate([moments[:, :, None], grams], axis=2))
         coef, freedom = solved[:, :, 0], np.trace(solved[:, :, 1:], axis1=1, axis2=2)
         shares = (chances.sum(axis=0) + 1e-9) / (self.n_rows + 1e-9 * n_components)
-        return Mixture(coef, shares, self._variances(coef, chances, freedom))
+        outliers = max(1.0 - float(shares.sum()), 1e-9) if has_outliers else 0.0
+        return Mixture(coef, shares, self._variances(coef, chances, freedom), outliers=outliers)
 
     def _grams(self, chances: np.ndarray) -> np.ndarray:
         if self._products is None:

@@ -54,6 +54,7 @@ class LinearMap(FeatureMap):
         return cls(center, scale, has_intercept)
 
     def features(self, X: np.ndarray) -> np.ndarray:
+        """Phi, float64."""
         scaled = (X.astype(np.float64) - self.center) / self.scale
         return np.hstack([scaled, np.ones((len(X), 1))]) if self.has_intercept else scaled
 
@@ -65,6 +66,7 @@ class LinearMap(FeatureMap):
         return coef, constants - coef @ self.center
 
     def state(self) -> dict[str, Any]:
+        """What a saved model keeps."""
         return {"center": self.center, "scale": self.scale, "has_intercept": self.has_intercept}
 
 
@@ -93,6 +95,7 @@ class KernelMap(FeatureMap):
     has_intercept: bool
 
     def features(self, X: np.ndarray) -> np.ndarray:
+        """Phi, float64."""
         Phi = self._against_basis(X) @ self.mixing
         return np.hstack([Phi, np.ones((len(X), 1))]) if self.has_intercept else Phi
 
@@ -103,6 +106,7 @@ class KernelMap(FeatureMap):
         return np.asarray(pairwise_kernels(X, self.basis, metric=self.kernel, **self.options))
 
     def state(self) -> dict[str, Any]:
+        """What a saved model keeps."""
         return {
             "kernel": self.kernel, "options": self.options, "basis": self.basis,
             "mixing": self.mixing, "has_intercept": self.has_intercept,

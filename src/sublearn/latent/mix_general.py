@@ -14,7 +14,11 @@ import numpy as np
 import scipy.linalg
 
 from sublearn.latent.mix_program import Point
-from sublearn.latent.mix_rounding import covering_functions, strongest_functions
+from sublearn.latent.mix_rounding import (
+    covering_functions,
+    random_functions,
+    strongest_functions,
+)
 
 __all__ = ["GeneralMixture", "GeneralRefiner", "all_patterns"]
 
@@ -98,8 +102,10 @@ class GeneralRefiner:
             yield covering_functions(point, self.features, self.targets, n_components)
         for i in range(self.n_starts - 2 * len(kept)):
             point = kept[i % len(kept)]
-            coef = covering_functions(point, self.features, self.targets, n_components, rng)
-            yield coef * rng.uniform(0.5, 1.5, size=(n_components, 1))
+            if i % 2:
+                yield random_functions(self.features, n_components, rng)
+            else:
+                yield covering_functions(point, self.features, self.targets, n_components, rng)
 
     # --- EM ------------------------------------------------------------------------------------
 
@@ -163,9 +169,10 @@ class GeneralRefiner:
             for m in range(k + 1):
                 both = weights @ (patterns[:, k] * patterns[:, m])
                 G[k, :, m, :] = G[m, :, k, :] = (self.features.T * both) @ self.features
-        G = G.reshape(K * r, K * r)
-        G.flat[:: K * r + 1] += self._ridge + 1e-12 * np.trace(G) / (K * r) + 1e-300
-        return scipy.linalg.solve(G, b.ravel(), assume_a="pos", check_finite=False).reshape(K, r)
+        square = G.reshape(K * r, K * r)
+        square.flat[:: K * r + 1] += self._ridge + 1e-12 * np.trace(square) / (K * r) + 1e-300
+        found = scipy.linalg.solve(square, b.ravel(), assume_a="pos", check_finite=False)
+        return found.reshape(K, r)
 
     def _variances(self, squares: np.ndarray, rows: np.ndarray, n_weights: int) -> np.ndarray:
         """As in `mix_em`; the functions' degrees of freedom are laid on all rows alike."""

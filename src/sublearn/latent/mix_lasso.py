@@ -47,9 +47,11 @@ _DTYPES = [np.float64, np.float32]
 _PARTS = (0.5, 0.25, 0.12)  # of l1_max: where the program is solved
 _MOST_GENERAL = 10  # components of a generalised mixture: 1,024 subsets
 _MOST_BASIS = 1000  # rows that span a kernel's functions unless n_basis says more
+_STARTS_COST = 1e8  # operations of one step of EM in all starts
 _STATE = (
     "coef_", "intercept_", "component_weights_", "shares_", "noise_", "codes_", "labels_",
-    "n_components_", "l1_", "objective_", "certificate_", "n_iter_", "n_features_in_",
+    "n_components_", "outlier_share_", "l1_", "objective_", "certificate_", "n_iter_",
+    "n_features_in_",
     "feature_names_in_",
 )  # fmt: skip
 
@@ -65,8 +67,8 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         \frac{1}{2N} \Big\| y - \sum_{z \in \{0,1\}^N} z \circ \Phi w_z \Big\|^2
         + l_1 \sum_z \|w_z\|,
 
-    which is convex and equals (4.25) of the paper with :math:`\tau = 2 \lambda = l_1`. Its solutions
-    are rounded to K functions, which EM refines.
+    which is convex and equals (4.25) of the paper with :math:`\tau = 2 \lambda = l_1`. Its
+    solutions are rounded to K functions, which EM refines.
 
     Parameters
     ----------
@@ -97,8 +99,10 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         needs more, 1e-3 say.
     refine : {"soft", "hard"} or None, default="soft"
         EM after rounding: with shared rows, with each row given to one component, or none.
-    n_starts : int, default=12
-        Roundings to refine at most; the most likely mixture is kept.
+    n_starts : int or None, default=None
+        Roundings to refine at most; the most likely mixture is kept. The first of them are those
+        of the solutions, the others use random halves of their atoms. None is 8 to 60, more where
+        EM is cheap.
     max_components : int, default=6
         Largest K that "auto" tries.
     gate : {"neighbours", "classifier", "shares"}, default="neighbours"
@@ -137,6 +141,9 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         Standard deviation of the residuals of each component's rows.
     codes_ : ndarray of shape (n_samples, n_components_)
         Probability that a row has each component.
+    outlier_share_ : float
+        Part of the rows that no component explains; at most a quarter, 0 unless setting them apart
+        pays. Only for standard mixtures and ``refine="soft"``; `codes_` says what they would be.
     labels_ : ndarray of shape (n_samples,)
         The likeliest component; only for standard mixtures.
     criteria_ : dict
@@ -191,7 +198,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         "l1": OrNone(Interval(float, 0, 1, "neither")),
         "l2": NonNegative(float),
         "refine": OneOfOrNone("soft", "hard"),
-        "n_starts": Positive(int),
+        "n_starts": OrNone(Positive(int)),
         "max_components": Positive(int),
         "gate": OneOf("neighbours", "classifier", "shares"),
         "n_neighbors": Positive(int),
@@ -221,7 +228,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         l1: float | None = None,
         l2: float = 1e-8,
         refine: str | None = "soft",
-        n_starts: int = 12,
+        n_starts: int | None = None,
         max_components: int = 6,
         gate: str = "neighbours",
         n_neighbors: int = 10,
@@ -409,7 +416,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         is_general = self.mixture == "generalised"
         refiner = (GeneralRefiner if is_general else StandardRefiner)(
             problem.features, problem.targets, l2=float(self.l2), refine=self.refine,
-            n_starts=int(self.n_starts), seed=seed,
+            n_starts=self._n_starts(problem.features, sizes[-1]), seed=seed,
             should_stop=lambda: progress.stop_requested,
         )  # fmt: skip
 
@@ -419,6 +426,12 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
                 progress.n_calls += 1
 
         return select_size(refiner, path, tried(), len(problem.targets)), path
+
+    def _n_starts(self, features: np.ndarray, n_components: int) -> int:
+        if self.n_starts is not None:
+            return int(self.n_starts)
+        cost = features.shape[0] * features.shape[1] ** 2 * n_components  # of a step of EM
+        return int(np.clip(_STARTS_COST / cost, 8, 60))
 
     def _keep_program(self, path: Path, was_stopped: bool) -> None:
         points = path.points
@@ -440,6 +453,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             self.criteria_ = selection.criteria
         fitted = self._fitted = problem.fitted(selection.mixture, self.refine != "soft")
         self.n_components_ = len(fitted.weights)
+        self.outlier_share_ = float(getattr(selection.mixture, "outliers", 0.0))
         self.component_weights_ = fitted.weights
         if isinstance(self._map, LinearMap):
             coef, constants = self._map.coef_and_intercept(fitted.weights)

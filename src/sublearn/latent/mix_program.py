@@ -124,8 +124,8 @@ class MixtureProgram:
         atoms = np.zeros((0, self.n)) if start is None else start.atoms
         c = np.zeros(0) if start is None else start.weights
         system, c, objective = self._correct(l1, atoms, c)
-        bound = 0.0
-        for step in range(1, max_iter + 1):
+        bound, n_steps = 0.0, 0
+        for n_steps in range(1, max_iter + 1):  # noqa: B007 (told in the result)
             dual = system.solve(self.targets)
             found = self._search(dual)
             violation = float(np.sqrt(max(found.value, 0.0))) / (self.n * l1) - 1
@@ -140,7 +140,7 @@ class MixtureProgram:
             system, c, objective = self._correct(l1, atoms, c)
             atoms, c = atoms[c > 0], c[c > 0]
         order = np.argsort(-c, kind="stable")
-        return Point(l1, atoms[order], c[order], dual, objective, bound, step)
+        return Point(l1, atoms[order], c[order], dual, objective, bound, n_steps)
 
     # --- search --------------------------------------------------------------------------------
 
@@ -203,7 +203,10 @@ class MixtureProgram:
     def _derivatives(
         self, system: System, atoms: np.ndarray, l1: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """With v_k = D(z_k) Phi Phi' D(z_k) a: -v_k'a / (2 N^2 l1) + l1/2, v_k'S^-1 v_l / N^3 l1^2."""
+        """Of F. With v_k = D(z_k) Phi Phi' D(z_k) a they are, by (4.10) and once more,
+
+        (l1 - v_k'a / (N^2 l1)) / 2   and   v_k'S^-1 v_l / (N^3 l1^2).
+        """
         dual = system.solve(self.targets)
         V = atoms * (((atoms * dual) @ self.features) @ self.features.T)
         gradient = 0.5 * (l1 - V @ dual / (self.n**2 * l1))

@@ -1,4 +1,4 @@
-"""Standard mixtures: EM from MixLasso's solutions, and again on the rows that it leaves unexplained.
+"""Standard mixtures: EM from MixLasso's solutions, and again on the rows left unexplained.
 
 EM from a good start finds some components exactly and lets others share what is left. So the sharp
 ones are kept and the rest of the rows is a smaller problem of the same kind: search, correct, and
@@ -8,12 +8,13 @@ peel off what is right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sublearn.latent.mix_em import Mixture, MixtureEM
 from sublearn.latent.mix_program import MixtureProgram, Point
-from sublearn.latent.mix_rounding import covering_functions
+from sublearn.latent.mix_rounding import covering_functions, random_functions
 
 __all__ = ["StandardRefiner"]
 
@@ -24,6 +25,8 @@ _FINAL_TOL = 1e-8
 _PATIENCE = 2  # rests that do not improve the whole
 _REST_L1S = (0.5, 0.2)  # of l1_max
 _REST_STEPS = 6
+_OUTLIERS = 0.05  # share of rows without a component, to begin with
+_MOST_OUTLIERS = 0.25  # more of them are a component that is missing
 _EXACT = 1e-12  # part of the targets' mean square that is rounding
 
 
@@ -66,7 +69,20 @@ class StandardRefiner:
             if self.is_exact(found) or self.should_stop():
                 break
         assert found is not None  # there is at least one start
-        return self.em.run(found, self.max_iter, _FINAL_TOL)
+        return self._set_outliers_apart(self.em.run(found, self.max_iter, _FINAL_TOL))
+
+    def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
+        """Let some rows belong to nobody, if the likelihood gains more than that costs.
+
+        Without it a few wild rows blur a component or take one for themselves.
+        """
+        if self.is_hard or self.is_exact(mixture):
+            return mixture
+        start = replace(mixture, outliers=_OUTLIERS, shares=(1 - _OUTLIERS) * mixture.shares)
+        candidate = self.em.run(start, self.max_iter, _FINAL_TOL)
+        gain = candidate.log_likelihood - mixture.log_likelihood
+        is_better = 2 * gain > np.log(len(self.targets)) and candidate.outliers <= _MOST_OUTLIERS
+        return candidate if is_better else mixture
 
     def is_exact(self, mixture: Mixture) -> bool:
         """Whether nothing but rounding is left of the targets."""
@@ -93,7 +109,10 @@ class StandardRefiner:
                 yield covering_functions(point, self.features, self.targets, size)
         for i in range(self.n_starts - len(sizes) * len(kept)):
             size, point = sizes[i % len(sizes)], kept[i % len(kept)]
-            yield covering_functions(point, self.features, self.targets, size, rng)
+            if i % 2:
+                yield random_functions(self.features, size, rng)
+            else:
+                yield covering_functions(point, self.features, self.targets, size, rng)
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape

@@ -13,7 +13,7 @@ import numpy as np
 
 from sublearn.latent.mix_program import Point
 
-__all__ = ["covering_functions", "strongest_functions"]
+__all__ = ["covering_functions", "random_functions", "strongest_functions"]
 
 _MOST_CANDIDATES = 400
 _MOST_SWAPS = 5  # rounds
@@ -34,13 +34,13 @@ def covering_functions(
     n_components : int
         Number of functions.
     rng : Generator, optional
-        Choose among a random half of the functions, to have another start.
+        Use a random half of the atoms and of the rows, to have another start.
 
     Returns
     -------
     ndarray of shape (n_components, n_features)
     """
-    functions = _distinct(point.atoms.T @ point.coef(features), rng)
+    functions = _functions_of_rows(point, features, rng)
     losses = (targets[:, None] - features @ functions.T) ** 2  # row by function
     cap = float(np.var(targets)) + 1e-300  # a row that nobody explains counts no more than this
     chosen: list[int] = []
@@ -63,12 +63,30 @@ def strongest_functions(point: Point, features: np.ndarray, n_components: int) -
     return np.vstack([coef, np.zeros((missing, features.shape[1]))])
 
 
-def _distinct(functions: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-    functions = np.unique(functions, axis=0)
+def random_functions(
+    features: np.ndarray, n_components: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Of about unit size on the rows, all features alike: starts that owe nothing to the program.
+
+    In few dimensions they find what its solutions agree to miss, such as which way two curves
+    leave a crossing.
+    """
+    sizes = np.sqrt((features**2).mean(axis=0)) * np.sqrt(features.shape[1])
+    sizes[sizes == 0] = np.inf
+    return rng.normal(size=(n_components, features.shape[1])) / sizes
+
+
+def _functions_of_rows(
+    point: Point, features: np.ndarray, rng: np.random.Generator | None
+) -> np.ndarray:
+    atoms, coef = point.atoms, point.coef(features)
+    if rng is not None and len(atoms) > 2:
+        used = rng.permutation(len(atoms))[: (len(atoms) + 1) // 2]
+        atoms, coef = atoms[used], coef[used]
+    functions = np.unique(atoms.T @ coef, axis=0)
     if rng is not None and len(functions) > 4:
         functions = functions[rng.permutation(len(functions))[: (len(functions) + 1) // 2]]
-    every = max(1, -(-len(functions) // _MOST_CANDIDATES))
-    return functions[::every]
+    return functions[:: max(1, -(-len(functions) // _MOST_CANDIDATES))]
 
 
 def _best_addition(losses: np.ndarray, others: list[int], cap: float) -> int:

@@ -49,4 +49,5 @@ def select_size(
 def criterion(mixture: Any, n_rows: int) -> float:
     """-2 log-likelihood + (number of weights, shares and variances) log N."""
     n_parameters = mixture.coef.size + 2 * len(mixture.shares) - 1
+    n_parameters += getattr(mixture, "outliers", 0.0) > 0
     return float(-2 * mixture.log_likelihood + n_parameters * np.log(n_rows))
