@@ -84,7 +84,7 @@ def soft_em(
 def alternating_minimisation(
     X: np.ndarray, y: np.ndarray, starts: np.ndarray, budget: float = np.inf, ridge: float = 1e-9
 ) -> Found:
-    """Minimise the mean of prod_k (y - x'w_k)^2 over one w_k after the other (Zhong et al. 2016)."""
+    """Minimise the mean of prod_k (y - x'w_k)^2 over one w_k at a time (Zhong et al. 2016)."""
     eye = np.eye(X.shape[1])
 
     def one(W: np.ndarray) -> np.ndarray:
@@ -120,9 +120,8 @@ def tensor_starts(X: np.ndarray, y: np.ndarray, n_components: int, seed: int) ->
     cube = y**3 / n
     tensor = np.einsum("n,na,nb,nc->abc", cube, U, U, U, optimize=True)
     line = cube @ U
-    for a, b, c in (("a", "bc", 0), ("b", "ac", 1), ("c", "ab", 2)):
-        del c
-        tensor -= np.einsum(f"{a},{b}->abc", line, G)
+    for one, two in (("a", "bc"), ("b", "ac"), ("c", "ab")):
+        tensor -= np.einsum(f"{one},{two}->abc", line, G)
     tensor /= 6
     rng, found = np.random.default_rng(seed), []
     for _ in range(K):

@@ -8,8 +8,8 @@ parameters is below 1e-3 (each true component against the nearest found one). It
 that is the first size of a ladder with factor 1.4 at which 2 of 3 data sets succeed; rivals are
 asked where we succeed, and then at multiples of that. Every rival is told the number of components
 and has 100 restarts; those of soft EM and of alternating minimisation end after
-SUBLEARN_BENCHMARK_BUDGET CPU seconds (30), and the number made is shown. Ours is told it too, except
-for the real data.
+SUBLEARN_BENCHMARK_BUDGET CPU seconds (30), and the number made is shown. Ours is told it too,
+except for the real data.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def stocks(data: Path, seed: int) -> Figures:
     """Prices of four companies, as if their names were lost."""
     rows: list[list[Cell]] = []
     for n_weeks in (100, 200, 300):
-        x, y, label = mixed_prices(data, n_weeks)
+        x, y, _ = mixed_prices(data, n_weeks)
         for method, fit in (("sublearn", _our_curves), ("EM", _em_curves)):
             values, seconds = fit(x, y, 8, 2.0, 2.0, seed)
             rows.append([n_weeks, method, _rms(values - y), seconds])
