@@ -55,45 +55,58 @@ class StandardRefiner:
     ):  # fmt: skip
         self.features, self.targets, self.l2 = features, targets, l2
         self.is_hard, self.n_starts, self.seed = refine != "soft", n_starts, seed
-        self.max_iter = 500 if refine else 1
+        self.is_refined = refine is not None
         self.should_stop = should_stop
         self.em = self._em(np.ones(len(targets), dtype=bool))
+        self.hard_em = MixtureEM(features, targets, l2, is_hard=True, should_stop=should_stop)
 
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
-        """The most likely mixture from several starts."""
+        """The best mixture from several starts: most likely, or of least error if it is hard."""
         found: Mixture | None = None
         for coef in self._starts(points, n_components):
-            mixture = self._peel(self._shrink(self.em, coef, n_components))
-            if found is None or mixture.log_likelihood > found.log_likelihood:
+            mixture = self._refined(coef, n_components)
+            if found is None or self._score(mixture) > self._score(found):
                 found = mixture
             if self.is_exact(found) or self.should_stop():
                 break
         assert found is not None  # there is at least one start
-        return self._set_outliers_apart(self.em.run(found, self.max_iter, _FINAL_TOL))
+        if self.is_hard:
+            return found
+        return self._set_outliers_apart(self.em.run(found, tol=_FINAL_TOL))
+
+    def _refined(self, coef: np.ndarray, n_components: int) -> Mixture:
+        """Soft EM is the better explorer, so that hard assignments come last."""
+        if not self.is_refined:
+            return self.hard_em.run(self.hard_em.start(coef), max_iter=1)
+        mixture = self._peel(self._shrink(self.em, coef, n_components))
+        return self.hard_em.run(mixture) if self.is_hard else mixture
+
+    def _score(self, mixture: Mixture) -> float:
+        return -self._error(mixture) if self.is_hard else mixture.log_likelihood
+
+    def _error(self, mixture: Mixture) -> float:
+        return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
+
+    def is_exact(self, mixture: Mixture) -> bool:
+        """Whether nothing but rounding is left of the targets."""
+        return self._error(mixture) <= _EXACT * float(np.mean(self.targets**2))
 
     def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
         """Let some rows belong to nobody, if the likelihood gains more than that costs.
 
         Without it a few wild rows blur a component or take one for themselves.
         """
-        if self.is_hard or self.is_exact(mixture):
+        if self.is_exact(mixture):
             return mixture
         start = replace(mixture, outliers=_OUTLIERS, shares=(1 - _OUTLIERS) * mixture.shares)
-        candidate = self.em.run(start, self.max_iter, _FINAL_TOL)
+        candidate = self.em.run(start, tol=_FINAL_TOL)
         gain = candidate.log_likelihood - mixture.log_likelihood
         is_better = 2 * gain > np.log(len(self.targets)) and candidate.outliers <= _MOST_OUTLIERS
         return candidate if is_better else mixture
 
-    def is_exact(self, mixture: Mixture) -> bool:
-        """Whether nothing but rounding is left of the targets."""
-        left = (self.em.residuals(mixture.coef) ** 2).min(axis=1).mean()
-        return bool(left <= _EXACT * np.mean(self.targets**2))
-
     def _em(self, rows: np.ndarray) -> MixtureEM:
-        return MixtureEM(
-            self.features[rows], self.targets[rows], self.l2,
-            is_hard=self.is_hard, should_stop=self.should_stop,
-        )  # fmt: skip
+        features, targets = self.features[rows], self.targets[rows]
+        return MixtureEM(features, targets, self.l2, should_stop=self.should_stop)
 
     def _starts(self, points: Iterable[Point], n_components: int) -> Iterator[np.ndarray]:
         """Roundings of each solution with and without spare components, then random ones."""
@@ -117,21 +130,21 @@ class StandardRefiner:
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
         spare = min(int(np.ceil(_SPARE * n_components)), n_rows // (2 * n_features))
-        has_spare = spare > n_components and self.max_iter > 1
+        has_spare = spare > n_components and self.is_refined
         return [spare, n_components] if has_spare else [n_components]
 
     def _shrink(self, em: MixtureEM, coef: np.ndarray, n_components: int) -> Mixture:
         """EM, and without the component that is missed least until there are `n_components`."""
-        mixture = em.run(em.start(coef), self.max_iter, _ROUGH_TOL)
+        mixture = em.run(em.start(coef), tol=_ROUGH_TOL)
         while mixture.size > n_components:
             mixture = em.run(_without_one(em, mixture), max_iter=20, tol=_ROUGH_TOL)
-        return em.run(mixture, self.max_iter, _ROUGH_TOL)
+        return em.run(mixture, tol=_ROUGH_TOL)
 
     # --- what is left --------------------------------------------------------------------------
 
     def _peel(self, mixture: Mixture) -> Mixture:
         """Solve the rows that no sharp component holds again, while that helps."""
-        n_failures = 0 if self.max_iter > 1 else _PATIENCE
+        n_failures = 0
         while n_failures < _PATIENCE and not self.should_stop():
             sharp, rest = self._split(mixture)
             n_open = mixture.size - int(sharp.sum())
