@@ -5,11 +5,11 @@
 
 Recipes are those of table 4.2 of the thesis. A method succeeds if the root mean square error of its
 parameters is below 1e-3 (each true component against the nearest found one). It needs N samples if
-that is the first size of a ladder with factor 1.4 at which 2 of 3 data sets succeed; rivals get
-twice the samples that we need, and as many as we need if they succeed with those. Every rival is told the number of components
-and has 100 restarts; those of soft EM and of alternating minimisation end after
-SUBLEARN_BENCHMARK_BUDGET CPU seconds (10), and the number made is shown. Ours is told it too,
-except for the real data.
+that is the first size of a ladder with factor 1.4 at which 2 of 2 data sets succeed; rivals get
+twice the samples that we need, and as many as we need if they succeed with those. Every rival is
+told the number of components and has 100 restarts; those of soft EM and of alternating minimisation
+end after SUBLEARN_BENCHMARK_BUDGET CPU seconds (8), and the number made is shown. Ours is told the
+number too, except for the real data.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sublearn.latent import MixLassoRegressor
 
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "10"))
+BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "8"))
 N_RESTARTS = 100
-N_SETS = 3
+N_SETS = 2
 SUCCESS = 1e-3
 COMPANIES = ("IBM", "MSFT", "NVDA", "AAPL")
 
@@ -73,7 +73,7 @@ class Recipe:
 
 def recipes() -> list[Recipe]:
     """Syn1 to Syn12."""
-    shapes = ((100, 3, False, 600), (20, 10, False, 1000), (20, 3, True, 290))
+    shapes = ((100, 3, False, 850), (20, 10, False, 1400), (20, 3, True, 400))
     settings = [(noise, inputs) for noise in (0.0, 0.1) for inputs in ("normal", "uniform")]
     return [
         Recipe(f"Syn{3 * i + j + 1}", D, K, inputs, is_general, noise, first)
@@ -163,8 +163,8 @@ Try = tuple[float, float, str]  # error, CPU seconds, remark
 def _tries(recipe: Recipe, method: Any, n: int, seed: int) -> list[Try]:
     found: list[Try] = []
     for i in range(N_SETS):
-        if len(found) == 2 and not any(error < SUCCESS for error, _, _ in found):
-            break  # two failures of three decide
+        if found and found[-1][0] >= SUCCESS:
+            break  # one failure decides
         X, y, W = recipe.draw(n, 100 * seed + i)
         start = time.process_time()
         coef, remark = method(recipe, X, y, seed + i)
@@ -174,7 +174,7 @@ def _tries(recipe: Recipe, method: Any, n: int, seed: int) -> list[Try]:
 
 
 def _succeeds(found: list[Try]) -> bool:
-    return sum(error < SUCCESS for error, _, _ in found) >= 2
+    return sum(error < SUCCESS for error, _, _ in found) >= N_SETS
 
 
 def _row(name: str, n: int, ours_n: int, found: list[Try]) -> list[Cell]:

@@ -101,7 +101,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         EM after rounding: with shared rows, with each row given to one component, or none.
     n_starts : int or None, default=None
         Roundings to refine at most; the most likely mixture is kept. The first of them are those
-        of the solutions, the others use random halves of their atoms. None is 8 to 60, more where
+        of the solutions, the others use random halves of their atoms. None is 8 to 40, more where
         EM is cheap.
     max_components : int, default=6
         Largest K that "auto" tries.
@@ -431,7 +431,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         if self.n_starts is not None:
             return int(self.n_starts)
         cost = features.shape[0] * features.shape[1] ** 2 * n_components  # of a step of EM
-        return int(np.clip(_STARTS_COST / cost, 8, 60))
+        return int(np.clip(_STARTS_COST / cost, 8, 40))
 
     def _keep_program(self, path: Path, was_stopped: bool) -> None:
         points = path.points

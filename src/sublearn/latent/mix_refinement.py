@@ -63,8 +63,9 @@ class StandardRefiner:
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
         """The best mixture from several starts: most likely, or of least error if it is hard."""
         found: Mixture | None = None
-        for coef in self._starts(points, n_components):
-            mixture = self._refined(coef, n_components)
+        for coef, is_random in self._starts(points, n_components):
+            least = found.log_likelihood if found is not None and is_random else -np.inf
+            mixture = self._refined(coef, n_components, least)
             if found is None or self._score(mixture) > self._score(found):
                 found = mixture
             if self.is_exact(found) or self.should_stop():
@@ -74,11 +75,16 @@ class StandardRefiner:
             return found
         return self._set_outliers_apart(self.em.run(found, tol=_FINAL_TOL))
 
-    def _refined(self, coef: np.ndarray, n_components: int) -> Mixture:
-        """Soft EM is the better explorer, so that hard assignments come last."""
+    def _refined(self, coef: np.ndarray, n_components: int, least: float) -> Mixture:
+        """Soft EM is the better explorer, so that hard assignments come last.
+
+        Peeling costs as much as several starts, so that it is for mixtures above `least`.
+        """
         if not self.is_refined:
             return self.hard_em.run(self.hard_em.start(coef), max_iter=1)
-        mixture = self._peel(self._shrink(self.em, coef, n_components))
+        mixture = self._shrink(self.em, coef, n_components)
+        if mixture.log_likelihood > least:
+            mixture = self._peel(mixture)
         return self.hard_em.run(mixture) if self.is_hard else mixture
 
     def _score(self, mixture: Mixture) -> float:
@@ -108,10 +114,12 @@ class StandardRefiner:
         features, targets = self.features[rows], self.targets[rows]
         return MixtureEM(features, targets, self.l2, should_stop=self.should_stop)
 
-    def _starts(self, points: Iterable[Point], n_components: int) -> Iterator[np.ndarray]:
+    def _starts(
+        self, points: Iterable[Point], n_components: int
+    ) -> Iterator[tuple[np.ndarray, bool]]:
         """Roundings of each solution with and without spare components, then random ones."""
         if n_components == 1:
-            yield np.zeros((1, self.features.shape[1]))
+            yield np.zeros((1, self.features.shape[1])), False
             return
         rng = np.random.default_rng([self.seed, n_components])
         sizes = self._sizes(n_components)
@@ -119,13 +127,13 @@ class StandardRefiner:
         for point in points:
             kept.append(point)
             for size in sizes:
-                yield covering_functions(point, self.features, self.targets, size)
+                yield covering_functions(point, self.features, self.targets, size), False
         for i in range(self.n_starts - len(sizes) * len(kept)):
             size, point = sizes[i % len(sizes)], kept[i % len(kept)]
             if i % 2:
-                yield random_functions(self.features, size, rng)
+                yield random_functions(self.features, size, rng), True
             else:
-                yield covering_functions(point, self.features, self.targets, size, rng)
+                yield covering_functions(point, self.features, self.targets, size, rng), True
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
