@@ -96,8 +96,8 @@ def alternating_minimisation(
                 trust /= max(float(trust.mean()), 1e-300)
                 weighted = X.T * trust
                 W[k] = np.linalg.solve(weighted @ X + ridge * eye, weighted @ y)
-            value = float(np.abs(y[:, None] - X @ W.T).prod(axis=1).mean())
-            if last - value <= 1e-5 * abs(last) or value < 1e-16:
+            value = float(((y[:, None] - X @ W.T) ** 2).prod(axis=1).mean())
+            if last - value <= 1e-4 * value or value < 1e-30:
                 break
             last = value
         return W

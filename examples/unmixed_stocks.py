@@ -3,8 +3,8 @@
     pip install '.[plot]'
     python examples/unmixed_stocks.py unmixed_stocks.png
 
-Closing prices of IBM, Microsoft, Nvidia and Apple on every fourth trading day from 2003 on
-(SUBLEARN_DATA/stockdata, else ../shared/data), thrown together. `MixLassoRegressor` with a
+Closing prices of IBM, Microsoft, Nvidia and Apple on every fourth trading day from 2003 on, splits
+undone (SUBLEARN_DATA/stockdata, else ../shared/data), thrown together. `MixLassoRegressor` with a
 polynomial kernel of degree 8 finds four curves and which price lies on which.
 """
 
@@ -65,9 +65,22 @@ def read_prices(n_steps):
     with lzma.open(DATA / "stockdata" / "stockdata.csv.xz", "rt") as file:
         tickers = file.readline().replace('"', "").strip().split(",")
         table = np.loadtxt(io.StringIO(file.read()), delimiter=",")
-    prices = table[: 4 * n_steps : 4, [tickers.index(name) for name in COMPANIES]]
+    prices = without_splits(table[:, [tickers.index(name) for name in COMPANIES]])
+    prices = prices[: 4 * n_steps : 4]
     times = np.repeat(np.linspace(-1, 1, len(prices)), 4)
     return times, prices.ravel(), np.tile(np.arange(4), len(prices))
+
+
+def without_splits(prices):
+    """Closing prices as if every share had always been what it is at the end.
+
+    A stock that closes below 0.7 of the day before was split, 2 for 1 or 3 for 2.
+    """
+    prices = prices.copy()
+    for day, company in np.argwhere(prices[1:] < 0.7 * prices[:-1]):
+        ratio = prices[day, company] / prices[day + 1, company]
+        prices[: day + 1, company] /= np.round(2 * ratio) / 2
+    return prices
 
 
 def agreement(names, labels, company):
