@@ -376,8 +376,8 @@ def measurements() -> list[Measurement]:
         Measurement(
             "stocks", "Prices of four companies unmixed",
             "IBM, Microsoft, Nvidia and Apple, 2003 on, every fourth trading day, splits undone; "
-            "polynomials of degree 8, kernel (2xx' + 2)^8. The RMSE is that of each price to the nearest curve. "
-            "EM: the best of 100 restarts.", stocks,
+            "polynomials of degree 8, kernel (2xx' + 2)^8. The RMSE is that of each price to the "
+            "nearest curve. EM: the best of 100 restarts.", stocks,
         ),
         Measurement(
             "curves", "Four polynomials of degree 6 (Syn13 without, Syn14 with noise)",

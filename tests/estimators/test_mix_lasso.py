@@ -21,10 +21,10 @@ FAST = {"n_starts": 3, "random_state": 0}
 
 @parametrize_with_checks(
     [
-        MixLassoRegressor(2, n_starts=2, max_iter=5),
+        MixLassoRegressor(2, l1=0.5, n_starts=1, max_iter=3),
         MixLassoRegressor(
-            2, mixture="generalised", kernel="rbf", l2=1e-3, refine="hard", gate="classifier",
-            n_starts=2, max_iter=5,
+            2, mixture="generalised", kernel="poly", refine=None, gate="shares", l1=0.5,
+            n_starts=1, max_iter=3,
         ),
     ]
 )  # fmt: skip
@@ -84,12 +84,12 @@ def test_recovers_a_generalised_mixture():
     assert not hasattr(model, "labels_")
 
 
-def test_peels_off_components_where_plain_em_stays_stuck():
-    X, y, W, _ = planes(420, 8, 8, seed=1)
+def test_own_noise_levels_and_peeling_find_what_em_from_random_starts_misses():
+    X, y, W, _ = planes(500, 8, 8, seed=1)
     model = MixLassoRegressor(8, fit_intercept=False, random_state=0).fit(X, y)
-    em, rng = MixtureEM(X, y, 1e-9), np.random.default_rng(0)
-    plain = [em.run(em.start(rng.normal(size=(8, 8)))).coef for _ in range(5)]
     assert distance(model.coef_, W).max() < 1e-4
+    em, rng = MixtureEM(X, y, 1e-9, is_hard=True), np.random.default_rng(0)
+    plain = [em.run(em.start(rng.normal(size=(8, 8)))).coef for _ in range(10)]
     assert min(distance(coef, W).max() for coef in plain) > 0.1
 
 
@@ -126,9 +126,9 @@ def test_adding_a_function_of_x_to_all_targets_adds_it_to_all_components():
 @pytest.mark.parametrize(
     "options",
     [
-        {"kernel": "poly", "degree": 3},
-        {"kernel": "rbf", "gamma": 2.0, "l2": 1e-4},
-        {"kernel": "rbf", "gamma": 2.0, "l2": 1e-4, "n_basis": 15},
+        {"kernel": "poly", "degree": 2},
+        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5},
+        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5, "n_basis": 15},
     ],
     ids=["poly", "rbf", "nystroem"],
 )
@@ -136,7 +136,7 @@ def test_separates_curves_with_a_kernel(options):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(200, 1))
     label = rng.integers(2, size=200)
-    curves = np.column_stack([np.sin(3 * x[:, 0]), 1 - 2 * x[:, 0] ** 2])
+    curves = np.column_stack([x[:, 0] ** 2 - 0.5, 1.5 - x[:, 0] - x[:, 0] ** 2])
     y = curves[np.arange(200), label] + 0.02 * rng.normal(size=200)
     model = MixLassoRegressor(2, **options, **FAST).fit(x, y)
     values = model.predict_components(x)
@@ -257,7 +257,8 @@ def test_a_callback_can_stop_the_fit_and_the_bar_can_be_drawn(capsys):
     events = []
     model = MixLassoRegressor(2, verbose=1, callback=lambda e: events.append(e) or True, **FAST)
     model.fit(x, y)
-    assert events and model.coef_.shape == (2, 1)
+    assert events
+    assert model.coef_.shape == (2, 1)
     assert "mixed regression" in capsys.readouterr().err
 
 
@@ -290,7 +291,8 @@ def test_constant_targets_and_duplicated_rows_are_explained():
 
 def test_more_components_than_patterns_leave_some_without_harm():
     model = MixLassoRegressor(4, **FAST).fit(np.zeros((20, 1)), np.tile([0.0, 4.0], 10))
-    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
     fitted = (model.codes_ * model.predict_components(np.zeros((20, 1)))).sum(axis=1)
     np.testing.assert_allclose(fitted, np.tile([0.0, 4.0], 10), atol=1e-3)
 
@@ -316,7 +318,7 @@ def refusals():
     ]
 
 
-@pytest.mark.parametrize("options, X, y, message", refusals())
+@pytest.mark.parametrize(("options", "X", "y", "message"), refusals())
 def test_refuses_with_a_sentence(options, X, y, message):
     with pytest.raises((ParameterError, ValueError), match=message):
         MixLassoRegressor(**options).fit(X, y)

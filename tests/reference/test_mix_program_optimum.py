@@ -67,7 +67,7 @@ def test_functions_of_a_point_leave_its_residual():
     )
 
 
-@pytest.mark.parametrize("n, r, m", [(40, 3, 2), (40, 3, 30), (40, 3, 0)])
+@pytest.mark.parametrize(("n", "r", "m"), [(40, 3, 2), (40, 3, 30), (40, 3, 0)])
 def test_all_ways_to_solve_the_system_agree_with_its_definition(n, r, m):
     rng = np.random.default_rng(4)
     features, right = rng.normal(size=(n, r)), rng.normal(size=(n, 2))
