@@ -186,23 +186,24 @@ def _row(name: str, n: int, ours_n: int, found: list[Try]) -> list[Cell]:
     ]  # fmt: skip
 
 
-def noisy(_: Path, seed: int) -> Figures:
-    """Errors with noise, at one size for each recipe."""
-    sizes = {(100, False): 1200, (20, False): 1960, (20, True): 560}
-    rows: list[list[Cell]] = []
-    for recipe in recipes()[6:]:
-        n = sizes[recipe.n_features, recipe.is_general]
-        all_methods = {"sublearn": ours, "EM": rivals(recipe)["EM"]}
-        if not recipe.is_general:
-            all_methods["tensor and soft EM"] = rivals(recipe)["tensor and soft EM"]
-        for name, method in all_methods.items():
+def noisy(recipe: Recipe) -> Callable[[Path, int], Figures]:
+    """Errors with noise, on one data set of a size at which we succeed without."""
+
+    def measure(_: Path, seed: int) -> Figures:
+        n = int(round(1.4 * recipe.first, -1))
+        rows: list[list[Cell]] = []
+        compared = {"sublearn": ours, **rivals(recipe)}
+        for name, method in compared.items():
             X, y, W = recipe.draw(n, seed)
             start = time.process_time()
-            coef, _ = method(recipe, X, y, seed)
+            coef, remark = method(recipe, X, y, seed)
             seconds = time.process_time() - start
-            rows.append([recipe.name, name, n, parameter_error(coef, W), seconds])
-            print(f"  {rows[-1]}", file=sys.stderr, flush=True)
-    return Figures({"recipe": "", "method": "", "N": "d", "error": ".2e", "CPU s": ".3g"}, rows)
+            rows.append([name, n, parameter_error(coef, W), seconds, remark])
+            print(f"  {recipe.name} {rows[-1]}", file=sys.stderr, flush=True)
+        columns = {"method": "", "N": "d", "error": ".2e", "CPU s": ".3g", "how": ""}
+        return Figures(columns, rows)
+
+    return measure
 
 
 # --- curves ------------------------------------------------------------------------------------
@@ -388,25 +389,24 @@ def measurements() -> list[Measurement]:
             "and 3 components unless said.", growth,
         ),
     ]  # fmt: skip
-    for recipe in recipes()[:6]:
-        kind = "generalised" if recipe.is_general else "standard"
-        found.append(
-            Measurement(
-                recipe.name,
-                f"{recipe.name}: {recipe.n_features} features, {recipe.n_components} components, "
-                f"{recipe.inputs} inputs, {kind}, no noise",
-                "Data sets on which the parameters are found, with the rows that we need and with "
-                "twice as many.",
-                samples(recipe),
-            )
-        )
-    found.append(
-        Measurement(
-            "noisy", "Syn7 to Syn12: noise of 0.1",
-            "Root mean square error of the parameters on one data set.", noisy,
-        )
-    )  # fmt: skip
-    return found
+    return found + [_of_recipe(recipe) for recipe in recipes()]
+
+
+def _of_recipe(recipe: Recipe) -> Measurement:
+    kind = "generalised" if recipe.is_general else "standard"
+    noise = f"noise of {recipe.noise}" if recipe.noise else "no noise"
+    title = (
+        f"{recipe.name}: {recipe.n_features} features, {recipe.n_components} components, "
+        f"{recipe.inputs} inputs, {kind}, {noise}"
+    )
+    if recipe.noise:
+        note = "Root mean square error of the parameters on one data set."
+        return Measurement(recipe.name, title, note, noisy(recipe))
+    note = (
+        "Data sets on which the parameters are found, with the rows that we need and with twice as "
+        "many."
+    )
+    return Measurement(recipe.name, title, note, samples(recipe))
 
 
 if __name__ == "__main__":
