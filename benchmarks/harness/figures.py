@@ -58,7 +58,7 @@ def main(title: str, measurements: Sequence[Measurement], arguments: Any = None)
     else:
         wanted = [m for m in measurements if not options.only or m.name in options.only]
         content = [_measured(title, wanted, options)]
-    text = "\n".join(_page(part, options.only) for part in content)
+    text = _page(content, options.only)
     if options.markdown:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         options.markdown.write_text(text)
@@ -134,9 +134,22 @@ def _record(title: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _page(record: Mapping[str, Any], only: Sequence[str] | None) -> str:
-    """A record as Markdown, below a heading of the page that includes it."""
-    parts = [f"<!-- Written by benchmarks/{record['script']} with --markdown; do not edit. -->"]
+def _page(records: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> str:
+    """Records as Markdown, below a heading of the page that includes it."""
+    script = records[0]["script"]
+    parts = [f"<!-- Written by benchmarks/{script} with --markdown; do not edit. -->"]
+    for record in records:
+        parts += _tables(record, only)
+    parts.append("### Where and how")
+    for record in records:
+        if len(records) > 1:
+            parts.append(", ".join(f"`{part['name']}`" for part in record["tables"]) + ":")
+        parts.append(origin(record))
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(record: Mapping[str, Any], only: Sequence[str] | None) -> list[str]:
+    parts: list[str] = []
     for part in (t for t in record["tables"] if not only or t["name"] in only):
         forms = list(part["columns"].values())
         rows = [
@@ -146,8 +159,7 @@ def _page(record: Mapping[str, Any], only: Sequence[str] | None) -> str:
         n_names = sum(form == "" for form in forms)
         parts += [f"### {part['title']}", part["note"]]
         parts.append(table(list(part["columns"]), rows, n_names))
-    parts += ["### Where and how", origin(record)]
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def _text(cell: Cell, form: str) -> str:

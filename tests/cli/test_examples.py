@@ -34,7 +34,9 @@ def test_the_tagger_says_that_its_records_are_missing(tmp_path):
     assert not (tmp_path / "tagger.png").exists()
 
 
-@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
+@pytest.mark.parametrize(
+    "name", ["stock_network", "gene_network"]
+)
 def test_networks_are_drawn(name, shared_data, tmp_path):
     done = run(shared_data, tmp_path / "network.png", "--small", script=name)
     assert done.returncode == 0, done.stderr
@@ -42,9 +44,26 @@ def test_networks_are_drawn(name, shared_data, tmp_path):
     assert "links" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
+@pytest.mark.parametrize(
+    "name", ["stock_network", "gene_network"]
+)
 def test_networks_say_that_their_data_is_missing(name, tmp_path):
     done = run(tmp_path, tmp_path / "network.png", script=name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["tone_perception", "unmixed_stocks"])
+def test_mixtures_are_separated_and_drawn(name, shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "mixture.png", "--small", script=name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mixture.png").read_bytes().startswith(b"\x89PNG")
+    assert "wrote" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["tone_perception", "unmixed_stocks"])
+def test_mixtures_say_that_their_data_is_missing(name, tmp_path):
+    done = run(tmp_path, tmp_path / "mixture.png", script=name)
     assert (done.returncode, done.stderr) == (0, "")
     assert "set SUBLEARN_DATA" in done.stdout
 

@@ -29,6 +29,7 @@ MODELS = {
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
     "LatentFeatureLasso": "sublearn.latent",
     "MIPSIndex": "sublearn.embed",
+    "MixLassoRegressor": "sublearn.latent",
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
     "PairwiseMultilabelSVM": "sublearn.structured",

@@ -4,6 +4,7 @@ from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_bo
 from sublearn.latent.feature_path import LatentFeaturePath, latent_feature_path
 from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
+from sublearn.latent.mix_lasso import MixLassoRegressor
 
 __all__ = [
     "BooleanQuadraticSolution",
@@ -11,6 +12,7 @@ __all__ = [
     "LatentFeaturePath",
     "MaxCutSolution",
     "latent_feature_path",
+    "MixLassoRegressor",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]

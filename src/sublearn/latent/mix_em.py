@@ -1,0 +1,180 @@
+"""EM for mixtures of regressions in which every component has a noise level of its own.
+
+The levels are what makes it find the components. A component that is right on its rows becomes
+sharp, gives up the rows of others, and so stays right while the rest still searches. Under one
+common level all components remain as blurred as the worst of them. (20 features, 10 components,
+1,300 rows without noise, random starts: 4 to 6 of the 10 are exact at the end, instead of none or
+one.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["Mixture", "MixtureEM"]
+
+_CAUTION = 0.3  # rows at the common noise level that each component sees, per degree of freedom
+_LEAST = 1e-20  # least variance, as a part of that of the targets
+_EXACT = 1e-14  # part of the targets' variance below which residuals are rounding
+_MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that may be kept
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """K regressions in the space of features, with their shares of rows and noise.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_components, n_features)
+        Weights.
+    shares : ndarray of shape (n_components,)
+        Probability of each component.
+    variances : ndarray of shape (n_components,)
+        Of the noise of each.
+    log_likelihood : float
+        Of the rows they were fitted to.
+    outliers : float
+        Part of the rows that no component explains; their targets are spread evenly.
+    """
+
+    coef: np.ndarray
+    shares: np.ndarray
+    variances: np.ndarray
+    log_likelihood: float = -np.inf
+    outliers: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of components."""
+        return len(self.coef)
+
+    def take(self, kept: np.ndarray) -> Mixture:
+        """Some of the components."""
+        shares = self.shares[kept]
+        return Mixture(self.coef[kept], shares / shares.sum(), self.variances[kept])
+
+    def join(self, other: Mixture, share: float) -> Mixture:
+        """These and others, which together hold `share` of the rows."""
+        return Mixture(
+            np.vstack([self.coef, other.coef]),
+            np.concatenate([(1 - share) * self.shares, share * other.shares]),
+            np.concatenate([self.variances, other.variances]),
+        )
+
+
+class MixtureEM:
+    """EM on given rows.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Rows.
+    targets : ndarray of shape (n_samples,)
+        What the components explain.
+    l2 : float
+        Weight of half the squared norm of each component, next to the mean loss.
+    is_hard : bool
+        Give each row to its nearest component instead of sharing it out.
+    should_stop : callable
+        Asked before each iteration.
+    """
+
+    def __init__(
+        self, features: np.ndarray, targets: np.ndarray, l2: float, *, is_hard: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+    ):  # fmt: skip
+        self.features, self.targets = features, targets
+        self.is_hard, self.should_stop = is_hard, should_stop
+        self.n_rows, self.n_features = features.shape
+        self._ridge = l2 * self.n_rows
+        self._scale = max(float(np.mean(targets**2)), np.finfo(float).tiny)
+        self._upper = np.triu_indices(self.n_features)
+        n_products = self.n_rows * len(self._upper[0])
+        self._products = self._all_products() if n_products <= _MOST_PRODUCTS else None
+        # The constant that densities leave out is put back at the end, so it is taken out here.
+        spread = float(np.ptp(targets)) if len(targets) else 0.0
+        self._log_range = np.log(max(spread, np.finfo(float).tiny)) - 0.5 * np.log(2 * np.pi)
+        self._moments = features * targets[:, None]
+
+    def _all_products(self) -> np.ndarray:
+        i, j = self._upper
+        return self.features[:, i] * self.features[:, j]
+
+    def residuals(self, coef: np.ndarray) -> np.ndarray:
+        """Of each row under each component."""
+        return self.targets[:, None] - self.features @ coef.T
+
+    def start(self, coef: np.ndarray) -> Mixture:
+        """Given weights, equal shares, and the noise that is left by the nearest component."""
+        level = float((self.residuals(coef) ** 2).min(axis=1).mean())
+        n = len(coef)
+        return Mixture(coef, np.full(n, 1 / n), np.full(n, max(level, _LEAST * self._scale)))
+
+    def run(self, mixture: Mixture, max_iter: int = 500, tol: float = 1e-6) -> Mixture:
+        """Iterate until the mean log-likelihood moves by at most `tol`."""
+        last = -np.inf
+        for step in range(max_iter):
+            chances, value = self.share_out(mixture)
+            if (abs(value - last) <= tol * self.n_rows and step > 3) or self.should_stop():
+                break
+            last = value
+            mixture = self.fit(chances, has_outliers=mixture.outliers > 0)
+            if mixture.variances.max() <= _EXACT * self._scale:
+                break
+        return replace(mixture, log_likelihood=self.share_out(mixture)[1])
+
+    def share_out(self, mixture: Mixture) -> tuple[np.ndarray, float]:
+        """Probability of each component for each row, and the log-likelihood."""
+        squares = self.residuals(mixture.coef) ** 2
+        variances = mixture.variances
+        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        top = logs.max(axis=1, keepdims=True)
+        if mixture.outliers > 0:
+            top = np.maximum(top, np.log(mixture.outliers) - self._log_range)
+        chances = np.exp(logs - top)
+        total = chances.sum(axis=1, keepdims=True)
+        if mixture.outliers > 0:
+            total += np.exp(np.log(mixture.outliers) - self._log_range - top)
+        value = float((top + np.log(total)).sum() - 0.5 * self.n_rows * np.log(2 * np.pi))
+        if self.is_hard:
+            return np.eye(mixture.size)[squares.argmin(axis=1)], value
+        return chances / total, value
+
+    def fit(self, chances: np.ndarray, has_outliers: bool = False) -> Mixture:
+        """Weighted least squares for each component, its share and its noise."""
+        n_components = chances.shape[1]
+        grams = self._grams(chances)
+        lifted = grams.copy()
+        diagonal = np.arange(self.n_features)
+        lifted[:, diagonal, diagonal] += self._ridge + 1e-300
+        moments = chances.T @ self._moments
+        solved = np.linalg.solve(lifted, np.concatenate([moments[:, :, None], grams], axis=2))
+        coef, freedom = solved[:, :, 0], np.trace(solved[:, :, 1:], axis1=1, axis2=2)
+        shares = (chances.sum(axis=0) + 1e-9) / (self.n_rows + 1e-9 * n_components)
+        outliers = max(1.0 - float(shares.sum()), 1e-9) if has_outliers else 0.0
+        return Mixture(coef, shares, self._variances(coef, chances, freedom), outliers=outliers)
+
+    def _grams(self, chances: np.ndarray) -> np.ndarray:
+        if self._products is None:
+            return np.stack([(self.features.T * p) @ self.features for p in chances.T])
+        i, j = self._upper
+        packed = chances.T @ self._products
+        grams = np.empty((chances.shape[1], self.n_features, self.n_features))
+        grams[:, i, j] = grams[:, j, i] = packed
+        return grams
+
+    def _variances(self, coef: np.ndarray, chances: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+        """Unbiased and drawn to the common one: few rows do not make a component sharp.
+
+        Without the second, components lock on chance subsets (20 features, 3 components, 130 rows:
+        0 of 30 random starts end right, with it 3).
+        """
+        squares = (chances * self.residuals(coef) ** 2).sum(axis=0)
+        rows = chances.sum(axis=0)
+        common = squares.sum() / self.n_rows
+        extra = _CAUTION * (freedom + 1)
+        own = np.maximum(rows - freedom, 1e-3 * rows + 1e-9)
+        return np.maximum((squares + extra * common) / (own + extra), _LEAST * self._scale)

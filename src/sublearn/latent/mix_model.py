@@ -1,0 +1,100 @@
+"""What a fit of a mixture reads, and what it leaves for prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sublearn.latent.mix_general import GeneralMixture, all_patterns
+
+__all__ = ["FittedMixture", "MixtureProblem"]
+
+_TINY = float(np.finfo(float).tiny)
+
+
+class MixtureProblem:
+    """Features and targets, the latter without what all rows have in common, and of unit size.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, r)
+        Phi.
+    y : ndarray of shape (n_samples,)
+        Targets.
+    has_common_part : bool
+        Whether every row has exactly one component, so that a function may be added to all.
+    l2 : float
+        Weight of half the squared norm of that function.
+    """
+
+    def __init__(self, features: np.ndarray, y: np.ndarray, has_common_part: bool, l2: float):
+        self.features, self.y = features, y
+        self.common = np.zeros(features.shape[1])
+        if has_common_part:
+            ridge = np.sqrt(l2 * len(y))
+            lifted = np.vstack([features, ridge * np.eye(features.shape[1])])
+            longer = np.concatenate([y, np.zeros(features.shape[1])])
+            self.common = np.linalg.lstsq(lifted, longer, rcond=None)[0]
+        rest = y - features @ self.common
+        size = float(np.sqrt(np.mean(rest**2)))
+        is_rounding = size <= 1e-12 * float(np.abs(y).max(initial=0.0))
+        self.unit = 1.0 if is_rounding or size == 0 else size
+        self.targets = np.zeros_like(rest) if is_rounding else rest / self.unit
+
+    def fitted(self, mixture: Any, is_hard: bool) -> FittedMixture:
+        """A mixture for the targets as they were, the component of the largest share first."""
+        is_general = isinstance(mixture, GeneralMixture)
+        patterns = all_patterns(mixture.size) if is_general else np.eye(mixture.size)
+        order = np.argsort(-(mixture.shares @ patterns), kind="stable")
+        return FittedMixture(
+            weights=(self.common + self.unit * mixture.coef)[order],
+            patterns=patterns[:, order],
+            shares=mixture.shares,
+            variances=self.unit**2 * mixture.variances,
+            is_hard=is_hard,
+        )
+
+
+@dataclass(frozen=True)
+class FittedMixture:
+    """Functions, and the ways to combine them.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_components, r)
+        The functions in the space of features.
+    patterns : ndarray of shape (n_patterns, n_components)
+        Which components a row may have.
+    shares, variances : ndarray of shape (n_patterns,)
+        Of the patterns.
+    is_hard : bool
+        Give a row to the nearest pattern.
+    """
+
+    weights: np.ndarray
+    patterns: np.ndarray
+    shares: np.ndarray
+    variances: np.ndarray
+    is_hard: bool
+
+    def values(self, features: np.ndarray) -> np.ndarray:
+        """Of each component at each row."""
+        return features @ self.weights.T
+
+    def codes(self, features: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Probability that a row with target y has each component."""
+        squares = (y[:, None] - self.values(features) @ self.patterns.T) ** 2
+        if self.is_hard:
+            return self.patterns[squares.argmin(axis=1)]
+        variances = np.maximum(self.variances, _TINY)
+        logs = np.log(self.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return (chances / chances.sum(axis=1, keepdims=True)) @ self.patterns
+
+    def noise(self, features: np.ndarray, y: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Standard deviation of the residuals of each component's rows."""
+        residuals = y - (codes * self.values(features)).sum(axis=1)
+        rows = np.maximum(codes.sum(axis=0), _TINY)
+        return np.sqrt((codes * residuals[:, None] ** 2).sum(axis=0) / rows)

@@ -1,0 +1,200 @@
+"""Standard mixtures: EM from MixLasso's solutions, and again on the rows left unexplained.
+
+EM from a good start finds some components exactly and lets others share what is left. So the sharp
+ones are kept and the rest of the rows is a smaller problem of the same kind: search, correct, and
+peel off what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from sublearn.latent.mix_em import Mixture, MixtureEM
+from sublearn.latent.mix_program import MixtureProgram, Point
+from sublearn.latent.mix_rounding import covering_functions, random_functions
+
+__all__ = ["StandardRefiner"]
+
+_SHARP = 0.1  # a component is sharp if its variance is at most this part of the largest
+_SPARE = 1.6  # components to begin with, for each that is asked for
+_ROUGH_TOL = 1e-5
+_FINAL_TOL = 1e-8
+_PATIENCE = 2  # rests that do not improve the whole
+_REST_L1S = (0.5, 0.2)  # of l1_max
+_REST_STEPS = 6
+_OUTLIERS = 0.05  # share of rows without a component, to begin with
+_MOST_OUTLIERS = 0.25  # more of them are a component that is missing
+_EXACT = 1e-12  # part of the targets' mean square that is rounding
+
+
+class StandardRefiner:
+    """Makes mixtures of a given size.
+
+    Parameters
+    ----------
+    features, targets : ndarray
+        Rows.
+    l2 : float
+        Weight of half the squared norm of each component.
+    refine : {"soft", "hard"} or None
+        EM with shared rows, with each row given to one component, or a single least-squares fit.
+    n_starts : int
+        Starts of EM to choose from.
+    seed : int
+        Of random roundings.
+    should_stop : callable
+        Asked now and then.
+    """
+
+    def __init__(
+        self, features: np.ndarray, targets: np.ndarray, *, l2: float, refine: str | None,
+        n_starts: int, seed: int, should_stop: Callable[[], bool],
+    ):  # fmt: skip
+        self.features, self.targets, self.l2 = features, targets, l2
+        self.is_hard, self.n_starts, self.seed = refine != "soft", n_starts, seed
+        self.is_refined = refine is not None
+        self.should_stop = should_stop
+        self.em = self._em(np.ones(len(targets), dtype=bool))
+        self.hard_em = MixtureEM(features, targets, l2, is_hard=True, should_stop=should_stop)
+
+    def best(self, points: Iterable[Point], n_components: int) -> Mixture:
+        """The best mixture from several starts: most likely, or of least error if it is hard."""
+        found: Mixture | None = None
+        for coef, is_random in self._starts(points, n_components):
+            least = found.log_likelihood if found is not None and is_random else -np.inf
+            mixture = self._refined(coef, n_components, least)
+            if found is None or self._score(mixture) > self._score(found):
+                found = mixture
+            if self.is_exact(found) or self.should_stop():
+                break
+        assert found is not None  # there is at least one start
+        if self.is_hard:
+            return found
+        return self._set_outliers_apart(self.em.run(found, tol=_FINAL_TOL))
+
+    def _refined(self, coef: np.ndarray, n_components: int, least: float) -> Mixture:
+        """Soft EM is the better explorer, so that hard assignments come last.
+
+        Peeling costs as much as several starts, so that it is for mixtures above `least`.
+        """
+        if not self.is_refined:
+            return self.hard_em.run(self.hard_em.start(coef), max_iter=1)
+        mixture = self._shrink(self.em, coef, n_components)
+        if mixture.log_likelihood > least:
+            mixture = self._peel(mixture)
+        return self.hard_em.run(mixture) if self.is_hard else mixture
+
+    def _score(self, mixture: Mixture) -> float:
+        return -self._error(mixture) if self.is_hard else mixture.log_likelihood
+
+    def _error(self, mixture: Mixture) -> float:
+        return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
+
+    def is_exact(self, mixture: Mixture) -> bool:
+        """Whether nothing but rounding is left of the targets."""
+        return self._error(mixture) <= _EXACT * float(np.mean(self.targets**2))
+
+    def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
+        """Let some rows belong to nobody, if the likelihood gains more than that costs.
+
+        Without it a few wild rows blur a component or take one for themselves.
+        """
+        if self.is_exact(mixture):
+            return mixture
+        start = replace(mixture, outliers=_OUTLIERS, shares=(1 - _OUTLIERS) * mixture.shares)
+        candidate = self.em.run(start, tol=_FINAL_TOL)
+        gain = candidate.log_likelihood - mixture.log_likelihood
+        is_better = 2 * gain > np.log(len(self.targets)) and candidate.outliers <= _MOST_OUTLIERS
+        return candidate if is_better else mixture
+
+    def _em(self, rows: np.ndarray) -> MixtureEM:
+        features, targets = self.features[rows], self.targets[rows]
+        return MixtureEM(features, targets, self.l2, should_stop=self.should_stop)
+
+    def _starts(
+        self, points: Iterable[Point], n_components: int
+    ) -> Iterator[tuple[np.ndarray, bool]]:
+        """Roundings of each solution with and without spare components, then random ones."""
+        if n_components == 1:
+            yield np.zeros((1, self.features.shape[1])), False
+            return
+        rng = np.random.default_rng([self.seed, n_components])
+        sizes = self._sizes(n_components)
+        kept: list[Point] = []
+        for point in points:
+            kept.append(point)
+            for size in sizes:
+                yield covering_functions(point, self.features, self.targets, size), False
+        for i in range(self.n_starts - len(sizes) * len(kept)):
+            size, point = sizes[i % len(sizes)], kept[i % len(kept)]
+            if i % 2:
+                yield random_functions(self.features, size, rng), True
+            else:
+                yield covering_functions(point, self.features, self.targets, size, rng), True
+
+    def _sizes(self, n_components: int) -> list[int]:
+        n_rows, n_features = self.features.shape
+        spare = min(int(np.ceil(_SPARE * n_components)), n_rows // (2 * n_features))
+        has_spare = spare > n_components and self.is_refined
+        return [spare, n_components] if has_spare else [n_components]
+
+    def _shrink(self, em: MixtureEM, coef: np.ndarray, n_components: int) -> Mixture:
+        """EM, and without the component that is missed least until there are `n_components`."""
+        mixture = em.run(em.start(coef), tol=_ROUGH_TOL)
+        while mixture.size > n_components:
+            mixture = em.run(_without_one(em, mixture), max_iter=20, tol=_ROUGH_TOL)
+        return em.run(mixture, tol=_ROUGH_TOL)
+
+    # --- what is left --------------------------------------------------------------------------
+
+    def _peel(self, mixture: Mixture) -> Mixture:
+        """Solve the rows that no sharp component holds again, while that helps."""
+        n_failures = 0
+        while n_failures < _PATIENCE and not self.should_stop():
+            sharp, rest = self._split(mixture)
+            n_open = mixture.size - int(sharp.sum())
+            if n_open < 2 or not sharp.any() or rest.sum() <= self.features.shape[1]:
+                break
+            inner = self._solve_rest(rest, n_open, seed=self.seed + n_failures)
+            joined = mixture.take(sharp).join(inner, share=float(rest.mean()))
+            candidate = self.em.run(joined, tol=_ROUGH_TOL)
+            gain = candidate.log_likelihood - mixture.log_likelihood
+            if gain > 1e-3 * len(self.targets):
+                mixture, n_failures = candidate, 0
+            else:
+                n_failures += 1
+        return mixture
+
+    def _split(self, mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
+        """Which components are sharp, and the rows of the others."""
+        chances, _ = self.em.share_out(mixture)
+        owner = chances.argmax(axis=1)
+        is_held = np.bincount(owner, minlength=mixture.size) > self.features.shape[1]
+        level = mixture.variances[is_held].max(initial=0.0)
+        sharp = is_held & (mixture.variances <= _SHARP * level)
+        return sharp, ~sharp[owner]
+
+    def _solve_rest(self, rows: np.ndarray, n_components: int, seed: int) -> Mixture:
+        em = self._em(rows)
+        program = MixtureProgram(em.features, em.targets, seed=seed)
+        rng = np.random.default_rng([seed, n_components])
+        found: Mixture | None = None
+        for point in program.path(_REST_L1S, 0.1, _REST_STEPS):
+            for draw in (None, rng):
+                size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
+                coef = covering_functions(point, em.features, em.targets, size, draw)
+                mixture = self._shrink(em, coef, n_components)
+                if found is None or mixture.log_likelihood > found.log_likelihood:
+                    found = mixture
+        assert found is not None
+        return found
+
+
+def _without_one(em: MixtureEM, mixture: Mixture) -> Mixture:
+    """The mixture without the component whose loss costs the least likelihood."""
+    everyone = np.arange(mixture.size)
+    rests = [mixture.take(everyone != k) for k in everyone]
+    return max(rests, key=lambda rest: em.share_out(rest)[1])

@@ -1,0 +1,329 @@
+"""MixLassoRegressor as an estimator: what it recovers, odd data, files, scikit-learn's contract."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sublearn
+from sublearn.errors import ParameterError
+from sublearn.latent import MixLassoRegressor
+from sublearn.latent.mix_em import MixtureEM
+from sublearn.validation import assert_rules_complete
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+FAST = {"n_starts": 2, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        MixLassoRegressor(2, l1=0.5, n_starts=1, max_iter=3),
+        MixLassoRegressor(
+            2, mixture="generalised", kernel="poly", refine=None, gate="shares", l1=0.5,
+            n_starts=1, max_iter=3,
+        ),
+    ]
+)  # fmt: skip
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(MixLassoRegressor())
+
+
+# --- problems --------------------------------------------------------------------------------
+
+
+def lines(n=160, noise=0.02, seed=0):
+    """Two crossing lines."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(n, 1))
+    label = rng.integers(2, size=n)
+    y = np.where(label, 1.5 * x[:, 0] + 0.5, -x[:, 0]) + noise * rng.normal(size=n)
+    return x, y, label
+
+
+def planes(n, n_features, n_components, seed=0, is_general=False):
+    rng = np.random.default_rng(seed)
+    X, W = rng.normal(size=(n, n_features)), rng.normal(size=(n_components, n_features))
+    Z = np.eye(n_components)[rng.integers(n_components, size=n)]
+    if is_general:
+        Z = (rng.random((n, n_components)) < 0.5).astype(float)
+    return X, (Z * (X @ W.T)).sum(axis=1), W, Z
+
+
+def distance(found, W):
+    """Of each true component from the nearest found one."""
+    return np.sqrt(((found[:, None] - W[None]) ** 2).mean(axis=2)).min(axis=0)
+
+
+# --- what is recovered -------------------------------------------------------------------------
+
+
+def test_recovers_components_exactly_without_noise_or_intercept():
+    X, y, W, Z = planes(250, 10, 4)
+    model = MixLassoRegressor(4, fit_intercept=False, random_state=0).fit(X, y)
+    assert distance(model.coef_, W).max() < 1e-5
+    order = ((model.coef_[:, None] - W[None]) ** 2).sum(axis=2).argmin(axis=1)
+    assert (order[model.labels_] == Z.argmax(axis=1)).mean() > 0.99
+
+
+def test_recovers_a_generalised_mixture():
+    X, y, W, Z = planes(250, 6, 3, is_general=True)
+    model = MixLassoRegressor(
+        3, mixture="generalised", fit_intercept=False, random_state=0
+    ).fit(X, y)  # fmt: skip
+    assert distance(model.coef_, W).max() < 1e-5
+    order = ((model.coef_[:, None] - W[None]) ** 2).sum(axis=2).argmin(axis=1)
+    assert (np.round(model.codes_) == Z[:, order]).mean() > 0.99
+    assert not hasattr(model, "labels_")
+
+
+def test_own_noise_levels_and_peeling_find_what_em_from_random_starts_misses():
+    X, y, W, _ = planes(500, 8, 8, seed=1)
+    model = MixLassoRegressor(8, fit_intercept=False, random_state=0).fit(X, y)
+    assert distance(model.coef_, W).max() < 1e-4
+    em, rng = MixtureEM(X, y, 1e-9, is_hard=True), np.random.default_rng(0)
+    plain = [em.run(em.start(rng.normal(size=(8, 8)))).coef for _ in range(10)]
+    assert min(distance(coef, W).max() for coef in plain) > 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_finds_the_number_of_lines(seed):
+    x, y, label = lines(seed=seed)
+    model = MixLassoRegressor(max_components=3, **FAST).fit(x, y)
+    assert model.n_components_ == 2
+    assert model.criteria_[2] == min(model.criteria_.values())
+    agreement = (model.labels_ == label).mean()
+    assert max(agreement, 1 - agreement) > 0.95
+    np.testing.assert_allclose(model.noise_, 0.02, rtol=0.5)
+    assert np.argmax(model.shares_) == 0
+
+
+def test_sets_wild_rows_apart():
+    x, y, _ = lines(n=200)
+    wild = np.arange(0, 200, 12)
+    y[wild] += np.random.default_rng(0).uniform(-6, 6, size=len(wild))
+    model = MixLassoRegressor(l1=0.5, max_components=3, n_starts=2, random_state=0).fit(x, y)
+    assert model.n_components_ == 2
+    assert 0.03 < model.outlier_share_ < 0.12
+    np.testing.assert_allclose(sorted(model.coef_.ravel()), [-1, 1.5], atol=0.05)
+
+
+def test_adding_a_function_of_x_to_all_targets_adds_it_to_all_components():
+    x, y, _ = lines()
+    plain = MixLassoRegressor(2, **FAST).fit(x, y)
+    shifted = MixLassoRegressor(2, **FAST).fit(x, y + 7 * x[:, 0] - 3)
+    np.testing.assert_allclose(shifted.coef_, plain.coef_ + 7, atol=1e-5)
+    np.testing.assert_allclose(shifted.intercept_, plain.intercept_ - 3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "poly", "degree": 2},
+        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5},
+        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5, "n_basis": 15},
+    ],
+    ids=["poly", "rbf", "nystroem"],
+)
+def test_separates_curves_with_a_kernel(options):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(200, 1))
+    label = rng.integers(2, size=200)
+    curves = np.column_stack([x[:, 0] ** 2 - 0.5, 1.5 - x[:, 0] - x[:, 0] ** 2])
+    y = curves[np.arange(200), label] + 0.02 * rng.normal(size=200)
+    model = MixLassoRegressor(2, **options, **FAST).fit(x, y)
+    values = model.predict_components(x)
+    errors = [np.abs(curves - values[:, order]).mean() for order in ([0, 1], [1, 0])]
+    assert min(errors) < 0.05
+    assert not hasattr(model, "coef_")
+
+
+def test_a_precomputed_linear_kernel_gives_the_linear_model():
+    X, y, _, _ = planes(80, 3, 2)
+    options = {"n_components": 2, "fit_intercept": False, "l2": 1e-9, **FAST}
+    linear = MixLassoRegressor(**options).fit(X, y)
+    kernel = MixLassoRegressor(kernel="precomputed", **options).fit(X @ X.T, y)
+    new = np.random.default_rng(9).normal(size=(5, 3))
+    found = kernel.predict_components(new @ X.T)
+    np.testing.assert_allclose(found, linear.predict_components(new), atol=1e-5)
+
+
+def test_hard_and_unrefined_fits_give_each_row_to_one_component():
+    x, y, _ = lines()
+    hard = MixLassoRegressor(2, refine="hard", **FAST).fit(x, y)
+    rounded = MixLassoRegressor(2, refine=None, **FAST).fit(x, y)
+    for model in (hard, rounded):
+        assert set(np.unique(model.codes_)) == {0.0, 1.0}
+    assert hard.noise_.mean() <= rounded.noise_.mean() + 1e-12
+
+
+# --- prediction --------------------------------------------------------------------------------
+
+
+def split_lines():
+    """The component depends on the side of zero, so that a gate can know it."""
+    x = np.linspace(-1, 1, 200)[:, None]
+    return x, np.where(x[:, 0] < 0, 2 + x[:, 0], -3 * x[:, 0])
+
+
+@pytest.mark.parametrize("gate", ["neighbours", "classifier"])
+def test_a_gate_that_sees_the_side_predicts_well(gate):
+    x, y = split_lines()
+    model = MixLassoRegressor(2, gate=gate, **FAST).fit(x, y)
+    assert model.score(x, y) > 0.9
+
+
+def test_shares_predict_the_mean_of_the_components():
+    x, y = split_lines()
+    model = MixLassoRegressor(2, gate="shares", **FAST).fit(x, y)
+    np.testing.assert_allclose(model.predict(x), model.predict_components(x) @ model.shares_)
+
+
+def test_codes_of_rows_with_targets_say_which_component_they_follow():
+    x, y, _ = lines()
+    model = MixLassoRegressor(2, **FAST).fit(x, y)
+    np.testing.assert_allclose(model.predict_codes(x, y), model.codes_)
+    exact = model.predict_components(x)[:, 1]
+    assert (model.predict_codes(x, exact).argmax(axis=1) == 1).mean() > 0.9
+
+
+# --- promises ----------------------------------------------------------------------------------
+
+
+def test_same_seed_same_model_for_any_number_of_threads():
+    X, y, _, _ = planes(150, 4, 3)
+    one, two = (MixLassoRegressor(3, n_jobs=n, **FAST).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.certificate_ == two.certificate_
+
+
+def test_float32_frames_and_sparse_matrices_are_taken():
+    x, y, _ = lines()
+    model = MixLassoRegressor(2, **FAST).fit(x, y)
+    single = MixLassoRegressor(2, **FAST).fit(x.astype(np.float32), y)
+    assert single.coef_.dtype == single.predict(x.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.coef_, model.coef_, atol=1e-3)
+    frame = MixLassoRegressor(2, **FAST).fit(pd.DataFrame(x, columns=["x"]), y)
+    assert frame.feature_names_in_.tolist() == ["x"]
+    sparse = MixLassoRegressor(2, **FAST).fit(sp.csr_matrix(x), y)
+    np.testing.assert_allclose(sparse.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gate": "classifier"},
+        {"gate": "shares", "mixture": "generalised", "n_components": 2},
+        {"kernel": "rbf", "n_components": 2, "l2": 1e-3},
+    ],
+    ids=["auto", "classifier", "generalised", "rbf"],
+)
+def test_a_loaded_model_predicts_the_same(tmp_path, options):
+    x, y, _ = lines(n=60)
+    model = MixLassoRegressor(max_components=2, **FAST, **options).fit(x, y)
+    model.save(tmp_path / "model.sublearn")
+    loaded = sublearn.load(tmp_path / "model.sublearn")
+    np.testing.assert_array_equal(loaded.predict(x), model.predict(x))
+    np.testing.assert_array_equal(loaded.predict_codes(x, y), model.predict_codes(x, y))
+    assert loaded.trace_ == model.trace_
+    assert getattr(loaded, "criteria_", None) == getattr(model, "criteria_", None)
+
+
+def test_certificate_and_trace_tell_how_the_program_went():
+    x, y, _ = lines()
+    model = MixLassoRegressor(2, l1=0.5, tol=0.2, **FAST).fit(x, y)
+    assert 0 <= model.certificate_ <= 0.2
+    assert len(model.trace_) == model.n_iter_
+    assert model.trace_["certificate"][-1] == pytest.approx(model.certificate_)
+
+
+@pytest.mark.filterwarnings("error")
+def test_warns_with_the_certificate_if_the_searches_run_out():
+    x, y, _ = lines()
+    with pytest.warns(Warning, match="iteration limit.*asked for tol=1e-06"):
+        MixLassoRegressor(2, tol=1e-6, max_iter=1, **FAST).fit(x, y)
+
+
+def test_a_callback_can_stop_the_fit_and_the_bar_can_be_drawn(capsys):
+    x, y, _ = lines()
+    events = []
+    model = MixLassoRegressor(2, verbose=1, callback=lambda e: events.append(e) or True, **FAST)
+    model.fit(x, y)
+    assert events
+    assert model.coef_.shape == (2, 1)
+    assert "mixed regression" in capsys.readouterr().err
+
+
+# --- odd data ----------------------------------------------------------------------------------
+
+
+def test_one_row_is_one_component():
+    model = MixLassoRegressor(random_state=0).fit([[1.0, 2.0]], [3.0])
+    assert model.predict([[1.0, 2.0]]) == pytest.approx(3.0, abs=1e-5)
+
+
+def test_constant_and_collinear_columns_change_no_prediction():
+    x, y, _ = lines()
+    plain = MixLassoRegressor(2, **FAST).fit(x, y)
+    odd = np.column_stack([x, np.full(len(x), 4.0), 2 * x])
+    model = MixLassoRegressor(2, **FAST).fit(odd, y)
+    np.testing.assert_allclose(
+        model.predict_components(odd), plain.predict_components(x), atol=1e-3
+    )
+    assert (model.coef_[:, 1] == 0).all()
+
+
+def test_constant_targets_and_duplicated_rows_are_explained():
+    x = np.repeat([[0.0], [1.0]], 10, axis=0)
+    model = MixLassoRegressor(2, **FAST).fit(x, np.full(20, 5.0))
+    np.testing.assert_allclose(model.predict(x), 5.0, atol=1e-6)
+    two = MixLassoRegressor(2, **FAST).fit(np.zeros((20, 1)), np.tile([0.0, 4.0], 10))
+    np.testing.assert_allclose(sorted(two.intercept_), [0, 4], atol=1e-5)
+
+
+def test_more_components_than_patterns_leave_some_without_harm():
+    model = MixLassoRegressor(4, **FAST).fit(np.zeros((20, 1)), np.tile([0.0, 4.0], 10))
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
+    fitted = (model.codes_ * model.predict_components(np.zeros((20, 1)))).sum(axis=1)
+    np.testing.assert_allclose(fitted, np.tile([0.0, 4.0], 10), atol=1e-3)
+
+
+def test_fewer_rows_than_features_are_fitted():
+    X, y, _, _ = planes(8, 20, 2)
+    assert np.isfinite(MixLassoRegressor(2, **FAST).fit(X, y).predict(X)).all()
+
+
+def refusals():
+    x, y, _ = lines(n=30)
+    holes = x.copy()
+    holes[3] = np.nan
+    return [
+        ({"n_components": 31}, x, y, "n_components must be at most the number of samples, 30"),
+        ({"n_components": 11, "mixture": "generalised"}, x, y, "at most 10 for mixture"),
+        ({"n_components": "many"}, x, y, "n_components must be a positive integer or 'auto'"),
+        ({"l1": 1.5}, x, y, r"MixLassoRegressor\.l1 must be"),
+        ({"kernel": "precomputed"}, x, y, "square matrix"),
+        ({"kernel": "precomputed"}, -np.eye(30), y, "positive semidefinite"),
+        ({}, holes, y, "NaN"),
+        ({}, x, y[:-1], "one number for each of 30 samples"),
+    ]
+
+
+@pytest.mark.parametrize(("options", "X", "y", "message"), refusals())
+def test_refuses_with_a_sentence(options, X, y, message):
+    with pytest.raises((ParameterError, ValueError), match=message):
+        MixLassoRegressor(**options).fit(X, y)
+
+
+def test_refuses_to_predict_before_fit():
+    with pytest.raises(NotFittedError):
+        clone(MixLassoRegressor()).predict([[0.0]])
