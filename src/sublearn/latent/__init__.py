@@ -11,8 +11,8 @@ __all__ = [
     "LatentFeatureLasso",
     "LatentFeaturePath",
     "MaxCutSolution",
-    "latent_feature_path",
     "MixLassoRegressor",
+    "latent_feature_path",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]
