@@ -34,6 +34,8 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "ortools": [["ortools", "numpy", "scipy"]],
     "pgmpy": [["pgmpy", "numpy", "scipy"]],
     "crfsuite": [["python-crfsuite", "numpy", "scipy"]],
+    "statsforecast": [["statsforecast", "numpy", "scipy"]],
+    "lightgbm": [["lightgbm", "numpy", "scipy"]],
 }
 
 

@@ -25,6 +25,7 @@ __all__ = [
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
     "ChainSVM": "sublearn.structured",
+    "LoadForecaster": "sublearn.forecast",
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
     "PairwiseMultilabelSVM": "sublearn.structured",
