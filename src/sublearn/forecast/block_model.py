@@ -17,7 +17,7 @@ __all__ = ["BlockModel", "BlockReport", "BlockTask", "Rows", "conformal"]
 _HELD_OUT = 0.1  # of the rows, the last ones, for the intervals
 _PROFILES = (0, 1, 4)  # weeks: loads as they are, or as deviations from a moving weekly profile
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
-_SMALL = {"relevance_rows": 250, "n_clusters": 1, "n_components": 120}  # models to compare
+_SMALL_ROWS, _SMALL = 250, {"n_clusters": 1, "n_components": 120}  # models to compare
 _RIDGE = 1e-3  # of the mean square of a column
 _FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 
@@ -222,7 +222,8 @@ def _held_out_error(task: BlockTask, weeks: int) -> float:
     if weeks * 7 * task.calendar.clock.steps_per_day > len(task.y) // 3:
         return np.inf
     n_old = int(0.8 * len(task.y))
-    settings = replace(task.settings, **_SMALL)
+    n_rows = min(_SMALL_ROWS, task.settings.relevance_rows)
+    settings = replace(task.settings, relevance_rows=n_rows, **_SMALL)
     small = replace(
         task, y=task.y[:n_old], settings=settings, profile_weeks=weeks, has_intervals=False
     )

@@ -98,6 +98,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Landmarks, or random features.
     n_components : int, default=400
         Features of each local model.
+    relevance_rows : int, default=700
+        Random rows from which the scales of columns are learned, at a cost of their cube.
     loss : {"shifted", "quantile"}, default="shifted"
         The shifted epsilon-insensitive loss, or the quantile (pinball) loss.
     epsilon : float, default=0.005
@@ -172,6 +174,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         "clustering": OneOf("nmf", "kmeans"),
         "kernel_map": OneOf("nystroem", "fourier"),
         "n_components": Positive(int),
+        "relevance_rows": Interval(int, 10, 5000),
         "loss": OneOf("shifted", "quantile"),
         "epsilon": NonNegative(float),
         "eta": NonNegative(float),
@@ -203,6 +206,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         clustering: str = "nmf",
         kernel_map: str = "nystroem",
         n_components: int = 400,
+        relevance_rows: int = 700,
         loss: str = "shifted",
         epsilon: float = 0.005,
         eta: float = 0.0,
@@ -230,6 +234,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         self.clustering = clustering
         self.kernel_map = kernel_map
         self.n_components = n_components
+        self.relevance_rows = relevance_rows
         self.loss = loss
         self.epsilon = epsilon
         self.eta = eta
@@ -561,7 +566,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
             loss = TubeLoss.shifted(float(self.epsilon), float(self.eta))
         return LocalSettings(
             loss, None if self.C is None else float(self.C), self.n_clusters, self.clustering,
-            self.kernel_map, int(self.n_components), solver=self.solver, tol=float(self.tol),
+            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows), solver=self.solver, tol=float(self.tol),
             max_iter=int(self.max_iter),
         )  # fmt: skip
 
@@ -626,7 +631,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         """Mean absolute error on the last fifth, one day (or the horizon) ahead, of a small model."""
         y, last = series.values[:, 0], min(int(self.horizon), series.clock.steps_per_day)
         n_old = int(0.8 * len(y))
-        settings = replace(self._settings(), relevance_rows=300, n_clusters=1, n_components=150)
+        settings = replace(self._settings(), n_clusters=1, n_components=150)
+        settings = replace(settings, relevance_rows=min(300, settings.relevance_rows))
         weeks = self._profile_weeks(last, series.clock)
         task = BlockTask(
             y[:n_old], X, embedding, calendar, last, last, settings, weeks, False, (seed, 0)
