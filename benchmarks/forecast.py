@@ -150,7 +150,9 @@ def announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def contest(problem: str, split: Split, entrants: Mapping[str, dict[str, Any]], seed: int) -> Figures:
+def contest(
+    problem: str, split: Split, entrants: Mapping[str, dict[str, Any]], seed: int
+) -> Figures:
     rows: list[list[Cell]] = []
     ours: float | None = None
     for name, settings in entrants.items():
@@ -195,7 +197,9 @@ def competition(directory: Path, seed: int) -> Figures:
 
     data = gefcom(directory)
     load = np.hstack([data["load"], data["load"].sum(axis=1, keepdims=True)])
-    known = np.where(np.isnan(data["temperature"]), climate(data["temperature"]), data["temperature"])
+    known = np.where(
+        np.isnan(data["temperature"]), climate(data["temperature"]), data["temperature"]
+    )
     days_off = [d.isoformat() for d in holidays(range(2004, 2009))]
     gaps = gap_starts(load[:, 0])
     forecast = np.full_like(data["solution"], np.nan)

@@ -110,9 +110,7 @@ def test_the_budget_bounds_the_support():
     X, y, K = kernel_problem()
     loss, l2 = TubeLoss.shifted(0.1, 0.0), 1e-2
     a = np.zeros(len(y))
-    _core.online_svr_kernel(
-        X, y, a, kernel_settings(loss, l2, 50, budget=20), _core.Monitor()
-    )
+    _core.online_svr_kernel(X, y, a, kernel_settings(loss, l2, 50, budget=20), _core.Monitor())
     assert 0 < np.count_nonzero(a) <= 20
     assert kernel_value(a, K, y, loss, l2) < kernel_value(np.zeros(len(y)), K, y, loss, l2)
 

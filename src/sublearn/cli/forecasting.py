@@ -28,9 +28,7 @@ def read_columns(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     header, rows = rows[0], [row for row in rows[1:] if row]
     for i, row in enumerate(rows):
         if len(row) != len(header):
-            raise ValueError(
-                f"{path}: line {i + 2} must have {len(header)} fields, got {len(row)}"
-            )
+            raise ValueError(f"{path}: line {i + 2} must have {len(header)} fields, got {len(row)}")
     has_times = not _is_number(rows[0][0])
     columns = {
         name: np.array([_number(row[i], path, j + 2) for j, row in enumerate(rows)])

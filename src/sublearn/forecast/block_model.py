@@ -116,9 +116,7 @@ class BlockModel:
         if weeks is None:
             weeks = min(_PROFILES, key=lambda option: _held_out_error(task, option))
         positions, leads = _drawn(task, rng)
-        rows = Rows.make(
-            task.y, task.X, task.embedding, task.calendar, positions, leads, weeks
-        )
+        rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, weeks)
         usable = rows.usable
         design, positions = rows.design[usable], positions[usable]
         target = task.y[positions] - rows.profile[usable]

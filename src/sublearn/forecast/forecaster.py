@@ -648,7 +648,9 @@ class LoadForecaster(SavedModel, BaseEstimator):
     def _refuse_empty(self, series: LoadSeries) -> None:
         empty = np.flatnonzero(np.isnan(series.values).all(axis=0))
         if len(empty):
-            raise ValueError(f"{type(self).__name__}: y must have numbers, got none in series {empty[0]}")
+            raise ValueError(
+                f"{type(self).__name__}: y must have numbers, got none in series {empty[0]}"
+            )
 
     def _refuse_short(self, series: LoadSeries, embedding: Embedding, blocks: list[int]) -> None:
         reach = embedding.reach(blocks[-1])

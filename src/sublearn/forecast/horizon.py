@@ -97,9 +97,7 @@ def forecast_history(
     """Loads of the `ahead` steps after the history, (ahead, n_series)."""
     history = history.filled()
     forecast = _recursive if is_recursive else _direct
-    found = [
-        forecast(history, s, own, embedding, calendar, ahead) for s, own in enumerate(models)
-    ]
+    found = [forecast(history, s, own, embedding, calendar, ahead) for s, own in enumerate(models)]
     return np.stack(found, axis=1)
 
 

@@ -117,7 +117,9 @@ class _Point:
             # low x = low_target and high room = high_target, to first order.
             right = low_target / self.x - self.low - (high_target / self.room - self.high)
             pull = curvature * right
-            dw = scipy.linalg.cho_solve(factor, features.T @ (pull[0] - pull[1]), check_finite=False)
+            dw = scipy.linalg.cho_solve(
+                factor, features.T @ (pull[0] - pull[1]), check_finite=False
+            )
             v = features @ dw
             dx = pull - curvature * np.stack([v, -v])
             dlow = (low_target - self.low * dx) / self.x - self.low

@@ -137,9 +137,7 @@ def _spread_start(phi: np.ndarray, n_clusters: int, rng: np.random.Generator) ->
 # --- from a factor to clusters -----------------------------------------------------------------
 
 
-def _polish(
-    features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 100
-) -> Clusters:
+def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 100) -> Clusters:
     """Round a factor to clusters, and move rows to better ones until none can be moved.
 
     Moving row i from cluster a to b changes the objective by

@@ -23,7 +23,9 @@ class Integers(Rule):
 
     def accepts(self, value: Any) -> bool:
         """Whether `value` obeys the rule."""
-        if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple, range, np.ndarray)):
+        if isinstance(value, (str, bytes)) or not isinstance(
+            value, (list, tuple, range, np.ndarray)
+        ):
             return False
         if len(value) == 0:
             return self.may_be_empty

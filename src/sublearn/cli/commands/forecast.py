@@ -99,14 +99,19 @@ def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None)
         low, high = forecaster.predict_interval(horizon, X, coverage=coverage)
         parts += [(" low", low), (" high", high)]
     n = len(forecast)
-    first = [str(when) for when in forecast.index] if hasattr(forecast, "index") else range(1, n + 1)
+    first = (
+        [str(when) for when in forecast.index] if hasattr(forecast, "index") else range(1, n + 1)
+    )
     names = _names(forecast)
     header = ["time" if hasattr(forecast, "index") else "step"]
     columns: list[Any] = [first]
     for ending, values in parts:
         header += [f"{name}{ending}" for name in names]
         columns += list(np.asarray(values).reshape(n, -1).T)
-    return [header, *([row[0], *(f"{v:.6g}" for v in row[1:])] for row in zip(*columns, strict=True))]
+    return [
+        header,
+        *([row[0], *(f"{v:.6g}" for v in row[1:])] for row in zip(*columns, strict=True)),
+    ]
 
 
 def _names(forecast: Any) -> list[str]:
