@@ -3,10 +3,10 @@
     pip install '.[plot]' pandas
     python examples/load_zones.py load_zones.png
 
-Four and a half years of hours of a utility in the United States (SUBLEARN_DATA/gefcom2012_load, else
+Hours of a utility in the United States, 2004 and 2005 (SUBLEARN_DATA/gefcom2012_load, else
 ../shared/data; GEFCom 2012). The sum of its zones is forecast a day ahead from past loads, measured
-temperatures, calendar and holidays. Left: three days in summer with 90 % intervals. Right: the
-shift eta moves forecasts up, so that fewer hours are forecast too low.
+temperatures, calendar and holidays. Left: three days with 90 % intervals. Right: the shift eta
+moves forecasts up, so that fewer hours are forecast too low.
 """
 
 import csv

@@ -74,15 +74,19 @@ def test_refusals_are_sentences(sublearn, files, model, tmp_path):
     assert (done.code, "demand" in done.err) == (2, True)
     done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--method", "forecast",
                     "--l1", 1)  # fmt: skip
-    assert done.code == 2 and "--l1" in done.err
+    assert done.code == 2
+    assert "--l1" in done.err
     done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--horizon", 3)
-    assert done.code == 2 and "--horizon" in done.err
+    assert done.code == 2
+    assert "--horizon" in done.err
     done = sublearn("forecast", model)
-    assert done.code == 1 and "X must be as in fit" in done.err
+    assert done.code == 1
+    assert "X must be as in fit" in done.err
     (tmp_path / "short.csv").write_text("time,load\n2022-01-01,1,2\n")
     done = sublearn("fit", tmp_path / "short.csv", "--model", tmp_path / "m", "--method",
                     "forecast")  # fmt: skip
-    assert done.code == 1 and "must have 2 fields" in done.err
+    assert done.code == 1
+    assert "must have 2 fields" in done.err
 
 
 def test_a_file_without_times_is_a_plain_series(files):

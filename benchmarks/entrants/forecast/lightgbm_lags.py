@@ -6,7 +6,7 @@ from pathlib import Path
 import lightgbm as lgb
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import fit_each, predict_each  # noqa: E402
+from tables import fit_each, predict_each
 
 
 def fit(train, task):

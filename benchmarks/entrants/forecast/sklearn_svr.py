@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import fit_each, predict_each  # noqa: E402
+from tables import fit_each, predict_each
 
 
 def fit(train, task):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from harness.loads import lagged_rows  # noqa: E402
+from harness.loads import lagged_rows
 
 del sys.path[0]
 

@@ -123,7 +123,10 @@ class Embedding:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Embedding:
         """Inverse of `to_state`."""
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in state.items()})
+        values: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in state.items()
+        }
+        return cls(**values)
 
 
 def weekly_profile(y: np.ndarray, positions: np.ndarray, week: int, n_weeks: int) -> np.ndarray:

@@ -566,7 +566,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
             loss = TubeLoss.shifted(float(self.epsilon), float(self.eta))
         return LocalSettings(
             loss, None if self.C is None else float(self.C), self.n_clusters, self.clustering,
-            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows), solver=self.solver, tol=float(self.tol),
+            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows),
+            solver=self.solver, tol=float(self.tol),
             max_iter=int(self.max_iter),
         )  # fmt: skip
 
@@ -628,7 +629,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         calendar: Calendar,
         seed: int,
     ) -> float:
-        """Mean absolute error on the last fifth, one day (or the horizon) ahead, of a small model."""
+        """Mean absolute error of a small model on the last fifth, a day or the horizon ahead."""
         y, last = series.values[:, 0], min(int(self.horizon), series.clock.steps_per_day)
         n_old = int(0.8 * len(y))
         settings = replace(self._settings(), n_clusters=1, n_components=150)

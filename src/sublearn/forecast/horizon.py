@@ -138,6 +138,6 @@ def _recursive(
 def _refuse_gaps(rows: Rows, n_needed: int) -> None:
     if not rows.usable.all():
         raise ValueError(
-            f"the history must hold the last {n_needed} loads to forecast from it, got gaps that no "
-            "load a week or a day before can fill"
+            f"the history must hold the last {n_needed} loads to forecast from it, got gaps that "
+            "no load a week or a day before can fill"
         )

@@ -57,7 +57,8 @@ def kernel_kmeans_plain(
     """Algorithm 5 from random rows as centroids."""
     centroids = features[rng.permutation(len(features))[:n_clusters]]
     labels = _nearest(features, centroids)
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
         centroids = _centroids(features, labels, n_clusters)
         before, labels = labels, _nearest(features, centroids)
         if np.array_equal(before, labels):
@@ -77,7 +78,8 @@ def _factorise(
     V = np.zeros_like(G)
     mu = 1.0
     identity = np.eye(G.shape[1])
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
         KG = phi @ (phi.T @ G)
         X = np.linalg.solve(2.0 * (G.T @ G) + mu * identity, (2.0 * KG + V + mu * G).T).T
         G = project_nonnegative(phi @ (phi.T @ X), X, V, G, mu)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.forecast.interior_point import Fit, fit_interior_point, judge
 from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain
 from sublearn.forecast.kernel_map import KernelMap, make_map, restore_map
 from sublearn.forecast.membership import Membership
 from sublearn.forecast.relevance import learn_relevance
-from sublearn.forecast.interior_point import Fit, fit_interior_point, judge
 from sublearn.forecast.tube_loss import TubeLoss
 
 __all__ = ["LocalModels", "LocalSettings", "Training"]

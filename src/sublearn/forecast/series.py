@@ -1,4 +1,4 @@
-"""What a user passes as a load series, made an array on a regular grid, and a forecast made like it.
+"""A load series as a user passes it, made an array on a regular grid; a forecast made like it.
 
 Gaps become NaN. pandas is never imported unless a pandas object came in.
 """

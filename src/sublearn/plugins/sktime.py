@@ -85,7 +85,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc]
 
     @staticmethod
     def _known(X: Any, ahead: int) -> Any:
-        """Rows of the steps 1 to `ahead`: of all of them, as lags of exogenous columns need them."""
+        """Rows of all steps up to `ahead`: lags of exogenous columns need them."""
         return None if X is None else X.to_numpy()[:ahead]
 
 
