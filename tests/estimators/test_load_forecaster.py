@@ -61,6 +61,13 @@ def test_forecasts_a_day_better_than_last_week_did(fitted):
     assert fitted.lags_ == sorted(fitted.lags_)
 
 
+def test_a_second_fit_forgets_the_first():
+    y, X = loads(8)
+    model = small(intervals=False).fit(2 * y)
+    np.testing.assert_array_equal(model.fit(y, X).predict(X=X[:DAY]),
+                                  small(intervals=False).fit(y, X).predict(X=X[:DAY]))  # fmt: skip
+
+
 def test_a_shorter_horizon_gives_the_first_steps(fitted):
     _, X = loads()
     first = fitted.predict(3, X[-DAY:][:3])

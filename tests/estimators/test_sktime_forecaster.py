@@ -9,6 +9,9 @@ pytest.importorskip("sktime")
 from sublearn.forecast import LoadForecaster
 from sublearn.plugins.sktime import SktimeLoadForecaster
 
+# sktime 1.2 warns of a default that it will change, before any forecaster can choose.
+pytestmark = pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")
+
 SETTINGS = {"n_components": 40, "relevance_rows": 60, "random_state": 0, "lead_blocks": [8]}
 
 

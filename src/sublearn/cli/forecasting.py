@@ -22,7 +22,7 @@ def read_columns(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     from sublearn.io.files import open_binary
 
     with open_binary(path) as stream:
-        rows = list(csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig")))
+        rows = list(csv.reader(io.StringIO(stream.read().decode("utf-8-sig"), newline="")))
     if len(rows) < 2:
         raise ValueError(f"{path}: a header and rows of numbers are needed, got {len(rows)} lines")
     header, rows = rows[0], [row for row in rows[1:] if row]

@@ -17,7 +17,8 @@ __all__ = ["BlockModel", "BlockReport", "BlockTask", "Rows", "conformal"]
 _HELD_OUT = 0.1  # of the rows, the last ones, for the intervals
 _PROFILES = (0, 1, 4)  # weeks: loads as they are, or as deviations from a moving weekly profile
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
-_SMALL_ROWS, _SMALL = 250, {"n_clusters": 1, "n_components": 120}  # models to compare
+_SMALL: dict[str, Any] = {"n_clusters": 1, "n_components": 120}  # models to compare
+_SMALL_ROWS = 250  # at most, for their scales
 _RIDGE = 1e-3  # of the mean square of a column
 _FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 

@@ -45,7 +45,12 @@ from sublearn.validation import (
 __all__ = ["LoadForecaster"]
 
 _FEWEST_ROWS = 50
-_HURRIED = {"relevance_rows": 100, "n_clusters": 1, "n_components": 50, "max_iter": 5}
+_HURRIED: dict[str, Any] = {
+    "relevance_rows": 100,
+    "n_clusters": 1,
+    "n_components": 50,
+    "max_iter": 5,
+}
 
 
 class LoadForecaster(SavedModel, BaseEstimator):
@@ -279,7 +284,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         seed = as_seed(self.random_state)
         calendar = self._calendar(series)
         self._refuse_empty(series)
-        embedding = self._embedding(series, X_grid, calendar, seed)
+        embedding = self._make_embedding(series, X_grid, calendar, seed)
         blocks = self._blocks(series.clock)
         self._refuse_short(series, embedding, blocks)
         found = self._fit_blocks(series, X_grid, embedding, calendar, blocks, seed)
@@ -599,7 +604,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
             )
         return blocks
 
-    def _embedding(
+    def _make_embedding(
         self, series: LoadSeries, X: np.ndarray | None, calendar: Calendar, seed: int
     ) -> Embedding:
         day = series.clock.steps_per_day

@@ -21,7 +21,7 @@ from sublearn.forecast import LoadForecaster
 __all__ = ["SktimeLoadForecaster"]
 
 
-class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc]
+class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
     """sktime's view of :class:`sublearn.forecast.LoadForecaster`.
 
     Parameters
