@@ -36,7 +36,7 @@ def main():
     zones = read_table(folder / "load_history.csv.xz", 20)
     X = read_table(folder / "temperature_history.csv.xz", 11).mean(axis=1, keepdims=True)
     index = pd.date_range("2004-01-01", periods=FIRST_GAP, freq="h")
-    y = pd.Series(zones[:FIRST_GAP].sum(axis=1), index=index, name="load")
+    y = pd.Series(zones[:FIRST_GAP].sum(axis=1) / 1000, index=index, name="load")
     X = X[:FIRST_GAP]
     n_train = FIRST_GAP - 24 * 60
     size = {"n_components": 100, "relevance_rows": 150} if options.small else {}
@@ -61,6 +61,7 @@ def main():
             models[0].plot(X=ahead, y=past, truth=y[origin : origin + 24], ax=axes)
         handles, labels = axes.get_legend_handles_labels()
         axes.legend(handles[:3], labels[:3], frameon=False)
+        axes.set_ylabel("load, MW")
         axes.set_title("Three days, each forecast at the midnight before")
         axes.tick_params(axis="x", rotation=20)
 

@@ -160,7 +160,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
     >>> from sublearn.forecast import LoadForecaster
     >>> hours = np.arange(24 * 7 * 8)
     >>> load = 100 + 20 * np.sin(2 * np.pi * hours / 24) + 5 * (hours // 24 % 7 < 5)
-    >>> model = LoadForecaster(horizon=24, lead_blocks=[24], random_state=0).fit(load)
+    >>> model = LoadForecaster(24, lead_blocks=[24], relevance_rows=150, random_state=0).fit(load)
     >>> bool(np.abs(model.predict() - load[-168:-144]).max() < 1.0)
     True
     """

@@ -18,6 +18,7 @@ def plot_forecast(
     truth: Any = None,
     coverage: float = 0.9,
     series: int = 0,
+    color: str = "C0",
     ax: Any = None,
 ) -> Any:
     """Draw a fitted forecaster's next steps with matplotlib.
@@ -34,6 +35,8 @@ def plot_forecast(
         Of the shaded interval, where the model was fitted with intervals.
     series : int, default=0
         Which series.
+    color : str, default="C0"
+        Of forecast and interval.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -48,11 +51,10 @@ def plot_forecast(
     when = getattr(forecast, "index", np.arange(len(forecast)))
     if model.intervals:
         low, high = model.predict_interval(horizon, X, coverage=coverage, y=y)
+        ends = (_column(low, series), _column(high, series))
         label = f"{coverage:.0%} interval"
-        ax.fill_between(
-            when, _column(low, series), _column(high, series), alpha=0.25, lw=0, label=label
-        )
-    ax.plot(when, _column(forecast, series), label="forecast")
+        ax.fill_between(when, *ends, color=color, alpha=0.25, lw=0, label=label)
+    ax.plot(when, _column(forecast, series), color=color, label="forecast")
     if truth is not None:
         ax.plot(when, _column(truth, series), color="black", lw=1, label="load")
     ax.set_ylabel("load")
