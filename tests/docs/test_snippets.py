@@ -95,7 +95,18 @@ def test_the_page_of_the_command_line_names_every_command():
 
 @pytest.mark.parametrize(
     "module",
-    ["extreme", "linear", "graph", "io", "metrics", "optim", "validation", "trace", "errors"],
+    [
+        "extreme",
+        "linear",
+        "graph",
+        "forecast",
+        "io",
+        "metrics",
+        "optim",
+        "validation",
+        "trace",
+        "errors",
+    ],
 )
 def test_every_module_that_users_import_has_a_page(module):
     assert f"::: sublearn.{module}\n" in TEXTS[ROOT / "docs" / "api" / f"{module}.md"]
