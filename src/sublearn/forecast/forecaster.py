@@ -15,13 +15,20 @@ from sublearn.errors import ParameterError
 from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask, Rows
 from sublearn.forecast.blocks import map_blocks
 from sublearn.forecast.clock import Clock
-from sublearn.forecast.embedding import Calendar, Embedding, auto_lags, lead_blocks
+from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.horizon import History, forecast_history
-from sublearn.forecast.local_models import LocalSettings
+from sublearn.forecast.plan import (
+    blocks_of,
+    calendar_of,
+    embedding_of,
+    profile_weeks_of,
+    refuse_empty,
+    refuse_short,
+    settings_of,
+)
 from sublearn.forecast.progress import Progress
 from sublearn.forecast.rules import Dates, Integers
 from sublearn.forecast.series import LoadSeries, Shape, check_exogenous, check_series
-from sublearn.forecast.tube_loss import TubeLoss
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
@@ -44,7 +51,6 @@ from sublearn.validation import (
 
 __all__ = ["LoadForecaster"]
 
-_FEWEST_ROWS = 50
 _HURRIED: dict[str, Any] = {
     "relevance_rows": 100,
     "n_clusters": 1,
@@ -282,11 +288,11 @@ class LoadForecaster(SavedModel, BaseEstimator):
         series = check_series(y, self.steps_per_day, name)
         X_grid = None if X is None else self._exogenous_grid(X, series, 0, None)
         seed = as_seed(self.random_state)
-        calendar = self._calendar(series)
-        self._refuse_empty(series)
-        embedding = self._make_embedding(series, X_grid, calendar, seed)
-        blocks = self._blocks(series.clock)
-        self._refuse_short(series, embedding, blocks)
+        calendar = calendar_of(self, series)
+        refuse_empty(self, series)
+        embedding = embedding_of(self, series, X_grid, calendar, seed)
+        blocks = blocks_of(self, series.clock)
+        refuse_short(self, series, embedding, blocks)
         found = self._fit_blocks(series, X_grid, embedding, calendar, blocks, seed)
         self._keep(series, X_grid, embedding, calendar, blocks, *found)
         return self
@@ -301,11 +307,11 @@ class LoadForecaster(SavedModel, BaseEstimator):
         seed: int,
     ) -> tuple[list[list[BlockModel]], list[BlockReport], bool]:
         progress = Progress()
-        settings = self._settings()
+        settings = settings_of(self)
         tasks = [
             BlockTask(
                 series.values[:, s], X, embedding, calendar, first, last, settings,
-                self._profile_weeks(last, series.clock), self.intervals, (seed, s, b),
+                profile_weeks_of(self, last, series.clock), self.intervals, (seed, s, b),
             )
             for s in range(series.values.shape[1])
             for b, (first, last) in enumerate(_ranges(blocks))
@@ -457,7 +463,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         check_is_fitted(self)
         history, n_new = self._extended(y_new, X_new)
         positions = np.arange(history.end - n_new, history.end) - history.first
-        settings = self._settings()
+        settings = settings_of(self)
         with threadpool_limits(1, user_api="blas"):
             for s, own in enumerate(self._models):
                 y = history.values[:, s]
@@ -562,115 +568,12 @@ class LoadForecaster(SavedModel, BaseEstimator):
         everywhere = np.arange(n_grid + ahead)
         return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
 
-    # --- what is built from the parameters -----------------------------------------------------
-
-    def _settings(self) -> LocalSettings:
-        if self.loss == "quantile":
-            loss = TubeLoss.quantile(float(self.quantile))
-        else:
-            loss = TubeLoss.shifted(float(self.epsilon), float(self.eta))
-        return LocalSettings(
-            loss, None if self.C is None else float(self.C), self.n_clusters, self.clustering,
-            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows),
-            solver=self.solver, tol=float(self.tol),
-            max_iter=int(self.max_iter),
-        )  # fmt: skip
-
-    def _calendar(self, series: LoadSeries) -> Calendar:
-        clock, n_days = series.clock, len(series.values) / series.clock.steps_per_day
-        if self.holidays is not None and not clock.has_dates:
-            raise ParameterError(
-                f"{type(self).__name__}.holidays must be None for a series without times"
-            )
-        days = () if self.holidays is None else tuple(Dates.days(self.holidays))
-        return Calendar(clock, n_days >= 14, clock.has_dates and n_days >= 365, days)
-
-    def _profile_weeks(self, last: int, clock: Clock) -> int | None:
-        """Of a block; a profile of last week's loads needs leads of a week at most."""
-        if last > 7 * clock.steps_per_day:
-            return 0
-        return None if self.profile_weeks == "auto" else int(self.profile_weeks)
-
-    def _blocks(self, clock: Clock) -> list[int]:
-        horizon = int(self.horizon)
-        if self.strategy == "recursive":
-            return [1]
-        if self.lead_blocks is None:
-            return lead_blocks(horizon, clock.steps_per_day)
-        blocks = sorted({int(last) for last in self.lead_blocks})
-        if blocks[-1] != horizon:
-            raise ParameterError(
-                f"{type(self).__name__}.lead_blocks must end at horizon={horizon}, got {blocks[-1]}"
-            )
-        return blocks
-
-    def _make_embedding(
-        self, series: LoadSeries, X: np.ndarray | None, calendar: Calendar, seed: int
-    ) -> Embedding:
-        day = series.clock.steps_per_day
-        hour = max(1, day // 24)
-        X_lags = [hour * h for h in (0, 1, 2, 3, 6, 12, 24)]
-        X_windows = [day, 2 * day]
-        made = Embedding(
-            tuple(auto_lags(day)),
-            day,
-            7 * day,
-            tuple(X_lags if isinstance(self.X_lags, str) else self.X_lags),
-            tuple(X_windows if isinstance(self.X_windows, str) else self.X_windows),
-        )
-        if not isinstance(self.lags, str):
-            return replace(made, lags=tuple(sorted({int(lag) for lag in self.lags})))
-        if self.lags == "auto":
-            return made
-        days_alone = tuple(lag for lag in made.lags if lag <= 2 * day)
-        tried = [made, replace(made, lags=days_alone), replace(made, lags=tuple(auto_lags(day, 2)))]
-        return min(tried, key=lambda e: self._held_out_error(series, X, e, calendar, seed))
-
-    def _held_out_error(
-        self,
-        series: LoadSeries,
-        X: np.ndarray | None,
-        embedding: Embedding,
-        calendar: Calendar,
-        seed: int,
-    ) -> float:
-        """Mean absolute error of a small model on the last fifth, a day or the horizon ahead."""
-        y, last = series.values[:, 0], min(int(self.horizon), series.clock.steps_per_day)
-        n_old = int(0.8 * len(y))
-        settings = replace(self._settings(), n_clusters=1, n_components=150)
-        settings = replace(settings, relevance_rows=min(300, settings.relevance_rows))
-        weeks = self._profile_weeks(last, series.clock)
-        task = BlockTask(
-            y[:n_old], X, embedding, calendar, last, last, settings, weeks, False, (seed, 0)
-        )
-        model, _ = BlockModel.fit(task)
-        positions = np.arange(n_old, len(y))
-        leads = np.full(len(positions), last)
-        rows = Rows.make(y, X, embedding, calendar, positions, leads, model.profile_weeks)
-        usable = rows.usable & np.isfinite(y[positions])
-        kept = Rows(rows.design[usable], rows.profile[usable])
-        return float(np.abs(model.forecast(kept) - y[positions[usable]]).mean())
-
-    def _refuse_empty(self, series: LoadSeries) -> None:
-        empty = np.flatnonzero(np.isnan(series.values).all(axis=0))
-        if len(empty):
-            raise ValueError(
-                f"{type(self).__name__}: y must have numbers, got none in series {empty[0]}"
-            )
-
-    def _refuse_short(self, series: LoadSeries, embedding: Embedding, blocks: list[int]) -> None:
-        reach = embedding.reach(blocks[-1])
-        needed = reach + _FEWEST_ROWS
-        if len(series.values) < needed:
-            raise ValueError(
-                f"{type(self).__name__}: y must have at least {needed} steps for lags up to "
-                f"{reach}, got {len(series.values)}"
-            )
-
     def _tail(self, history: History) -> History:
         day = history.clock.steps_per_day
-        # Four weeks more for the profile, one for filling gaps and one for new loads.
-        return history.tail(self._embedding.reach(int(self.horizon)) + 6 * 7 * day)
+        n_profile = max(model.profile_weeks for own in self._models for model in own)
+        # Weeks of the profile, one to fill gaps from, one for new loads.
+        weeks = n_profile + 2
+        return history.tail(self._embedding.reach(int(self.horizon)) + weeks * 7 * day)
 
     # --- saving --------------------------------------------------------------------------------
 
