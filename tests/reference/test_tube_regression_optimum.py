@@ -131,6 +131,16 @@ def test_a_capped_step_goes_its_share_of_the_way_to_the_tube():
     assert features[0] @ w == pytest.approx(2.0, rel=1e-6)  # half of the 4 up to the tube
 
 
+def test_a_capped_step_is_shorter_on_the_side_of_the_smaller_slope():
+    found = []
+    for y in (1.0, -1.0):
+        w = np.zeros(1)
+        settings = kernel_settings(TubeLoss.quantile(0.9), 1e-6, 0, reach=0.5, first_step=1000)
+        _core.online_svr(np.ones((1, 1)), np.array([y]), w, settings, _core.Monitor())
+        found.append(w[0])
+    np.testing.assert_allclose(found, [0.5, -0.5 / 9], rtol=1e-6)
+
+
 def test_a_stop_request_is_honoured():
     features, y = problem()
     monitor = _core.Monitor()

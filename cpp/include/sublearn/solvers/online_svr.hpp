@@ -33,8 +33,9 @@ struct OnlineSvrSettings {
   double radius = 0.0;          ///< Of the ball; 0 for none.
   std::int64_t first_step = 0;  ///< Steps taken before: the next one has the length 1/(l2 (t + 1)).
   int n_epochs = 0;  ///< Random rows, averaged over the last half; 0: all once, in order.
-  /// Above 0, a step goes at most this share of the way to the border of the row's tube. Steps of
-  /// 1/(l2 t) average out over a fit; a single pass over few new rows would keep their noise.
+  /// Above 0, a step goes at most this share of the way to the border of the row's tube, less on
+  /// the side of the smaller slope. Steps of 1/(l2 t) average out over a fit; a single pass over
+  /// few new rows would keep their noise.
   double reach = 0.0;
   int batch = 1;
   offset_t budget = 0;  ///< Most dual coefficients; 0 for no limit.
@@ -180,7 +181,9 @@ std::int64_t online_svr(Space& space, std::span<const double> y, const OnlineSvr
       double amount = slope / (settings.l2 * t * static_cast<double>(batch));
       if (settings.reach > 0.0) {
         const double way = r - (slope > 0.0 ? settings.loss.upper : settings.loss.lower);
-        const double most = settings.reach * std::abs(way) / space.squared_length(i);
+        const double steepest = std::max(settings.loss.lower_slope, settings.loss.upper_slope);
+        const double reach = settings.reach * std::abs(slope) / steepest;
+        const double most = reach * std::abs(way) / space.squared_length(i);
         amount = std::clamp(amount, -most, most);
       }
       pulls.emplace_back(i, amount);
