@@ -41,6 +41,7 @@ TRAIN_DAYS = 550  # before the first origin of GEFCom's days
 FIRST_ORIGIN = 1278  # 1 July 2007
 #: For single zones of the competition, which count little beside their sum.
 LIGHT: dict[str, Any] = {"n_components": 150, "n_clusters": 1, "relevance_rows": 200}
+LONGEST = 186  # hours from the end of the history to that of the competition's last week
 ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
 
 
@@ -221,8 +222,8 @@ def competition(directory: Path, seed: int) -> Figures:
         y = dated(load[:end, s], 0)
         size = {} if s == 20 else LIGHT
         model = LoadForecaster(
-            168,
-            lead_blocks=[168],
+            LONGEST,
+            lead_blocks=[LONGEST],
             profile_weeks=0,
             holidays=days_off,
             intervals=False,
@@ -230,7 +231,7 @@ def competition(directory: Path, seed: int) -> Figures:
             **size,
         ).fit(y, X[:end])
         for gap in gaps:
-            ahead = min(168, len(load) - gap)
+            ahead = min(LONGEST if gap == gaps[-1] else 168, len(load) - gap)
             found = model.predict(ahead, X[: gap + ahead], y=y.iloc[:gap])
             forecast[gap : gap + ahead, s] = found
         announce(f"competition, series {s + 1}")
