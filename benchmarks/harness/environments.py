@@ -35,6 +35,8 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "pgmpy": [["pgmpy", "numpy", "scipy"]],
     "crfsuite": [["python-crfsuite", "numpy", "scipy"]],
     "hiclass": [["hiclass", "scikit-learn", "scipy", "numpy"]],
+    "statsforecast": [["statsforecast", "numpy", "scipy"]],
+    "lightgbm": [["lightgbm", "scikit-learn", "numpy", "scipy"]],
 }
 
 

@@ -66,6 +66,7 @@ ONLY_IN = {
     "fastapi": "serve",
     "uvicorn": "serve",
     "annif": "plugins",
+    "sktime": "plugins",
 }
 
 # --- C++: cpp/include/sublearn/<layer>/, cpp/src, cpp/bindings, cpp/tests ----------------------

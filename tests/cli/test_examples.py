@@ -113,3 +113,16 @@ def test_taxonomies_say_that_their_data_is_missing(tmp_path):
     done = run(tmp_path, tmp_path / "tree.png", script="news_topics")
     assert (done.returncode, done.stderr) == (0, "")
     assert "set SUBLEARN_DATA" in done.stdout
+
+
+def test_the_forecast_of_zones_draws_its_picture(shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "zones.png", "--small", script="load_zones")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "zones.png").read_bytes().startswith(b"\x89PNG")
+    assert "forecast too low" in done.stdout
+
+
+def test_the_forecast_of_zones_says_that_its_data_is_missing(tmp_path):
+    done = run(tmp_path, tmp_path / "zones.png", script="load_zones")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout

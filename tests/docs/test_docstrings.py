@@ -8,7 +8,12 @@ import pytest
 
 import sublearn
 
-NOT_READ = {"sublearn._core", "sublearn.__main__", "sublearn.plugins.annif"}  # it needs Annif
+NOT_READ = {
+    "sublearn._core",
+    "sublearn.__main__",
+    "sublearn.plugins.annif",
+    "sublearn.plugins.sktime",
+}  # they need Annif and sktime
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(sublearn.__path__, "sublearn.", onerror=lambda _: None)

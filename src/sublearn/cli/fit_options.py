@@ -20,6 +20,7 @@ __all__ = [
     "ClassWeight",
     "EarlyStopping",
     "Hashes",
+    "Horizon",
     "LabelPaths",
     "Loss",
     "LossWeight",
@@ -31,6 +32,7 @@ __all__ = [
     "Output",
     "Prune",
     "StopWords",
+    "Target",
     "TaxonomyFile",
     "Tol",
     "Vectorizer",
@@ -182,3 +184,16 @@ MaxDf = Annotated[
 MaxFeatures = Annotated[int | None, _text("N", False, "Keep the N most frequent words.", min=1)]
 StopWords = Annotated[str | None, _text("NAME", False, "english: leave out words such as `the`.")]
 Hashes = Annotated[int | None, _text("N", "1048576", "Columns that words are hashed to.", min=1)]
+
+# For `--method forecast`.
+Horizon = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, show_default="24", help="Longest lead, in steps.",
+                 rich_help_panel="Loads over time"),
+]  # fmt: skip
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", show_default="the first column of numbers",
+                 help="Columns that are loads, with commas between; the others are exogenous.",
+                 rich_help_panel="Loads over time"),
+]  # fmt: skip

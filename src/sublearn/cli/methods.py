@@ -40,7 +40,7 @@ def make_estimator(method: str, params: dict[str, Any]) -> Any:
     """An unfitted estimator; a parameter that is None keeps the estimator's own default."""
     if method not in METHODS:
         raise typer.BadParameter(
-            f"must be one of {', '.join(METHODS)}, got {method}", param_hint="--method"
+            f"must be one of {', '.join(METHODS)}, forecast, got {method}", param_hint="--method"
         )
     room, name = METHODS[method]
     cls = getattr(importlib.import_module(room), name)

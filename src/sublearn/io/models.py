@@ -28,6 +28,7 @@ MODELS = {
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
     "LatentFeatureLasso": "sublearn.latent",
+    "LoadForecaster": "sublearn.forecast",
     "MIPSIndex": "sublearn.embed",
     "MixLassoRegressor": "sublearn.latent",
     "PDSparseClassifier": "sublearn.extreme",

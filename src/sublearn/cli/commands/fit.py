@@ -16,6 +16,7 @@ from sublearn.cli.fit_options import (
     ClassWeight,
     EarlyStopping,
     Hashes,
+    Horizon,
     LabelPaths,
     Loss,
     LossWeight,
@@ -27,6 +28,7 @@ from sublearn.cli.fit_options import (
     Output,
     Prune,
     StopWords,
+    Target,
     TaxonomyFile,
     Tol,
     Vectorizer,
@@ -63,9 +65,12 @@ def command(
             help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
             "other; sparse-logistic is for a few classes, one for each row, and sparse-linear for "
             "a number for each row; hiclass and hml learn labels in a taxonomy, one path or "
-            "several for each row. Defaults of the first two are shown where they differ.",
+            "several for each row; forecast is for a CSV file of loads over time, with --horizon "
+            "and --target. Defaults of the first two are shown where they differ.",
         ),
     ] = "ppd-sparse",
+    horizon: Horizon = None,
+    target: Target = None,
     C: LossWeight = None,
     l1: L1 = None,
     loss: Loss = None,
@@ -121,6 +126,8 @@ def command(
 
     Example: `sublearn fit news.svm --model news.model --method hml --taxonomy topics.tsv`
 
+    Example: `sublearn fit loads.csv --model loads.model --method forecast --horizon 24`
+
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
     from sublearn.cli.data import predicts_numbers, refuse_without
@@ -135,6 +142,21 @@ def command(
     params |= {"loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
+    if method == "forecast":
+        refuse_given(
+            {
+                "labels": labels, "data_format": data_format, "bits": bits, "ngrams": ngrams,
+                "zero_based": zero_based or None, "normalize": normalize, "text": text or None,
+                "l1": l1, "bias": bias, "prune": prune, "class_weight": class_weight,
+                "early_stopping": early_stopping or None,
+            },
+            "is not for --method forecast",
+        )  # fmt: skip
+        kept = {"loss": loss, "tol": tol, "max_iter": max_iter, "C": C, "random_state": seed}
+        kept |= {"n_jobs": params["n_jobs"], "horizon": horizon, "verbose": 0 if quiet else 1}
+        _fit_loads(data, model, target, kept, json=json, quiet=quiet)
+        return
+    refuse_given({"horizon": horizon, "target": target}, "needs --method forecast")
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
     if bits is not None:
         refuse_without(estimator, "compress", "--bits")
@@ -172,6 +194,20 @@ def command(
         )
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
     show_figures(figures, title=f"{method} on {data.name}", json=json, quiet=quiet)
+
+
+def _fit_loads(
+    data: Path, model: Path, target: str | None, params: dict[str, Any], *, json: bool, quiet: bool
+) -> None:
+    from sublearn.cli.console import facts, print_json, print_titled
+    from sublearn.cli.forecasting import fit_forecast
+
+    figures = fit_forecast(data, model, target, params)
+    if json:
+        print_json(figures)
+    elif not quiet:
+        rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
+        print_titled(f"forecast on {data.name}", facts(rows))
 
 
 def _read(data: Path, labels: str | None, data_format: str | None, *, zero_based: bool) -> Dataset:

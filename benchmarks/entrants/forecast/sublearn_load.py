@@ -1,0 +1,53 @@
+"""LoadForecaster: fitted once, then updated with each day before the next is forecast."""
+
+import copy
+
+import numpy as np
+
+from sublearn.forecast import LoadForecaster
+
+
+def fit(train, task):
+    day, n = int(train["day"]), int(train["n_train"])
+    made = []
+    for s in range(train["y"].shape[1]):
+        X = train["X"][:n, s : s + 1] if "X" in train else None
+        model = LoadForecaster(
+            int(train["horizon"]), steps_per_day=day, intervals=False, random_state=task.seed,
+            n_jobs=task.threads, **task.settings,
+        )  # fmt: skip
+        if "start" in train:
+            import pandas as pd
+
+            start = pd.Timestamp(int(train["start"]), unit="D")
+            index = pd.date_range(start, periods=n, freq=pd.Timedelta(days=1) / day)
+            y = pd.Series(train["y"][:n, s], index=index)
+            days = train["holidays"].astype("datetime64[D]")
+            made.append(model.set_params(holidays=[str(d) for d in days]).fit(y, X))
+        else:
+            made.append(model.fit(train["y"][:n, s], X))
+    return made
+
+
+def predict(models, test, task):
+    y, origins, horizon = test["y"], test["origins"], int(test["horizon"])
+    out = np.empty((len(origins), horizon, y.shape[1]))
+    for s, model in enumerate(copy.deepcopy(models)):
+        known = model._history.end  # positions count from the first load of fit
+        for i, origin in enumerate(origins):
+            new = y[known:origin, s]
+            X = test["X"][:, s : s + 1] if "X" in test else None
+            if len(new):
+                model.update(_like(new, model, known), None if X is None else X[known:origin])
+                known = origin
+            ahead = None if X is None else X[origin : origin + horizon]
+            out[i, :, s] = np.asarray(model.predict(horizon, ahead))
+    return {"forecast": out}
+
+
+def _like(new, model, first):
+    if not model._shape.is_pandas:
+        return new
+    import pandas as pd
+
+    return pd.Series(new, index=pd.DatetimeIndex(model._history.clock.times(first, len(new))))

@@ -1,0 +1,400 @@
+"""Load forecasts: errors on rolling origins and CPU seconds, this library and its rivals.
+
+    python benchmarks/forecast.py --list
+    python benchmarks/forecast.py --only taylor eta --json benchmarks/results/forecast.json
+    python benchmarks/forecast.py --records benchmarks/results/forecast.json \\
+        --markdown docs/measured/forecast.md
+
+A day is forecast from each of several origins. Models of lags (this library, LightGBM, one support
+vector regression) are fitted once, before the first origin; this library is updated with the days
+in between, the others see them in their lags. Models of statsforecast are fitted anew at each
+origin to the weeks before it. All get the loads alone for Taylor's series; for GEFCom those that
+can take columns get measured temperatures and holidays as well. Every entrant runs in a process of
+its own with one thread, which SUBLEARN_BENCHMARK_BUDGET CPU seconds (600) end.
+
+The error is the sum of absolute errors over the sum of loads, which is the mean absolute
+percentage error weighted by load. Gaps of GEFCom's history are filled with the published solution
+where days are forecast; the competition's weeks are forecast from the history with its gaps.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.entrant import Entrant
+from harness.figures import Cell, Figures, Measurement, main
+from harness.growth import fit_exponent
+from harness.loads import gefcom, holidays, station_mean, taylor
+from harness.problem import Split
+from harness.runner import Conditions, Outcome, run_all
+
+SCRIPTS = Path(__file__).resolve().parent / "entrants" / "forecast"
+BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "600"))
+EPOCH_DAY = 12418  # 1 January 2004 in days since 1970
+TRAIN_DAYS = 550  # before the first origin of GEFCom's days
+FIRST_ORIGIN = 1278  # 1 July 2007
+#: For single zones of the competition, which count little beside their sum.
+LIGHT: dict[str, Any] = {"n_components": 150, "n_clusters": 1, "relevance_rows": 200}
+LONGEST = 186  # hours from the end of the history to that of the competition's last week
+ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
+
+
+def stats(model: str, weeks: int) -> tuple[str, str, dict[str, Any]]:
+    return ("statsforecast", "statsforecast_models.py", {"model": model, "weeks": weeks})
+
+
+#: Environment, script and settings; the first entrant is ours.
+ENTRANTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "sublearn": ("main", "sublearn_load.py", {}),
+    "scikit-learn SVR": ("main", "sklearn_svr.py", {}),
+    "LightGBM": ("lightgbm", "lightgbm_lags.py", {}),
+    "seasonal naive": stats("naive", 2),
+    "MSTL": stats("mstl", 8),
+    "AutoETS": stats("ets", 4),
+    "AutoARIMA": stats("arima", 4),
+}
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def calendar(n: int, day: int, first_day: int | None, days_off: np.ndarray | None) -> np.ndarray:
+    """Hour, weekday, day of the year and holiday as numbers, for trees and kernels alike."""
+    t = np.arange(n)
+    days = t // day + (4 if first_day is None else first_day)
+    phase = 2 * np.pi * (t % day) / day
+    columns = [t % day, np.sin(phase), np.cos(phase)]
+    columns += [(days + 3) % 7 == i for i in range(7)]
+    if first_day is not None:
+        year = 2 * np.pi * days / 365.2425
+        columns += [np.sin(year), np.cos(year), np.isin(days, days_off)]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def split_of(
+    y: np.ndarray, X: np.ndarray | None, day: int, n_train: int, origins: np.ndarray,
+    first_day: int | None = None,
+) -> Split:  # fmt: skip
+    off = None
+    if first_day is not None:
+        off = np.array([(d.toordinal() - 719163) for d in holidays(range(2004, 2009))])
+    shared: dict[str, Any] = {"y": y, "calendar": calendar(len(y), day, first_day, off)}
+    shared |= {"day": np.array(day), "horizon": np.array(day)}
+    if X is not None:
+        shared["X"] = X
+    train = shared | {"n_train": np.array(n_train), "y": y[:n_train]}
+    if first_day is not None:
+        train |= {"start": np.array(first_day), "holidays": off}
+    truth = np.stack([y[o : o + day] for o in origins])
+    return Split(train, shared | {"origins": origins}, {"y": truth})
+
+
+def taylor_split(directory: Path) -> Split:
+    y = taylor(directory)[:, None]
+    n_train = 8 * 7 * 48
+    return split_of(y, None, 48, n_train, np.arange(n_train, len(y) - 47, 48))
+
+
+def gefcom_split(directory: Path, zones: list[int] | None = None, n_days: int = 0) -> Split:
+    """Zones by number from 1; None is all of them, 21 their sum."""
+    data = gefcom(directory)
+    load = np.where(np.isnan(data["load"]), data["solution"][:, :20], data["load"])
+    load = np.hstack([load, load.sum(axis=1, keepdims=True)])
+    chosen = np.arange(20) if zones is None else np.array(zones) - 1
+    first = FIRST_ORIGIN - (n_days or TRAIN_DAYS)
+    last = FIRST_ORIGIN + ORIGIN_STEP * N_ORIGINS
+    y, temperature = load[24 * first : 24 * last, chosen], data["measured"][24 * first : 24 * last]
+    n_train = 24 * (FIRST_ORIGIN - first)
+    X = np.stack([zone_temperature(y[:, s], temperature, n_train) for s in range(y.shape[1])], 1)
+    origins = n_train + 24 * ORIGIN_STEP * np.arange(N_ORIGINS)
+    return split_of(y, X, 24, n_train, origins, EPOCH_DAY + first)
+
+
+def zone_temperature(y: np.ndarray, temperature: np.ndarray, n_train: int) -> np.ndarray:
+    """Stations are chosen by the training part."""
+    known = np.where(np.arange(len(y)) < n_train, y, np.nan)
+    return station_mean(known, temperature)
+
+
+def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[str, float]:
+    """Errors in percent, and the share of hours whose forecast was too low."""
+    y, f = truth["y"], answer["forecast"]
+    positive = y > 0
+    return {
+        "weighted": 100 * float(np.abs(f - y).sum() / np.abs(y).sum()),
+        "mape": 100 * float((np.abs(f - y)[positive] / y[positive]).mean()),
+        "bias": 100 * float((f - y).sum() / np.abs(y).sum()),
+        "under": 100 * float((f < y).mean()),
+    }
+
+
+# --- measurements ------------------------------------------------------------------------------
+
+
+def run_one(name: str, problem: str, split: Split, seed: int, **more: Any) -> Outcome:
+    environment, script, settings = ENTRANTS[name]
+    entrant = Entrant(name, environment, SCRIPTS / script, {**settings, **more})
+    conditions = Conditions(seed=seed, timeout_seconds=10 * BUDGET, cpu_seconds=BUDGET)
+    (outcome,) = run_all(problem, split, [entrant], judge, conditions, announce)
+    if outcome.error is not None:
+        announce(f"  {outcome.error}")
+    return outcome
+
+
+def announce(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def contest(
+    problem: str, split: Split, entrants: Mapping[str, dict[str, Any]], seed: int
+) -> Figures:
+    rows: list[list[Cell]] = []
+    ours: float | None = None
+    for name, settings in entrants.items():
+        outcome = run_one(name, problem, split, seed, **settings)
+        error = outcome.figure("weighted")
+        ours = error if ours is None else ours
+        cut = f"> {BUDGET:.0f}" if outcome.status == "stopped" else "fails"
+        fit, ask = outcome.figure("fit_cpu_seconds"), outcome.figure("predict_cpu_seconds")
+        rows.append([
+            name, error, error / ours if error and ours else None, outcome.figure("mape"),
+            outcome.figure("bias"), cut if fit is None else fit, ask,
+        ])  # fmt: skip
+    columns = {"entrant": "", "error %": ".3f", "ratio to the first": ".2f", "MAPE %": ".3f"}
+    columns |= {"bias %": "+.2f", "fit CPU s": ".1f", "all forecasts CPU s": ".1f"}
+    return Figures(columns, rows)
+
+
+#: Models of lags and the rule that costs nothing; models that are fitted at each origin.
+LAGGED = ("sublearn", "LightGBM", "scikit-learn SVR", "seasonal naive")
+STATISTICAL = ("seasonal naive", "MSTL", "AutoETS", "AutoARIMA")
+
+
+def taylor_days(directory: Path, seed: int) -> Figures:
+    return contest("taylor", taylor_split(directory), {name: {} for name in LAGGED}, seed)
+
+
+def taylor_statistical(directory: Path, seed: int) -> Figures:
+    return contest("taylor", taylor_split(directory), {name: {} for name in STATISTICAL}, seed)
+
+
+def gefcom_days(directory: Path, seed: int) -> Figures:
+    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED}
+    entrants["sublearn"] = {"lead_blocks": [24]}
+    entrants["scikit-learn SVR"] = {"most_rows": 4000}
+    return contest("gefcom", gefcom_split(directory), entrants, seed)
+
+
+def gefcom_statistical(directory: Path, seed: int) -> Figures:
+    """On the sum of the zones: one series takes long enough."""
+    entrants = {name: {"weeks": 4} for name in STATISTICAL}
+    return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
+
+
+def gefcom_total(directory: Path, seed: int) -> Figures:
+    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED}
+    entrants["sublearn"] = {"lead_blocks": [24]}
+    return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
+
+
+def competition(directory: Path, seed: int) -> Figures:
+    """The weeks to be filled, and the week after the history, by weighted RMSE."""
+    from sublearn.forecast import LoadForecaster
+
+    data = gefcom(directory)
+    load = np.hstack([data["load"], data["load"].sum(axis=1, keepdims=True)])
+    known = np.where(
+        np.isnan(data["temperature"]), climate(data["temperature"]), data["temperature"]
+    )
+    days_off = [d.isoformat() for d in holidays(range(2004, 2009))]
+    gaps = gap_starts(load[:, 0])
+    forecast = np.full_like(data["solution"], np.nan)
+    start = time.process_time()
+    for s in reversed(range(21)):
+        X = station_mean(load[:, s], known)
+        end = gaps[-1]
+        y = dated(load[:end, s], 0)
+        size = {} if s == 20 else LIGHT
+        model = LoadForecaster(
+            LONGEST,
+            lead_blocks=[LONGEST],
+            profile_weeks=0,
+            holidays=days_off,
+            intervals=False,
+            random_state=seed,
+            **size,
+        ).fit(y, X[:end])
+        for gap in gaps:
+            ahead = min(LONGEST if gap == gaps[-1] else 168, len(load) - gap)
+            found = model.predict(ahead, X[: gap + ahead], y=y.iloc[:gap])
+            forecast[gap : gap + ahead, s] = found
+        announce(f"competition, series {s + 1}")
+    seconds = time.process_time() - start
+    basis, error = weighted_rmse(data, data["benchmark"]), weighted_rmse(data, forecast)
+    rows: list[list[Cell]] = [["the competition's benchmark", basis, 1.0, None]]
+    rows.append(["sublearn", error, error / basis, seconds])
+    columns = {"forecast": "", "weighted RMSE": ",.0f", "ratio to the benchmark": ".3f"}
+    return Figures(columns | {"CPU s": ".0f"}, rows)
+
+
+def climate(temperature: np.ndarray) -> np.ndarray:
+    """Mean temperature of the same hour over the other years, three days around."""
+    n, year = len(temperature), 24 * 365 + 6
+    out = np.full_like(temperature, np.nan)
+    for t in np.flatnonzero(np.isnan(temperature).any(axis=1)):
+        past = [t - k * year + 24 * d for k in range(1, 5) for d in range(-3, 4)]
+        past = [p for p in past if 0 <= p < n]
+        out[t] = np.nanmean(temperature[past], axis=0)
+    return out
+
+
+def gap_starts(y: np.ndarray) -> list[int]:
+    missing = np.isnan(y)
+    return np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]])).tolist()
+
+
+def dated(values: np.ndarray, first_day: int) -> Any:
+    import pandas as pd
+
+    start = pd.Timestamp(EPOCH_DAY + first_day, unit="D")
+    return pd.Series(values, index=pd.date_range(start, periods=len(values), freq="h"))
+
+
+def weighted_rmse(data: Mapping[str, np.ndarray], forecast: np.ndarray) -> float:
+    truth, weights = data["solution"], data["weights"]
+    asked = np.isfinite(truth) & (weights > 0)
+    squares = (weights * (forecast - truth) ** 2)[asked]
+    return float(np.sqrt(squares.sum() / weights[asked].sum()))
+
+
+def eta(directory: Path, seed: int) -> Figures:
+    """What the shift and the quantile do to the share of under-forecasts, on the sum of zones."""
+    split = gefcom_split(directory, [21])
+    rows: list[list[Cell]] = []
+    settings: list[dict[str, Any]] = [
+        {"epsilon": 0.04, "eta": share} for share in (0.0, 0.01, 0.02, 0.03)
+    ]
+    settings += [{"loss": "quantile", "quantile": q} for q in (0.5, 0.7, 0.9)]
+    for chosen in settings:
+        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24], **chosen)
+        name = ", ".join(f"{k}={v}" for k, v in chosen.items())
+        rows.append([name, *(outcome.figure(what) for what in ("under", "weighted", "bias"))])
+    columns = {"settings": "", "hours forecast too low %": ".1f", "error %": ".3f"}
+    return Figures(columns | {"bias %": "+.2f"}, rows)
+
+
+def speed(directory: Path, seed: int) -> Figures:
+    """One model of leads 1 to 24 of the sum of zones from 20,000 hours."""
+    n_days = 20000 // 24 + 16
+    split = gefcom_split(directory, [21], n_days)
+    rows: list[list[Cell]] = []
+    ours: float | None = None
+    for name in ("sublearn", "scikit-learn SVR"):
+        more = {"lead_blocks": [24]} if name == "sublearn" else {"most_rows": 20000}
+        outcome = run_one(name, "gefcom-total", split, seed, **more)
+        seconds = outcome.figure("fit_cpu_seconds")
+        ours = seconds if ours is None else ours
+        text: Cell = f"> {BUDGET:.0f}" if seconds is None else seconds
+        ratio = seconds / ours if seconds and ours else None
+        rows.append([name, text, ratio, outcome.figure("weighted")])
+    columns = {"entrant": "", "fit CPU s": ".1f", "ratio to ours": ".1f", "error %": ".3f"}
+    return Figures(columns, rows)
+
+
+def growth(directory: Path, seed: int) -> Figures:
+    """Our seconds while the number of hours doubles."""
+    sizes = [3750, 7500, 15000, 30000]
+    seconds: list[float] = []
+    for size in sizes:
+        split = gefcom_split(directory, [21], size // 24 + 16)
+        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24])
+        seconds.append(outcome.figure("fit_cpu_seconds") or np.nan)
+    columns = {f"CPU s, {size:,} hours": ".2f" for size in sizes} | {"exponent": ".2f"}
+    return Figures(columns, [[*seconds, fit_exponent(sizes, seconds)]])
+
+
+def clusters(directory: Path, seed: int) -> Figures:
+    """Kernel k-means through the factorisation beside ten restarts of the plain one."""
+    from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
+
+    from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain
+    from sublearn.forecast.kernel_map import NystroemMap
+
+    y = taylor(directory)
+    days = np.lib.stride_tricks.sliding_window_view(y, 48)[::6]
+    noise = np.random.default_rng(seed).normal(size=(800, 6))
+    sets = {
+        "blobs": (make_blobs(600, 5, centers=8, random_state=seed)[0], 8),
+        "moons": (make_moons(500, noise=0.1, random_state=seed)[0], 6),
+        "iris": (load_iris().data, 5),
+        "digits": (load_digits().data[:800], 10),
+        "days of Taylor's load": (days, 6),
+        "noise without clusters": (noise, 7),
+    }
+    rows: list[list[Cell]] = []
+    for name, (X, k) in sets.items():
+        X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9) * 2 / np.sqrt(X.shape[1])
+        phi = NystroemMap.fit(X, 150, np.random.default_rng(seed))(X)
+        start = time.process_time()
+        found = kernel_kmeans_nmf(phi, k, np.random.default_rng(seed)).objective
+        middle = time.process_time()
+        plain = [
+            kernel_kmeans_plain(phi, k, np.random.default_rng([seed, i])).objective
+            for i in range(10)
+        ]
+        end = time.process_time()
+        rows.append([
+            name, k, found, min(plain), found / min(plain), middle - start, end - middle,
+        ])  # fmt: skip
+    columns = {"data": "", "k": "d", "factorised": ".2f", "best of ten plain": ".2f"}
+    return Figures(columns | {"ratio": ".4f", "CPU s": ".2f", "CPU s of ten plain": ".2f"}, rows)
+
+
+MEASUREMENTS = [
+    Measurement(
+        "taylor",
+        "Half-hourly load of England and Wales",
+        "Four weeks of days from 28 origins, after eight weeks to learn from.",
+        taylor_days,
+    ),
+    Measurement(
+        "taylor-statistical",
+        "The same days by models fitted at each origin",
+        "To all loads before it, AutoETS and AutoARIMA to four weeks.",
+        taylor_statistical,
+    ),
+    Measurement(
+        "gefcom",
+        "Twenty zones of GEFCom 2012",
+        f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
+        "temperatures; the support vector regression gets the newest 4,000 hours.",
+        gefcom_days,
+    ),
+    Measurement("total", "The sum of the zones", "The same days.", gefcom_total),
+    Measurement(
+        "total-statistical",
+        "The sum of the zones by models fitted at each origin",
+        "To the four weeks before it, without temperatures.",
+        gefcom_statistical,
+    ),
+    Measurement(
+        "competition", "The weeks of the GEFCom 2012 competition",
+        "Weighted as there, which the sum of the zones decides. Temperatures of the last week are "
+        "means of earlier years, as they were not known; those of the others were.", competition,
+    ),
+    Measurement("eta", "Under-forecasts", "Sum of the zones, the same days.", eta),
+    Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
+    Measurement("growth", "Growth with the length of the series", "One thread.", growth),
+    Measurement(
+        "clusters", "Kernel k-means", "Sums of squared distances in feature space.", clusters
+    ),
+]  # fmt: skip
+
+if __name__ == "__main__":
+    raise SystemExit(main("Short-term load forecasting", MEASUREMENTS))

@@ -1,0 +1,30 @@
+// Zero inside a tube around the prediction, rising with a slope on either side of it:
+//
+//   l(r) = upper_slope max(0, r - upper) + lower_slope max(0, lower - r),   lower <= upper,
+//
+// for a residual r = y - f. The shifted epsilon-insensitive loss is the tube
+// [-(epsilon + eta), epsilon - eta] with slopes 1; the quantile loss is the empty tube with slopes
+// 1 - q and q. Users: solvers/online_svr.hpp; its NumPy face is forecast/tube_loss.py.
+#pragma once
+
+namespace sublearn {
+
+struct TubeLoss {
+  double lower = 0.0;
+  double upper = 0.0;
+  double lower_slope = 1.0;
+  double upper_slope = 1.0;
+
+  double value(double r) const {
+    if (r > upper) return upper_slope * (r - upper);
+    return r < lower ? lower_slope * (lower - r) : 0.0;
+  }
+
+  /// A subgradient; 0 in the tube and on its border.
+  double slope(double r) const {
+    if (r > upper) return upper_slope;
+    return r < lower ? -lower_slope : 0.0;
+  }
+};
+
+}  // namespace sublearn

@@ -1,0 +1,130 @@
+"""`sublearn forecast`: the next hours of a load series."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sublearn.cli.options import Model, check_folder, output_option
+
+__all__ = ["command"]
+
+
+def command(
+    model: Model,
+    horizon: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default="as fitted", help="Number of steps."),
+    ] = None,
+    future: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, show_default=False,
+            help="CSV file with the exogenous columns of the steps to forecast, in the order of "
+            "the file that was fitted, with or without a column of times before them.",
+        ),
+    ] = None,
+    update: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, show_default=False,
+            help="CSV file of loads that came since, in the form of the file that was fitted: the "
+            "model learns from them and is saved again.",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", show_default="the first column",
+            help="Columns of --update that are loads, with commas between.",
+        ),
+    ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", show_default=False,
+            help="Add columns with the ends of an interval that holds the load this often.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, output_option("standard output", "CSV file to write.")
+    ] = None,
+) -> None:  # fmt: skip
+    """Forecast the steps after the series that MODEL knows, as CSV.
+
+    Make a model with `sublearn fit loads.csv --method forecast --model loads.model`.
+
+    Example: `sublearn forecast loads.model --future weather.csv --coverage 0.9 -o tomorrow.csv`
+
+    Example: `sublearn forecast loads.model --update today.csv`
+    """
+    import sublearn
+    from sublearn.cli.forecasting import read_loads
+    from sublearn.forecast import LoadForecaster
+
+    check_folder(output, "--output")
+    forecaster = sublearn.load(model)
+    if not isinstance(forecaster, LoadForecaster):
+        raise ValueError(
+            f"{model}: a saved LoadForecaster is needed, got a {type(forecaster).__name__}"
+        )
+    if update is not None:
+        y_new, X_new = read_loads(update, target)
+        forecaster.update(y_new, X_new)
+        forecaster.save(model)
+    X = None if future is None else _exogenous(future, horizon or forecaster.horizon)
+    _write(_table(forecaster, horizon, X, coverage), output)
+
+
+def _exogenous(path: Path, n_rows: int) -> Any:
+    import numpy as np
+
+    from sublearn.cli.forecasting import read_columns
+
+    _, columns = read_columns(path)
+    return np.stack(list(columns.values()), axis=1)[:n_rows]
+
+
+def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None) -> list[list[Any]]:
+    """Header and rows: time or step, a column for each series, and its interval."""
+    import numpy as np
+
+    forecast = forecaster.predict(horizon, X)
+    parts = [("", forecast)]
+    if coverage is not None:
+        low, high = forecaster.predict_interval(horizon, X, coverage=coverage)
+        parts += [(" low", low), (" high", high)]
+    n = len(forecast)
+    first = (
+        [str(when) for when in forecast.index] if hasattr(forecast, "index") else range(1, n + 1)
+    )
+    names = _names(forecast)
+    header = ["time" if hasattr(forecast, "index") else "step"]
+    columns: list[Any] = [first]
+    for ending, values in parts:
+        header += [f"{name}{ending}" for name in names]
+        columns += list(np.asarray(values).reshape(n, -1).T)
+    return [
+        header,
+        *([row[0], *(f"{v:.6g}" for v in row[1:])] for row in zip(*columns, strict=True)),
+    ]
+
+
+def _names(forecast: Any) -> list[str]:
+    if hasattr(forecast, "columns"):
+        return [str(name) for name in forecast.columns]
+    if forecast.ndim == 2:
+        return [f"load {s + 1}" for s in range(forecast.shape[1])]
+    return [str(getattr(forecast, "name", None) or "load")]
+
+
+def _write(table: list[list[Any]], output: Path | None) -> None:
+    if output is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(table)
+        return
+    with open(output, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(table)

@@ -1,0 +1,106 @@
+"""Regular time: the step of a series, its wall time for calendars, and the times of a forecast.
+
+A series either has times (a pandas DatetimeIndex, or an array of datetime64) or only positions;
+then a day is `steps_per_day` positions and position 0 is midnight of a Monday. Times with a zone
+are kept in UTC, where days have 24 hours, and turned to wall time for hour, weekday and holiday.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+__all__ = ["Clock", "regular_times"]
+
+_DAY = 24 * 60  # minutes
+_MONDAY = 4 * _DAY  # 5 January 1970
+
+
+@dataclass(frozen=True)
+class Clock:
+    """`start` is the minute of position 0 since 1970 (UTC if there is a zone, else wall time)."""
+
+    start: int
+    step: int
+    zone: str | None = None
+    has_dates: bool = True
+
+    @property
+    def steps_per_day(self) -> int:
+        """Positions in a day of 24 hours."""
+        return _DAY // self.step
+
+    def wall_minutes(self, positions: np.ndarray) -> np.ndarray:
+        """Minutes of wall time since 1970 at these positions."""
+        minutes = self.start + self.step * np.asarray(positions, dtype=np.int64)
+        if self.zone is None:
+            return minutes
+        zone = ZoneInfo(self.zone)
+
+        def offset(minute: int) -> int:
+            moment = datetime.fromtimestamp(60 * minute, tz=timezone.utc).astimezone(zone)
+            shift = moment.utcoffset()
+            return 0 if shift is None else int(shift.total_seconds()) // 60
+
+        # Clocks change on the hour or half hour: one question for each quarter is enough.
+        quarters, which = np.unique(minutes // 15, return_inverse=True)
+        return minutes + np.array([offset(15 * int(q)) for q in quarters])[which]
+
+    def position(self, minute: int) -> int:
+        """Position of a time on the grid."""
+        return (minute - self.start) // self.step
+
+    def times(self, first: int, n: int) -> np.ndarray:
+        """datetime64 of n positions from the first, as given (UTC if there is a zone)."""
+        minutes = self.start + self.step * np.arange(first, first + n)
+        return minutes.astype("datetime64[m]").astype("datetime64[ns]")
+
+    def to_state(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "start": self.start, "step": self.step, "zone": self.zone, "has_dates": self.has_dates,
+        }  # fmt: skip
+
+    @classmethod
+    def of_positions(cls, steps_per_day: int) -> Clock:
+        """For a series without times."""
+        return cls(_MONDAY, _DAY // steps_per_day, None, has_dates=False)
+
+
+def regular_times(index: Any, owner: str) -> tuple[Clock, np.ndarray]:
+    """Clock of a DatetimeIndex or of an array of datetime64, and the position of each row.
+
+    Missing times leave gaps between positions. Times that go back, stand twice or fall beside the
+    grid are refused.
+    """
+    zone = getattr(index, "tz", None)
+    if zone is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    stamps = np.asarray(index).astype("datetime64[s]").astype(np.int64)
+    if len(stamps) < 3:
+        raise ValueError(f"{owner} must have at least 3 rows, got {len(stamps)}")
+    if (stamps % 60).any():
+        raise ValueError(f"{owner} must have times on whole minutes")
+    minutes = stamps // 60
+    gaps = np.diff(minutes)
+    if (gaps <= 0).any():
+        at = int(np.argmax(gaps <= 0)) + 1
+        moment = np.datetime64(int(minutes[at]), "m")
+        what = "stands twice" if gaps[at - 1] == 0 else "comes after a later time"
+        raise ValueError(
+            f"{owner} must have rising times, got {moment} which {what}; where clocks go back an "
+            "hour, give the index a time zone or use UTC"
+        )
+    step = int(np.median(gaps))
+    if _DAY % step:
+        raise ValueError(f"{owner} must have a step that divides a day, got {step} minutes")
+    beside = np.flatnonzero((minutes - minutes[0]) % step)
+    if len(beside):
+        moment = np.datetime64(int(minutes[beside[0]]), "m")
+        raise ValueError(f"{owner} must have steps of {step} minutes, got {moment} beside the grid")
+    clock = Clock(int(minutes[0]), step, None if zone is None else str(zone))
+    return clock, (minutes - minutes[0]) // step

@@ -1,0 +1,67 @@
+"""A forecast with its interval, against the truth where it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["plot_forecast"]
+
+
+def plot_forecast(
+    model: Any,
+    horizon: int | None = None,
+    X: Any = None,
+    *,
+    y: Any = None,
+    truth: Any = None,
+    coverage: float = 0.9,
+    series: int = 0,
+    color: str = "C0",
+    ax: Any = None,
+) -> Any:
+    """Draw a fitted forecaster's next steps with matplotlib.
+
+    Parameters
+    ----------
+    model : LoadForecaster
+        Fitted.
+    horizon, X, y
+        As for `LoadForecaster.predict`.
+    truth : array-like, optional
+        Loads that came, drawn over the forecast.
+    coverage : float, default=0.9
+        Of the shaded interval, where the model was fitted with intervals.
+    series : int, default=0
+        Which series.
+    color : str, default="C0"
+        Of forecast and interval.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    import matplotlib.pyplot as plt
+
+    ax = plt.subplots(figsize=(9, 4))[1] if ax is None else ax
+    forecast = model.predict(horizon, X, y=y)
+    when = getattr(forecast, "index", np.arange(len(forecast)))
+    if model.intervals:
+        low, high = model.predict_interval(horizon, X, coverage=coverage, y=y)
+        ends = (_column(low, series), _column(high, series))
+        label = f"{coverage:.0%} interval"
+        ax.fill_between(when, *ends, color=color, alpha=0.25, lw=0, label=label)
+    ax.plot(when, _column(forecast, series), color=color, label="forecast")
+    if truth is not None:
+        ax.plot(when, _column(truth, series), color="black", lw=1, label="load")
+    ax.set_ylabel("load")
+    ax.legend(frameon=False)
+    return ax
+
+
+def _column(values: Any, series: int) -> np.ndarray:
+    table = np.asarray(values, dtype=np.float64)
+    return table if table.ndim == 1 else table[:, series]

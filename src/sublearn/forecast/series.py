@@ -1,0 +1,126 @@
+"""A load series as a user passes it, made an array on a regular grid; a forecast made like it.
+
+Gaps become NaN. pandas is never imported unless a pandas object came in.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sublearn.forecast.clock import Clock, regular_times
+
+__all__ = ["LoadSeries", "Shape", "check_exogenous", "check_series"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How forecasts are given back: like the series that was fitted."""
+
+    is_pandas: bool
+    is_one: bool
+    names: list[str] | None
+    dtype: str
+
+    def forecast(self, values: np.ndarray, clock: Clock, first: int) -> Any:
+        """An array, Series or DataFrame of a forecast of shape (horizon, n_series)."""
+        values = values.astype(self.dtype, copy=False)
+        if not self.is_pandas:
+            return values[:, 0] if self.is_one else values
+        import pandas as pd
+
+        index = pd.DatetimeIndex(clock.times(first, len(values)))
+        if clock.zone is not None:
+            index = index.tz_localize("UTC").tz_convert(clock.zone)
+        if self.is_one:
+            return pd.Series(values[:, 0], index=index, name=self.names[0] if self.names else None)
+        return pd.DataFrame(values, index=index, columns=self.names)
+
+    def to_state(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "is_pandas": self.is_pandas, "is_one": self.is_one, "names": self.names,
+            "dtype": self.dtype,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoadSeries:
+    """Values on the grid, (n, n_series), NaN in gaps; `rows` are the positions of given rows."""
+
+    values: np.ndarray
+    rows: np.ndarray
+    clock: Clock
+    shape: Shape
+
+
+def check_series(y: Any, steps_per_day: int | None, owner: str) -> LoadSeries:
+    """A LoadSeries of an array, a pandas Series or a pandas DataFrame."""
+    is_pandas = _is_pandas(y)
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiub":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{owner}: y must hold numbers, got dtype {values.dtype}") from error
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(
+            f"{owner}: y must be a series or a table with a column for each series, got shape "
+            f"{values.shape}"
+        )
+    dtype = "float32" if values.dtype == np.float32 else "float64"
+    names = _names(y, values) if is_pandas else None
+    shape = Shape(is_pandas, values.ndim == 1, names, dtype)
+    values = values.reshape(len(values), -1).astype(np.float64)
+    if np.isinf(values).any():
+        raise ValueError(f"{owner}: y must be finite or NaN, got infinity")
+    clock, rows = _clock_of(y, is_pandas, steps_per_day, len(values), f"{owner}: the index of y")
+    grid = np.full((int(rows[-1]) + 1, values.shape[1]), np.nan)
+    grid[rows] = values
+    return LoadSeries(grid, rows, clock, shape)
+
+
+def check_exogenous(X: Any, n_rows: int, n_columns: int | None, what: str) -> np.ndarray:
+    """Exogenous columns as a finite array with the number of rows that belong to them."""
+    values = np.asarray(X, dtype=np.float64)
+    values = values.reshape(len(values), -1) if values.ndim else values.reshape(0, 1)
+    if len(values) != n_rows:
+        raise ValueError(f"{what} must have {n_rows} rows, got {len(values)}")
+    if n_columns is not None and values.shape[1] != n_columns:
+        raise ValueError(f"{what} must have {n_columns} columns, got {values.shape[1]}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{what} must be finite, got NaN or infinity")
+    return values
+
+
+def _is_pandas(y: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(y, (pandas.Series, pandas.DataFrame))
+
+
+def _names(y: Any, values: np.ndarray) -> list[str] | None:
+    if values.ndim == 2:
+        return [str(name) for name in y.columns]
+    return None if y.name is None else [str(y.name)]
+
+
+def _clock_of(
+    y: Any, is_pandas: bool, steps_per_day: int | None, n: int, owner: str
+) -> tuple[Clock, np.ndarray]:
+    if not is_pandas or not hasattr(y.index, "tz"):
+        if is_pandas:
+            raise ValueError(
+                f"{owner} must be a DatetimeIndex, got {type(y.index).__name__}; pass an array "
+                "for a series without times"
+            )
+        return Clock.of_positions(24 if steps_per_day is None else steps_per_day), np.arange(n)
+    clock, rows = regular_times(y.index, owner)
+    if steps_per_day is not None and clock.steps_per_day != steps_per_day:
+        raise ValueError(
+            f"{owner} must have {steps_per_day} steps a day as steps_per_day says, got "
+            f"{clock.steps_per_day}"
+        )
+    return clock, rows

@@ -1,0 +1,94 @@
+"""LoadForecaster behind the interface of sktime's forecasters.
+
+pip install sktime
+from sublearn.plugins.sktime import SktimeLoadForecaster
+
+forecaster = SktimeLoadForecaster(horizon=24, random_state=0)
+forecaster.fit(y, X)                   # pandas, with a DatetimeIndex of a fixed frequency
+forecaster.predict(fh=[1, 2, 24], X=X_of_these_hours)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sktime.forecasting.base import BaseForecaster
+
+from sublearn.forecast import LoadForecaster
+
+__all__ = ["SktimeLoadForecaster"]
+
+
+class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
+    """sktime's view of :class:`sublearn.forecast.LoadForecaster`.
+
+    Parameters
+    ----------
+    horizon : int, default=24
+        Longest lead that may be asked for.
+    settings : dict, optional
+        Further parameters of LoadForecaster by name.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "y_inner_mtype": "pd.Series",
+        "X_inner_mtype": "pd.DataFrame",
+        "capability:exogenous": True,
+        "capability:missing_values": True,
+        "capability:pred_int": True,
+        "capability:update": True,
+        "requires-fh-in-fit": False,
+    }
+
+    def __init__(self, horizon: int = 24, settings: dict[str, Any] | None = None):
+        self.horizon = horizon
+        self.settings = settings
+        super().__init__()
+        # The forecaster inside keeps the loads it needs; a second copy would grow with updates.
+        self.set_config(remember_data=False)
+
+    def _fit(self, y: Any, X: Any, fh: Any) -> SktimeLoadForecaster:
+        model = LoadForecaster(self.horizon, **(self.settings or {}))
+        self._name = y.name
+        self.forecaster_ = model.fit(_dated(y), None if X is None else X.to_numpy())
+        return self
+
+    def _predict(self, fh: Any, X: Any) -> Any:
+        leads = self._leads(fh)
+        ahead = int(leads.max())
+        forecast = self.forecaster_.predict(ahead, self._known(X, ahead))
+        index = fh.to_absolute_index(self.cutoff)
+        return pd.Series(np.asarray(forecast)[leads - 1], index=index, name=self._name)
+
+    def _predict_interval(self, fh: Any, X: Any, coverage: Any) -> Any:
+        leads = self._leads(fh)
+        ahead = int(leads.max())
+        name = self._get_varnames()[0]
+        columns = {}
+        for share in coverage:
+            ends = self.forecaster_.predict_interval(ahead, self._known(X, ahead), coverage=share)
+            for which, values in zip(("lower", "upper"), ends, strict=True):
+                columns[name, share, which] = np.asarray(values)[leads - 1]
+        return pd.DataFrame(columns, index=fh.to_absolute_index(self.cutoff))
+
+    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> SktimeLoadForecaster:
+        self.forecaster_.update(_dated(y), None if X is None else X.to_numpy())
+        return self
+
+    def _leads(self, fh: Any) -> np.ndarray:
+        leads = np.asarray(fh.to_relative(self.cutoff).to_numpy(), dtype=int)
+        if leads.min() < 1:
+            raise ValueError(f"fh must lie after the series, got a lead of {leads.min()}")
+        return leads
+
+    @staticmethod
+    def _known(X: Any, ahead: int) -> Any:
+        """Rows of all steps up to `ahead`: lags of exogenous columns need them."""
+        return None if X is None else X.to_numpy()[:ahead]
+
+
+def _dated(y: Any) -> Any:
+    """sktime may give a PeriodIndex; LoadForecaster asks for times."""
+    return y.to_timestamp() if isinstance(y.index, pd.PeriodIndex) else y

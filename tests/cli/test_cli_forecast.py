@@ -1,0 +1,95 @@
+"""`sublearn fit --method forecast` and `sublearn forecast` on a small CSV file."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import sublearn as package
+from sublearn.cli.forecasting import read_loads
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Ten weeks of hours with a temperature, and the day after."""
+    folder = tmp_path_factory.mktemp("loads")
+    t = np.arange(24 * 7 * 5)
+    temperature = 10 * np.sin(t / 100)
+    load = 100 + 20 * np.sin(2 * np.pi * t / 24) + temperature
+    times = np.datetime64("2022-01-03T00:00") + t.astype("timedelta64[h]")
+    for name, rows in (("loads", slice(None, -24)), ("new", slice(-24, None))):
+        lines = ["time,load,temperature"]
+        table = zip(times[rows], load[rows], temperature[rows], strict=True)
+        lines += [f"{when},{y:.4f},{x:.4f}" for when, y, x in table]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    future = "\n".join(["temperature", *(f"{x:.4f}" for x in temperature[-24:])])
+    (folder / "future.csv").write_text(future + "\n")
+    (folder / "plain.csv").write_text("load\n" + "\n".join(f"{y:.4f}" for y in load) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(sublearn, files):
+    path = files / "loads.model"
+    done = sublearn("fit", files / "loads.csv", "--model", path, "--method", "forecast",
+                    "--horizon", 3, "--jobs", 1, "--json", "-q")  # fmt: skip
+    assert done.code == 0, done
+    figures = json.loads(done.out)
+    assert (figures["series"], figures["columns"]) == (1, 1)
+    return path
+
+
+def test_forecasts_come_as_csv_with_times_and_intervals(sublearn, files, model):
+    done = sublearn("forecast", model, "--future", files / "future.csv", "--coverage", 0.8)
+    assert done.code == 0, done
+    rows = list(csv.reader(io.StringIO(done.out)))
+    assert rows[0] == ["time", "load", "load low", "load high"]
+    assert rows[1][0] == "2022-02-06 00:00:00"
+    assert len(rows) == 4
+    for _, load, low, high in rows[1:]:
+        assert float(low) <= float(load) <= float(high)
+    y, _ = read_loads(files / "new.csv", None)
+    found = np.array([float(row[1]) for row in rows[1:]])
+    assert np.abs(found - y.to_numpy()[:3]).max() < 5.0
+
+
+def test_an_update_moves_the_model_on(sublearn, files, model, tmp_path):
+    copied = tmp_path / "copy.model"
+    copied.write_bytes(model.read_bytes())
+    done = sublearn("forecast", copied, "--update", files / "new.csv", "--future",
+                    files / "future.csv", "--horizon", 2, "-o", tmp_path / "out.csv")  # fmt: skip
+    assert done.code == 0, done
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[1].startswith("2022-02-07 00:00:00,")
+    assert len(lines) == 3
+    again = package.load(copied)
+    assert str(again.predict(1, np.zeros((1, 1))).index[0]) == "2022-02-07 00:00:00"
+
+
+def test_refusals_are_sentences(sublearn, files, model, tmp_path):
+    done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--method", "forecast",
+                    "--target", "demand")  # fmt: skip
+    assert (done.code, "demand" in done.err) == (2, True)
+    done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--method", "forecast",
+                    "--l1", 1)  # fmt: skip
+    assert done.code == 2
+    assert "--l1" in done.err
+    done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--horizon", 3)
+    assert done.code == 2
+    assert "--horizon" in done.err
+    done = sublearn("forecast", model)
+    assert done.code == 1
+    assert "X must be as in fit" in done.err
+    (tmp_path / "short.csv").write_text("time,load\n2022-01-01,1,2\n")
+    done = sublearn("fit", tmp_path / "short.csv", "--model", tmp_path / "m", "--method",
+                    "forecast")  # fmt: skip
+    assert done.code == 1
+    assert "must have 2 fields" in done.err
+
+
+def test_a_file_without_times_is_a_plain_series(files):
+    y, X = read_loads(files / "plain.csv", "load")
+    assert isinstance(y, np.ndarray)
+    assert X is None

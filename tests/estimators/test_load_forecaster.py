@@ -1,0 +1,356 @@
+"""LoadForecaster: what it forecasts, what it takes, what it refuses, files."""
+
+import copy
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import sublearn
+from sublearn.errors import ParameterError
+from sublearn.forecast import LoadForecaster, plot_forecast
+from sublearn.validation import assert_rules_complete
+
+DAY = 8  # steps of three hours keep the tests short
+
+
+def loads(n_weeks=12, noise=0.5, seed=0):
+    """A daily and a weekly pattern, and what temperature adds."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(7 * DAY * n_weeks)
+    temperature = 10 * np.sin(2 * np.pi * t / (DAY * 30)) + rng.normal(0, 2, len(t))
+    load = 100 + 20 * np.sin(2 * np.pi * t / DAY) + 8 * (t // DAY % 7 < 5)
+    load += 0.05 * temperature**2 + rng.normal(0, noise, len(t))
+    return load, temperature[:, None]
+
+
+def small(**parameters):
+    settings = {"horizon": DAY, "lead_blocks": [DAY], "n_components": 40, "random_state": 0}
+    settings |= {"steps_per_day": DAY, "profile_weeks": 0, "relevance_rows": 60} | parameters
+    return LoadForecaster(**settings)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    y, X = loads()
+    return small(intervals=True).fit(y[:-DAY], X[:-DAY])
+
+
+def frame(y, start="2021-01-04", **more):
+    return pd.Series(y, index=pd.date_range(start, periods=len(y), freq="3h", **more), name="load")
+
+
+def error(forecast, truth):
+    return np.abs(np.asarray(forecast) - truth).mean()
+
+
+def test_has_a_rule_for_each_parameter():
+    assert_rules_complete(LoadForecaster())
+
+
+def test_forecasts_a_day_better_than_last_week_did(fitted):
+    y, X = loads()
+    truth = y[-DAY:]
+    assert error(fitted.predict(X=X[-DAY:]), truth) < 0.5 * error(y[-8 * DAY : -7 * DAY], truth)
+    assert fitted.certificate_ <= fitted.tol
+    assert fitted.n_iter_ >= 1
+    assert len(fitted.trace_) == 1
+    assert fitted.lags_ == sorted(fitted.lags_)
+
+
+def test_a_second_fit_forgets_the_first():
+    y, X = loads(8)
+    model = small(intervals=False).fit(2 * y)
+    np.testing.assert_array_equal(model.fit(y, X).predict(X=X[:DAY]),
+                                  small(intervals=False).fit(y, X).predict(X=X[:DAY]))  # fmt: skip
+
+
+def test_a_shorter_horizon_gives_the_first_steps(fitted):
+    _, X = loads()
+    first = fitted.predict(3, X[-DAY:][:3])
+    np.testing.assert_allclose(first, fitted.predict(X=X[-DAY:])[:3], rtol=1e-12)
+
+
+def test_another_history_forecasts_from_its_end(fitted):
+    y, X = loads()
+    again = fitted.predict(X=X, y=y[:-DAY])
+    np.testing.assert_allclose(again, fitted.predict(X=X[-DAY:]), rtol=1e-12)
+    earlier = fitted.predict(X=X[: -DAY * 3], y=y[: -DAY * 4])
+    assert error(earlier, y[-DAY * 4 : -DAY * 3]) < 3.0
+
+
+def test_intervals_hold_the_truth_as_often_as_asked():
+    y, X = loads(24, noise=2.0)
+    n = 7 * DAY * 16
+    model = small().fit(y[:n], X[:n])
+    inside = []
+    for origin in range(n, len(y) - DAY, DAY):
+        low, high = model.predict_interval(X=X[: origin + DAY], y=y[:origin], coverage=0.8)
+        inside.append((low <= y[origin : origin + DAY]) & (y[origin : origin + DAY] <= high))
+    assert 0.65 < np.mean(inside) < 0.95
+    wide = model.predict_interval(X=X[n : n + DAY], coverage=0.95)
+    narrow = model.predict_interval(X=X[n : n + DAY], coverage=0.5)
+    assert (wide[1] - wide[0] > narrow[1] - narrow[0]).all()
+
+
+def test_a_shift_lowers_the_share_of_under_forecasts_and_a_quantile_sets_it():
+    y, X = loads(16, noise=3.0)
+    n = 7 * DAY * 14
+
+    def share_too_low(**parameters):
+        model = small(intervals=False, C=3.0, **parameters).fit(y[:n], X[:n])
+        origins = range(n, len(y) - DAY, DAY)
+        found = [model.predict(X=X[: o + DAY], y=y[:o]) < y[o : o + DAY] for o in origins]
+        return np.mean(found)
+
+    plain, shifted = share_too_low(epsilon=0.04), share_too_low(epsilon=0.04, eta=0.035)
+    assert shifted < plain - 0.2
+    high = share_too_low(loss="quantile", quantile=0.9)
+    assert high < 0.3
+
+
+def test_recursive_and_direct_agree_on_an_easy_series():
+    y, _ = loads(10, noise=0.1)
+    y = y - y.mean() + 200
+    direct = small(intervals=False).fit(y)
+    recursive = small(intervals=False, strategy="recursive", lead_blocks=None).fit(y)
+    assert recursive.blocks_ == [1]
+    assert recursive.predict().shape == (DAY,)
+    assert error(recursive.predict(), direct.predict()) < 8.0
+
+
+def test_several_series_are_forecast_as_each_alone():
+    y, X = loads()
+    both = np.stack([y, 2 * y], axis=1)
+    together = small(intervals=False, n_jobs=2).fit(both, X)
+    alone = small(intervals=False).fit(y, X)
+    forecast = together.predict(X=X[:DAY])
+    assert forecast.shape == (DAY, 2)
+    np.testing.assert_array_equal(forecast[:, 0], alone.predict(X=X[:DAY]))
+    assert together.n_series_in_ == 2
+    assert len(together.trace_) == 2
+
+
+@pytest.mark.parametrize("clustering", ["nmf", "kmeans"])
+def test_the_model_does_not_depend_on_the_number_of_threads(clustering):
+    y, X = loads()
+    models = [
+        small(n_clusters=3, clustering=clustering, lead_blocks=[2, DAY], n_jobs=n).fit(y, X)
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(models[0].predict(X=X[:DAY]), models[1].predict(X=X[:DAY]))
+    assert models[0].trace_["n_clusters"].max() > 1
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"kernel_map": "fourier"}, {"solver": "online"}, {"lags": "held-out"}, {"lags": [1, 8, 56]},
+     {"profile_weeks": "auto"}, {"profile_weeks": 2}, {"X_lags": [0], "X_windows": []}],
+    ids=str,
+)  # fmt: skip
+def test_every_choice_forecasts(parameters):
+    y, X = loads()
+    model = small(intervals=False, **parameters).fit(y[:-DAY], X[:-DAY])
+    assert error(model.predict(X=X[-DAY:]), y[-DAY:]) < 8.0
+
+
+def test_updates_follow_a_new_level_and_keep_forecasts_of_an_old_one():
+    y, X = loads()
+    n = len(y) - 14 * DAY
+    raised = y.copy()
+    raised[n:] += 15.0
+    model = small(intervals=False).fit(raised[:n], X[:n])
+    fixed = copy.deepcopy(model)
+    late, early = [], []
+    for origin in range(n, len(y), DAY):
+        ahead = X[origin : origin + DAY]
+        truth = raised[origin : origin + DAY]
+        late.append(error(model.predict(X=ahead), truth))
+        early.append(error(fixed.predict(X=X[: origin + DAY], y=raised[:origin]), truth))
+        assert model.update(truth, ahead) is model
+    assert np.mean(late[2:]) < np.mean(early[2:])
+
+
+def test_an_update_with_nothing_changes_nothing(fitted):
+    _, X = loads()
+    model = copy.deepcopy(fitted)
+    model.update(np.empty(0), np.empty((0, 1)))
+    np.testing.assert_array_equal(model.predict(X=X[-DAY:]), fitted.predict(X=X[-DAY:]))
+
+
+# --- times -------------------------------------------------------------------------------------
+
+
+def test_a_series_with_times_comes_back_with_times():
+    y, X = loads()
+    model = small(steps_per_day=None, holidays=[datetime.date(2021, 1, 18)]).fit(frame(y), X)
+    forecast = model.predict(X=X[:DAY])
+    assert isinstance(forecast, pd.Series)
+    assert forecast.name == "load"
+    assert forecast.index[0] == frame(y).index[-1] + pd.Timedelta("3h")
+    low, high = model.predict_interval(X=X[:DAY])
+    assert (low <= high).all()
+    new = pd.Series([100.0] * 3, index=forecast.index[2:5])  # two steps are missing
+    model.update(new, X[:3])
+    assert model.predict(X=X[:DAY]).index[0] == new.index[-1] + pd.Timedelta("3h")
+
+
+def test_a_table_comes_back_as_a_table():
+    y, _ = loads(8)
+    table = pd.DataFrame({"north": y, "south": y + 5}, index=frame(y).index)
+    forecast = small(intervals=False, steps_per_day=None).fit(table).predict()
+    assert list(forecast.columns) == ["north", "south"]
+    assert len(forecast) == DAY
+
+
+def test_clocks_that_change_are_followed_with_a_zone_and_refused_without():
+    y, _ = loads(8)
+    zoned = frame(y, start="2021-10-01", tz="Europe/Berlin")
+    forecast = small(intervals=False, steps_per_day=None).fit(zoned).predict()
+    assert str(forecast.index.tz) == "Europe/Berlin"
+    hours = pd.Series(y, index=pd.date_range("2021-10-30", periods=len(y), freq="h", tz="CET"))
+    naive = hours.tz_localize(None)
+    with pytest.raises(ValueError, match=r"stands twice.*time zone"):
+        LoadForecaster().fit(naive)
+
+
+def test_missing_hours_and_missing_times_are_gaps():
+    y, _ = loads()
+    broken = frame(y)
+    broken.iloc[100:110] = np.nan
+    broken = broken.drop(broken.index[200:204])
+    forecast = small(intervals=False, steps_per_day=None).fit(broken).predict()
+    whole = small(intervals=False, steps_per_day=None).fit(frame(y)).predict()
+    assert forecast.index.equals(whole.index)
+    assert error(forecast, whole) < 3.0
+    broken.iloc[-3:] = np.nan  # the newest loads are missing too
+    assert np.isfinite(small(intervals=False, steps_per_day=None).fit(broken).predict()).all()
+
+
+def test_float32_stays_float32():
+    y, _ = loads(8)
+    assert small(intervals=False).fit(y.astype(np.float32)).predict().dtype == np.float32
+
+
+# --- files, copies, watching -------------------------------------------------------------------
+
+
+def test_a_saved_model_forecasts_and_updates_the_same(fitted, tmp_path):
+    y, X = loads()
+    fitted.save(tmp_path / "load.model")
+    loaded = sublearn.load(tmp_path / "load.model")
+    np.testing.assert_array_equal(loaded.predict(X=X[-DAY:]), fitted.predict(X=X[-DAY:]))
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.trace_ == fitted.trace_
+    mine = copy.deepcopy(fitted).update(y[-DAY:], X[-DAY:])
+    loaded.update(y[-DAY:], X[-DAY:])
+    np.testing.assert_array_equal(loaded.predict(X=X[:DAY]), mine.predict(X=X[:DAY]))
+
+
+def test_times_and_holidays_survive_a_file(tmp_path):
+    y, _ = loads(8)
+    model = small(intervals=False, steps_per_day=None, holidays={"2021-02-01": "a day off"})
+    model.fit(frame(y, tz="Europe/Helsinki")).save(tmp_path / "m")
+    pd.testing.assert_series_equal(sublearn.load(tmp_path / "m").predict(), model.predict())
+
+
+def test_a_clone_has_the_parameters_and_is_not_fitted(fitted):
+    copied = clone(fitted)
+    assert copied.get_params() == fitted.get_params()
+    with pytest.raises(NotFittedError):
+        copied.predict()
+
+
+def test_a_callback_sees_blocks_and_may_stop():
+    y, X = loads()
+    events = []
+    small(lead_blocks=[2, 4, DAY], callback=events.append).fit(y, X)
+    assert events[-1].n_done == events[-1].n_total == 3
+    with pytest.warns(ConvergenceWarning, match="asked to stop"):
+        stopped = small(lead_blocks=[2, 4, DAY], callback=lambda event: True).fit(y, X)
+    assert np.isfinite(stopped.predict(X=X[:DAY])).all()
+
+
+def test_too_few_steps_are_a_warning():
+    y, X = loads()
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        small(max_iter=1).fit(y, X)
+
+
+def test_the_plot_shows_forecast_interval_and_truth(fitted):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    y, X = loads()
+    axes = plot_forecast(fitted, X=X[-DAY:], truth=y[-DAY:])
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["90% interval", "forecast", "load"]
+    matplotlib.pyplot.close("all")
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+Y, X1 = loads(8)
+
+
+@pytest.mark.parametrize(
+    ("y", "X", "words"),
+    [
+        (Y[:60], None, "at least"),
+        (np.full(400, np.nan), None, "must have numbers"),
+        (np.array(["a", "b"]), None, "must hold numbers"),
+        (np.append(Y, np.inf), None, "finite"),
+        (np.zeros((4, 2, 2)), None, "shape"),
+        (Y, X1[:-1], "rows"),
+        (Y, np.where(X1 > 5, np.nan, X1), "finite"),
+        (pd.Series(Y), None, "DatetimeIndex"),
+        (frame(Y).iloc[::-1], None, "rising"),
+        (frame(Y, start="2021-01-01 00:00:30"), None, "whole minutes"),
+    ],
+)
+def test_refuses_what_is_no_load_series(y, X, words):
+    with pytest.raises(ValueError, match=words):
+        small(steps_per_day=None if isinstance(y, pd.Series) else DAY).fit(y, X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"eta": 0.1}, "eta must be below epsilon"),
+        ({"lead_blocks": [4]}, "must end at horizon"),
+        ({"lags": [0]}, "lags must be"),
+        ({"holidays": ["soon"]}, "holidays must be"),
+        ({"holidays": ["2021-01-01"]}, "without times"),
+        ({"quantile": 1.0}, "quantile"),
+    ],
+)
+def test_refuses_parameters_by_name(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        small(**parameters).fit(Y)
+
+
+def test_refuses_questions_that_do_not_fit(fitted):
+    with pytest.raises(ValueError, match="horizon must be"):
+        fitted.predict(DAY + 1, X1[: DAY + 1])
+    with pytest.raises(ValueError, match="X must be as in fit"):
+        fitted.predict()
+    with pytest.raises(ValueError, match="X must have 8 rows"):
+        fitted.predict(X=X1[:3])
+    with pytest.raises(ValueError, match="1 series"):
+        fitted.predict(X=X1[:DAY], y=np.zeros((300, 2)))
+    with pytest.raises(ValueError, match="X_new must be as in fit"):
+        copy.deepcopy(fitted).update(Y[:4])
+    with pytest.raises(ValueError, match="coverage"):
+        fitted.predict_interval(X=X1[:DAY], coverage=1.0)
+    with pytest.raises(ValueError, match="intervals must be True"):
+        small(intervals=False).fit(Y).predict_interval()
+    with pytest.raises(ValueError, match="gaps that no load"):
+        fitted.predict(X=X1[: 3 * DAY], y=Y[: 2 * DAY])
+
+
+def test_refuses_loads_that_are_known_already():
+    model = small(intervals=False, steps_per_day=None).fit(frame(Y))
+    with pytest.raises(ValueError, match="must follow"):
+        model.update(frame(Y).iloc[-4:])
