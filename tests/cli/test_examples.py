@@ -34,9 +34,7 @@ def test_the_tagger_says_that_its_records_are_missing(tmp_path):
     assert not (tmp_path / "tagger.png").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["stock_network", "gene_network"]
-)
+@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
 def test_networks_are_drawn(name, shared_data, tmp_path):
     done = run(shared_data, tmp_path / "network.png", "--small", script=name)
     assert done.returncode == 0, done.stderr
@@ -44,9 +42,7 @@ def test_networks_are_drawn(name, shared_data, tmp_path):
     assert "links" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "name", ["stock_network", "gene_network"]
-)
+@pytest.mark.parametrize("name", ["stock_network", "gene_network"])
 def test_networks_say_that_their_data_is_missing(name, tmp_path):
     done = run(tmp_path, tmp_path / "network.png", script=name)
     assert (done.returncode, done.stderr) == (0, "")

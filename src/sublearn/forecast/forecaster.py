@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
-from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask, Rows
 from sublearn.execution import map_blocks
+from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask, Rows
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.horizon import History, forecast_history
