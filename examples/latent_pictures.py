@@ -29,7 +29,7 @@ DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] 
 FILES = {"tabletop": "lfl_tabletop/tabletop.mat", "faces": "lfl_yale/r_yale.mat"}
 #: Height, width, whether pixels are stored by row or column, colours of a picture, and K.
 SHAPES = {
-    "blocks": ((6, 6, "C"), "gray", "gap"),
+    "blocks": ((6, 6, "C"), "gray", "cv"),
     "tabletop": ((80, 107, "F"), "gray", 4),
     "faces": ((58, 49, "F"), "gray_r", 15),  # stored as negatives
 }

@@ -259,8 +259,8 @@ void bind_hierarchy(nb::module_& m) {
           "parents"_a.noconvert())
       .def("order", &Taxonomy::order, "Labels, parents first; some are missing in a cycle.")
       .def_prop_ro("is_forest", &Taxonomy::is_forest)
-      .def("reduce_", &Taxonomy::reduce, "on"_a.noconvert(), "Turn on all ancestors, in place.")
-      .def("map_", &Taxonomy::map, "on"_a.noconvert(), "Turn off all descendants, in place.");
+      .def("leaf_reduce", &Taxonomy::reduce, "on"_a.noconvert(), "Turn on all ancestors, in place.")
+      .def("root_map", &Taxonomy::map, "on"_a.noconvert(), "Turn off all descendants, in place.");
   bind_projections<float>(cls);
   bind_projections<double>(cls);
   m.def("count_hits", &count_hits, "on"_a.noconvert(), "truth"_a.noconvert(), "first"_a.noconvert(),

@@ -46,8 +46,7 @@ static inline void all_rows(const float* rows, offset_t n_rows, const float* que
   offset_t r = 0;
   for (; r + kRows <= n_rows; r += kRows)
     block<kRows, kQueries>(rows + r * stride, n_rows, queries, stride, out + r);
-  for (; r < n_rows; ++r)
-    block<1, kQueries>(rows + r * stride, n_rows, queries, stride, out + r);
+  for (; r < n_rows; ++r) block<1, kQueries>(rows + r * stride, n_rows, queries, stride, out + r);
 }
 
 static void all(const float* rows, offset_t n_rows, const float* queries, offset_t n_queries,

@@ -96,7 +96,7 @@ def test_other_losses(sublearn, data, tmp_path, loss):
         ),
         (
             ["fit", "DATA", "-m", "OUT", "--text", "--method", "sparse-linear"],
-            "needs a method that learns labels",
+            "needs a method that learns plain labels",
         ),
         (["predict", "MODEL", "DATA", "-k", "3"], "needs a model of labels"),
         (["predict", "MODEL", "DATA", "--probabilities"], "needs a model with probabilities"),

@@ -32,7 +32,7 @@ def project_hierarchy(
     r"""The hierarchical operator (3.3.1) of [1]_, for one row of scores or many.
 
     .. math::
-        P(u, \phi) = \arg\min_v \tfrac12 \|u - v\|^2 + \sum_t \phi_t \|v_{D(t)}\|
+        P(u, \phi) = \operatorname{argmin}_v \tfrac12 \|u - v\|^2 + \sum_t \phi_t \|v_{D(t)}\|
 
     where :math:`D(t)` is label t with all its descendants. A group whose norm is below its weight
     becomes zero as a whole, so what is left of the scores agrees with the taxonomy. Where every
@@ -178,7 +178,7 @@ def leaf_reduce(u: Any, taxonomy: Taxonomy, phi: Any) -> np.ndarray:
     array([ True, False,  True])
     """
     on, is_single = _above("leaf_reduce", u, taxonomy, phi)
-    taxonomy._graph.reduce_(on)
+    taxonomy._graph.leaf_reduce(on)
     return on[0] if is_single else on
 
 
@@ -200,7 +200,7 @@ def root_map(u: Any, taxonomy: Taxonomy, phi: Any) -> np.ndarray:
     array([False, False, False])
     """
     on, is_single = _above("root_map", u, taxonomy, phi)
-    taxonomy._graph.map_(on)
+    taxonomy._graph.root_map(on)
     return on[0] if is_single else on
 
 

@@ -24,7 +24,7 @@ class ProximalAdam:
     and :math:`\lambda^2` that of the penalty, a step goes to
 
     .. math::
-        \arg\min_w\; m^\top w + \frac{1}{2 \eta} \|w - w_t\|_D^2 + \lambda \|w\|_1
+        \operatorname{argmin}_w\; m^\top w + \frac{1}{2 \eta} \|w - w_t\|_D^2 + \lambda \|w\|_1
 
     which is soft-thresholding by :math:`\eta \lambda / D_{jj} \le \eta`. Without :math:`\lambda^2`
     a network that makes no errors, and so has hardly a gradient, would lose all its weights before
