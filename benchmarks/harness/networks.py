@@ -170,16 +170,24 @@ def magnitude(
     network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
 ) -> Iterator[nn.Module]:
     """torch.nn.utils.prune: the smallest weights of all layers, then fine-tuning, step by step."""
-    network = copy.deepcopy(network)
+    dense, network = network, copy.deepcopy(network)
     layers = layers_of(network, names)
     targets = [(layer, "weight") for layer in layers.values()]
     for _ in range(path.n_steps):
         prune.global_unstructured(targets, prune.L1Unstructured, amount=1 - path.shrink)
         train(network, data.train, path.n_epochs)
-        plain = copy.deepcopy(network)
-        for layer in layers_of(plain, names).values():
-            prune.remove(layer, "weight")
-        yield plain
+        yield _plain(dense, network)
+
+
+@torch.no_grad()
+def _plain(dense: nn.Module, pruned: nn.Module) -> nn.Module:
+    """A copy of the network that `prune` has wrapped, without its masks."""
+    plain = copy.deepcopy(dense)
+    sources = dict(pruned.named_modules())
+    for name, part in plain.named_modules():
+        for key, _ in part.named_parameters(recurse=False):
+            getattr(part, key).copy_(getattr(sources[name], key))
+    return plain
 
 
 def adam_l1(

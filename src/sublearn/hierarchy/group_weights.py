@@ -1,6 +1,7 @@
 r"""Stage two of HML: the weights phi of the groups, learned on scores of held-out rows.
 
-.. math:: \phi^* = \operatorname{argmax}_\phi \mathrm{metric}\bigl(Y, \mathrm{support}\, P(U, \phi)\bigr)
+.. math::
+    \phi^* = \operatorname{argmax}_\phi \mathrm{metric}\bigl(Y, \mathrm{support}\, P(U, \phi)\bigr)
 
 (3.3.5) of Tang, "Big Data Optimization in Machine Learning", 2016, with the metric itself in place
 of a loss. It has no derivative. One weight for all labels is searched first, then one for each
