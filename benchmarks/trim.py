@@ -191,7 +191,7 @@ MEASUREMENTS = [
     Measurement(
         "speed",
         "One sample through the fully connected layers",
-        "Median of 300, one thread, with as many weights as are left above or more.",
+        "Median of 300, one thread; the weights that are left are chosen at random.",
         speed,
     ),
 ]

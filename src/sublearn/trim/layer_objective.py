@@ -59,25 +59,28 @@ class LayerObjective:
         self.put(x)
         gradients, sizes = [], []
         with self._replay.active():
-            for chunk in self._replay.chunks:
-                loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
-                (part,) = torch.autograd.grad(loss, self._layer.weight)
+            for _, part, size in self._parts(self._layer.weight):
                 gradients.append(part.double().reshape(-1).cpu().numpy())
-                sizes.append(len(chunk))
+                sizes.append(size)
         mean = np.average(gradients, axis=0, weights=sizes)
         variance = sum(((gradient - mean) ** 2).sum() for gradient in gradients)
         variance /= max(1, len(gradients) * (len(gradients) - 1))
         length = (least_subgradient(x, mean, penalty) ** 2).sum()
         return float(variance / length) if length > 0 else np.inf
 
-    def _sum(self, weight: Tensor) -> tuple[float, np.ndarray]:
-        value = 0.0
-        gradient = torch.zeros(weight.shape, dtype=torch.float64, device=weight.device)
+    def _parts(self, weight: Tensor) -> Iterator[tuple[float, Tensor, int]]:
+        """Mean loss, its gradient and the number of samples of each chunk."""
         for chunk in self._replay.chunks:
             loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
             (part,) = torch.autograd.grad(loss, weight)
-            value += loss.item() * len(chunk)
-            gradient.add_(part, alpha=len(chunk))
+            yield loss.item(), part, len(chunk)
+
+    def _sum(self, weight: Tensor) -> tuple[float, np.ndarray]:
+        value = 0.0
+        gradient = torch.zeros(weight.shape, dtype=torch.float64, device=weight.device)
+        for loss, part, size in self._parts(weight):
+            value += loss * size
+            gradient.add_(part, alpha=size)
         gradient /= self._n_samples
         return value / self._n_samples, gradient.reshape(-1).cpu().numpy()
 
