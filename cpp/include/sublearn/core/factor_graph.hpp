@@ -206,6 +206,33 @@ struct FactorGraph {
     return scale[static_cast<std::size_t>(f)] * table(f).at(cell_of(f, labels));
   }
 
+  /// Adds sign times what a factor says of the variable at one of its ends, the others as labelled:
+  /// sum[a] belongs to label choice(a).
+  template <class Choice>
+  void add_line(const FactorEnd& end, std::span<const index_t> labels, double sign,
+                std::span<double> sum, Choice&& choice) const {
+    const FactorTable& cells = table(end.factor);
+    const auto variables = scope_of(end.factor);
+    offset_t base = 0, step = 1, stride = 1;
+    for (std::size_t q = variables.size(); q-- > 0;) {
+      if (q == static_cast<std::size_t>(end.position)) {
+        step = stride;
+      } else {
+        base += stride * labels[static_cast<std::size_t>(variables[q])];
+      }
+      stride *= cells.shape[q];
+    }
+    const double weight = sign * scale[static_cast<std::size_t>(end.factor)];
+    if (cells.kind == TableKind::dense) {
+      const double* values = cells.values.data() + base;
+      for (std::size_t a = 0; a < sum.size(); ++a) sum[a] += weight * values[step * choice(a)];
+    } else {
+      for (std::size_t a = 0; a < sum.size(); ++a) {
+        sum[a] += weight * cells.at(base + step * choice(a));
+      }
+    }
+  }
+
   /// The value of (3.24).
   double score(std::span<const index_t> labels) const {
     double sum = 0.0;

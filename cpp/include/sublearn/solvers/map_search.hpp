@@ -149,29 +149,9 @@ class MapSearch {
 
   /// Adds sign times the row of factor f that the variable at position p sees to its scores.
   void add_scores(index_t f, std::size_t p, double sign) {
-    const FactorTable& table = graph_.table(f);
-    const auto scope = graph_.scope_of(f);
-    offset_t base = 0, step = 1, stride = 1;
-    for (std::size_t q = scope.size(); q-- > 0;) {
-      if (q == p) {
-        step = stride;
-      } else {
-        base += stride * labels_[at(scope[q])];
-      }
-      stride *= table.shape[q];
-    }
-    const double scale = sign * graph_.scale[at(f)];
-    const auto sum = scores_of(scope[p]);
-    if (table.kind == TableKind::dense) {
-      const double* values = table.values.data() + base;
-      for (std::size_t a = 0; a < sum.size(); ++a) {
-        sum[a] += scale * values[step * static_cast<offset_t>(a)];
-      }
-    } else {
-      for (std::size_t a = 0; a < sum.size(); ++a) {
-        sum[a] += scale * table.at(base + step * static_cast<offset_t>(a));
-      }
-    }
+    const auto sum = scores_of(graph_.scope_of(f)[p]);
+    graph_.add_line({f, static_cast<index_t>(p)}, labels_, sign, sum,
+                    [](std::size_t a) { return static_cast<offset_t>(a); });
     update_work_ += static_cast<double>(sum.size()) + 4.0;
   }
 
