@@ -29,7 +29,10 @@
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
+#include "sublearn/solvers/elimination_plan.hpp"
 #include "sublearn/solvers/map_elimination.hpp"
+#include "sublearn/solvers/scored_labels.hpp"
+#include "sublearn/solvers/search_moves.hpp"
 
 namespace sublearn {
 
@@ -45,10 +48,12 @@ class MapSearch {
  public:
   /// The graph must be connected() and outlive the search.
   MapSearch(const FactorGraph& graph, Rng rng)
-      : graph_(graph), elimination_(graph), rng_(rng), frozen_(graph.domain.size(), 0) {
-    for (const index_t k : graph.domain) most_labels_ = std::max(most_labels_, k);
-    make_arms();
-  }
+      : graph_(graph),
+        current_(graph),
+        elimination_(graph),
+        rng_(rng),
+        most_labels_(most_labels(graph)),
+        moves_(graph.n_variables(), most_labels_, is_sparse()) {}
   MapSearch(const FactorGraph& graph, std::uint64_t seed) : MapSearch(graph, Rng(seed)) {}
 
   /// Improves `labels` until the budget is used up; returns their score, never below the first.
@@ -58,12 +63,11 @@ class MapSearch {
                  const LabelLists* candidates = nullptr) {
     budget_ = &budget;
     candidates_ = candidates;
-    spent_ = 0.0;
-    labels_.assign(labels.begin(), labels.end());
+    current_.start(labels);
     best_.assign(labels.begin(), labels.end());
-    refresh();
-    best_score_ = top_score_ = score_;
-    climb_all();
+    best_score_ = top_score_ = current_.score();
+    current_.push_all(rng_);
+    climb();
     keep_best();
     optimal_ = false;
     if (!exhausted() && !solve_whole()) {
@@ -83,14 +87,10 @@ class MapSearch {
     budget_ = &no_limit;
     candidates_ = nullptr;
     optimal_ = false;
-    spent_ = 0.0;
-    labels_.assign(labels.begin(), labels.end());
-    refresh();
-    best_score_ = score_;
-    best_ = labels_;
-    waiting_.assign(labels_.size(), 0);
-    queue_.clear();
-    assign(other);
+    current_.start(labels);
+    best_score_ = current_.score();
+    best_ = current_.labels();
+    current_.set_all(other);
     keep_best();
     fuse_with(labels);
     keep_best();
@@ -99,157 +99,36 @@ class MapSearch {
   }
 
   /// Operations of the last call.
-  double work() const { return spent_; }
+  double work() const { return current_.work(); }
 
   /// Whether the last call solved the whole graph by elimination: the labels are optimal.
   bool optimal() const { return optimal_; }
 
  private:
-  /// A kind of move and what it has cost and brought. `labels` bounds the labels per variable.
-  struct Arm {
-    enum Kind : std::uint8_t { whole, ball, kick, shake } kind;
-    double cells;
-    index_t labels;
-    index_t variables;
-    double work;        ///< of a try, running mean; a guess at first
-    double gain = 0.0;  ///< of a try, running mean
-  };
   struct Scatter {
     double share;  ///< of the variables that get random labels
     double noise;  ///< or, if positive, strength of shaking
     double work = 0.0;
     double credit = 1.0;
   };
-  struct Change {
-    index_t variable, label;
-  };
-
   static constexpr double kPatience = 300.0;
 
   static std::size_t at(offset_t i) { return static_cast<std::size_t>(i); }
 
-  // ---- moves of one variable -------------------------------------------------------------------
-
-  std::span<double> scores_of(index_t i) {
-    return {scores_.data() + graph_.unary_begin[at(i)], at(graph_.domain[at(i)])};
-  }
-
-  /// Scores of every label of every variable, given the labels of the others.
-  void refresh() {
-    scores_ = graph_.unary;
-    for (index_t f = 0; f < graph_.n_factors(); ++f) {
-      const auto scope = graph_.scope_of(f);
-      for (std::size_t p = 0; p < scope.size(); ++p) add_scores(f, p, 1.0);
-    }
-    score_ = graph_.score(labels_);
-    refresh_work_ = static_cast<double>(graph_.scope.size() + scores_.size()) * 4.0;
-    spent_ += refresh_work_;
-    update_work_ = 0.0;
-  }
-
-  /// Adds sign times the row of factor f that the variable at position p sees to its scores.
-  void add_scores(index_t f, std::size_t p, double sign) {
-    const auto sum = scores_of(graph_.scope_of(f)[p]);
-    graph_.add_line({f, static_cast<index_t>(p)}, labels_, sign, sum,
-                    [](std::size_t a) { return static_cast<offset_t>(a); });
-    update_work_ += static_cast<double>(sum.size()) + 4.0;
-  }
-
-  /// Gives i a label and brings score_ and the scores of its neighbours up to date.
-  void set_label(index_t i, index_t label) {
-    const index_t before = labels_[at(i)];
-    if (label == before) return;
-    const auto own = scores_of(i);
-    score_ += own[at(label)] - own[at(before)];
-    if (journaling_) journal_.push_back({i, before});
-    const double work_before = update_work_;
-    for (const FactorEnd& end : graph_.ends_of(i)) {
-      const auto scope = graph_.scope_of(end.factor);
-      for (std::size_t q = 0; q < scope.size(); ++q) {
-        if (q == at(end.position)) continue;
-        add_scores(end.factor, q, -1.0);
-        labels_[at(i)] = label;
-        add_scores(end.factor, q, 1.0);
-        labels_[at(i)] = before;
-        push(scope[q]);
-      }
-    }
-    labels_[at(i)] = label;
-    spent_ += update_work_ - work_before;
-  }
-
-  void push(index_t i) {
-    if (waiting_[at(i)]) return;
-    waiting_[at(i)] = 1;
-    queue_.push_back(i);
-  }
-
-  void climb_all() {
-    waiting_.assign(labels_.size(), 0);
-    queue_.clear();
-    for (index_t i = 0; i < graph_.n_variables(); ++i) push(i);
-    rng_.shuffle(std::span(queue_));
-    climb();
-  }
-
-  /// Label moves until no variable that is not frozen gains by one.
   void climb() {
-    for (unsigned step = 1; !queue_.empty(); ++step) {
-      if (step % 1024 == 0 && interrupted()) return;
-      const index_t i = queue_.back();
-      queue_.pop_back();
-      waiting_[at(i)] = 0;
-      if (frozen_[at(i)]) continue;
-      const auto own = scores_of(i);
-      spent_ += static_cast<double>(own.size());
-      const auto best = std::max_element(own.begin(), own.end());
-      if (*best > own[at(labels_[at(i)])] + tolerance()) {
-        set_label(i, static_cast<index_t>(best - own.begin()));
-      }
-    }
+    current_.climb([this] { return interrupted(); });
   }
-
-  double tolerance() const { return 1e-10 * (1.0 + std::abs(score_)); }
 
   // ---- blocks ----------------------------------------------------------------------------------
 
   /// Whether planning a block of all variables is cheap enough.
   bool is_sparse() const { return graph_.scope.size() < 300000; }
 
-  void make_arms() {
-    const index_t n = graph_.n_variables();
-    std::vector<index_t> caps{most_labels_};
-    for (const index_t cap : {index_t{12}, index_t{5}, index_t{2}}) {
-      if (most_labels_ > cap + cap / 2) caps.push_back(cap);
-    }
-    for (const index_t cap : caps) {
-      for (const double cells : {32.0, 256.0, 2048.0, 16384.0, 131072.0, 1048576.0}) {
-        if (cells < 2.0 * cap * cap) continue;
-        const double width = std::log(cells) / std::log(std::max(2.0, 1.0 * cap));
-        if (is_sparse()) arms_.push_back({Arm::whole, cells, cap, n, guess(n, cells)});
-        for (const index_t size : {index_t{12}, index_t{40}, index_t{150}, index_t{600}}) {
-          if (size >= n || size <= 4.0 * width) continue;
-          arms_.push_back({Arm::ball, cells, cap, size, guess(size, cells)});
-        }
-      }
-    }
-    for (const index_t size : {index_t{1}, index_t{3}, index_t{9}}) {
-      if (size <= n) arms_.push_back({Arm::kick, 0.0, most_labels_, size, 500.0 * size});
-    }
-    for (const index_t size : {index_t{20}, index_t{80}, index_t{320}}) {
-      if (size < n) arms_.push_back({Arm::shake, 2048.0, most_labels_, size, 5000.0 * size});
-    }
-  }
-
-  static double guess(index_t n_variables, double cells) {
-    return n_variables * (500.0 + 0.05 * cells);
-  }
-
   /// Solves the graph at once if its width is small.
   bool solve_whole() {
     optimal_ = false;
     if (!is_sparse() || too_wide_) return false;
-    block_.resize(labels_.size());
+    block_.resize(current_.labels().size());
     std::iota(block_.begin(), block_.end(), index_t{0});
     EliminationLimits limits;
     limits.bucket_cells = 1 << 24;  // 128 MB
@@ -257,7 +136,7 @@ class MapSearch {
     limits.plan_work = 1e7;
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
-    proposal_ = labels_;
+    proposal_ = current_.labels();
     const bool restricted = candidates_ != nullptr && choose_labels(most_labels_);
     bool solved = false;
     for (const auto order : {EliminationOrder::min_size, EliminationOrder::min_fill}) {
@@ -265,7 +144,7 @@ class MapSearch {
       limits.order = order;
       solved =
           elimination_.solve(block_, proposal_, limits, nullptr, restricted ? &lists_ : nullptr);
-      spent_ += elimination_.work();
+      current_.add_work(elimination_.work());
     }
     if (solved) adopt(elimination_.solved());
     optimal_ = solved && !restricted;
@@ -275,13 +154,14 @@ class MapSearch {
 
   /// Moves until the last gain is as long ago as half the descent.
   void descend() {
-    top_score_ = score_;
-    const double begin = spent_;
-    double gained_at = spent_;
+    top_score_ = current_.score();
+    const double begin = current_.work();
+    double gained_at = current_.work();
     while (!exhausted()) {
-      const double patience = std::max(kPatience * refresh_work_, 0.5 * (gained_at - begin));
-      if (spent_ > gained_at + patience) return;
-      if (try_move()) gained_at = spent_;
+      const double patience =
+          std::max(kPatience * current_.refresh_work(), 0.5 * (gained_at - begin));
+      if (current_.work() > gained_at + patience) return;
+      if (try_move()) gained_at = current_.work();
     }
   }
 
@@ -291,24 +171,24 @@ class MapSearch {
     Scatter& scatter = *std::min_element(
         scatters_.begin(), scatters_.end(),
         [](const Scatter& a, const Scatter& b) { return a.work / a.credit < b.work / b.credit; });
-    const double work_before = spent_;
+    const double work_before = current_.work();
     const double score_before = best_score_;
-    assign(best_);
+    current_.set_all(best_);
     measure_gaps();
     if (scatter.noise > 0.0) {
       shake_all(scatter.noise);
     } else {
-      const double n = static_cast<double>(labels_.size());
+      const double n = static_cast<double>(current_.labels().size());
       grow_ball(random_variable(), static_cast<index_t>(std::max(2.0, scatter.share * n)));
       kicked_ = block_;
-      for (const index_t i : kicked_) set_label(i, random_label(i));
+      for (const index_t i : kicked_) current_.set(i, random_label(i));
     }
     climb();
     descend();
     fuse_with(best_);
     keep_best();
-    if (best_score_ > score_before + tolerance()) scatter.credit += 1.0;
-    scatter.work += spent_ - work_before;
+    if (best_score_ > score_before + current_.tolerance()) scatter.credit += 1.0;
+    scatter.work += current_.work() - work_before;
   }
 
   /// Blocks that are best under random unary scores: other labels, but such as fit together.
@@ -324,14 +204,14 @@ class MapSearch {
   /// Random scores for the block, measured by the median of what a variable would lose by its
   /// second label.
   void begin_noise(double strength) {
-    noise_.resize(scores_.size());
+    noise_.resize(graph_.unary.size());
     for (const index_t i : block_) {
       double* noise = noise_.data() + graph_.unary_begin[at(i)];
       const index_t n_labels = graph_.domain[at(i)];
       for (index_t a = 0; a < n_labels; ++a) {
         noise[a] = strength * typical_gap_ * (2.0 * rng_.uniform() - 1.0);
       }
-      spent_ += 4.0 * n_labels;
+      current_.add_work(4.0 * n_labels);
     }
     elimination_.set_noise(noise_);
   }
@@ -339,12 +219,12 @@ class MapSearch {
   void measure_gaps() {
     gaps_.clear();
     for (index_t i = 0; i < graph_.n_variables(); ++i) {
-      const auto own = scores_of(i);
+      const auto own = current_.scores_of(i);
       double second = -std::numeric_limits<double>::infinity();
       for (std::size_t a = 0; a < own.size(); ++a) {
-        if (a != at(labels_[at(i)])) second = std::max(second, own[a]);
+        if (a != at(current_[i])) second = std::max(second, own[a]);
       }
-      if (own.size() > 1) gaps_.push_back(own[at(labels_[at(i)])] - second);
+      if (own.size() > 1) gaps_.push_back(own[at(current_[i])] - second);
     }
     if (gaps_.empty()) return;
     const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
@@ -354,7 +234,7 @@ class MapSearch {
 
   void take_whole_or_ball() {
     if (is_sparse()) {
-      block_.resize(labels_.size());
+      block_.resize(current_.labels().size());
       std::iota(block_.begin(), block_.end(), index_t{0});
     } else {
       grow_ball(random_variable(), std::min<index_t>(graph_.n_variables(), 600));
@@ -366,18 +246,18 @@ class MapSearch {
   void fuse_with(std::span<const index_t> other) {
     block_.clear();
     lists_.clear();
-    for (std::size_t i = 0; i < labels_.size(); ++i) {
-      if (labels_[i] == other[i]) continue;
+    for (std::size_t i = 0; i < current_.labels().size(); ++i) {
+      if (current_.labels()[i] == other[i]) continue;
       block_.push_back(static_cast<index_t>(i));
-      lists_.labels.push_back(labels_[i]);
+      lists_.labels.push_back(current_.labels()[i]);
       lists_.labels.push_back(other[i]);
       lists_.close();
     }
     if (block_.empty()) return;
-    if (score_ < best_score_) {  // dropped variables keep the labels of the better
+    if (current_.score() < best_score_) {  // dropped variables keep the labels of the better
       proposal_.assign(other.begin(), other.end());
     } else {
-      proposal_ = labels_;
+      proposal_ = current_.labels();
     }
     EliminationLimits limits;
     limits.bucket_cells = 1 << 16;
@@ -385,61 +265,39 @@ class MapSearch {
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     const bool solved = elimination_.solve(block_, proposal_, limits, &rng_, &lists_);
-    spent_ += elimination_.work() + static_cast<double>(labels_.size());
+    current_.add_work(elimination_.work() + static_cast<double>(current_.labels().size()));
     if (!solved) return;
-    assign(proposal_);
+    current_.set_all(proposal_);
     climb();
   }
 
-  /// Current labels become `labels`.
-  void assign(std::span<const index_t> labels) {
-    for (std::size_t i = 0; i < labels.size(); ++i) set_label(static_cast<index_t>(i), labels[i]);
-  }
-
   bool try_move() {
-    Arm& arm = next_arm();
-    const double work_before = spent_;
-    if (arm.kind == Arm::kick) {
-      kick(arm.variables);
-    } else if (arm.kind == Arm::shake) {
-      shake_ball(arm.variables);
+    SearchMove& move = moves_.next(rng_);
+    const double work_before = current_.work();
+    if (move.kind == SearchMove::kick) {
+      kick(move.variables);
+    } else if (move.kind == SearchMove::shake) {
+      shake_ball(move.variables);
     } else {
-      move_block(arm);
+      move_block(move);
     }
-    if (update_work_ > 2000.0 * refresh_work_) refresh();
+    current_.refresh_if_stale();
     keep_best();
-    arm.work += 0.2 * (spent_ - work_before + 50.0 - arm.work);
-    const double gain = score_ - top_score_;
-    const bool gained = gain > tolerance();
-    // The root, since a repaired violation of a constraint counts for more than it is worth.
-    arm.gain += 0.2 * ((gained ? std::cbrt(gain) : 0.0) - arm.gain);
-    if (gained) top_score_ = score_;
+    const double gain = current_.score() - top_score_;
+    const bool gained = gain > current_.tolerance();
+    move.record(current_.work() - work_before, gained ? gain : 0.0);
+    if (gained) top_score_ = current_.score();
     return gained;
   }
 
-  /// Arms get work in proportion to what they gain per work, and a third of it in equal shares.
-  Arm& next_arm() {
-    double sum = 0.0;
-    for (const Arm& arm : arms_) sum += arm.gain / arm.work;
-    const double even = 0.5 * std::max(sum, 1e-300) / static_cast<double>(arms_.size());
-    double total = 0.0;
-    for (const Arm& arm : arms_) total += (arm.gain / arm.work + even) / arm.work;
-    double draw = rng_.uniform() * total;
-    for (Arm& arm : arms_) {
-      draw -= (arm.gain / arm.work + even) / arm.work;
-      if (draw < 0.0) return arm;
-    }
-    return arms_.back();
-  }
-
-  void move_block(const Arm& arm) {
+  void move_block(const SearchMove& move) {
     index_t n_kept = 0;
-    if (arm.kind == Arm::whole) {
+    if (move.kind == SearchMove::whole) {
       n_kept = take_all();
     } else {
-      grow_ball(random_variable(), arm.variables);
+      grow_ball(random_variable(), move.variables);
     }
-    solve_block(arm.cells, arm.labels, n_kept);
+    solve_block(move.cells, move.labels, n_kept);
     climb();
   }
 
@@ -470,15 +328,15 @@ class MapSearch {
     limits.monitor = budget_->monitor;
     limits.deadline = budget_->deadline;
     const bool restricted = choose_labels(most_labels);
-    proposal_ = labels_;
+    proposal_ = current_.labels();
     const bool solved =
         elimination_.solve(block_, proposal_, limits, &rng_, restricted ? &lists_ : nullptr);
-    spent_ += elimination_.work();
+    current_.add_work(elimination_.work());
     if (solved) adopt(elimination_.solved());
   }
 
   void adopt(std::span<const index_t> solved) {
-    for (const index_t i : solved) set_label(i, proposal_[at(i)]);
+    for (const index_t i : solved) current_.set(i, proposal_[at(i)]);
   }
 
   /// Lists of at most `most` labels: the current one and the best given the others. False if no
@@ -487,7 +345,7 @@ class MapSearch {
     if (candidates_ == nullptr && most >= most_labels_) return false;
     lists_.clear();
     for (const index_t i : block_) {
-      const index_t current = labels_[at(i)];
+      const index_t current = current_[i];
       const auto given =
           candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
       ranked_.assign(given.begin(), given.end());
@@ -496,7 +354,7 @@ class MapSearch {
         std::iota(ranked_.begin(), ranked_.end(), index_t{0});
       }
       std::erase(ranked_, current);
-      const auto own = scores_of(i);
+      const auto own = current_.scores_of(i);
       const std::size_t n = std::min(ranked_.size(), at(most - 1));
       if (n < ranked_.size()) {
         std::nth_element(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(n),
@@ -507,7 +365,7 @@ class MapSearch {
       lists_.labels.insert(lists_.labels.end(), ranked_.begin(),
                            ranked_.begin() + static_cast<std::ptrdiff_t>(n));
       lists_.close();
-      spent_ += static_cast<double>(own.size());
+      current_.add_work(static_cast<double>(own.size()));
     }
     return true;
   }
@@ -518,7 +376,7 @@ class MapSearch {
 
   /// block_ becomes a random connected set of up to `size` variables around `seed`.
   void grow_ball(index_t seed, index_t size) {
-    if (in_ball_.size() != labels_.size()) in_ball_.assign(labels_.size(), 0);
+    if (in_ball_.size() != current_.labels().size()) in_ball_.assign(current_.labels().size(), 0);
     block_.assign(1, seed);
     in_ball_[at(seed)] = 1;
     for (index_t tries = 4 * size; tries > 0 && block_.size() < at(size); --tries) {
@@ -533,32 +391,30 @@ class MapSearch {
       block_.push_back(j);
     }
     for (const index_t i : block_) in_ball_[at(i)] = 0;
-    spent_ += 8.0 * static_cast<double>(block_.size());
+    current_.add_work(8.0 * static_cast<double>(block_.size()));
   }
 
   // ---- kicks -----------------------------------------------------------------------------------
 
   /// Random labels for a ball, repair around it while it is held, then freely; undone if worse.
   void kick(index_t size) {
-    const double before = score_;
-    journaling_ = true;
-    journal_.clear();
+    const double before = current_.score();
+    current_.begin_trial();
     const index_t seed = random_variable();
     grow_ball(seed, size);
     kicked_ = block_;
     for (const index_t i : kicked_) {
-      set_label(i, random_label(i));
-      frozen_[at(i)] = 1;
+      current_.set(i, random_label(i));
+      current_.freeze(i);
     }
     climb();
     for (const index_t i : kicked_) {
-      frozen_[at(i)] = 0;
-      push(i);
+      current_.thaw(i);
+      current_.push(i);
     }
     climb();
-    if (score_ < before - tolerance()) repair(seed, size);
-    journaling_ = false;
-    if (score_ < before - tolerance()) roll_back();
+    if (current_.score() < before - current_.tolerance()) repair(seed, size);
+    current_.end_trial(current_.score() >= before - current_.tolerance());
   }
 
   void repair(index_t seed, index_t size) {
@@ -569,23 +425,21 @@ class MapSearch {
 
   /// A ball is made best under noise, then the region around it without; undone if worse.
   void shake_ball(index_t size) {
-    const double before = score_;
-    journaling_ = true;
-    journal_.clear();
+    const double before = current_.score();
+    current_.begin_trial();
     const index_t seed = random_variable();
     const index_t most_labels = std::min<index_t>(most_labels_, 6);
     grow_ball(seed, size);
     begin_noise(0.1 * std::exp(7.0 * rng_.uniform()));
     solve_block(256.0, most_labels);
     elimination_.set_noise({});
-    for (int k = 0; k < 3 && score_ <= before; ++k) {
+    for (int k = 0; k < 3 && current_.score() <= before; ++k) {
       climb();
       grow_ball(seed, std::min(graph_.n_variables(), 2 * size));
       solve_block(2048.0, most_labels);
     }
     climb();
-    journaling_ = false;
-    if (score_ < before - tolerance()) roll_back();
+    current_.end_trial(current_.score() >= before - current_.tolerance());
   }
 
   index_t random_label(index_t i) {
@@ -594,24 +448,16 @@ class MapSearch {
     return static_cast<index_t>(rng_.below(static_cast<std::uint32_t>(graph_.domain[at(i)])));
   }
 
-  void roll_back() {
-    for (std::size_t k = journal_.size(); k-- > 0;) {
-      set_label(journal_[k].variable, journal_[k].label);
-    }
-    for (const index_t i : queue_) waiting_[at(i)] = 0;
-    queue_.clear();
-  }
-
   // ---- the end ---------------------------------------------------------------------------------
 
   void keep_best() {
-    if (score_ <= best_score_ + tolerance()) return;
-    best_score_ = score_;
-    best_ = labels_;
+    if (current_.score() <= best_score_ + current_.tolerance()) return;
+    best_score_ = current_.score();
+    best_ = current_.labels();
   }
 
   bool exhausted() const {
-    return spent_ >= budget_->work || best_score_ >= budget_->target || interrupted();
+    return current_.work() >= budget_->work || best_score_ >= budget_->target || interrupted();
   }
 
   bool interrupted() const {
@@ -619,30 +465,33 @@ class MapSearch {
            (budget_->deadline && std::chrono::steady_clock::now() >= *budget_->deadline);
   }
 
+  static index_t most_labels(const FactorGraph& graph) {
+    index_t most = 1;
+    for (const index_t k : graph.domain) most = std::max(most, k);
+    return most;
+  }
+
   const FactorGraph& graph_;
+  ScoredLabels current_;
   MapElimination elimination_;
   Rng rng_;
   const MapSearchBudget* budget_ = nullptr;
   const LabelLists* candidates_ = nullptr;
-  index_t most_labels_ = 1;
-  std::vector<Arm> arms_;
+  index_t most_labels_;
+  SearchMoves moves_;
   std::vector<Scatter> scatters_{{0.02, 0.0}, {0.1, 0.0}, {0.4, 0.0}, {1.0, 0.0},  {0.0, 0.2},
                                  {0.0, 0.6},  {0.0, 2.0}, {0.0, 6.0}, {0.0, 20.0}, {0.0, 100.0}};
-  double spent_ = 0.0, update_work_ = 0.0, refresh_work_ = 0.0;
   bool optimal_ = false;
   bool too_wide_ = false;  ///< to be solved at once
 
-  std::vector<index_t> labels_, best_, proposal_;
-  double score_ = 0.0, best_score_ = 0.0;
-  double typical_gap_ = 0.0;
+  std::vector<index_t> best_, proposal_;
+  double best_score_ = 0.0;
   double top_score_ = 0.0;  ///< best of the current descent
+  double typical_gap_ = 0.0;
   std::vector<double> gaps_, noise_;
-  std::vector<double> scores_;  ///< like graph.unary: score of each label given the neighbours
-  std::vector<index_t> queue_, block_, kicked_, ranked_;
-  std::vector<char> waiting_, frozen_, in_ball_;
+  std::vector<index_t> block_, kicked_, ranked_;
+  std::vector<char> in_ball_;
   LabelLists lists_;
-  bool journaling_ = false;
-  std::vector<Change> journal_;
 };
 
 /// Improves each start on its own stream of random numbers; returns their scores. With a budget of
