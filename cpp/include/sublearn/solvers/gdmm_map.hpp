@@ -51,6 +51,7 @@
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/prox/simplex.hpp"
 #include "sublearn/search/sorted_table.hpp"
+#include "sublearn/solvers/gdmm_point.hpp"
 
 namespace sublearn {
 
@@ -80,10 +81,8 @@ inline double balanced_rho(double rho, const GdmmResiduals& residuals) {
 class GdmmMap {
  public:
   GdmmMap(const FactorGraph& graph, const GdmmSettings& settings)
-      : graph_(graph), settings_(settings), rho_(settings.rho) {
+      : graph_(graph), settings_(settings), rho_(settings.rho), point_(graph) {
     share_sorted_tables();
-    start_variables();
-    start_factors();
     if (rho_ <= 0.0) rho_ = first_rho();
   }
 
@@ -101,72 +100,26 @@ class GdmmMap {
 
   /// The dual value at the present multipliers: no assignment scores more.
   double bound(const Monitor* monitor) {
-    const std::size_t n_factors = factors_.size();
+    const std::size_t n_factors = point_.factors.size();
     std::vector<double> best(n_factors);
     over(n_factors, monitor,
          [&](std::size_t f, Scratch& scratch) { best[f] = search(f, scratch, 0.0).value; });
     double sum = std::accumulate(best.begin(), best.end(), 0.0);
-    for (std::size_t i = 0; i < variables_.size(); ++i) sum += best_belief(i);
+    for (std::size_t i = 0; i < point_.variables.size(); ++i) sum += point_.best_belief(i);
     return sum;
   }
 
-  /// Excludes labels that no assignment better than `score` can have; `bound` is that of the
-  /// present multipliers. From then on bound() speaks of the assignments that are left, and is
-  /// -infinity if there is none. Returns how many labels went.
-  offset_t exclude(double bound, double score) {
-    offset_t n_excluded = 0;
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      n_excluded += exclude_below(i, best_belief(i) - (bound - score));
-    }
-    if (n_excluded > 0) restore_simplices();
-    return n_excluded;
-  }
-
-  /// Labels of a variable that are not excluded, in increasing order.
-  std::vector<index_t> remaining(index_t i) const {
-    std::vector<index_t> labels;
-    const auto& slot_of = variables_[static_cast<std::size_t>(i)].slot_of;
-    for (std::size_t label = 0; label < slot_of.size(); ++label) {
-      if (slot_of[label] != kExcluded) labels.push_back(static_cast<index_t>(label));
-    }
-    return labels;
-  }
-
-  /// The label of largest x_i for each variable; among equals the one the multipliers prefer.
-  void decode(std::span<index_t> labels) const {
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      const Variable& variable = variables_[i];
-      const auto top = std::max_element(variable.x.begin(), variable.x.end());
-      labels[i] = variable.labels[static_cast<std::size_t>(top - variable.x.begin())];
-    }
-  }
-
-  /// Labels that have a share in the present solution, most first.
-  std::vector<index_t> candidates(index_t i) const {
-    const Variable& variable = variables_[static_cast<std::size_t>(i)];
-    std::vector<index_t> slots(variable.labels.size());
-    std::iota(slots.begin(), slots.end(), index_t{0});
-    std::stable_sort(slots.begin(), slots.end(), [&](index_t s, index_t t) {
-      return variable.x[static_cast<std::size_t>(s)] > variable.x[static_cast<std::size_t>(t)];
-    });
-    for (index_t& slot : slots) slot = variable.labels[static_cast<std::size_t>(slot)];
-    return slots;
-  }
+  // What every dual method of map_solver.hpp answers; documented in gdmm_point.hpp.
+  offset_t exclude(double bound, double score) { return point_.exclude(bound, score); }
+  std::vector<index_t> remaining(index_t i) const { return point_.remaining(i); }
+  void decode(std::span<index_t> labels) const { point_.decode(labels); }
+  std::vector<index_t> candidates(index_t i) const { return point_.candidates(i); }
+  offset_t n_active_labels() const { return point_.n_active_labels(); }
+  offset_t n_active_states() const { return point_.n_active_states(); }
 
   const GdmmResiduals& residuals() const { return residuals_; }
   double rho() const { return rho_; }
   offset_t work() const { return work_; }
-
-  offset_t n_active_labels() const {
-    offset_t n = 0;
-    for (const Variable& variable : variables_) n += static_cast<offset_t>(variable.labels.size());
-    return n;
-  }
-  offset_t n_active_states() const {
-    offset_t n = 0;
-    for (const Factor& factor : factors_) n += static_cast<offset_t>(factor.y.size());
-    return n;
-  }
 
  private:
   /// Tables up to this many cells are scanned: sorting does not pay.
@@ -174,40 +127,6 @@ class GdmmMap {
   /// Operations of an iteration that are worth waking threads for: a few milliseconds.
   static constexpr offset_t kParallelWork = 1'000'000;
   static constexpr int kSteps = 4;  ///< projected steps on one factor in one iteration
-
-  /// Labels that have entered take slots in order of entry; everything about labels is by slot.
-  struct Variable {
-    std::vector<index_t> labels;
-    std::vector<double> x;
-    std::vector<index_t> slot_of;      ///< of each label, or kNoSlot, kExcluded
-    std::vector<index_t> unary_order;  ///< labels by decreasing theta_i
-    std::size_t next_unary = 0;        ///< labels before it in that order have entered or are out
-    std::size_t end_unary = 0;         ///< and so have the labels from here on
-
-    bool has_others() const { return next_unary < end_unary; }
-    /// Moves both pointers over labels that have entered or are excluded.
-    void tighten() {
-      const auto is_other = [&](std::size_t n) {
-        return slot_of[static_cast<std::size_t>(unary_order[n])] == kNoSlot;
-      };
-      while (has_others() && !is_other(next_unary)) ++next_unary;
-      while (has_others() && !is_other(end_unary - 1)) --end_unary;
-    }
-  };
-
-  /// mu_if and M_if y_f by slot of the variable.
-  struct End {
-    std::vector<double> mu;
-    std::vector<double> marginal;
-  };
-
-  struct Factor {
-    std::vector<double> y;          ///< of the active states
-    std::vector<double> theta;      ///< their scores
-    std::vector<index_t> slots;     ///< of the labels of state n at n * arity
-    std::size_t first_row = 0;      ///< see best_cell
-    std::vector<index_t> proposed;  ///< labels of the state that enters, empty if none does
-  };
 
   struct State {
     double value = -std::numeric_limits<double>::infinity();
@@ -233,69 +152,20 @@ class GdmmMap {
     }
   }
 
-  void start_variables() {
-    variables_.resize(static_cast<std::size_t>(graph_.n_variables()));
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      Variable& variable = variables_[i];
-      const auto unary = graph_.unary_of(static_cast<index_t>(i));
-      variable.slot_of.assign(unary.size(), kNoSlot);
-      variable.end_unary = unary.size();
-      variable.unary_order.resize(unary.size());
-      std::iota(variable.unary_order.begin(), variable.unary_order.end(), index_t{0});
-      std::stable_sort(
-          variable.unary_order.begin(), variable.unary_order.end(), [&](index_t a, index_t b) {
-            return unary[static_cast<std::size_t>(a)] > unary[static_cast<std::size_t>(b)];
-          });
-    }
-  }
-
-  void start_factors() {
-    factors_.resize(static_cast<std::size_t>(graph_.n_factors()));
-    ends_.resize(graph_.scope.size());
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      enter(i, variables_[i].unary_order[0]);
-      variables_[i].x[0] = 1.0;
-    }
-  }
-
   /// A typical difference that a label makes: half the mean drop from the best cell of a table to
   /// the mean of its cells along the best one's row and column, and of the best unary to the next.
   double first_rho() const {
     double sum = 0.0;
     offset_t n = 0;
-    for (const Variable& variable : variables_) {
+    for (const GdmmVariable& variable : point_.variables) {
       if (variable.unary_order.size() < 2) continue;
-      const auto unary = graph_.unary_of(static_cast<index_t>(&variable - variables_.data()));
+      const auto unary = graph_.unary_of(static_cast<index_t>(&variable - point_.variables.data()));
       sum += unary[static_cast<std::size_t>(variable.unary_order[0])] -
              unary[static_cast<std::size_t>(variable.unary_order[1])];
       ++n;
     }
     const double gap = n > 0 ? sum / static_cast<double>(n) : 0.0;
     return gap > 0.0 ? gap : 1.0;
-  }
-
-  std::size_t end_of(std::size_t f, std::size_t position) const {
-    return static_cast<std::size_t>(graph_.scope_begin[f]) + position;
-  }
-  std::size_t variable_of(std::size_t f, std::size_t position) const {
-    return static_cast<std::size_t>(graph_.scope[end_of(f, position)]);
-  }
-
-  /// Gives a label its slot, with zero messages from all factors.
-  index_t enter(std::size_t i, index_t label) {
-    Variable& variable = variables_[i];
-    index_t& slot = variable.slot_of[static_cast<std::size_t>(label)];
-    if (slot >= 0) return slot;
-    slot = static_cast<index_t>(variable.labels.size());
-    variable.labels.push_back(label);
-    variable.x.push_back(0.0);
-    for (const FactorEnd& end : graph_.ends_of(static_cast<index_t>(i))) {
-      End& side = ends_[end_of(static_cast<std::size_t>(end.factor),
-                               static_cast<std::size_t>(end.position))];
-      side.mu.push_back(0.0);
-      side.marginal.push_back(0.0);
-    }
-    return slot;
   }
 
   /// Calls body(item, scratch) for all items in chunks on threads; adds up what the scratches
@@ -320,8 +190,8 @@ class GdmmMap {
     const auto arity = graph_.scope_of(static_cast<index_t>(f)).size();
     if (scratch.messages.size() < arity) scratch.messages.resize(arity);
     for (std::size_t p = 0; p < arity; ++p) {
-      const End& end = ends_[end_of(f, p)];
-      const auto& x = variables_[variable_of(f, p)].x;
+      const GdmmEnd& end = point_.ends[point_.end_of(f, p)];
+      const auto& x = point_.variables[point_.variable_of(f, p)].x;
       auto& message = scratch.messages[p];
       message = end.mu;
       if (weight == 0.0) continue;
@@ -345,9 +215,9 @@ class GdmmMap {
   }
 
   void search_sorted(std::size_t f, const SortedTable& sorted, Scratch& scratch) {
-    Factor& factor = factors_[f];
+    GdmmFactor& factor = point_.factors[f];
     const auto message = [&](std::size_t p) {
-      const Variable& variable = variables_[variable_of(f, p)];
+      const GdmmVariable& variable = point_.variables[point_.variable_of(f, p)];
       return SparseMessage{variable.labels, scratch.messages[p], variable.slot_of,
                            variable.has_others()};
     };
@@ -370,7 +240,8 @@ class GdmmMap {
     const FactorTable& table = graph_.table(static_cast<index_t>(f));
     const std::size_t arity = table.shape.size();
     const auto cost = [&](std::size_t p, index_t label) {
-      const index_t slot = variables_[variable_of(f, p)].slot_of[static_cast<std::size_t>(label)];
+      const index_t slot =
+          point_.variables[point_.variable_of(f, p)].slot_of[static_cast<std::size_t>(label)];
       if (slot == kExcluded) return std::numeric_limits<double>::infinity();
       return slot == kNoSlot ? 0.0 : scratch.messages[p][static_cast<std::size_t>(slot)];
     };
@@ -410,16 +281,17 @@ class GdmmMap {
 
   /// Search: the state each factor wants to add.
   void propose(const Monitor* monitor) {
-    over(factors_.size(), monitor, [&](std::size_t f, Scratch& scratch) {
+    over(point_.factors.size(), monitor, [&](std::size_t f, Scratch& scratch) {
       const State& state = search(f, scratch, rho_);
-      Factor& factor = factors_[f];
+      GdmmFactor& factor = point_.factors[f];
       factor.proposed.clear();
       const std::size_t arity = state.labels.size();
       for (std::size_t n = 0; n < factor.y.size(); ++n) {
         bool is_same = true;
         for (std::size_t p = 0; p < arity; ++p) {
           const auto slot = static_cast<std::size_t>(factor.slots[n * arity + p]);
-          is_same = is_same && variables_[variable_of(f, p)].labels[slot] == state.labels[p];
+          is_same =
+              is_same && point_.variables[point_.variable_of(f, p)].labels[slot] == state.labels[p];
         }
         if (is_same) return;
       }
@@ -429,13 +301,13 @@ class GdmmMap {
 
   /// Proposed states become active with y = 0; labels seen for the first time get slots.
   void admit() {
-    for (std::size_t f = 0; f < factors_.size(); ++f) {
-      Factor& factor = factors_[f];
+    for (std::size_t f = 0; f < point_.factors.size(); ++f) {
+      GdmmFactor& factor = point_.factors[f];
       if (factor.proposed.empty()) continue;
       offset_t cell = 0;
       const FactorTable& table = graph_.table(static_cast<index_t>(f));
       for (std::size_t p = 0; p < factor.proposed.size(); ++p) {
-        factor.slots.push_back(enter(variable_of(f, p), factor.proposed[p]));
+        factor.slots.push_back(point_.enter(point_.variable_of(f, p), factor.proposed[p]));
         cell = cell * table.shape[p] + factor.proposed[p];
       }
       factor.theta.push_back(graph_.scale[f] * table.at(cell));
@@ -443,20 +315,20 @@ class GdmmMap {
       factor.y.push_back(is_first ? 1.0 : 0.0);
       if (!is_first) continue;
       for (std::size_t p = 0; p < factor.proposed.size(); ++p) {
-        ends_[end_of(f, p)].marginal[static_cast<std::size_t>(factor.slots[p])] = 1.0;
+        point_.ends[point_.end_of(f, p)].marginal[static_cast<std::size_t>(factor.slots[p])] = 1.0;
       }
     }
   }
 
   void correct_factors(const Monitor* monitor) {
-    over(factors_.size(), monitor, [&](std::size_t f, Scratch& scratch) {
-      if (factors_[f].y.size() > 1) correct(f, scratch);
+    over(point_.factors.size(), monitor, [&](std::size_t f, Scratch& scratch) {
+      if (point_.factors[f].y.size() > 1) correct(f, scratch);
     });
   }
 
   /// Projected steps over the active states of f.
   void correct(std::size_t f, Scratch& scratch) {
-    Factor& factor = factors_[f];
+    GdmmFactor& factor = point_.factors[f];
     const std::size_t n = factor.y.size();
     const std::size_t arity = factor.slots.size() / n;
     fill_messages(f, scratch, rho_);
@@ -481,7 +353,7 @@ class GdmmMap {
       while (!step_fits(f, scratch, Q)) Q *= 2.0;
       for (std::size_t s = 0; s < n; ++s) factor.y[s] = scratch.point[s];
       for (std::size_t p = 0; p < arity; ++p) {
-        End& end = ends_[end_of(f, p)];
+        GdmmEnd& end = point_.ends[point_.end_of(f, p)];
         for (std::size_t s = 0; s < n; ++s) {
           const auto slot = static_cast<std::size_t>(factor.slots[s * arity + p]);
           scratch.messages[p][slot] += rho_ * scratch.change[s];
@@ -489,13 +361,13 @@ class GdmmMap {
         }
       }
     }
-    shrink(f, arity, scratch);
+    scratch.work += point_.shrink(f);
   }
 
   /// (3.29) with this Q into `point` and `change`; true if the quadratic bound holds there, so that
   /// the objective falls.
   bool step_fits(std::size_t f, Scratch& scratch, double Q) const {
-    const Factor& factor = factors_[f];
+    const GdmmFactor& factor = point_.factors[f];
     const std::size_t n = factor.y.size();
     const std::size_t arity = factor.slots.size() / n;
     scratch.point.resize(n);
@@ -524,50 +396,25 @@ class GdmmMap {
     return rho_ * curvature <= Q * length * (1.0 + 1e-12);
   }
 
-  /// States at zero leave; marginals are summed anew, so that rounding does not pile up.
-  void shrink(std::size_t f, std::size_t arity, Scratch& scratch) {
-    Factor& factor = factors_[f];
-    std::size_t kept = 0;
-    for (std::size_t s = 0; s < factor.y.size(); ++s) {
-      if (factor.y[s] <= 0.0) continue;
-      factor.y[kept] = factor.y[s];
-      factor.theta[kept] = factor.theta[s];
-      std::copy_n(factor.slots.begin() + static_cast<std::ptrdiff_t>(s * arity), arity,
-                  factor.slots.begin() + static_cast<std::ptrdiff_t>(kept * arity));
-      ++kept;
-    }
-    factor.y.resize(kept);
-    factor.theta.resize(kept);
-    factor.slots.resize(kept * arity);
-    for (std::size_t p = 0; p < arity; ++p) {
-      auto& marginal = ends_[end_of(f, p)].marginal;
-      std::fill(marginal.begin(), marginal.end(), 0.0);
-      for (std::size_t s = 0; s < kept; ++s) {
-        marginal[static_cast<std::size_t>(factor.slots[s * arity + p])] += factor.y[s];
-      }
-      scratch.work += static_cast<offset_t>(marginal.size());
-    }
-  }
-
   /// x by (3.27), then the multipliers of the variable's ends by (3.32).
   void correct_variables(const Monitor* monitor) {
     for (Scratch& scratch : scratch_) scratch.primal = scratch.dual = 0.0;
-    std::vector<GdmmResiduals> parts(variables_.size());
-    over(variables_.size(), monitor,
+    std::vector<GdmmResiduals> parts(point_.variables.size());
+    over(point_.variables.size(), monitor,
          [&](std::size_t i, Scratch& scratch) { parts[i] = correct_variable(i, scratch); });
     GdmmResiduals sum;
     for (const GdmmResiduals& part : parts) {
       sum.primal += part.primal;
       sum.dual += part.dual;
     }
-    const double n_ends = std::max<double>(1.0, static_cast<double>(ends_.size()));
+    const double n_ends = std::max<double>(1.0, static_cast<double>(point_.ends.size()));
     residuals_ = {std::sqrt(sum.primal / n_ends), rho_ * std::sqrt(sum.dual / n_ends)};
   }
 
   GdmmResiduals correct_variable(std::size_t i, Scratch& scratch) {
     const auto ends = graph_.ends_of(static_cast<index_t>(i));
     if (ends.empty()) return {};
-    Variable& variable = variables_[i];
+    GdmmVariable& variable = point_.variables[i];
     const auto unary = graph_.unary_of(static_cast<index_t>(i));
     const double degree = static_cast<double>(ends.size());
     const auto pull = [&](index_t label) {
@@ -577,7 +424,7 @@ class GdmmMap {
     wanted.resize(variable.labels.size());
     for (std::size_t s = 0; s < wanted.size(); ++s) wanted[s] = pull(variable.labels[s]);
     for (const FactorEnd& end : ends) {
-      const End& side = end_at(end);
+      const GdmmEnd& side = point_.end_at(end);
       for (std::size_t s = 0; s < wanted.size(); ++s) {
         wanted[s] += (side.marginal[s] + side.mu[s] / rho_) / degree;
       }
@@ -594,7 +441,7 @@ class GdmmMap {
       if (!variable.has_others()) break;
       const index_t label = variable.unary_order[variable.next_unary];
       if (pull(label) <= threshold) break;  // all labels without a slot would be zero
-      enter(i, label);
+      point_.enter(i, label);
       wanted.push_back(pull(label));
     }
     GdmmResiduals sum;
@@ -605,7 +452,7 @@ class GdmmMap {
     }
     const double eta = settings_.eta > 0.0 ? settings_.eta : rho_;
     for (const FactorEnd& end : ends) {
-      End& side = end_at(end);
+      GdmmEnd& side = point_.end_at(end);
       for (std::size_t s = 0; s < x.size(); ++s) {
         const double difference = side.marginal[s] - x[s];
         sum.primal += difference * difference;
@@ -613,115 +460,6 @@ class GdmmMap {
       }
     }
     return sum;
-  }
-
-  End& end_at(const FactorEnd& end) {
-    return ends_[end_of(static_cast<std::size_t>(end.factor),
-                        static_cast<std::size_t>(end.position))];
-  }
-  const End& end_at(const FactorEnd& end) const {
-    return ends_[end_of(static_cast<std::size_t>(end.factor),
-                        static_cast<std::size_t>(end.position))];
-  }
-
-  /// theta_i + sum_f mu_if of the label in a slot.
-  double belief(std::size_t i, std::size_t slot) const {
-    const auto id = static_cast<index_t>(i);
-    double value = graph_.unary_of(id)[static_cast<std::size_t>(variables_[i].labels[slot])];
-    for (const FactorEnd& end : graph_.ends_of(id)) value += end_at(end).mu[slot];
-    return value;
-  }
-
-  /// The largest belief of a variable's labels that are not excluded.
-  double best_belief(std::size_t i) const {
-    const Variable& variable = variables_[i];
-    double best = -std::numeric_limits<double>::infinity();
-    for (std::size_t s = 0; s < variable.labels.size(); ++s) best = std::max(best, belief(i, s));
-    for (std::size_t n = variable.next_unary; n < variable.end_unary; ++n) {
-      const auto label = static_cast<std::size_t>(variable.unary_order[n]);
-      if (variable.slot_of[label] != kNoSlot) continue;
-      best = std::max(best, graph_.unary_of(static_cast<index_t>(i))[label]);
-      break;
-    }
-    return best;
-  }
-
-  /// Excludes the labels of i whose belief is below `lowest`.
-  offset_t exclude_below(std::size_t i, double lowest) {
-    Variable& variable = variables_[i];
-    const auto unary = graph_.unary_of(static_cast<index_t>(i));
-    offset_t n_excluded = 0;
-    while (variable.has_others()) {
-      const auto label = static_cast<std::size_t>(variable.unary_order[variable.end_unary - 1]);
-      if (variable.slot_of[label] == kNoSlot) {
-        if (unary[label] >= lowest) break;
-        variable.slot_of[label] = kExcluded;
-        ++n_excluded;
-      }
-      --variable.end_unary;
-    }
-    std::vector<index_t> slot_after(variable.labels.size());
-    std::size_t n_kept = 0;
-    for (std::size_t s = 0; s < variable.labels.size(); ++s) {
-      const bool is_out = belief(i, s) < lowest;
-      slot_after[s] = is_out ? kExcluded : static_cast<index_t>(n_kept++);
-    }
-    if (n_kept < slot_after.size()) keep_slots(i, slot_after, n_kept);
-    return n_excluded + static_cast<offset_t>(slot_after.size() - n_kept);
-  }
-
-  /// Renumbers the slots of a variable; those that map to kExcluded go, with the states over them.
-  void keep_slots(std::size_t i, std::span<const index_t> slot_after, std::size_t n_kept) {
-    Variable& variable = variables_[i];
-    const auto compress = [&](auto& values) {
-      for (std::size_t s = 0; s < slot_after.size(); ++s) {
-        if (slot_after[s] >= 0) values[static_cast<std::size_t>(slot_after[s])] = values[s];
-      }
-      values.resize(n_kept);
-    };
-    for (std::size_t s = 0; s < slot_after.size(); ++s) {
-      variable.slot_of[static_cast<std::size_t>(variable.labels[s])] = slot_after[s];
-    }
-    compress(variable.labels);
-    compress(variable.x);
-    for (const FactorEnd& end : graph_.ends_of(static_cast<index_t>(i))) {
-      compress(end_at(end).mu);
-      compress(end_at(end).marginal);
-      Factor& factor = factors_[static_cast<std::size_t>(end.factor)];
-      const std::size_t arity = graph_.scope_of(end.factor).size();
-      for (std::size_t n = 0; n < factor.y.size(); ++n) {
-        index_t& slot = factor.slots[n * arity + static_cast<std::size_t>(end.position)];
-        slot = slot < 0 ? kExcluded : slot_after[static_cast<std::size_t>(slot)];
-        if (slot < 0) factor.y[n] = 0.0;
-      }
-    }
-  }
-
-  /// After labels were excluded: what is left of x and y becomes a point of the simplices again.
-  void restore_simplices() {
-    Scratch scratch;
-    for (Variable& variable : variables_) {
-      const double sum = std::accumulate(variable.x.begin(), variable.x.end(), 0.0);
-      if (variable.labels.empty()) {
-        variable.tighten();
-        if (!variable.has_others()) continue;  // nothing is left: bound() will be -infinity
-        const auto i = static_cast<std::size_t>(&variable - variables_.data());
-        enter(i, variable.unary_order[variable.next_unary]);
-      }
-      if (sum > 0.0) {
-        for (double& x : variable.x) x /= sum;
-      } else {
-        variable.x[0] = 1.0;
-      }
-    }
-    for (std::size_t f = 0; f < factors_.size(); ++f) {
-      Factor& factor = factors_[f];
-      const double sum = std::accumulate(factor.y.begin(), factor.y.end(), 0.0);
-      if (sum > 0.0) {
-        for (double& y : factor.y) y /= sum;
-      }
-      shrink(f, graph_.scope_of(static_cast<index_t>(f)).size(), scratch);
-    }
   }
 
   void balance() {
@@ -732,10 +470,8 @@ class GdmmMap {
   const FactorGraph& graph_;
   GdmmSettings settings_;
   double rho_;
+  GdmmPoint point_;
   std::vector<std::unique_ptr<SortedTable>> sorted_;  ///< by table; none for small ones
-  std::vector<Variable> variables_;
-  std::vector<Factor> factors_;
-  std::vector<End> ends_;  ///< by position in graph_.scope
   std::vector<Scratch> scratch_;
   GdmmResiduals residuals_;
   offset_t work_ = 0;
