@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from harness.environments import EnvironmentFailure, python_of
 from harness.figures import Figures, Measurement, main
-from harness.runner import THREAD_VARIABLES
+from harness.process import THREAD_VARIABLES
 from harness.sweep import save_problem
 from harness.synthetic import Documents, make_documents
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +14,7 @@ import numpy as np
 
 from harness.environments import EnvironmentFailure, python_of
 from harness.factors import FactorArrays
-from harness.machine import group_seconds
-from harness.runner import THREAD_VARIABLES
+from harness.process import Process, run_process, watch_started
 
 __all__ = ["Run", "Solver", "run"]
 
@@ -82,58 +77,23 @@ def run(
         }
         (directory / "job.json").write_text(json.dumps(job))
         try:
-            error = _process(python_of(solver.environment), directory, limit, threads)
+            python = python_of(solver.environment)
         except EnvironmentFailure as failure:
             return Run(error=f"environment {solver.environment}: {failure}")
+        watch = partial(_watched, directory=directory, limit=threads * limit)
+        error = run_process(python, _CHILD, directory, threads, watch)
         return _judged(problem, directory, error)
 
 
-def _process(python: str, directory: Path, limit: float, threads: int) -> str | None:
-    """The measured process from start to end; what went wrong, if anything."""
-    surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-    if python != sys.executable:
-        surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
-    with (directory / "log").open("w+") as log:
-        process = subprocess.Popen(
-            [python, str(_CHILD), str(directory / "job.json")],
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            env=surroundings,
-            start_new_session=True,
-        )
-        try:
-            stopped = _watched(process, directory, threads * limit)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if stopped is not None or process.returncode == 0:
-            return stopped
-        if process.returncode < 0:
-            return f"killed by {signal.Signals(-process.returncode).name}"
-        log.seek(0)
-        lines = [line.strip() for line in log if line.strip()]
-        return lines[-1] if lines else f"ended with code {process.returncode}"
-
-
-def _watched(process: subprocess.Popen[bytes], directory: Path, limit: float) -> str | None:
-    """Wait for the end, or for more CPU seconds than the limit and a grace; why it must stop."""
-    begin = time.monotonic()
-    used_before: float | None = None
-    while process.poll() is None:
-        time.sleep(0.1)
-        if not (directory / "started").exists():
-            if time.monotonic() - begin > _PREPARE:
-                return f"not prepared after {_PREPARE:.0f} s"
-            continue
-        used = group_seconds(process.pid)
-        if used_before is None:
-            used_before, begin = used or 0.0, time.monotonic()
-        cpu = time.monotonic() - begin if used is None else used - used_before
-        # The grace is for solvers that look at the clock between iterations.
-        if cpu > 1.2 * limit + 2.0 or time.monotonic() - begin > 20.0 * limit + 10.0:
-            return f"stopped after {cpu:.0f} CPU s"
-    return None
+def _watched(process: Process, directory: Path, limit: float) -> str | None:
+    # The grace is for solvers that look at the clock between iterations.
+    return watch_started(
+        process,
+        directory,
+        prepare=_PREPARE,
+        cpu_limit=1.2 * limit + 2.0,
+        wall_limit=20.0 * limit + 10.0,
+    )
 
 
 def _judged(problem: FactorArrays, directory: Path, error: str | None) -> Run:

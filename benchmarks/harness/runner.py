@@ -7,14 +7,12 @@ slows down everybody, and ratios are taken within a round.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,20 +24,12 @@ from harness.environments import EnvironmentFailure, python_of
 from harness.judge import Judge
 from harness.machine import group_seconds
 from harness.problem import Split
+from harness.process import Process, run_process
 
-__all__ = ["THREAD_VARIABLES", "Conditions", "Outcome", "Run", "run_all"]
+__all__ = ["Conditions", "Outcome", "Run", "run_all"]
 
 _LOOK_SECONDS = 0.5  # between two looks at the CPU time of a run
 _CHILD = Path(__file__).with_name("child.py")
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
 
 
 @dataclass(frozen=True)
@@ -169,9 +159,9 @@ def _run(
             python = python_of(outcome.entrant.environment)
         except EnvironmentFailure as failure:
             return Run(error=f"environment {outcome.entrant.environment}: {failure}")
-        limit = conditions.timeout_seconds
+        watch = partial(_wait, limit=conditions.timeout_seconds, cpu_limit=conditions.cpu_seconds)
         try:
-            error = _start(python, directory, outcome.threads, limit, conditions.cpu_seconds)
+            error = run_process(python, _CHILD, directory, outcome.threads, watch)
         except OutOfTime as stop:
             figures = {"stopped_cpu_seconds": stop.cpu}
             return Run(figures, error=f"stopped after {stop}", was_stopped=True)
@@ -188,54 +178,19 @@ class OutOfTime(Exception):
         self.cpu = cpu
 
 
-def _start(
-    python: str, directory: Path, threads: int, limit: float, cpu_limit: float | None
-) -> str | None:
-    """Run the measured process to its end; the error's last line, or None."""
-    surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-    if python != sys.executable:
-        surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
-    with (directory / "log").open("w+") as log:
-        process = subprocess.Popen(
-            [python, str(_CHILD), str(directory / "job.json")],
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            env=surroundings,
-            start_new_session=True,
-        )
-        try:
-            code = _wait(process, limit, cpu_limit)
-        finally:
-            _end(process)
-        log.seek(0)
-        return None if code == 0 else _last_line(log, code)
-
-
-def _wait(process: subprocess.Popen[bytes], limit: float, cpu_limit: float | None) -> int:
-    """The exit code, or `OutOfTime`; without a limit of CPU time nobody looks in between."""
+def _wait(process: Process, limit: float, cpu_limit: float | None) -> None:
+    """Until the end, or `OutOfTime`; without a limit of CPU time nobody looks in between."""
     start = time.monotonic()
     while True:
         left = limit - (time.monotonic() - start)
         try:
-            return process.wait(left if cpu_limit is None else min(left, _LOOK_SECONDS))
+            process.wait(left if cpu_limit is None else min(left, _LOOK_SECONDS))
         except subprocess.TimeoutExpired:
             cpu, wall = group_seconds(process.pid), time.monotonic() - start
+        else:
+            return
         if wall >= limit or (cpu_limit is not None and cpu is not None and cpu >= cpu_limit):
             raise OutOfTime(limit if wall >= limit else wall, cpu) from None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process with all workers it started, if it still runs."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _last_line(log: Iterable[str], code: int) -> str:
-    if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    lines = [line.strip() for line in log if line.strip()]
-    return lines[-1] if lines else f"ended with code {code}"
 
 
 def _judged(directory: Path, split: Split, judge: Judge, audit: Audit | None) -> Run:

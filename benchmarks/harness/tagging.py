@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import math
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,7 @@ import numpy as np
 from harness.arrays import load_arrays, save_arrays
 from harness.chains import Chains, Split
 from harness.environments import EnvironmentFailure, python_of
-from harness.machine import group_seconds
-from harness.runner import THREAD_VARIABLES
+from harness.process import Process, run_process, watch_started
 
 __all__ = ["Course", "Lap", "Tagger", "follow", "primal"]
 
@@ -98,9 +94,11 @@ def follow(
         }
         (directory / "job.json").write_text(json.dumps(job))
         try:
-            error = _process(python_of(tagger.environment), directory, limit)
+            python = python_of(tagger.environment)
         except EnvironmentFailure as failure:
             return Course(error=f"environment {tagger.environment}: {failure}")
+        watch = partial(_watched, directory=directory, limit=limit)
+        error = run_process(python, _CHILD, directory, 1, watch)
         return _judged(directory, split, error, C)
 
 
@@ -110,50 +108,11 @@ def _written(path: Path, part: Chains, *, has_tags: bool) -> str:
     return str(path)
 
 
-def _process(python: str, directory: Path, limit: float) -> str | None:
-    """The measured process from start to end; what went wrong, if anything."""
-    surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
-    if python != sys.executable:
-        surroundings.pop("PYTHONPATH", None)  # it speaks of this interpreter's packages
-    with (directory / "log").open("w+") as log:
-        process = subprocess.Popen(
-            [python, str(_CHILD), str(directory / "job.json")],
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            env=surroundings,
-            start_new_session=True,
-        )
-        try:
-            stopped = _watched(process, directory, limit)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if stopped is not None or process.returncode == 0:
-            return stopped
-        if process.returncode < 0:
-            return f"killed by {signal.Signals(-process.returncode).name}"
-        log.seek(0)
-        lines = [line.strip() for line in log if line.strip()]
-        return lines[-1] if lines else f"ended with code {process.returncode}"
-
-
-def _watched(process: subprocess.Popen[bytes], directory: Path, limit: float) -> str | None:
-    """Wait for the end; why it must stop. Refits and decoding may take three limits together."""
-    begin, before = time.monotonic(), None
-    while process.poll() is None:
-        time.sleep(0.2)
-        if not (directory / "started").exists():
-            if time.monotonic() - begin > _PREPARE:
-                return f"not prepared after {_PREPARE:.0f} s"
-            continue
-        used = group_seconds(process.pid)
-        if before is None:
-            before, begin = used or 0.0, time.monotonic()
-        cpu = time.monotonic() - begin if used is None else used - before
-        if cpu > 3.0 * limit + 5.0:
-            return f"stopped after {cpu:.0f} CPU s"
-    return None
+def _watched(process: Process, directory: Path, limit: float) -> str | None:
+    # Refits and decoding may take three limits together.
+    return watch_started(
+        process, directory, prepare=_PREPARE, cpu_limit=3.0 * limit + 5.0, wall_limit=math.inf
+    )
 
 
 def _judged(directory: Path, split: Split, error: str | None, C: float | None) -> Course:
