@@ -380,7 +380,10 @@ def quickstart(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     prepare("test")
-    return run([PYTHON, "-m", "pytest", *arguments])
+    # A process for each core, a file's tests in one of them; a debugger needs the only process.
+    alone = {"-n", "-s", "--pdb"} & set(arguments)
+    spread = [] if alone else ["-n", "auto", "--dist", "loadfile"]
+    return run([PYTHON, "-m", "pytest", *spread, *arguments])
 
 
 def check(arguments: list[str]) -> int:
