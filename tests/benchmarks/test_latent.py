@@ -23,6 +23,14 @@ def test_a_rival_finds_three_dense_features(method):
     assert figures["rmse"] < (0.6 if method == "variational" else 1e-6) * X.std()
 
 
+def test_mean_field_keeps_features_on_wide_data():
+    """Where each feature has many entries, a wrong noise level lets every one vanish."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(50, 5)) @ rng.random((5, 800)) + 0.1 * rng.random((50, 800))
+    Z = repeated("variational", X, 5, rng, iter([False] * 30 + [True] * 9).__next__)
+    assert np.sqrt(np.square(X - Z @ fit_features(X, Z)).mean()) < 0.5 * X.std()
+
+
 def test_too_many_features_are_refused_by_the_exhaustive_search():
     with pytest.raises(ValueError, match="too many"):
         METHODS["exhaustive"](np.eye(40), 30, None, None)
