@@ -1,4 +1,4 @@
-"""The number of latent features: how much the error falls by each, and after which it falls no more.
+"""The number of latent features: by how much each lowers the error, and where that ends.
 
 The scores of the convex problem alone do not tell. With noise it takes several columns that differ
 in a few rows in the place of one feature, and features of few rows have small scores (four shapes
