@@ -93,16 +93,16 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     l1 : float or None, default=None
         Weight of the penalty, as a part of the least weight at which no atom is active. None tries
         0.5, 0.25 and 0.12. In the paper: :math:`\lambda = l_1 / 2`, :math:`\tau = l_1`.
-    l2 : float, default=1e-8
+    l2 : float, default=1e-10
         Weight of half the squared norm of a component in its final fit, next to the mean loss. The
         norm is that of standardised columns, or of the kernel's space; a wide kernel space ("rbf")
         needs more, 1e-3 say.
     refine : {"soft", "hard"} or None, default="soft"
         EM after rounding: with shared rows, with each row given to one component, or none.
     n_starts : int or None, default=None
-        Roundings to refine at most; the most likely mixture is kept. The first of them are those
-        of the solutions, the others use random halves of their atoms. None is 8 to 40, more where
-        EM is cheap.
+        Starts to refine at most; the most likely mixture is kept. The first of them are roundings
+        of the solutions; then, for standard mixtures with few features, functions through random
+        rows; the others are random. None is 8 to 40, more where EM is cheap.
     max_components : int, default=6
         Largest K that "auto" tries.
     gate : {"neighbours", "classifier", "shares"}, default="neighbours"
@@ -226,7 +226,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         n_basis: int | None = None,
         fit_intercept: bool = True,
         l1: float | None = None,
-        l2: float = 1e-8,
+        l2: float = 1e-10,
         refine: str | None = "soft",
         n_starts: int | None = None,
         max_components: int = 6,
