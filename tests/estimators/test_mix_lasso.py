@@ -146,14 +146,13 @@ def test_separates_curves_with_a_kernel(options):
 
 
 def test_curves_that_cross_are_found_exactly():
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, size=(160, 1))
-    truth = x ** np.arange(1, 6) @ rng.uniform(-4, 4, size=(4, 5)).T  # all of them meet at 0
-    y = truth[np.arange(160), rng.integers(4, size=160)]
-    model = MixLassoRegressor(4, kernel="poly", degree=5, gamma=1.0, random_state=0).fit(x, y)
-    values = model.predict_components(x)
-    distances = np.sqrt(((values[:, :, None] - truth[:, None, :]) ** 2).mean(axis=0))
-    assert distances.min(axis=0).max() < 1e-5
+    """Syn13 of the paper with 100 rows; roundings and random starts alone end in other curves."""
+    rng = np.random.default_rng([0, 100])
+    x = rng.uniform(-1, 1, size=(100, 1))
+    truth = x ** np.arange(1, 7) @ rng.uniform(-4, 4, size=(4, 6)).T  # all of them meet at 0
+    y = truth[np.arange(100), rng.integers(4, size=100)]
+    model = MixLassoRegressor(4, kernel="poly", degree=6, gamma=1.0, random_state=0).fit(x, y)
+    assert np.abs(model.predict_components(x) - y[:, None]).min(axis=1).max() < 1e-4
 
 
 def test_a_precomputed_linear_kernel_gives_the_linear_model():
