@@ -334,6 +334,34 @@ def test_refuses_with_a_sentence(options, X, y, message):
         MixLassoRegressor(**options).fit(X, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_missing_entries_are_expected_from_the_others(dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(400, 2))
+    X = np.hstack([base, base @ [[1.0], [2.0]], rng.normal(size=(400, 1))]).astype(dtype)
+    X[:, 2] += 0.1 * rng.normal(size=400)  # nearly told by the first two
+    w = np.array([[2.0, 0, 1, 1], [-1, 1, 0, -2]])
+    label = rng.integers(2, size=400)
+    y = np.einsum("ij,ij->i", X, w[label])
+    X[rng.random(400) < 0.2, 2] = np.nan
+    model = MixLassoRegressor(2, missing="mask", random_state=0).fit(X, y)
+    assert model.coef_.dtype == dtype
+    order = np.argsort(-model.coef_[:, 0])
+    np.testing.assert_allclose(model.coef_[order], w, atol=0.1)
+    assert np.mean(model.labels_ == np.argsort(order)[label]) > 0.95
+    model.save(tmp_path / "model")
+    again = sublearn.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_missing_entries_are_refused_with_a_hint():
+    X = np.array([[1.0], [np.nan], [3.0]])
+    with pytest.raises(ValueError, match="missing='mask'"):
+        MixLassoRegressor(1).fit(X, [1.0, 2, 3])
+    with pytest.raises(ParameterError, match="'refuse' for kernel='precomputed'"):
+        MixLassoRegressor(1, kernel="precomputed", missing="mask").fit(X @ X.T, [1.0, 2, 3])
+
+
 def test_refuses_to_predict_before_fit():
     with pytest.raises(NotFittedError):
         clone(MixLassoRegressor()).predict([[0.0]])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.io.models import SavedModel
@@ -22,6 +22,7 @@ from sublearn.latent.feature_learning import (
 from sublearn.latent.feature_plot import draw_features
 from sublearn.latent.held_out import size_by_held_out_error
 from sublearn.latent.lasso_problem import LassoFit
+from sublearn.latent.missing import read_rows
 from sublearn.latent.progress import Progress
 from sublearn.latent.size_by_gap import gains_by_size, largest_fall
 from sublearn.trace import Callback, Status, Trace, watch
@@ -44,7 +45,6 @@ from sublearn.validation import (
 
 __all__ = ["LatentFeatureLasso"]
 
-_DTYPES = [np.float64, np.float32]
 _LARGEST = 1e100  # sums of squares of squares stay finite
 _FILLS = 20  # rounds between the codes of rows with missing entries and these entries
 
@@ -376,29 +376,9 @@ class LatentFeatureLasso(
     # --- learning ------------------------------------------------------------------------------
 
     def _check(self, X: Any, reset: bool) -> np.ndarray:
-        allows_nan = self.missing == "mask"
-        try:
-            X = validate_data(
-                self, X, reset=reset, dtype=_DTYPES, accept_sparse="csr",
-                ensure_all_finite="allow-nan" if allows_nan else True,
-            )  # fmt: skip
-        except ValueError as error:
-            if "NaN" in str(error) and not allows_nan:
-                raise ValueError(
-                    f"{error}\n{type(self).__name__} leaves missing values out of the fit with "
-                    "missing='mask'"
-                ) from None
-            raise
-        X = X.toarray() if hasattr(X, "toarray") else X
+        X = read_rows(self, X, reset=reset, allows_nan=self.missing == "mask")
         if float(np.nanmax(np.abs(X), initial=np.float32(0))) > _LARGEST:
             raise ValueError(f"{type(self).__name__}: X must be at most {_LARGEST:g} in size")
-        is_empty = np.isnan(X).all(axis=0)
-        if reset and is_empty.any():
-            column = int(np.argmax(is_empty))
-            raise ValueError(
-                f"{type(self).__name__}: X must have an entry in each column, got none in column "
-                f"{column}"
-            )
         return X
 
     def _settings(self) -> LearningSettings:
