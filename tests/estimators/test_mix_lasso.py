@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.latent import MixLassoRegressor
+from sublearn.latent.missing import GaussianFill
 from sublearn.latent.mix_em import MixtureEM
 from sublearn.validation import assert_rules_complete
 
@@ -352,6 +353,19 @@ def test_missing_entries_are_expected_from_the_others(dtype, tmp_path):
     model.save(tmp_path / "model")
     again = sublearn.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_filled_entries_are_conditional_means():
+    rng = np.random.default_rng(1)
+    covariance = np.array([[2.0, 1.2, 0.0], [1.2, 1.0, 0.3], [0.0, 0.3, 1.5]])
+    X = rng.multivariate_normal([1.0, -2.0, 3.0], covariance, size=4000)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    fill = GaussianFill.of(X)
+    np.testing.assert_allclose(fill.mean, [1, -2, 3], atol=0.1)
+    np.testing.assert_allclose(fill.covariance, covariance, atol=0.15)
+    filled = fill(np.array([[2.0, np.nan, 3.0], [np.nan] * 3]))
+    expected = -2 + covariance[1, [0, 2]] @ np.linalg.solve(covariance[::2, ::2], [1.0, 0.0])
+    np.testing.assert_allclose(filled, [[2, expected, 3], [1, -2, 3]], atol=0.1)
 
 
 def test_missing_entries_are_refused_with_a_hint():
