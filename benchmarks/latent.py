@@ -8,11 +8,13 @@ Every run is in a process of its own with one thread. Binary factorisations X = 
 intercept are judged by the root mean square of X - Z W, which the benchmark computes, at each K.
 Rivals with random starts repeat them and keep their best; they have as many CPU seconds at each K
 as this library took there, at least SUBLEARN_BENCHMARK_BUDGET (4). The rivals are the benchmark's
-own code, in judges/binary_factors.py.
+own code, in judges/binary_factors.py. With SUBLEARN_BENCHMARK_RUNS, a file, runs of real matrices
+are kept there one by one, so that a table that takes many minutes can go on after an interruption.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -25,12 +27,15 @@ import scipy.sparse as sp
 from harness.entrant import Entrant
 from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
+from harness.machine import commit
 from harness.problem import Split
 from harness.runner import Conditions, Outcome, run_all
 
 SCRIPTS = Path(__file__).resolve().parent / "entrants" / "latent"
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "4"))
 SLOW_BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_SLOW_BUDGET", "120"))
+_runs = os.environ.get("SUBLEARN_BENCHMARK_RUNS")
+RUNS = Path(_runs) if _runs else None
 SIZES = (4, 10, 20, 35, 50)
 RIVALS = ("bp_means", "gibbs", "variational", "exhaustive")
 NOTHING = {"nothing": np.zeros(1)}
@@ -187,6 +192,24 @@ def figures(outcome: Outcome, *names: str) -> list[Cell]:
     return [outcome.figure(name) for name in names]
 
 
+def factorised(
+    problem: str, split: Split, entrant: Entrant, seed: int
+) -> tuple[float | None, float]:
+    """RMSE and CPU seconds of a run, from the file of runs if this commit has made it before."""
+    task = {"commit": commit()["commit"], "problem": problem, "method": entrant.name, "seed": seed}
+    task |= {"settings": dict(entrant.settings)}
+    lines = RUNS.read_text().splitlines() if RUNS and RUNS.exists() else []
+    for run in map(json.loads, lines):
+        if {name: run[name] for name in task} == task:
+            return run["rmse"], run["seconds"]
+    found = run_one(problem, split, entrant, judge_features, seed)
+    error, seconds = found.figure("rmse"), found.figure("fit_cpu_seconds") or 0.0
+    if RUNS:
+        with RUNS.open("a") as file:
+            print(json.dumps(task | {"rmse": error, "seconds": seconds}), file=file)
+    return error, seconds
+
+
 def factorisations(name: str) -> Callable[[Path, int], Figures]:
     """RMSE at each K of one real matrix, all methods."""
 
@@ -212,9 +235,8 @@ def factorisations(name: str) -> Callable[[Path, int], Figures]:
                 if k > min(X.shape) or (title == "exhaustive" and k > 10):
                     errors.append(None)
                     continue
-                found = run_one(f"{name}-{k}", split, entrant_of(k), judge_features, seed)
-                errors.append(found.figure("rmse"))
-                seconds[k] = found.figure("fit_cpu_seconds") or 0.0
+                error, seconds[k] = factorised(f"{name}-{k}", split, entrant_of(k), seed)
+                errors.append(error)
             if title == "sublearn":
                 ours_took |= seconds
             rows.append([title, *errors, sum(seconds.values())])
