@@ -29,7 +29,7 @@ DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] 
 FILES = {"tabletop": "lfl_tabletop/tabletop.mat", "faces": "lfl_yale/r_yale.mat"}
 #: Height, width, whether pixels are stored by row or column, colours of a picture, and K.
 SHAPES = {
-    "blocks": ((6, 6, "C"), "gray", "cv"),
+    "blocks": ((6, 6, "C"), "gray", "gap"),
     "tabletop": ((80, 107, "F"), "gray", 4),
     "faces": ((58, 49, "F"), "gray_r", 15),  # stored as negatives
 }
@@ -103,7 +103,7 @@ def draw(model, X, shape, colours, path):
         ax.set_title(" ".join(str(k) for k in np.flatnonzero(codes)) or "none", fontsize=7)
     size = np.percentile(np.abs(model.components_), 99.5)
     below = axes[2:].ravel()
-    below[0].imshow(image(features[0], shape), cmap=colours)
+    below[0].imshow(image(features[0], shape), cmap=colours, vmin=low, vmax=high)
     below[0].set_title("intercept", fontsize=8)
     for k, (ax, pixels) in enumerate(zip(below[1:], features[1:], strict=False)):
         ax.imshow(image(pixels, shape), cmap="RdBu_r", vmin=-size, vmax=size)

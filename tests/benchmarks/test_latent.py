@@ -1,5 +1,7 @@
 """The benchmark of latent features: its recipes, its judges, and rivals that can find something."""
 
+import types
+
 import latent
 import numpy as np
 import pytest
@@ -21,6 +23,14 @@ def test_a_rival_finds_three_dense_features(method):
     figures = latent.judge_features(truth, found)
     # mean field often stays away from the best codes, the others reach them
     assert figures["rmse"] < (0.6 if method == "variational" else 1e-6) * X.std()
+
+
+def test_mean_field_keeps_features_on_wide_data():
+    """Where each feature has many entries, a wrong noise level lets every one vanish."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(50, 5)) @ rng.random((5, 800)) + 0.1 * rng.random((50, 800))
+    Z = repeated("variational", X, 5, rng, iter([False] * 30 + [True] * 9).__next__)
+    assert np.sqrt(np.square(X - Z @ fit_features(X, Z)).mean()) < 0.5 * X.std()
 
 
 def test_too_many_features_are_refused_by_the_exhaustive_search():
@@ -50,3 +60,19 @@ def test_the_judge_of_cuts_computes_cut_and_relaxation():
     expected = 0.5 * weights[y[:, None] != y[None, :]].sum()
     assert figures["cut"] == pytest.approx(expected)
     assert figures["relaxed"] == pytest.approx(expected)
+
+
+def test_a_run_in_the_file_of_runs_is_not_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def run_one(problem, *_):
+        made.append(problem)
+        return types.SimpleNamespace(figure={"rmse": 0.5, "fit_cpu_seconds": 2.0}.get)
+
+    monkeypatch.setattr(latent, "run_one", run_one)
+    monkeypatch.setattr(latent, "RUNS", tmp_path / "runs.jsonl")
+    for _ in range(2):
+        assert latent.factorised("yale-4", None, latent.rival("gibbs", 4), 0) == (0.5, 2.0)
+    latent.factorised("yale-4", None, latent.rival("gibbs", 5), 0)
+    latent.factorised("yale-4", None, latent.rival("gibbs", 4, 9.0), 0)
+    assert made == ["yale-4"] * 3

@@ -105,6 +105,25 @@ def test_held_out_entries_choose_the_planted_number():
     assert model.cv_results_["errors"].shape == (6, 3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("noise", [0.3, 0.6])
+def test_the_gap_counts_a_feature_once_though_noise_blurs_its_columns(noise):
+    rng = np.random.default_rng(0)
+    shapes = np.kron(np.eye(4), np.ones(9))  # four disjoint blocks of nine
+    X = rng.integers(0, 2, size=(400, 4)) @ shapes + noise * rng.normal(size=(400, 36))
+    model = LatentFeatureLasso("gap", max_iter=10).fit(X)
+    assert model.n_components_ == 4
+    assert model.gains_[3] > 3 * model.gains_[4]
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_the_gap_counts_features_of_few_rows(noise):
+    rng = np.random.default_rng(1)
+    Z = rng.random((500, 6)) < [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
+    X = Z @ rng.normal(size=(6, 40)) + noise * rng.normal(size=(500, 40))
+    assert LatentFeatureLasso("gap").fit(X).n_components_ == 6
+
+
 def test_the_convex_objective_falls_and_has_a_certificate():
     X = np.random.default_rng(0).normal(size=(60, 20))
     model = LatentFeatureLasso(4, l1=0.05).fit(X)

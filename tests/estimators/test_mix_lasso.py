@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.latent import MixLassoRegressor
+from sublearn.latent.missing import GaussianFill
 from sublearn.latent.mix_em import MixtureEM
 from sublearn.validation import assert_rules_complete
 
@@ -143,6 +144,16 @@ def test_separates_curves_with_a_kernel(options):
     errors = [np.abs(curves - values[:, order]).mean() for order in ([0, 1], [1, 0])]
     assert min(errors) < 0.05
     assert not hasattr(model, "coef_")
+
+
+def test_curves_that_cross_are_found_exactly():
+    """Syn13 of the paper with 100 rows; roundings and random starts alone end in other curves."""
+    rng = np.random.default_rng([0, 100])
+    x = rng.uniform(-1, 1, size=(100, 1))
+    truth = x ** np.arange(1, 7) @ rng.uniform(-4, 4, size=(4, 6)).T  # all of them meet at 0
+    y = truth[np.arange(100), rng.integers(4, size=100)]
+    model = MixLassoRegressor(4, kernel="poly", degree=6, gamma=1.0, random_state=0).fit(x, y)
+    assert np.abs(model.predict_components(x) - y[:, None]).min(axis=1).max() < 1e-4
 
 
 def test_a_precomputed_linear_kernel_gives_the_linear_model():
@@ -322,6 +333,47 @@ def refusals():
 def test_refuses_with_a_sentence(options, X, y, message):
     with pytest.raises((ParameterError, ValueError), match=message):
         MixLassoRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_missing_entries_are_expected_from_the_others(dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(400, 2))
+    X = np.hstack([base, base @ [[1.0], [2.0]], rng.normal(size=(400, 1))]).astype(dtype)
+    X[:, 2] += 0.1 * rng.normal(size=400)  # nearly told by the first two
+    w = np.array([[2.0, 0, 1, 1], [-1, 1, 0, -2]])
+    label = rng.integers(2, size=400)
+    y = np.einsum("ij,ij->i", X, w[label])
+    X[rng.random(400) < 0.2, 2] = np.nan
+    model = MixLassoRegressor(2, missing="mask", random_state=0).fit(X, y)
+    assert model.coef_.dtype == dtype
+    order = np.argsort(-model.coef_[:, 0])
+    np.testing.assert_allclose(model.coef_[order], w, atol=0.1)
+    assert np.mean(model.labels_ == np.argsort(order)[label]) > 0.95
+    model.save(tmp_path / "model")
+    again = sublearn.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_filled_entries_are_conditional_means():
+    rng = np.random.default_rng(1)
+    covariance = np.array([[2.0, 1.2, 0.0], [1.2, 1.0, 0.3], [0.0, 0.3, 1.5]])
+    X = rng.multivariate_normal([1.0, -2.0, 3.0], covariance, size=4000)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    fill = GaussianFill.of(X)
+    np.testing.assert_allclose(fill.mean, [1, -2, 3], atol=0.1)
+    np.testing.assert_allclose(fill.covariance, covariance, atol=0.15)
+    filled = fill(np.array([[2.0, np.nan, 3.0], [np.nan] * 3]))
+    expected = -2 + covariance[1, [0, 2]] @ np.linalg.solve(covariance[::2, ::2], [1.0, 0.0])
+    np.testing.assert_allclose(filled, [[2, expected, 3], [1, -2, 3]], atol=0.1)
+
+
+def test_missing_entries_are_refused_with_a_hint():
+    X = np.array([[1.0], [np.nan], [3.0]])
+    with pytest.raises(ValueError, match="missing='mask'"):
+        MixLassoRegressor(1).fit(X, [1.0, 2, 3])
+    with pytest.raises(ParameterError, match="'refuse' for kernel='precomputed'"):
+        MixLassoRegressor(1, kernel="precomputed", missing="mask").fit(X @ X.T, [1.0, 2, 3])
 
 
 def test_refuses_to_predict_before_fit():

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from sublearn.latent.quadratic_form import FactoredForm, form_of_factor
-from sublearn.latent.relaxation import Relaxation
+from sublearn.latent.relaxation import Relaxation, default_rank
 
 __all__ = ["SteepestAtoms", "atoms_in_span", "principal_axes", "signal_rank"]
 
 _MAX_PASSES = 200
+_RANK = 24  # of the vectors; with 45 and more the same atoms take twice the time
 
 
 class SteepestAtoms:
@@ -55,7 +56,7 @@ class SteepestAtoms:
 
     def _mixed(self, R: np.ndarray, monitor: Any, max_sweeps: int, tol: float) -> Relaxation:
         problem = Relaxation(form_of_factor(R), None, "pm1" if self.has_intercept else "01")
-        problem.start(self._vectors, None, self.seed)
+        problem.start(self._vectors, min(_RANK, default_rank(problem.n_vertices)), self.seed)
         size = float(np.abs(problem.evaluate()[1]).sum())
         problem.sweep(max_sweeps, tol * size, self.seed + self._n_calls, monitor)
         self._vectors = problem.vectors()

@@ -83,7 +83,7 @@ class Factoriser:
         """Try new atoms of the residual in the place of the features that are missed least."""
         best, n_vain = start, 0
         for _ in range(n_tries):
-            order = np.argsort(self._losses(best), kind="stable")
+            order = self.least_useful(best)
             if n_vain >= min(_PATIENCE, len(order)) or self.progress.stop_requested:
                 break
             found = self._exchange(best, int(order[n_vain]), search)
@@ -150,6 +150,13 @@ class Factoriser:
                 break
         return np.array(chosen, dtype=np.int8).reshape(-1, len(self.X)).T
 
+    def least_useful(self, model: Factorisation) -> np.ndarray:
+        """Features, first those whose loss raises the error least, all others refitted."""
+        centred = self._centred(model.Z.astype(np.float64))
+        inverse = scipy.linalg.inv(_with_ridge(centred.T @ centred))
+        losses = np.einsum("kd,kd->k", model.W, model.W) / inverse.diagonal()
+        return np.argsort(losses, kind="stable")
+
     # --- parts ---------------------------------------------------------------------------------
 
     def _centred(self, columns: np.ndarray) -> np.ndarray:
@@ -178,12 +185,6 @@ class Factoriser:
         if self.is_missing is not None:
             fit = model.b + model.Z @ model.W
             self.X[self.is_missing] = fit[self.is_missing]
-
-    def _losses(self, model: Factorisation) -> np.ndarray:
-        """By how much the error rises without each feature, all others refitted."""
-        centred = self._centred(model.Z.astype(np.float64))
-        inverse = scipy.linalg.inv(_with_ridge(centred.T @ centred))
-        return np.einsum("kd,kd->k", model.W, model.W) / inverse.diagonal()
 
     def _exchange(self, model: Factorisation, k: int, search: SteepestAtoms) -> Factorisation:
         others = self.fitted(np.delete(model.Z, k, axis=1))

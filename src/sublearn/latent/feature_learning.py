@@ -22,11 +22,10 @@ from sublearn.latent.factorisation import Factorisation, Factoriser
 from sublearn.latent.lasso_problem import LassoFit, LassoProblem, largest_l1
 from sublearn.latent.progress import Progress
 
-__all__ = ["FeatureLearner", "LearningSettings", "facing_a_small_intercept", "size_by_gap"]
+__all__ = ["FeatureLearner", "LearningSettings", "facing_a_small_intercept"]
 
 _SPAN_STARTS = 2048  # random signs; on the paper's Syn1 and Syn3 they reach all 35 features
 _MOST_SPAN_RANK = 100
-_GAP_FLOOR = 0.05  # of the largest score: what comes after the last atom
 _SHARE_OF_LARGEST = 0.1  # default of l1
 _FIRST_WEIGHT = 1e-3  # of atoms that are offered
 
@@ -181,16 +180,6 @@ class FeatureLearner:
 def _triangular_factor(X: np.ndarray) -> np.ndarray:
     """L with L L' = X X'."""
     return np.ascontiguousarray(np.asarray(np.linalg.qr(X.T, mode="r")).T)
-
-
-def size_by_gap(scores: np.ndarray) -> int:
-    """Number of scores (largest first) before the largest ratio between neighbours."""
-    if len(scores) == 0 or scores[0] <= 0:
-        return 0
-    floor = _GAP_FLOOR * scores[0]
-    following = np.maximum(np.append(scores[1:], 0.0), floor)
-    ratios = np.where(scores > floor, scores / following, 0.0)
-    return int(np.argmax(ratios)) + 1
 
 
 def facing_a_small_intercept(model: Factorisation) -> Factorisation:

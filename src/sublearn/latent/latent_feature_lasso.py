@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.io.models import SavedModel
@@ -18,12 +18,13 @@ from sublearn.latent.feature_learning import (
     FeatureLearner,
     LearningSettings,
     facing_a_small_intercept,
-    size_by_gap,
 )
 from sublearn.latent.feature_plot import draw_features
 from sublearn.latent.held_out import size_by_held_out_error
 from sublearn.latent.lasso_problem import LassoFit
+from sublearn.latent.missing import read_rows
 from sublearn.latent.progress import Progress
+from sublearn.latent.size_by_gap import gains_by_size, largest_fall
 from sublearn.trace import Callback, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
@@ -44,7 +45,6 @@ from sublearn.validation import (
 
 __all__ = ["LatentFeatureLasso"]
 
-_DTYPES = [np.float64, np.float32]
 _LARGEST = 1e100  # sums of squares of squares stay finite
 _FILLS = 20  # rounds between the codes of rows with missing entries and these entries
 
@@ -68,8 +68,8 @@ class LatentFeatureLasso(
     Parameters
     ----------
     n_components : int, "gap" or "cv", default="gap"
-        K. "gap": where the sizes of the convex problem's features fall most. "cv": by the error of
-        held-out entries.
+        K. "gap": after which feature the next one gains least, compared with it. "cv": by the error
+        of held-out entries.
     l1 : float or None, default=None
         Weight of the atomic norm (lambda in the paper); None is 0.1 of the least weight at which
         no feature is left. Only the product of `l1` and `l2` matters for the features.
@@ -117,8 +117,7 @@ class LatentFeatureLasso(
     reconstruction_error_ : float
         Root mean square of what is left of the training data.
     atom_scores_ : ndarray
-        Size of the feature of each column with weight in the convex problem, largest first: "gap"
-        looks for the fall in it.
+        Size of the feature of each column with weight in the convex problem, largest first.
     atom_weights_ : ndarray
         Their c.
     l1_ : float
@@ -133,6 +132,9 @@ class LatentFeatureLasso(
     trace_ : Trace
         One row per step: seconds, objective, certificate (in the last row), violation (of the best
         column found; 1 is optimal), n_atoms.
+    gains_ : ndarray
+        With `n_components="gap"`: by how much the squared error along the axes above noise falls
+        with 1, 2, ... features; last, what is left. The number was chosen where these fall most.
     cv_results_ : dict
         With `n_components="cv"`: "n_components", "mean_error" and "errors" (folds in columns).
     n_features_in_ : int
@@ -194,6 +196,7 @@ class LatentFeatureLasso(
     n_iter_: int
     n_features_in_: int
     trace_: Trace
+    gains_: np.ndarray
     cv_results_: dict[str, np.ndarray]
 
     def __init__(
@@ -246,7 +249,11 @@ class LatentFeatureLasso(
         """
         check_params(self)
         X = self._check(X, reset=True)
-        for name in ("components_", "cv_results_"):  # must not outlive the features just set
+        for name in (
+            "components_",
+            "cv_results_",
+            "gains_",
+        ):  # must not outlive the features just set
             self.__dict__.pop(name, None)
         progress = Progress(counts_calls=True)
         # Threads of BLAS would change the rounding, hence the result, with their number.
@@ -369,29 +376,9 @@ class LatentFeatureLasso(
     # --- learning ------------------------------------------------------------------------------
 
     def _check(self, X: Any, reset: bool) -> np.ndarray:
-        allows_nan = self.missing == "mask"
-        try:
-            X = validate_data(
-                self, X, reset=reset, dtype=_DTYPES, accept_sparse="csr",
-                ensure_all_finite="allow-nan" if allows_nan else True,
-            )  # fmt: skip
-        except ValueError as error:
-            if "NaN" in str(error) and not allows_nan:
-                raise ValueError(
-                    f"{error}\n{type(self).__name__} leaves missing values out of the fit with "
-                    "missing='mask'"
-                ) from None
-            raise
-        X = X.toarray() if hasattr(X, "toarray") else X
+        X = read_rows(self, X, reset=reset, allows_nan=self.missing == "mask")
         if float(np.nanmax(np.abs(X), initial=np.float32(0))) > _LARGEST:
             raise ValueError(f"{type(self).__name__}: X must be at most {_LARGEST:g} in size")
-        is_empty = np.isnan(X).all(axis=0)
-        if reset and is_empty.any():
-            column = int(np.argmax(is_empty))
-            raise ValueError(
-                f"{type(self).__name__}: X must have an entry in each column, got none in column "
-                f"{column}"
-            )
         return X
 
     def _settings(self) -> LearningSettings:
@@ -427,17 +414,20 @@ class LatentFeatureLasso(
         offered = learner.span_atoms(None if size == "gap" else int(size))
         fit = learner.lasso(offered)
         if size == "gap":
-            size = min(self._size_by_gap(data, fit, progress), int(self.max_components))
+            size = self._size_by_gap(learner, fit, offered)
         model = learner.factorise(fit, offered, int(size))
         self._keep(fit, model.Z, learner, data, dtype, is_missing)
 
-    def _size_by_gap(self, data: np.ndarray, fit: LassoFit, progress: Progress) -> int:
+    def _size_by_gap(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> int:
         """Without an intercept a column of ones hides the gap: ask the problem that has one."""
-        if self.fit_intercept:
-            return size_by_gap(fit.scores)
-        learner = FeatureLearner(data, replace(self._settings(), has_intercept=True), progress)
-        centred = learner.lasso(learner.span_atoms(None), certify=False)
-        return max(1, size_by_gap(centred.scores))
+        if not self.fit_intercept:
+            settings = replace(self._settings(), has_intercept=True)
+            learner = FeatureLearner(learner.X, settings, learner.progress)
+            offered = learner.span_atoms(None)
+            fit = learner.lasso(offered, certify=False)
+        known = np.vstack([fit.Z.T, offered])
+        self.gains_ = gains_by_size(learner, known, int(self.max_components))
+        return max(largest_fall(self.gains_), 0 if self.fit_intercept else 1)
 
     def _keep(
         self, fit: LassoFit, Z: np.ndarray, learner: FeatureLearner, data: np.ndarray,
@@ -489,7 +479,7 @@ class LatentFeatureLasso(
             "atom_weights_", "l1_", "objective_", "certificate_", "n_iter_", "n_features_in_",
         )  # fmt: skip
         state = {name: getattr(self, name) for name in names}
-        for name in ("feature_names_in_",):
+        for name in ("feature_names_in_", "gains_"):
             if hasattr(self, name):
                 state[name] = getattr(self, name)
         trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}

@@ -143,6 +143,22 @@ class MixtureEM:
             return np.eye(mixture.size)[squares.argmin(axis=1)], value
         return chances / total, value
 
+    def losses_without(self, mixture: Mixture) -> np.ndarray:
+        """By how much the log-likelihood falls without each component, the others as they are."""
+        squares = self.residuals(mixture.coef) ** 2
+        variances = mixture.variances
+        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        rows, owner = np.arange(self.n_rows), logs.argmax(axis=1)
+        top = logs[rows, owner]
+        terms = np.exp(logs - top[:, None])
+        total = terms.sum(axis=1, keepdims=True)
+        losses = -np.log1p(-np.minimum(terms / total, 1.0 - 1e-9))
+        logs[rows, owner] = -np.inf  # an owner's loss would be a difference of nearly equal numbers
+        second = logs.max(axis=1)
+        others = np.log(np.exp(logs - second[:, None]).sum(axis=1)) + second
+        losses[rows, owner] = top + np.log(total[:, 0]) - others
+        return losses.sum(axis=0) + self.n_rows * np.log1p(-mixture.shares)
+
     def fit(self, chances: np.ndarray, has_outliers: bool = False) -> Mixture:
         """Weighted least squares for each component, its share and its noise."""
         n_components = chances.shape[1]

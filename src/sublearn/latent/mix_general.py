@@ -7,6 +7,7 @@ blocks of features; subsets have shares and noise levels of their own for the re
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -78,7 +79,7 @@ class GeneralRefiner:
     def best(self, points: Iterable[Point], n_components: int) -> GeneralMixture:
         """The most likely mixture from several starts."""
         found: GeneralMixture | None = None
-        for coef in self._starts(points, n_components):
+        for coef in itertools.islice(self._starts(points, n_components), self.n_starts):
             mixture = self.run(self.start(coef), self.max_iter, _ROUGH_TOL)
             if found is None or mixture.log_likelihood > found.log_likelihood:
                 found = mixture
@@ -100,7 +101,7 @@ class GeneralRefiner:
             kept.append(point)
             yield strongest_functions(point, self.features, n_components)
             yield covering_functions(point, self.features, self.targets, n_components)
-        for i in range(self.n_starts - 2 * len(kept)):
+        for i in itertools.count():
             point = kept[i % len(kept)]
             if i % 2:
                 yield random_functions(self.features, n_components, rng)

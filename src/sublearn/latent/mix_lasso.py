@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
 from sublearn.io.models import SavedModel
+from sublearn.latent.missing import GaussianFill, read_rows
 from sublearn.latent.mix_features import FeatureMap, KernelMap, LinearMap, make_kernel_map
 from sublearn.latent.mix_gate import gate_state, make_gate, restore_gate
 from sublearn.latent.mix_general import GeneralRefiner
@@ -43,7 +43,6 @@ from sublearn.validation.design import check_targets
 
 __all__ = ["MixLassoRegressor"]
 
-_DTYPES = [np.float64, np.float32]
 _PARTS = (0.5, 0.25, 0.12)  # of l1_max: where the program is solved
 _MOST_GENERAL = 10  # components of a generalised mixture: 1,024 subsets
 _MOST_BASIS = 1000  # rows that span a kernel's functions unless n_basis says more
@@ -93,16 +92,19 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     l1 : float or None, default=None
         Weight of the penalty, as a part of the least weight at which no atom is active. None tries
         0.5, 0.25 and 0.12. In the paper: :math:`\lambda = l_1 / 2`, :math:`\tau = l_1`.
-    l2 : float, default=1e-8
+    l2 : float, default=1e-10
         Weight of half the squared norm of a component in its final fit, next to the mean loss. The
         norm is that of standardised columns, or of the kernel's space; a wide kernel space ("rbf")
         needs more, 1e-3 say.
     refine : {"soft", "hard"} or None, default="soft"
         EM after rounding: with shared rows, with each row given to one component, or none.
     n_starts : int or None, default=None
-        Roundings to refine at most; the most likely mixture is kept. The first of them are those
-        of the solutions, the others use random halves of their atoms. None is 8 to 40, more where
-        EM is cheap.
+        Starts to refine at most; the most likely mixture is kept. The first of them are roundings
+        of the solutions; then, for standard mixtures with few features, functions through random
+        rows; the others are random. None is 8 to 40, more where EM is cheap.
+    missing : {"refuse", "mask"}, default="refuse"
+        Whether NaN in `X` is an error or an entry to leave out: it then has the mean that the
+        row's other entries let one expect, all columns taken as jointly normal.
     max_components : int, default=6
         Largest K that "auto" tries.
     gate : {"neighbours", "classifier", "shares"}, default="neighbours"
@@ -199,6 +201,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         "l2": NonNegative(float),
         "refine": OneOfOrNone("soft", "hard"),
         "n_starts": OrNone(Positive(int)),
+        "missing": OneOf("refuse", "mask"),
         "max_components": Positive(int),
         "gate": OneOf("neighbours", "classifier", "shares"),
         "n_neighbors": Positive(int),
@@ -226,9 +229,10 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         n_basis: int | None = None,
         fit_intercept: bool = True,
         l1: float | None = None,
-        l2: float = 1e-8,
+        l2: float = 1e-10,
         refine: str | None = "soft",
         n_starts: int | None = None,
+        missing: str = "refuse",
         max_components: int = 6,
         gate: str = "neighbours",
         n_neighbors: int = 10,
@@ -251,6 +255,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         self.l2 = l2
         self.refine = refine
         self.n_starts = n_starts
+        self.missing = missing
         self.max_components = max_components
         self.gate = gate
         self.n_neighbors = n_neighbors
@@ -278,7 +283,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         """
         check_params(self)
         name = type(self).__name__
-        X = _dense(validate_data(self, X, accept_sparse="csr", dtype=_DTYPES))
+        X = self._check(X, reset=True)
         y = check_targets(y, len(X), estimator_name=name)
         sizes = self._sizes(len(X))
         seed = as_seed(self.random_state)
@@ -352,6 +357,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.regressor_tags.poor_score = True  # one function is not what it looks for
         return tags
@@ -400,7 +406,22 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
 
     def _check_new(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return _dense(validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES))
+        return self._check(X, reset=False)
+
+    def _check(self, X: Any, reset: bool) -> np.ndarray:
+        """Rows without NaN, as a dense array."""
+        has_gaps = self.missing == "mask"
+        if has_gaps and self.kernel == "precomputed":
+            raise ParameterError(
+                f"{type(self).__name__}.missing must be 'refuse' for kernel='precomputed', "
+                "got 'mask'"
+            )
+        X = read_rows(self, X, reset=reset, allows_nan=has_gaps)
+        if not has_gaps:
+            return X
+        if reset:
+            self._fill = GaussianFill.of(X)
+        return self._fill(X)
 
     # --- solving -------------------------------------------------------------------------------
 
@@ -482,6 +503,8 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         parts["fitted"] = vars(self._fitted)
         if self._gate_map is not None:
             parts["gate_map"] = self._gate_map.state()
+        if self.missing == "mask":
+            parts["fill"] = vars(self._fill)
         for part, values in parts.items():
             state |= {f"{part}.{name}": value for name, value in values.items()}
         return state
@@ -495,6 +518,8 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         gate_map = _part(state, "gate_map")
         self._gate_map = LinearMap(**gate_map) if gate_map else None
         self._gate = restore_gate(_part(state, "gate"))
+        if self.missing == "mask":
+            self._fill = GaussianFill(**_part(state, "fill"))
         self._fitted = FittedMixture(**_part(state, "fitted"))
         super()._restore(state)
 
@@ -502,7 +527,3 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
 def _part(state: dict[str, Any], part: str) -> dict[str, Any]:
     names = [name for name in state if name.startswith(f"{part}.")]
     return {name.removeprefix(f"{part}."): state.pop(name) for name in names}
-
-
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else X

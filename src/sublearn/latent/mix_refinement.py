@@ -7,11 +7,13 @@ peel off what is right.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from sublearn.latent.mix_consensus import consensus_functions, has_few_features
 from sublearn.latent.mix_em import Mixture, MixtureEM
 from sublearn.latent.mix_program import MixtureProgram, Point
 from sublearn.latent.mix_rounding import covering_functions, random_functions
@@ -25,8 +27,11 @@ _FINAL_TOL = 1e-8
 _PATIENCE = 2  # rests that do not improve the whole
 _REST_L1S = (0.5, 0.2)  # of l1_max
 _REST_STEPS = 6
+_AGREED = 8  # one start in so many, at least 3, ends in the best mixture: more would do so as well
+_CLOSE = 1e-3  # of the error, or in the mean log-likelihood: the same mixture
 _OUTLIERS = 0.05  # share of rows without a component, to begin with
 _MOST_OUTLIERS = 0.25  # more of them are a component that is missing
+_NOISES = (0.001, 0.03, 0.1)  # levels at which few features are tried by subsets of rows
 _EXACT = 1e-12  # part of the targets' mean square that is rounding
 
 
@@ -63,12 +68,15 @@ class StandardRefiner:
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
         """The best mixture from several starts: most likely, or of least error if it is hard."""
         found: Mixture | None = None
-        for coef, is_random in self._starts(points, n_components):
+        n_agreed, enough, best = 0, max(3, self.n_starts // _AGREED), -np.inf
+        for coef, is_random in itertools.islice(self._starts(points, n_components), self.n_starts):
             least = found.log_likelihood if found is not None and is_random else -np.inf
             mixture = self._refined(coef, n_components, least)
-            if found is None or self._score(mixture) > self._score(found):
-                found = mixture
-            if self.is_exact(found) or self.should_stop():
+            score, close = self._score(mixture)
+            n_agreed = 1 if score > best + close else n_agreed + (score >= best - close)
+            if found is None or score > best:
+                found, best = mixture, score
+            if self.is_exact(found) or n_agreed >= enough or self.should_stop():
                 break
         assert found is not None  # there is at least one start
         if self.is_hard:
@@ -87,8 +95,12 @@ class StandardRefiner:
             mixture = self._peel(mixture)
         return self.hard_em.run(mixture) if self.is_hard else mixture
 
-    def _score(self, mixture: Mixture) -> float:
-        return -self._error(mixture) if self.is_hard else mixture.log_likelihood
+    def _score(self, mixture: Mixture) -> tuple[float, float]:
+        """What starts are compared by, and a difference in it that means nothing."""
+        if not self.is_hard:
+            return mixture.log_likelihood, _CLOSE * len(self.targets)
+        error = self._error(mixture)
+        return -error, _CLOSE * error
 
     def _error(self, mixture: Mixture) -> float:
         return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
@@ -117,7 +129,11 @@ class StandardRefiner:
     def _starts(
         self, points: Iterable[Point], n_components: int
     ) -> Iterator[tuple[np.ndarray, bool]]:
-        """Roundings of each solution with and without spare components, then random ones."""
+        """Roundings of each solution, functions through subsets of rows, then random ones.
+
+        Roundings are with and without spare components and from half of the atoms. A solution is
+        asked for when those before it did not agree, since it may cost more than all of EM.
+        """
         if n_components == 1:
             yield np.zeros((1, self.features.shape[1])), False
             return
@@ -128,12 +144,23 @@ class StandardRefiner:
             kept.append(point)
             for size in sizes:
                 yield covering_functions(point, self.features, self.targets, size), False
-        for i in range(self.n_starts - len(sizes) * len(kept)):
+            yield covering_functions(point, self.features, self.targets, sizes[0], rng), False
+            if len(kept) == 1 and self.is_refined:
+                yield from self._subset_starts(n_components, rng)
+        for i in itertools.count():
             size, point = sizes[i % len(sizes)], kept[i % len(kept)]
             if i % 2:
                 yield random_functions(self.features, size, rng), True
             else:
                 yield covering_functions(point, self.features, self.targets, size, rng), True
+
+    def _subset_starts(
+        self, n_components: int, rng: np.random.Generator
+    ) -> Iterator[tuple[np.ndarray, bool]]:
+        if has_few_features(self.features, n_components):
+            for noise in _NOISES:
+                coef = consensus_functions(self.features, self.targets, n_components, noise, rng)
+                yield coef, False
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
@@ -142,10 +169,12 @@ class StandardRefiner:
         return [spare, n_components] if has_spare else [n_components]
 
     def _shrink(self, em: MixtureEM, coef: np.ndarray, n_components: int) -> Mixture:
-        """EM, and without the component that is missed least until there are `n_components`."""
+        """EM, and without half of the spare components, those missed least, until none is left."""
         mixture = em.run(em.start(coef), tol=_ROUGH_TOL)
         while mixture.size > n_components:
-            mixture = em.run(_without_one(em, mixture), max_iter=20, tol=_ROUGH_TOL)
+            n_spare = mixture.size - n_components
+            kept = em.losses_without(mixture).argsort(kind="stable")[(n_spare + 1) // 2 :]
+            mixture = em.run(mixture.take(np.sort(kept)), max_iter=20, tol=_ROUGH_TOL)
         return em.run(mixture, tol=_ROUGH_TOL)
 
     # --- what is left --------------------------------------------------------------------------
@@ -191,10 +220,3 @@ class StandardRefiner:
                     found = mixture
         assert found is not None
         return found
-
-
-def _without_one(em: MixtureEM, mixture: Mixture) -> Mixture:
-    """The mixture without the component whose loss costs the least likelihood."""
-    everyone = np.arange(mixture.size)
-    rests = [mixture.take(everyone != k) for k in everyone]
-    return max(rests, key=lambda rest: em.share_out(rest)[1])
