@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from sublearn.trim.losses import Loss
 from sublearn.trim.proximal_adam import Passes, train
 from sublearn.trim.samples import Samples
 
-__all__ = ["QuasiNewton", "Trimmer", "Weights"]
+__all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
 
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
@@ -41,6 +41,14 @@ class QuasiNewton:
     sample_size: int | None
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """Copies of all that trimming may change."""
+
+    weights: Weights
+    biases: list[Tensor]
+
+
 class Trimmer:
     """A network, the layers to trim and the data it is trimmed for."""
 
@@ -52,22 +60,27 @@ class Trimmer:
         loss: Loss,
         generator: torch.Generator,
         is_stopped: Callable[[], bool],
+        biases: Sequence[nn.Parameter] = (),
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
+        self._biases = list(biases)  # trained when the weights are polished
         self.stationarity: dict[str, float] = {}
 
     # --- the state -------------------------------------------------------------------------------
 
-    def weights(self) -> Weights:
-        """A copy of the weights as they are."""
-        return {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
+    def snapshot(self) -> Snapshot:
+        """The network as it is."""
+        weights = {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
+        return Snapshot(weights, [bias.detach().clone() for bias in self._biases])
 
     @torch.no_grad()
-    def put(self, weights: Weights) -> None:
-        """Go back to weights that were copied."""
-        for name, weight in weights.items():
+    def put(self, snapshot: Snapshot) -> None:
+        """Go back to what the network was."""
+        for name, weight in snapshot.weights.items():
             self.layers[name].weight.copy_(weight)
+        for bias, value in zip(self._biases, snapshot.biases, strict=True):
+            bias.copy_(value)
 
     def n_weights(self) -> int:
         """How many weights are not 0."""
@@ -105,7 +118,8 @@ class Trimmer:
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
         layers = list(self.layers.values())
-        with only_gradient_of(self.module, []), in_blocks(layers) as blocks:
+        biases = self._biases if penalties is None else []
+        with only_gradient_of(self.module, biases), in_blocks(layers) as blocks:
             parts = None
             if penalties is not None:
                 parts = [
@@ -114,7 +128,7 @@ class Trimmer:
                 ]
             train(
                 self.module,
-                [block.weight for block in blocks],
+                [block.weight for block in blocks] + biases,
                 self.samples,
                 self.loss,
                 passes,
@@ -159,7 +173,7 @@ class Trimmer:
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
-        before, loss = self.weights(), self.mean_loss(chunk_size)
+        before, loss = self.snapshot(), self.mean_loss(chunk_size)
         self.descend(passes, None)
         after = self.mean_loss(chunk_size)
         if not (math.isfinite(after) and after <= loss):
