@@ -12,7 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["NETWORKS", "Pictures", "cifar", "count", "error", "layers_of", "mnist", "train"]
+__all__ = [
+    "NETWORKS",
+    "Pictures",
+    "cifar",
+    "count",
+    "error",
+    "fewer",
+    "layers_of",
+    "mnist",
+    "train",
+]
 
 Part = tuple[Tensor, Tensor]
 
@@ -49,6 +59,17 @@ def cifar(directory: Path) -> Pictures:
             (torch.tensor(pixels, dtype=torch.float32), torch.tensor(rows[:, 0].astype(int)))
         )
     return split(*parts, n_held_out=500)
+
+
+def fewer(load: Callable[[Path], Pictures], n_train: int) -> Callable[[Path], Pictures]:
+    """The same with the first `n_train` images to train on."""
+
+    def load_fewer(directory: Path) -> Pictures:
+        data = load(directory)
+        X, y = data.train
+        return Pictures((X[:n_train], y[:n_train]), data.held_out, data.test)
+
+    return load_fewer
 
 
 def split(train: Part, test: Part, n_held_out: int) -> Pictures:

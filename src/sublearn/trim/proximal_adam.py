@@ -15,6 +15,8 @@ from sublearn.trim.samples import Samples, call
 __all__ = ["Passes", "ProximalAdam", "train"]
 
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
+#: Five such arrays of float32 take a megabyte.
+_PIECE = 1 << 16
 
 
 class ProximalAdam:
@@ -33,10 +35,11 @@ class ProximalAdam:
     """
 
     def __init__(self, weights: Sequence[Tensor], penalties: Sequence[Tensor] | None):
-        self._weights, self._penalties = list(weights), penalties
-        self._masks = [weight.detach() != 0 for weight in weights]
-        self._first = [torch.zeros_like(weight) for weight in weights]
-        self._second = [torch.zeros_like(weight) for weight in weights]
+        self._penalties = None if penalties is None else _pieces(penalties)
+        self._weights = _pieces([weight.detach() for weight in weights])
+        self._masks = [weight != 0 for weight in self._weights]
+        self._first = [torch.zeros_like(weight) for weight in self._weights]
+        self._second = [torch.zeros_like(weight) for weight in self._weights]
         self._n_steps = 0
 
     @torch.no_grad()
@@ -45,7 +48,7 @@ class ProximalAdam:
         self._n_steps += 1
         first_bias = 1 - _FIRST**self._n_steps
         second_bias = 1 - _SECOND**self._n_steps
-        for k, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
+        for k, (weight, gradient) in enumerate(zip(self._weights, _pieces(gradients), strict=True)):
             if self._penalties is None:
                 gradient = gradient * self._masks[k]
             self._first[k].lerp_(gradient, 1 - _FIRST)
@@ -60,6 +63,11 @@ class ProximalAdam:
             weight.addcmul_(self._first[k], scale, value=-1 / first_bias)
             threshold = scale.mul_(penalty)
             weight.sub_(weight.clamp(-threshold, threshold))
+
+
+def _pieces(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors in pieces that stay in the cache while a step goes over them a dozen times."""
+    return [piece for tensor in tensors for piece in tensor.reshape(-1).split(_PIECE)]
 
 
 @dataclass(frozen=True)

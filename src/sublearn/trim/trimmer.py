@@ -27,7 +27,7 @@ __all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
 
-#: A weight of 0 is penalised 1 / this times as much as one of mean size was before.
+#: A weight of 0 is penalised 1 / this times as much as one of mean size, about.
 _LEAST_SHARE = 0.1
 
 
@@ -97,20 +97,23 @@ class Trimmer:
             )
 
     def penalties(self, l1: float, is_adaptive: bool) -> Weights:
-        r"""The penalty of each weight: l1, or :math:`l_1 / (|w_j| / \bar w + 0.1)`.
+        r"""The penalty of each weight: l1, or :math:`l_1 \bar w / (|w_j| + 0.1 \bar w_j)`.
 
         The second is the first-order majoriser of the concave penalty :math:`\log(|w| + 0.1 \bar
-        w)` at the present weights, where :math:`\bar w` is the mean size of the layer's weights
-        that are left. Large weights hardly shrink any more, small ones go.
+        w_j)` at the present weights, where :math:`\bar w_j` is the mean size of the layer's weights
+        that are left and :math:`\bar w` that of all layers. Large weights hardly shrink any more,
+        small ones go. Every weight costs the same, whatever the scale of its layer: a rectified
+        network is the same function if one layer is doubled and the next one halved.
         """
+        layers = {name: layer.weight.detach().abs() for name, layer in self.layers.items()}
+        if not is_adaptive or not self.n_weights():
+            return {name: torch.full_like(size, l1) for name, size in layers.items()}
+        total = sum(float(size.sum()) for size in layers.values())
+        mean = total / self.n_weights()
         penalties = {}
-        for name, layer in self.layers.items():
-            weight = layer.weight.detach()
-            penalties[name] = torch.full_like(weight, l1)
-            left = torch.count_nonzero(weight)
-            if is_adaptive and left:
-                mean = weight.abs().sum() / left
-                penalties[name] = l1 / (weight.abs() / mean + _LEAST_SHARE)
+        for name, size in layers.items():
+            own_mean = float(size.sum()) / max(1, int(torch.count_nonzero(size)))
+            penalties[name] = l1 * mean / (size + _LEAST_SHARE * (own_mean or mean))
         return penalties
 
     # --- the steps -------------------------------------------------------------------------------
