@@ -7,8 +7,8 @@
 Needs PyTorch and torch-pruning. A network is trained once; every method starts from it and goes on
 to ever fewer weights until three networks in a row have more errors than allowed on held-out
 images, or until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. Allowed are those of the
-dense network and half their standard deviation. The smallest network that has not more counts, and
-is tested once. One thread. With SUBLEARN_BENCHMARK_KEEP, a directory, trained networks and the rows
+dense network and one standard error. The smallest network that has not more counts, and is tested
+once. One thread. With SUBLEARN_BENCHMARK_KEEP, a directory, trained networks and the rows
 of finished methods are kept there, and a run that was interrupted goes on.
 """
 
@@ -44,8 +44,6 @@ from torch import nn
 from sublearn.trim import deep_trim, to_sparse
 
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "900"))
-#: Passes over the data of one step of each rival, and of the two parts of a stage of ours.
-N_EPOCHS = int(os.environ.get("SUBLEARN_BENCHMARK_EPOCHS", "4"))
 KEEP = (
     Path(os.environ["SUBLEARN_BENCHMARK_KEEP"]) if "SUBLEARN_BENCHMARK_KEEP" in os.environ else None
 )
@@ -67,7 +65,7 @@ class Race:
     load: Callable[[Path], Pictures]
     layers: list[str] | None  # None: all
     n_epochs: int  # of the dense network's training
-    shrink: float  # share of the weights that a step of a rival leaves
+    path: Schedule  # of the rivals
     options: Mapping[str, Any]  # of deep_trim
 
     def __call__(self, directory: Path, seed: int) -> Figures:
@@ -103,9 +101,7 @@ class Race:
                 best: nn.Module | None = self.trim(dense, data, limit, seed)
             else:
                 torch.manual_seed(seed)
-                networks = RIVALS[method](
-                    dense, data, self.layers, Schedule(N_EPOCHS, self.shrink, 60)
-                )
+                networks = RIVALS[method](dense, data, self.layers, self.path)
                 best = smallest_as_good(networks, data, self.layers, limit, BUDGET)
             return self.row(method, best, dense, data, time.process_time() - start)
 
@@ -144,9 +140,9 @@ def announce(text: str) -> None:
 
 
 def limit_of(dense: nn.Module, data: Pictures) -> float:
-    """Half a standard deviation above the dense network's held-out error, which is as uncertain."""
+    """One standard error above the dense network's error on held-out images."""
     share = error(dense, data.held_out)
-    return share + 0.5 * math.sqrt(share * (1 - share) / len(data.held_out[1]))
+    return share + math.sqrt(share * (1 - share) / len(data.held_out[1]))
 
 
 def kept(key: str, run: Callable[[], list[Cell]]) -> list[Cell]:
@@ -164,71 +160,86 @@ def kept(key: str, run: Callable[[], list[Cell]]) -> list[Cell]:
 def speed(directory: Path, seed: int) -> Figures:
     """Microseconds of the fully connected part for one sample, dense and with few weights.
 
-    Which weights are left makes no difference to the time, only how many.
+    As in networks that were trimmed, the weights left are those of few units of each hidden layer;
+    which ones makes no difference to the time.
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rows: list[list[Cell]] = []
-    for name, share in (("LeNet-300-100", 0.01), ("LeNet-5", 0.003), ("VGG on MNIST", 0.0002)):
-        network = NETWORKS[name]()
-        parts = list(network)
+    for name, sizes in WEIGHTS_LEFT.items():
+        parts = list(NETWORKS[name]())
         first = next(i for i, part in enumerate(parts) if isinstance(part, nn.Linear))
         dense = nn.Sequential(*parts[first:]).eval()
-        with torch.no_grad():
-            for layer in layers_of(dense, None).values():
-                layer.weight *= torch.rand_like(layer.weight) < max(
-                    share, 20 / layer.weight.numel()
-                )
+        for k, (layer, size) in enumerate(zip(layers_of(dense, None).values(), sizes, strict=True)):
+            leave(layer, size, N_UNITS, N_UNITS if k else layer.in_features)
         sparse = to_sparse(dense)
-        x = torch.randn(1, dense[0].in_features)
-        dense_us, sparse_us = microseconds(dense, x), microseconds(sparse, x)
-        rows.append(
-            [name, count(layers_of(dense, None)), dense_us, sparse_us, dense_us / sparse_us]
-        )
+        n_left = sum(part.values.numel() for part in sparse.modules() if hasattr(part, "values"))
+        dense_us, sparse_us = microseconds([dense, sparse], torch.randn(1, dense[0].in_features))
+        rows.append([name, n_left, dense_us, sparse_us, dense_us / sparse_us])
     columns = {"network": "", "weights left": ",d", "dense, us": ".0f", "sparse, us": ".1f"}
     return Figures(columns | {"times faster": ".1f"}, rows)
 
 
 @torch.no_grad()
-def microseconds(network: nn.Module, x: torch.Tensor) -> float:
-    laps = []
+def leave(layer: nn.Linear, size: int, n_rows: int, n_columns: int) -> None:
+    """Weights of 0 but for about `size` of them in the first rows and columns."""
+    mask = torch.zeros_like(layer.weight)
+    part = mask[:n_rows, :n_columns]
+    part.copy_(torch.rand_like(part) < size / part.numel())
+    layer.weight.mul_(mask)
+
+
+@torch.no_grad()
+def microseconds(networks: list[nn.Module], x: torch.Tensor) -> list[float]:
+    """The median of 300 calls each, in turns."""
+    laps: list[list[float]] = [[] for _ in networks]
     for _ in range(300):
-        start = time.perf_counter()
-        network(x)
-        laps.append(time.perf_counter() - start)
-    return 1e6 * statistics.median(laps)
+        for network, times in zip(networks, laps, strict=True):
+            start = time.perf_counter()
+            network(x)
+            times.append(time.perf_counter() - start)
+    return [1e6 * statistics.median(times) for times in laps]
 
 
+#: Hidden units, and weights that are left in each fully connected layer where prediction is timed.
+N_UNITS = 64
+WEIGHTS_LEFT = {
+    "LeNet-300-100": (1_800, 500, 300),
+    "LeNet-5": (700, 200),
+    "VGG on MNIST": (3_000, 1_200, 300),
+}
 NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
 #: More and longer stages than by default, for networks whose every weight counts.
-SLOW = {"max_stages": 20, "growth": 1.4, "warm_epochs": 6, "polish_epochs": 8, "max_iter": 10}
+SLOW = {"max_stages": 20, "growth": 1.3, "warm_epochs": 5, "polish_epochs": 12, "max_iter": 10}
 #: Millions of weights: most go in the first stage, which looks at large batches.
 WIDE = {"max_stages": 14, "growth": 2.0, "max_iter": 10, "sample_size": 2048}
+#: Passes and share of the weights left of each step of a rival.
+STEPS, LEAPS = Schedule(4, 0.6, 60), Schedule(2, 0.2, 60)
 MEASUREMENTS = [
     Measurement(
         "lenet300",
         "LeNet-300-100 on MNIST",
         NOTE,
-        Race("LeNet-300-100", mnist, None, 12, 0.7, SLOW),
+        Race("LeNet-300-100", mnist, None, 12, STEPS, SLOW),
     ),
-    Measurement("lenet5", "LeNet-5 on MNIST", NOTE, Race("LeNet-5", mnist, None, 6, 0.6, SLOW)),
+    Measurement("lenet5", "LeNet-5 on MNIST", NOTE, Race("LeNet-5", mnist, None, 4, STEPS, SLOW)),
     Measurement(
         "vgg",
         "Fully connected layers of a VGG-like network on 11,000 digits of MNIST",
         NOTE,
-        Race("VGG on MNIST", fewer(mnist, 11_000), FULLY_CONNECTED, 3, 0.3, WIDE),
+        Race("VGG on MNIST", fewer(mnist, 11_000), FULLY_CONNECTED, 3, LEAPS, WIDE),
     ),
     Measurement(
         "cifar",
         "Fully connected layers of a VGG-like network on 3,500 images of CIFAR-10",
         NOTE,
-        Race("VGG on CIFAR-10", cifar, FULLY_CONNECTED, 10, 0.3, WIDE),
+        Race("VGG on CIFAR-10", cifar, FULLY_CONNECTED, 6, LEAPS, WIDE),
     ),
     Measurement(
         "speed",
         "One sample through the fully connected layers",
-        "Median of 300, one thread; the weights that are left are chosen at random.",
+        "Median of 300 calls in turns, one thread; which weights are left is random.",
         speed,
     ),
 ]

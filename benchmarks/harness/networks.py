@@ -153,7 +153,7 @@ def train(
     """Passes over the data; the rate falls to 0 along half a cosine, l1 is a subgradient."""
     X, y = part
     n_steps = n_epochs * math.ceil(len(X) / batch_size)
-    optimizer = optimizer_kind(network.parameters(), lr=rate)
+    optimizer = optimizer_kind(network.parameters(), lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, n_steps))
     network.train()
     for _ in range(n_epochs):

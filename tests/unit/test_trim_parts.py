@@ -20,6 +20,7 @@ from sublearn.trim.losses import count_support_labels  # noqa: E402
 from sublearn.trim.proximal_adam import ProximalAdam  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
+from sublearn.trim.trimmer import Trimmer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +162,43 @@ def test_a_part_of_a_gradient_is_a_part_of_the_gradient(bias):
     np.testing.assert_allclose(part, gradient[support], atol=1e-12)
 
 
+class Twice(nn.Module):
+    """One layer that is called again on what it returned."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(torch.relu(self.layer(x)))
+
+
+def test_a_layer_called_twice_and_rows_of_zeros_have_the_gradient_of_autograd():
+    network = Twice()
+    X, y = torch.randn(30, 4), torch.arange(30) % 4
+    objective = layer_objective(network, network.layer, Samples(X, y), cross_entropy, 16)
+    x = objective.start()
+    x[4:8] = 0.0
+    with only_gradient_of(network, [network.layer.weight]):
+        value, gradient = objective.value_and_gradient(x)
+        support = np.array([0, 2, 9])
+        sparse = np.zeros_like(x)
+        sparse[support] = x[support]
+        part_value, part = objective.partial(sparse, support)
+        whole_value, whole = objective.value_and_gradient(sparse)
+    objective.put(x)
+    network.requires_grad_()
+    loss = cross_entropy(network(X), y)
+    (expected,) = torch.autograd.grad(loss, network.layer.weight)
+    assert value == pytest.approx(loss.item(), rel=1e-5)
+    np.testing.assert_allclose(gradient, expected.ravel(), atol=1e-6)
+    assert part_value == pytest.approx(whole_value, rel=1e-6)
+    np.testing.assert_allclose(part, whole[support], atol=1e-6)
+    empty, slope = objective.value_and_gradient(np.zeros_like(x))
+    assert np.isfinite(empty)
+    assert slope.shape == x.shape
+
+
 def test_the_last_layer_reaches_the_optimum_of_a_convex_tool():
     cvxpy = pytest.importorskip("cvxpy")
     features, targets = torch.randn(30, 5).double(), torch.randint(0, 3, (30,))
@@ -254,6 +292,25 @@ def test_without_penalties_zeros_stay():
     ProximalAdam([weight], None).step([torch.ones(2)], 0.1)
     assert weight[0] < 1.0
     assert weight[1] == 0.0
+
+
+def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    with torch.no_grad():
+        first.weight[0, 0] = 0.0
+        second.weight.copy_(10 * first.weight)
+    samples = Samples(torch.zeros(1, 3), torch.zeros(1, dtype=torch.long))
+    layers = {"0": first, "1": second}
+    trimmer = Trimmer(
+        nn.Sequential(first, second), layers, samples, cross_entropy, torch.Generator(), bool
+    )
+    penalties = trimmer.penalties(0.5, is_adaptive=True)
+    np.testing.assert_allclose(penalties["0"], 10 * penalties["1"], rtol=1e-5)
+    sizes = torch.cat([first.weight.abs().ravel(), second.weight.abs().ravel()]).double()
+    mean, own_mean = sizes.sum() / 16, first.weight.abs().sum() / 8
+    expected = 0.5 * mean / (first.weight.abs() + 0.1 * own_mean)
+    np.testing.assert_allclose(penalties["0"], expected.detach(), rtol=1e-5)
+    assert (trimmer.penalties(0.5, is_adaptive=False)["1"] == 0.5).all()
 
 
 # --- fewer neurons -------------------------------------------------------------------------------

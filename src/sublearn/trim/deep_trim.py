@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
 from sublearn.trace import Callback, watch
+from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import evaluate
 from sublearn.trim.losses import Loss, as_loss
 from sublearn.trim.proximal_adam import Passes
@@ -136,7 +137,8 @@ def deep_trim(
     adaptive : bool
         Whether small weights are penalised more from the second stage on.
     warm_epochs, polish_epochs : int
-        Passes over the data in small batches at the beginning and at the end of a stage.
+        Passes over the data in small batches at the beginning and at the end of a stage. A stage
+        whose criterion is too high gets 2 and then 4 times as many at the end.
     polish_biases : bool
         Whether the passes at the end of a stage train the biases of the chosen layers as well. A
         network of very few weights needs other biases than the one it came from.
@@ -260,4 +262,9 @@ def _criterion(
         return (targets.gather(1, best[:, None]) == 0).double().mean().item()
 
     kind = loss if criterion == "loss" else error
-    return lambda: evaluate(trimmer.module, samples, chunk_size, kind)
+
+    def measure() -> float:
+        with in_blocks(list(trimmer.layers.values())):
+            return evaluate(trimmer.module, samples, chunk_size, kind)
+
+    return measure

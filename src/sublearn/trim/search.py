@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
 from sublearn.trace import Status, Trace
+from sublearn.trim.blocks import in_blocks
 from sublearn.trim.losses import count_support_labels
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
@@ -26,6 +27,9 @@ LEAST_GROWTH = 1.1
 #: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
 #: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
 _MOST_MISSES = 2
+#: Further polishes of a stage above the limit, each of twice as many passes as the one before: most
+#: stages need few, the last ones many.
+_MORE_POLISHES = 2
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,15 @@ class Stage:
             trimmer.polish(self.polish, self.quasi_newton.chunk_size)
         return bounds
 
+    def polish_on(self, factor: int) -> None:
+        """Polish again, with `factor` times as many passes."""
+        passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
+        self.trimmer.polish(passes, self.quasi_newton.chunk_size)
+
     def _n_support_labels(self) -> int:
         trimmer = self.trimmer
         total = 0
-        with torch.no_grad():
+        with torch.no_grad(), in_blocks(list(trimmer.layers.values())):
             for chunk in trimmer.samples.chunks(self.quasi_newton.chunk_size):
                 logits = call(trimmer.module, chunk.inputs)
                 total += count_support_labels(logits, chunk.targets, trimmer.loss)
@@ -198,7 +207,13 @@ class Search:
         is_first = self._best is None
         self._trimmer.put(self._current)
         self._stage_bounds = self._stage.run(l1, is_first)
-        loss, value = self._trimmer.mean_loss(self._chunk_size), self._measure()
+        value = self._measure()
+        for k in range(_MORE_POLISHES if self._stage.polish.n_epochs else 0):
+            if value <= self._limit or self._monitor.stop_requested:
+                break
+            self._stage.polish_on(2 ** (k + 1))
+            value = self._measure()
+        loss = self._trimmer.mean_loss(self._chunk_size)
         self._current, n_weights = self._trimmer.snapshot(), self._trimmer.n_weights()
         is_allowed = value <= self._limit
         self._rows.append(
