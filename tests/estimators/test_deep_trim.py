@@ -170,6 +170,14 @@ def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
     assert torch.equal(result.module.hidden.bias, network.hidden.bias)
 
 
+def test_the_search_begins_at_first_l1_and_goes_back_if_that_is_too_much(network, data):
+    result = deep_trim(network, data, tolerance=0.05, first_l1=1.0, **QUICK)
+    trace = result.trace
+    assert trace["l1"][0] == 1.0
+    assert trace["is_accepted"][0] == 0
+    assert trace["l1"][1] < 0.3
+
+
 def test_a_callback_ends_the_search(network, data):
     events = []
 
@@ -352,6 +360,7 @@ def test_the_report_prints_draws_and_goes_to_json(result):
     [
         ({"tolerance": -1.0}, "deep_trim: tolerance must be"),
         ({"l1": 0.0}, "deep_trim: l1 must be"),
+        ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
         ({"growth": 1.0}, "growth must be more than 1.1, got 1.0"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),

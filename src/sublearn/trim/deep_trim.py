@@ -40,6 +40,7 @@ _RULES: dict[str, Rule] = {
     "tolerance": NonNegative(float),
     "criterion": OneOf("loss", "error"),
     "l1": OrNone(Positive(float)),
+    "first_l1": OrNone(Positive(float)),
     "max_stages": Positive(int),
     "growth": Positive(float),
     "adaptive": Boolean(),
@@ -68,6 +69,7 @@ def deep_trim(
     validation: Any = None,
     criterion: str = "loss",
     l1: float | None = None,
+    first_l1: float | None = None,
     max_stages: int = 12,
     growth: float = 1.6,
     adaptive: bool = True,
@@ -130,6 +132,10 @@ def deep_trim(
         Mean loss, or share of samples whose largest logit is not (one of) theirs.
     l1 : float, optional
         :math:`\lambda`, for one stage without a search.
+    first_l1 : float, optional
+        :math:`\lambda` of the first stage of a search; by default the penalty is then half of what
+        the network has learnt. The first stages are the longest, and a very wide network has so
+        many weights that have learnt nothing that more is better: try 1e-3.
     max_stages : int
         Limit on the values of :math:`\lambda` that are tried.
     growth : float
@@ -195,7 +201,7 @@ def deep_trim(
     )
     search = Search(trimmer, stage, measure, tolerance, monitor)
     watch(
-        lambda: search.run(l1, growth, 1 if l1 is not None else max_stages),
+        lambda: search.run(first_l1, growth, max_stages) if l1 is None else search.run_once(l1),
         monitor,
         n_total=1 if l1 is not None else max_stages,
         callback=callback,

@@ -158,17 +158,24 @@ class Search:
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
-    def run(self, l1: float | None, growth: float, n_stages: int) -> None:
-        """All stages; `l1` is the only one if it is given."""
-        is_fixed, accepted, n_misses = l1 is not None, None, 0
-        step = growth
-        trial = l1 if l1 is not None else self._first_l1()
+    def run_once(self, l1: float) -> None:
+        """One stage, whatever the criterion says."""
+        self._limit = math.inf
+        self._try(l1)
+        self._accept()
+        self._status = Status.CONVERGED
+
+    def run(self, first_l1: float | None, growth: float, n_stages: int) -> None:
+        """Stages of growing l1."""
+        accepted, n_misses, step = None, 0, growth
+        trial = self._guess_l1() if first_l1 is None else first_l1
         for _ in range(n_stages):
-            is_allowed = self._try(trial) or is_fixed
+            is_allowed = self._try(trial)
+            if is_allowed:
+                self._accept()
             if self._monitor.stop_requested:
                 return
             if is_allowed:
-                self._accept()
                 accepted, n_misses, trial = trial, 0, trial * step
             elif accepted is None:
                 self._current = self._start
@@ -182,11 +189,11 @@ class Search:
                 self._current, n_misses = self._best, 0
                 step = math.sqrt(step)
                 trial = accepted * step
-            if is_fixed or step < LEAST_GROWTH:
+            if step < LEAST_GROWTH:
                 self._status = Status.CONVERGED
                 return
 
-    def _first_l1(self) -> float:
+    def _guess_l1(self) -> float:
         """Where the penalty of the weights given is half the loss of a network without weights.
 
         By comparison with that loss, because it depends on neither the scale of the weights nor
