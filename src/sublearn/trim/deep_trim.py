@@ -144,7 +144,8 @@ def deep_trim(
         Whether small weights are penalised more from the second stage on.
     warm_epochs, polish_epochs : int
         Passes over the data in small batches at the beginning and at the end of a stage. A stage
-        whose criterion is too high gets 2 and then 4 times as many at the end.
+        whose criterion is too high gets 2 and then 4 times as many at the end, the network that a
+        search ends with 8 times as many.
     polish_biases : bool
         Whether the passes at the end of a stage train the biases of the chosen layers as well. A
         network of very few weights needs other biases than the one it came from.
@@ -200,8 +201,16 @@ def deep_trim(
         adaptive,
     )
     search = Search(trimmer, stage, measure, tolerance, monitor)
+
+    def run() -> None:
+        if l1 is not None:
+            search.run_once(l1)
+        else:
+            search.run(first_l1, growth, max_stages)
+            search.finish()
+
     watch(
-        lambda: search.run(first_l1, growth, max_stages) if l1 is None else search.run_once(l1),
+        run,
         monitor,
         n_total=1 if l1 is not None else max_stages,
         callback=callback,

@@ -27,9 +27,9 @@ LEAST_GROWTH = 1.1
 #: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
 #: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
 _MOST_MISSES = 2
-#: Further polishes of a stage above the limit, each of twice as many passes as the one before: most
-#: stages need few, the last ones many.
-_MORE_POLISHES = 2
+#: Further polishes of a stage above the limit, in times the passes of the first: most stages need
+#: few, the last ones many. And of the network that the search ends with.
+_MORE_PASSES, _LAST_PASSES = (2, 4), 8
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Search:
 
     def run_once(self, l1: float) -> None:
         """One stage, whatever the criterion says."""
-        self._limit = math.inf
+        self._limit = math.inf  # no criterion, and no further polish
         self._try(l1)
         self._accept()
         self._status = Status.CONVERGED
@@ -214,12 +214,7 @@ class Search:
         is_first = self._best is None
         self._trimmer.put(self._current)
         self._stage_bounds = self._stage.run(l1, is_first)
-        value = self._measure()
-        for k in range(_MORE_POLISHES if self._stage.polish.n_epochs else 0):
-            if value <= self._limit or self._monitor.stop_requested:
-                break
-            self._stage.polish_on(2 ** (k + 1))
-            value = self._measure()
+        value = self._polish_on(self._measure())
         loss = self._trimmer.mean_loss(self._chunk_size)
         self._current, n_weights = self._trimmer.snapshot(), self._trimmer.n_weights()
         is_allowed = value <= self._limit
@@ -238,6 +233,30 @@ class Search:
         monitor.objective, monitor.nnz_primal = loss, n_weights
         monitor.gap = max(0.0, value - self._before[1])
         return is_allowed
+
+    def _polish_on(self, value: float) -> float:
+        """Polish longer while that brings the criterion to its limit; returns it."""
+        for factor in _MORE_PASSES if self._stage.polish.n_epochs else ():
+            before = value
+            if value <= self._limit or self._monitor.stop_requested:
+                break
+            self._stage.polish_on(factor)
+            value = self._measure()
+            if value - self._limit > 0.5 * (before - self._limit):
+                break  # twice as many passes would not get there either
+        return value
+
+    def finish(self) -> None:
+        """A last, long polish of the best network, unless the criterion rises."""
+        if self._best is None or self._monitor.stop_requested or not self._stage.polish.n_epochs:
+            return
+        self._trimmer.put(self._best)
+        self._stage.polish_on(_LAST_PASSES)
+        value = self._measure()
+        if value <= self._best_row["criterion"]:
+            self._best = self._trimmer.snapshot()
+            loss = self._trimmer.mean_loss(self._chunk_size)
+            self._best_row = self._best_row | {"criterion": value, "loss": loss}
 
     def _accept(self) -> None:
         self._best = self._current
