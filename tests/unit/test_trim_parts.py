@@ -1,5 +1,7 @@
 """The parts of Deep-Trim: losses, replays, objectives, blocks, steps, fewer neurons."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,8 @@ from sublearn.trim.layer_objective import (  # noqa: E402
     only_gradient_of,
 )
 from sublearn.trim.losses import count_support_labels  # noqa: E402
-from sublearn.trim.proximal_adam import ProximalAdam  # noqa: E402
+from sublearn.trim.proximal_adam import Passes, ProximalAdam, train  # noqa: E402
+from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
 from sublearn.trim.trimmer import Trimmer  # noqa: E402
@@ -160,6 +163,41 @@ def test_a_part_of_a_gradient_is_a_part_of_the_gradient(bias):
         all_value, gradient = objective.value_and_gradient(x)
     assert value == pytest.approx(all_value, rel=1e-12)
     np.testing.assert_allclose(part, gradient[support], atol=1e-12)
+
+
+def test_passes_over_the_data_do_not_compute_what_lies_below_again():
+    network = pictures()
+    samples = Samples(torch.randn(50, 1, 8, 8), torch.arange(50) % 3)
+    layers = {"5": network[5], "7": network[7]}
+    generator = torch.Generator().manual_seed(0)
+    trimmer = Trimmer(
+        network, layers, samples, cross_entropy, generator, bool, [network[5].bias], chunk_size=16
+    )
+    assert trimmer.mean_loss(7) == pytest.approx(
+        cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
+    )
+    start = copy.deepcopy(network)
+    for part in (network[0], network[2]):
+        part._conv_forward = None  # cannot be called
+    trimmer.descend(Passes(2, 1e-2, 10), None)
+    weights = [start[5].weight, start[7].weight, start[5].bias]
+    shuffle = torch.Generator().manual_seed(0)
+    train(Answers(start, samples), weights, cross_entropy, Passes(2, 1e-2, 10), None, shuffle, bool)
+    for parameter, expected in zip(network.parameters(), start.parameters(), strict=True):
+        np.testing.assert_allclose(parameter.detach(), expected.detach(), atol=1e-5)
+
+
+def test_answers_are_recorded_only_where_that_helps_and_is_safe(residual):
+    network, samples = pictures(), Samples(torch.randn(6, 1, 8, 8), torch.arange(6) % 3)
+    assert type(answers_of(network, [network[7], network[2]], samples, 4)) is RecordedAnswers
+    assert type(answers_of(network, [network[0]], samples, 4)) is Answers
+    rows = Samples(torch.randn(6, 6), torch.arange(6) % 3)
+    assert type(answers_of(residual, [residual.middle], rows, 4)) is Answers  # x skips it
+    recorded = answers_of(residual, [residual.last], rows, 4)
+    with torch.no_grad(), recorded.active():
+        logits, targets = recorded.of(torch.tensor([4, 1]))
+    np.testing.assert_allclose(logits, residual(rows.inputs)[[4, 1]].detach(), atol=1e-6)
+    assert targets.tolist() == [1, 1]
 
 
 class Twice(nn.Module):

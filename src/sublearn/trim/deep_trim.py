@@ -191,6 +191,7 @@ def deep_trim(
         torch.Generator().manual_seed(as_seed(random_state) % 2**63),
         lambda: monitor.stop_requested,
         _biases_of(chosen) if polish_biases else (),
+        chunk_size,
     )
     measure = _criterion(trimmer, held_out.to(device), criterion, chunk_size)
     stage = Stage(

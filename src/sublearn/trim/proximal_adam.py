@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sublearn.trim.losses import Loss
-from sublearn.trim.samples import Samples, call
+from sublearn.trim.recorded import Answers
 
 __all__ = ["Passes", "ProximalAdam", "train"]
 
@@ -80,9 +80,8 @@ class Passes:
 
 
 def train(
-    module: nn.Module,
+    answers: Answers,
     weights: Sequence[Tensor],
-    samples: Samples,
     loss: Loss,
     passes: Passes,
     penalties: Sequence[Tensor] | None,
@@ -91,12 +90,12 @@ def train(
 ) -> None:
     """Change the weights by passes over the data; the rate falls to 0 along half a cosine."""
     optimizer = ProximalAdam(weights, penalties)
-    n_batches = math.ceil(len(samples) / passes.batch_size)
+    n_batches = math.ceil(len(answers.samples) / passes.batch_size)
     for epoch in range(passes.n_epochs):
-        for index, batch in enumerate(samples.shuffled(passes.batch_size, generator)):
+        batches = answers.shuffled(passes.batch_size, generator)
+        for index, (logits, targets) in enumerate(batches):
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
-            value = loss(call(module, batch.inputs), batch.targets)
-            gradients = torch.autograd.grad(value, list(weights))
+            gradients = torch.autograd.grad(loss(logits, targets), list(weights))
             optimizer.step(gradients, passes.rate * 0.5 * (1 + math.cos(math.pi * progress)))

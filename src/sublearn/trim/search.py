@@ -13,11 +13,9 @@ from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
 from sublearn.trace import Status, Trace
-from sublearn.trim.blocks import in_blocks
 from sublearn.trim.losses import count_support_labels
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
-from sublearn.trim.samples import call
 from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
 
 __all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
@@ -121,12 +119,10 @@ class Stage:
 
     def _n_support_labels(self) -> int:
         trimmer = self.trimmer
-        total = 0
-        with torch.no_grad(), in_blocks(list(trimmer.layers.values())):
-            for chunk in trimmer.samples.chunks(self.quasi_newton.chunk_size):
-                logits = call(trimmer.module, chunk.inputs)
-                total += count_support_labels(logits, chunk.targets, trimmer.loss)
-        return total
+        return sum(
+            count_support_labels(logits, targets, trimmer.loss)
+            for logits, targets in trimmer.answers(self.quasi_newton.chunk_size)
+        )
 
 
 class Search:

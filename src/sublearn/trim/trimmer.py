@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,12 @@ from sublearn.optim import lhac
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import (
     LayerObjective,
-    evaluate,
     layer_objective,
     only_gradient_of,
 )
 from sublearn.trim.losses import Loss
 from sublearn.trim.proximal_adam import Passes, train
+from sublearn.trim.recorded import answers_of
 from sublearn.trim.samples import Samples
 
 __all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
@@ -61,11 +61,13 @@ class Trimmer:
         generator: torch.Generator,
         is_stopped: Callable[[], bool],
         biases: Sequence[nn.Parameter] = (),
+        chunk_size: int = 4096,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
         self._biases = list(biases)  # trained when the weights are polished
         self.stationarity: dict[str, float] = {}
+        self._answers = answers_of(module, self.layers.values(), samples, chunk_size)
 
     # --- the state -------------------------------------------------------------------------------
 
@@ -88,13 +90,17 @@ class Trimmer:
 
     def mean_loss(self, chunk_size: int) -> float:
         """The mean loss over all samples."""
-        with in_blocks(list(self.layers.values())):
-            return evaluate(
-                self.module,
-                self.samples,
-                chunk_size,
-                lambda logits, chunk: self.loss(logits, chunk.targets).item(),
-            )
+        total = sum(
+            self.loss(logits, targets).item() * len(targets)
+            for logits, targets in self.answers(chunk_size)
+        )
+        return total / len(self.samples)
+
+    @torch.no_grad()
+    def answers(self, chunk_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and targets of all samples, `chunk_size` at a time."""
+        with in_blocks(list(self.layers.values())), self._answers.active():
+            yield from self._answers.in_order(chunk_size)
 
     def penalties(self, l1: float, is_adaptive: bool) -> Weights:
         r"""The penalty of each weight: l1, or :math:`l_1 \bar w / (|w_j| + 0.1 \bar w_j)`.
@@ -122,7 +128,11 @@ class Trimmer:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
         layers = list(self.layers.values())
         biases = self._biases if penalties is None else []
-        with only_gradient_of(self.module, biases), in_blocks(layers) as blocks:
+        with (
+            only_gradient_of(self.module, biases),
+            in_blocks(layers) as blocks,
+            self._answers.active(),
+        ):
             parts = None
             if penalties is not None:
                 parts = [
@@ -130,9 +140,8 @@ class Trimmer:
                     for name, block in zip(penalties, blocks, strict=True)
                 ]
             train(
-                self.module,
+                self._answers,
                 [block.weight for block in blocks] + biases,
-                self.samples,
                 self.loss,
                 passes,
                 parts,
