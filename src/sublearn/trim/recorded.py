@@ -19,6 +19,9 @@ from sublearn.trim.samples import Samples, call
 
 __all__ = ["Answers", "RecordedAnswers", "answers_of"]
 
+#: Larger inputs of a layer are computed again rather than kept.
+_MOST_BYTES = 1 << 31
+
 
 class Answers:
     """A network's logits for samples in any order."""
@@ -83,7 +86,9 @@ def answers_of(
     replay = Replay(module, first, next(samples.chunks(2)), 2)
     below = {part for part, _ in replay.chunks[0].outputs}
     costs = any(True for part in below for _ in part.parameters())
-    if not costs or replay.needed or not _is_by_sample(replay.chunks[0]):
+    n_bytes = replay.chunks[0].layer_input[:1].nbytes * len(samples)
+    is_safe = not replay.needed and _is_by_sample(replay.chunks[0])
+    if not (costs and is_safe and n_bytes <= _MOST_BYTES):
         return Answers(module, samples)
     return RecordedAnswers(module, samples, Replay(module, first, samples, chunk_size))
 
