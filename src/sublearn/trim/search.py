@@ -248,6 +248,8 @@ class Search:
             return
         self._trimmer.put(self._best)
         self._stage.polish_on(_LAST_PASSES)
+        if self._monitor.stop_requested:
+            return  # cut short at a high rate, it is worse than it looks
         value = self._measure()
         if value <= self._best_row["criterion"]:
             self._best = self._trimmer.snapshot()
