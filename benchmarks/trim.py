@@ -216,7 +216,7 @@ FULLY_CONNECTED = ["7", "9", "11"]
 #: Larger steps of l1 and of the passes than by default, which the polish makes good.
 QUICK = {
     "first_l1": 3e-4,
-    "max_stages": 3,
+    "max_stages": 8,
     "growth": 1.5,
     "warm_epochs": 3,
     "polish_epochs": 3,
