@@ -4,43 +4,51 @@
     python benchmarks/trim.py --records benchmarks/results/trim.json \\
         --markdown docs/measured/trim.md
 
-Needs PyTorch. A network is trained once; every method starts from it and goes on to ever fewer
-weights until two networks in a row have more errors than the dense one on held-out images, or
-until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. The smallest network that has not more
-errors there counts, and is tested once. One thread.
+Needs PyTorch and torch-pruning. A network is trained once; every method starts from it and goes on
+to ever fewer weights until three networks in a row have more errors than allowed on held-out
+images, or until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. Allowed are those of the
+dense network and one standard error. The smallest network that has not more counts, and is tested
+once. One thread. With SUBLEARN_BENCHMARK_KEEP, a directory, trained networks and the rows
+of finished methods are kept there, and a run that was interrupted goes on.
+SUBLEARN_BENCHMARK_METHODS names methods, by commas, if not all are wanted.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from harness.figures import Cell, Figures, Measurement, main
 from harness.networks import (
     NETWORKS,
-    RIVALS,
     Pictures,
-    Schedule,
     cifar,
     count,
     error,
+    fewer,
     layers_of,
     mnist,
-    smallest_as_good,
     train,
 )
+from harness.pruning import RIVALS, Schedule, smallest_as_good
 from torch import nn
 
 from sublearn.trim import deep_trim, to_sparse
 
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "900"))
-#: Passes over the data of one step of each rival, and of the two parts of a stage of ours.
-N_EPOCHS = int(os.environ.get("SUBLEARN_BENCHMARK_EPOCHS", "4"))
+KEEP = (
+    Path(os.environ["SUBLEARN_BENCHMARK_KEEP"]) if "SUBLEARN_BENCHMARK_KEEP" in os.environ else None
+)
+METHODS = os.environ.get("SUBLEARN_BENCHMARK_METHODS", ",".join(("deep_trim", *RIVALS))).split(",")
 COLUMNS = {
     "method": "",
     "weights": ",d",
@@ -51,147 +59,199 @@ COLUMNS = {
 }
 
 
+@dataclass(frozen=True)
+class Race:
+    """All methods on one network; a :class:`Measurement` calls it."""
+
+    name: str
+    load: Callable[[Path], Pictures]
+    layers: list[str] | None  # None: all
+    n_epochs: int  # of the dense network's training
+    path: Schedule  # of the rivals
+    options: Mapping[str, Any]  # of deep_trim
+
+    def __call__(self, directory: Path, seed: int) -> Figures:
+        torch.set_num_threads(1)
+        data = self.load(directory)
+        dense = self.trained(data, seed)
+        rows = [self.row("dense", dense, dense, data, 0.0)]
+        announce(f"  {rows[0]}")
+        for method in METHODS:
+            rows.append(kept(f"{self.name} {method} {seed}", self.raced(method, dense, data, seed)))
+            announce(f"  {rows[-1]}")
+        return Figures(COLUMNS, rows)
+
+    def trained(self, data: Pictures, seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        network = NETWORKS[self.name]()
+        path = KEEP and KEEP / f"{self.name} {seed}.pt"
+        if path and path.exists():
+            network.load_state_dict(torch.load(path))
+        else:
+            train(network, data.train, self.n_epochs)
+        if path:
+            torch.save(network.state_dict(), path)
+        return network.eval()
+
+    def raced(
+        self, method: str, dense: nn.Module, data: Pictures, seed: int
+    ) -> Callable[[], list[Cell]]:
+        def run() -> list[Cell]:
+            start = time.process_time()
+            limit = limit_of(dense, data)
+            if method == "deep_trim":
+                best: nn.Module | None = self.trim(dense, data, limit, seed)
+            else:
+                torch.manual_seed(seed)
+                networks = RIVALS[method](dense, data, self.layers, self.path)
+                best = smallest_as_good(networks, data, self.layers, limit, BUDGET)
+            return self.row(method, best, dense, data, time.process_time() - start)
+
+        return run
+
+    def trim(self, dense: nn.Module, data: Pictures, limit: float, seed: int) -> nn.Module:
+        start = time.process_time()
+        result = deep_trim(
+            dense,
+            data.train,
+            layers=self.layers,
+            validation=data.held_out,
+            criterion="error",
+            tolerance=limit - error(dense, data.held_out),
+            polish_biases=True,
+            random_state=seed,
+            callback=lambda _: time.process_time() - start > BUDGET,
+            **self.options,
+        )
+        for row in result.trace.rows():
+            announce(f"    {row}")
+        return result.module
+
+    def row(
+        self, method: str, network: nn.Module | None, dense: nn.Module, data: Pictures, cpu: float
+    ) -> list[Cell]:
+        if network is None:
+            return [method, None, None, None, None, cpu]
+        n_left, n_all = (count(layers_of(part, self.layers)) for part in (network, dense))
+        held_out, test = (100 * error(network, part) for part in (data.held_out, data.test))
+        return [method, n_left, n_all / max(n_left, 1), held_out, test, cpu]
+
+
 def announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def trained(name: str, data: Pictures, seed: int, n_epochs: int) -> nn.Module:
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    network = NETWORKS[name]()
-    train(network, data.train, n_epochs)
-    return network.eval()
+def limit_of(dense: nn.Module, data: Pictures) -> float:
+    """One standard error above the dense network's error on held-out images."""
+    share = error(dense, data.held_out)
+    return share + math.sqrt(share * (1 - share) / len(data.held_out[1]))
 
 
-def race(
-    name: str,
-    load: Callable[[Path], Pictures],
-    names: list[str] | None,
-    n_epochs: int,
-    shrink: float,
-) -> Callable[[Path, int], Figures]:
-    """All methods on one network."""
-
-    def measure(directory: Path, seed: int) -> Figures:
-        data = load(directory)
-        dense = trained(name, data, seed, n_epochs)
-        limit = error(dense, data.held_out)
-        rows = [row_of("dense", dense, dense, data, names, 0.0)]
-        announce(f"  {rows[-1]}")
-        start = time.process_time()
-        ours = trim(dense, data, names, seed)
-        rows.append(row_of("deep_trim", ours, dense, data, names, time.process_time() - start))
-        announce(f"  {rows[-1]}")
-        for rival, make in RIVALS.items():
-            schedule = Schedule(N_EPOCHS, shrink, 40)
-            torch.manual_seed(seed)
-            best, seconds = smallest_as_good(
-                make(dense, data, names, schedule), data, names, limit, BUDGET
-            )
-            rows.append(row_of(rival, best, dense, data, names, seconds))
-            announce(f"  {rows[-1]}")
-        return Figures(COLUMNS, rows)
-
-    return measure
-
-
-def trim(network: nn.Module, data: Pictures, names: list[str] | None, seed: int) -> nn.Module:
-    start = time.process_time()
-    result = deep_trim(
-        network,
-        data.train,
-        layers=names,
-        validation=data.held_out,
-        criterion="error",
-        tolerance=0.0,
-        max_stages=20,
-        growth=1.4,
-        warm_epochs=N_EPOCHS,
-        polish_epochs=N_EPOCHS,
-        random_state=seed,
-        callback=lambda _: time.process_time() - start > BUDGET,
-    )
-    for row in result.trace.rows():
-        announce(f"    {row}")
-    return result.module
-
-
-def row_of(
-    method: str,
-    network: nn.Module | None,
-    dense: nn.Module,
-    data: Pictures,
-    names: list[str] | None,
-    seconds: float,
-) -> list[Cell]:
-    if network is None:
-        return [method, None, None, None, None, seconds]
-    n_left, n_all = count(layers_of(network, names)), count(layers_of(dense, names))
-    held_out, test = (100 * error(network, part) for part in (data.held_out, data.test))
-    return [method, n_left, n_all / max(n_left, 1), held_out, test, seconds]
+def kept(key: str, run: Callable[[], list[Cell]]) -> list[Cell]:
+    """What an earlier run has kept under this key, else what is kept now."""
+    path = KEEP and KEEP / f"{key}.json"
+    if path and path.exists():
+        row: list[Cell] = json.loads(path.read_text())
+        return row
+    row = run()
+    if path:
+        path.write_text(json.dumps(row))
+    return row
 
 
 def speed(directory: Path, seed: int) -> Figures:
     """Microseconds of the fully connected part for one sample, dense and with few weights.
 
-    Which weights are left makes no difference to the time, only how many.
+    As in networks that were trimmed, the weights left are those of few units of each hidden layer;
+    which ones makes no difference to the time.
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rows: list[list[Cell]] = []
-    for name, share in (("LeNet-300-100", 0.01), ("LeNet-5", 0.003), ("VGG on MNIST", 0.0002)):
-        network = NETWORKS[name]()
-        parts = list(network)
+    for name, sizes in WEIGHTS_LEFT.items():
+        parts = list(NETWORKS[name]())
         first = next(i for i, part in enumerate(parts) if isinstance(part, nn.Linear))
         dense = nn.Sequential(*parts[first:]).eval()
-        with torch.no_grad():
-            for layer in layers_of(dense, None).values():
-                layer.weight *= torch.rand_like(layer.weight) < max(
-                    share, 20 / layer.weight.numel()
-                )
+        for k, (layer, size) in enumerate(zip(layers_of(dense, None).values(), sizes, strict=True)):
+            leave(layer, size, N_UNITS, N_UNITS if k else layer.in_features)
         sparse = to_sparse(dense)
-        x = torch.randn(1, dense[0].in_features)
-        dense_us, sparse_us = microseconds(dense, x), microseconds(sparse, x)
-        rows.append(
-            [name, count(layers_of(dense, None)), dense_us, sparse_us, dense_us / sparse_us]
-        )
+        n_left = sum(part.values.numel() for part in sparse.modules() if hasattr(part, "values"))
+        dense_us, sparse_us = microseconds([dense, sparse], torch.randn(1, dense[0].in_features))
+        rows.append([name, n_left, dense_us, sparse_us, dense_us / sparse_us])
     columns = {"network": "", "weights left": ",d", "dense, us": ".0f", "sparse, us": ".1f"}
     return Figures(columns | {"times faster": ".1f"}, rows)
 
 
 @torch.no_grad()
-def microseconds(network: nn.Module, x: torch.Tensor) -> float:
-    laps = []
-    for _ in range(300):
-        start = time.perf_counter()
-        network(x)
-        laps.append(time.perf_counter() - start)
-    return 1e6 * statistics.median(laps)
+def leave(layer: nn.Linear, size: int, n_rows: int, n_columns: int) -> None:
+    """Weights of 0 but for about `size` of them in the first rows and columns."""
+    mask = torch.zeros_like(layer.weight)
+    part = mask[:n_rows, :n_columns]
+    part.copy_(torch.rand_like(part) < size / part.numel())
+    layer.weight.mul_(mask)
 
 
+@torch.no_grad()
+def microseconds(networks: list[nn.Module], x: torch.Tensor) -> list[float]:
+    """The median of 300 calls each, 20 at a time in turns."""
+    laps: list[list[float]] = [[] for _ in networks]
+    for _ in range(15):
+        for network, times in zip(networks, laps, strict=True):
+            for _ in range(20):
+                start = time.perf_counter()
+                network(x)
+                times.append(time.perf_counter() - start)
+    return [1e6 * statistics.median(times) for times in laps]
+
+
+#: Hidden units, and weights that are left in each fully connected layer where prediction is timed.
+N_UNITS = 64
+WEIGHTS_LEFT = {
+    "LeNet-300-100": (1_800, 500, 300),
+    "LeNet-5": (700, 200),
+    "VGG on MNIST": (3_000, 1_200, 300),
+}
 NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
+#: Larger steps of l1 and of the passes than by default, which the polish makes good.
+QUICK = {
+    "first_l1": 3e-4,
+    "max_stages": 8,
+    "growth": 1.5,
+    "warm_epochs": 3,
+    "polish_epochs": 3,
+    "learning_rate": 2e-3,
+    "batch_size": 256,
+    "max_iter": 6,
+}
+#: Millions of weights: most go in the first stage, which looks at large batches.
+WIDE = {"first_l1": 1e-3, "max_stages": 10, "growth": 1.6, "max_iter": 10, "sample_size": 2048}
+#: Passes and share of the weights left of each step of a rival.
+STEPS, LEAPS = Schedule(4, 0.6, 60), Schedule(2, 0.2, 60)
 MEASUREMENTS = [
     Measurement(
-        "lenet300", "LeNet-300-100 on MNIST", NOTE, race("LeNet-300-100", mnist, None, 12, 0.7)
+        "lenet300",
+        "LeNet-300-100 on MNIST",
+        NOTE,
+        Race("LeNet-300-100", mnist, None, 12, STEPS, QUICK),
     ),
-    Measurement("lenet5", "LeNet-5 on MNIST", NOTE, race("LeNet-5", mnist, None, 6, 0.6)),
+    Measurement("lenet5", "LeNet-5 on MNIST", NOTE, Race("LeNet-5", mnist, None, 4, STEPS, QUICK)),
     Measurement(
         "vgg",
-        "Fully connected layers of a VGG-like network on MNIST",
+        "Fully connected layers of a VGG-like network on 11,000 digits of MNIST",
         NOTE,
-        race("VGG on MNIST", mnist, FULLY_CONNECTED, 2, 0.3),
+        Race("VGG on MNIST", fewer(mnist, 11_000), FULLY_CONNECTED, 3, LEAPS, WIDE),
     ),
     Measurement(
         "cifar",
         "Fully connected layers of a VGG-like network on 3,500 images of CIFAR-10",
         NOTE,
-        race("VGG on CIFAR-10", cifar, FULLY_CONNECTED, 10, 0.3),
+        Race("VGG on CIFAR-10", cifar, FULLY_CONNECTED, 6, LEAPS, WIDE),
     ),
     Measurement(
         "speed",
         "One sample through the fully connected layers",
-        "Median of 300, one thread; the weights that are left are chosen at random.",
+        "Median of 300 calls, 20 at a time in turns, one thread; which weights are left is random.",
         speed,
     ),
 ]

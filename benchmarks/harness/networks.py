@@ -1,21 +1,28 @@
-"""Networks to trim, their data, how they are trained, and other ways to make them smaller."""
+"""Networks to trim, their data, and how they are trained."""
 
 from __future__ import annotations
 
-import copy
 import lzma
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import prune
 
-__all__ = ["NETWORKS", "RIVALS", "Pictures", "cifar", "error", "layers_of", "mnist", "train"]
+__all__ = [
+    "NETWORKS",
+    "Pictures",
+    "cifar",
+    "count",
+    "error",
+    "fewer",
+    "layers_of",
+    "mnist",
+    "train",
+]
 
 Part = tuple[Tensor, Tensor]
 
@@ -52,6 +59,17 @@ def cifar(directory: Path) -> Pictures:
             (torch.tensor(pixels, dtype=torch.float32), torch.tensor(rows[:, 0].astype(int)))
         )
     return split(*parts, n_held_out=500)
+
+
+def fewer(load: Callable[[Path], Pictures], n_train: int) -> Callable[[Path], Pictures]:
+    """The same with the first `n_train` images to train on."""
+
+    def load_fewer(directory: Path) -> Pictures:
+        data = load(directory)
+        X, y = data.train
+        return Pictures((X[:n_train], y[:n_train]), data.held_out, data.test)
+
+    return load_fewer
 
 
 def split(train: Part, test: Part, n_held_out: int) -> Pictures:
@@ -135,7 +153,7 @@ def train(
     """Passes over the data; the rate falls to 0 along half a cosine, l1 is a subgradient."""
     X, y = part
     n_steps = n_epochs * math.ceil(len(X) / batch_size)
-    optimizer = optimizer_kind(network.parameters(), lr=rate)
+    optimizer = optimizer_kind(network.parameters(), lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, n_steps))
     network.train()
     for _ in range(n_epochs):
@@ -149,119 +167,3 @@ def train(
             optimizer.step()
             after_step()
             schedule.step()
-
-
-# --- rivals: each yields ever smaller networks ----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How a rival goes on: passes over the data after each step, and when to give up."""
-
-    n_epochs: int
-    shrink: float  # share of the weights that each step leaves
-    n_steps: int
-
-
-Rival = Callable[[nn.Module, Pictures, "list[str] | None", Schedule], Iterator[nn.Module]]
-
-
-def magnitude(
-    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
-) -> Iterator[nn.Module]:
-    """torch.nn.utils.prune: the smallest weights of all layers, then fine-tuning, step by step."""
-    dense, network = network, copy.deepcopy(network)
-    layers = layers_of(network, names)
-    targets = [(layer, "weight") for layer in layers.values()]
-    for _ in range(path.n_steps):
-        prune.global_unstructured(targets, prune.L1Unstructured, amount=1 - path.shrink)
-        train(network, data.train, path.n_epochs)
-        yield _plain(dense, network)
-
-
-@torch.no_grad()
-def _plain(dense: nn.Module, pruned: nn.Module) -> nn.Module:
-    """A copy of the network that `prune` has wrapped, without its masks."""
-    plain = copy.deepcopy(dense)
-    sources = dict(pruned.named_modules())
-    for name, part in plain.named_modules():
-        for key, _ in part.named_parameters(recurse=False):
-            getattr(part, key).copy_(getattr(sources[name], key))
-    return plain
-
-
-def adam_l1(
-    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
-) -> Iterator[nn.Module]:
-    """Adam on the loss plus l1, weights below a threshold to 0, fine-tuning of the others."""
-    yield from _l1_paths(network, data, names, path, torch.optim.Adam, 1e-3)
-
-
-def sgd_l1(
-    network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
-) -> Iterator[nn.Module]:
-    """The same with plain stochastic gradients."""
-    yield from _l1_paths(network, data, names, path, torch.optim.SGD, 5e-2)
-
-
-def _l1_paths(
-    network: nn.Module,
-    data: Pictures,
-    names: list[str] | None,
-    path: Schedule,
-    kind: type[torch.optim.Optimizer],
-    rate: float,
-) -> Iterator[nn.Module]:
-    current, l1 = copy.deepcopy(network), 1e-5
-    for _ in range(path.n_steps):
-        layers = layers_of(current, names)
-        train(
-            current, data.train, path.n_epochs, rate=rate, l1=l1, layers=layers, optimizer_kind=kind
-        )
-        masks = {}
-        with torch.no_grad():
-            for name, layer in layers.items():
-                masks[name] = layer.weight.abs() > 1e-3
-                layer.weight.mul_(masks[name])
-        train(current, data.train, path.n_epochs, after_step=_masking(layers, masks))
-        yield copy.deepcopy(current)
-        l1 *= 1.6
-
-
-def _masking(layers: Mapping[str, nn.Module], masks: Mapping[str, Tensor]) -> Callable[[], None]:
-    @torch.no_grad()
-    def apply() -> None:
-        for name, layer in layers.items():
-            layer.weight.mul_(masks[name])
-
-    return apply
-
-
-RIVALS: Mapping[str, Rival] = {
-    "magnitude pruning": magnitude,
-    "Adam with l1": adam_l1,
-    "SGD with l1": sgd_l1,
-}
-
-
-def smallest_as_good(
-    networks: Iterator[nn.Module],
-    data: Pictures,
-    names: list[str] | None,
-    limit: float,
-    budget: float,
-) -> tuple[nn.Module | None, float]:
-    """The smallest network whose held-out error is at most `limit`, and the CPU seconds of all."""
-    best: nn.Module | None = None
-    start = time.process_time()
-    misses = 0
-    for network in networks:
-        if error(network, data.held_out) <= limit:
-            misses = 0
-            if best is None or count(layers_of(network, names)) < count(layers_of(best, names)):
-                best = network
-        else:
-            misses += 1
-        if misses == 2 or time.process_time() - start > budget:
-            break
-    return best, time.process_time() - start

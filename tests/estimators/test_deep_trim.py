@@ -95,6 +95,15 @@ def test_the_network_given_and_all_that_is_no_weight_stay(network, result):
             assert torch.equal(before[name], after[name]), name
 
 
+def test_biases_are_polished_when_asked_to(network, data):
+    free = deep_trim(network, data, tolerance=0.05, polish_biases=True, **QUICK)
+    after = free.module.state_dict()
+    changed = {name for name, value in network.state_dict().items() if not value.equal(after[name])}
+    assert {"conv.bias", "hidden.bias", "out.bias"} <= changed
+    assert changed <= {f"{layer}.{kind}" for layer in free.masks for kind in ("weight", "bias")}
+    assert free.report.loss_after == pytest.approx(mean_loss(free.module, data), rel=1e-3)
+
+
 def test_the_weights_left_are_fewer_than_the_bound_of_theorem_7(result):
     for layer in result.report.layers:
         assert layer.bound == N_TRAIN * 10
@@ -153,10 +162,20 @@ def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
 def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
     result = deep_trim(
         network, data, tolerance=0.0, criterion="loss", max_stages=1, warm_epochs=1,
-        polish_epochs=0, max_iter=5,
+        polish_epochs=1, polish_biases=True, max_iter=5,
     )  # fmt: skip
     assert result.report.n_after == result.report.n_before
+    assert result.trace["is_accepted"][0] == 0
     assert torch.equal(result.module.hidden.weight, network.hidden.weight)
+    assert torch.equal(result.module.hidden.bias, network.hidden.bias)
+
+
+def test_the_search_begins_at_first_l1_and_goes_back_if_that_is_too_much(network, data):
+    result = deep_trim(network, data, tolerance=0.05, first_l1=1.0, **QUICK)
+    trace = result.trace
+    assert trace["l1"][0] == 1.0
+    assert trace["is_accepted"][0] == 0
+    assert trace["l1"][1] < 0.3
 
 
 def test_a_callback_ends_the_search(network, data):
@@ -341,6 +360,7 @@ def test_the_report_prints_draws_and_goes_to_json(result):
     [
         ({"tolerance": -1.0}, "deep_trim: tolerance must be"),
         ({"l1": 0.0}, "deep_trim: l1 must be"),
+        ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
         ({"growth": 1.0}, "growth must be more than 1.1, got 1.0"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),

@@ -1,5 +1,7 @@
 """The parts of Deep-Trim: losses, replays, objectives, blocks, steps, fewer neurons."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -17,9 +19,11 @@ from sublearn.trim.layer_objective import (  # noqa: E402
     only_gradient_of,
 )
 from sublearn.trim.losses import count_support_labels  # noqa: E402
-from sublearn.trim.proximal_adam import ProximalAdam  # noqa: E402
+from sublearn.trim.proximal_adam import Passes, ProximalAdam, train  # noqa: E402
+from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
+from sublearn.trim.trimmer import Trimmer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +165,78 @@ def test_a_part_of_a_gradient_is_a_part_of_the_gradient(bias):
     np.testing.assert_allclose(part, gradient[support], atol=1e-12)
 
 
+def test_passes_over_the_data_do_not_compute_what_lies_below_again():
+    network = pictures()
+    samples = Samples(torch.randn(50, 1, 8, 8), torch.arange(50) % 3)
+    layers = {"5": network[5], "7": network[7]}
+    generator = torch.Generator().manual_seed(0)
+    trimmer = Trimmer(
+        network, layers, samples, cross_entropy, generator, bool, [network[5].bias], chunk_size=16
+    )
+    assert trimmer.mean_loss(7) == pytest.approx(
+        cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
+    )
+    start = copy.deepcopy(network)
+    for part in (network[0], network[2]):
+        part._conv_forward = None  # cannot be called
+    trimmer.descend(Passes(2, 1e-2, 10), None)
+    weights = [start[5].weight, start[7].weight, start[5].bias]
+    shuffle = torch.Generator().manual_seed(0)
+    train(Answers(start, samples), weights, cross_entropy, Passes(2, 1e-2, 10), None, shuffle, bool)
+    for parameter, expected in zip(network.parameters(), start.parameters(), strict=True):
+        np.testing.assert_allclose(parameter.detach(), expected.detach(), atol=1e-5)
+
+
+def test_answers_are_recorded_only_where_that_helps_and_is_safe(residual):
+    network, samples = pictures(), Samples(torch.randn(6, 1, 8, 8), torch.arange(6) % 3)
+    assert type(answers_of(network, [network[7], network[2]], samples, 4)) is RecordedAnswers
+    assert type(answers_of(network, [network[0]], samples, 4)) is Answers
+    rows = Samples(torch.randn(6, 6), torch.arange(6) % 3)
+    assert type(answers_of(residual, [residual.middle], rows, 4)) is Answers  # x skips it
+    recorded = answers_of(residual, [residual.last], rows, 4)
+    with torch.no_grad(), recorded.active():
+        logits, targets = recorded.of(torch.tensor([4, 1]))
+    np.testing.assert_allclose(logits, residual(rows.inputs)[[4, 1]].detach(), atol=1e-6)
+    assert targets.tolist() == [1, 1]
+
+
+class Twice(nn.Module):
+    """One layer that is called again on what it returned."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(torch.relu(self.layer(x)))
+
+
+def test_a_layer_called_twice_and_rows_of_zeros_have_the_gradient_of_autograd():
+    network = Twice()
+    X, y = torch.randn(30, 4), torch.arange(30) % 4
+    objective = layer_objective(network, network.layer, Samples(X, y), cross_entropy, 16)
+    x = objective.start()
+    x[4:8] = 0.0
+    with only_gradient_of(network, [network.layer.weight]):
+        value, gradient = objective.value_and_gradient(x)
+        support = np.array([0, 2, 9])
+        sparse = np.zeros_like(x)
+        sparse[support] = x[support]
+        part_value, part = objective.partial(sparse, support)
+        whole_value, whole = objective.value_and_gradient(sparse)
+    objective.put(x)
+    network.requires_grad_()
+    loss = cross_entropy(network(X), y)
+    (expected,) = torch.autograd.grad(loss, network.layer.weight)
+    assert value == pytest.approx(loss.item(), rel=1e-5)
+    np.testing.assert_allclose(gradient, expected.ravel(), atol=1e-6)
+    assert part_value == pytest.approx(whole_value, rel=1e-6)
+    np.testing.assert_allclose(part, whole[support], atol=1e-6)
+    empty, slope = objective.value_and_gradient(np.zeros_like(x))
+    assert np.isfinite(empty)
+    assert slope.shape == x.shape
+
+
 def test_the_last_layer_reaches_the_optimum_of_a_convex_tool():
     cvxpy = pytest.importorskip("cvxpy")
     features, targets = torch.randn(30, 5).double(), torch.randint(0, 3, (30,))
@@ -254,6 +330,25 @@ def test_without_penalties_zeros_stay():
     ProximalAdam([weight], None).step([torch.ones(2)], 0.1)
     assert weight[0] < 1.0
     assert weight[1] == 0.0
+
+
+def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    with torch.no_grad():
+        first.weight[0, 0] = 0.0
+        second.weight.copy_(10 * first.weight)
+    samples = Samples(torch.zeros(1, 3), torch.zeros(1, dtype=torch.long))
+    layers = {"0": first, "1": second}
+    trimmer = Trimmer(
+        nn.Sequential(first, second), layers, samples, cross_entropy, torch.Generator(), bool
+    )
+    penalties = trimmer.penalties(0.5, is_adaptive=True)
+    np.testing.assert_allclose(penalties["0"], 10 * penalties["1"], rtol=1e-5)
+    sizes = torch.cat([first.weight.abs().ravel(), second.weight.abs().ravel()]).double()
+    mean, own_mean = sizes.sum() / 16, first.weight.abs().sum() / 8
+    expected = 0.5 * mean / (first.weight.abs() + 0.1 * own_mean)
+    np.testing.assert_allclose(penalties["0"], expected.detach(), rtol=1e-5)
+    assert (trimmer.penalties(0.5, is_adaptive=False)["1"] == 0.5).all()
 
 
 # --- fewer neurons -------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ class Block:
         self.layer = layer
         weight = layer.weight.detach()
         self.rows, self.columns = self._living(layer, weight)
-        self.weight = self.part_of(weight).clone().requires_grad_()
+        part = self.part_of(weight).clone(memory_format=torch.contiguous_format)
+        self.weight = part.requires_grad_()
 
     def part_of(self, values: Tensor) -> Tensor:
         """The block of a tensor of the layer's shape."""

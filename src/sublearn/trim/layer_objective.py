@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -22,6 +23,10 @@ __all__ = [
     "least_subgradient",
     "only_gradient_of",
 ]
+
+
+#: Mean loss, its gradient and the number of samples of a chunk.
+Part: TypeAlias = "tuple[float, Tensor, int]"
 
 
 class LayerObjective:
@@ -51,34 +56,36 @@ class LayerObjective:
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Mean loss at x and its gradient, over all samples."""
         self.put(x)
-        with self._replay.active():
-            return self._sum(self._layer.weight)
+        return self._sum(self._whole_parts(), self._layer.weight.shape)
 
     def noise(self, x: np.ndarray, penalty: np.ndarray) -> float:
         """Variance of the mean gradient over the samples, by the squared least subgradient."""
         self.put(x)
         gradients, sizes = [], []
-        with self._replay.active():
-            for _, part, size in self._parts(self._layer.weight):
-                gradients.append(part.double().reshape(-1).cpu().numpy())
-                sizes.append(size)
+        for _, part, size in self._whole_parts():
+            gradients.append(part.double().reshape(-1).cpu().numpy())
+            sizes.append(size)
         mean = np.average(gradients, axis=0, weights=sizes)
         variance = sum(((gradient - mean) ** 2).sum() for gradient in gradients)
         variance /= max(1, len(gradients) * (len(gradients) - 1))
         length = (least_subgradient(x, mean, penalty) ** 2).sum()
         return float(variance / length) if length > 0 else np.inf
 
-    def _parts(self, weight: Tensor) -> Iterator[tuple[float, Tensor, int]]:
-        """Mean loss, its gradient and the number of samples of each chunk."""
+    def _whole_parts(self) -> Iterator[Part]:
+        """Of the whole weight, at its present value."""
+        with self._replay.active():
+            yield from self._parts(self._layer.weight)
+
+    def _parts(self, weight: Tensor) -> Iterator[Part]:
         for chunk in self._replay.chunks:
             loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
             (part,) = torch.autograd.grad(loss, weight)
             yield loss.item(), part, len(chunk)
 
-    def _sum(self, weight: Tensor) -> tuple[float, np.ndarray]:
+    def _sum(self, parts: Iterable[Part], shape: Sequence[int]) -> tuple[float, np.ndarray]:
         value = 0.0
-        gradient = torch.zeros(weight.shape, dtype=torch.float64, device=weight.device)
-        for loss, part, size in self._parts(weight):
+        gradient = torch.zeros(tuple(shape), dtype=torch.float64, device=self._layer.weight.device)
+        for loss, part, size in parts:
             value += loss * size
             gradient.add_(part, alpha=size)
         gradient /= self._n_samples
@@ -89,10 +96,12 @@ class LinearObjective(LayerObjective):
     """The same for a fully connected layer, where a part of the gradient costs less than all of it.
 
     The weights of a working set lie in few rows and columns of the matrix. Only that block is
-    multiplied; the columns of the recorded input that it needs are kept from call to call.
+    multiplied; the columns of the recorded input that it needs are kept from call to call. Even the
+    whole gradient needs few rows: those of units that the layers above look at.
     """
 
     _columns: np.ndarray | None = None
+    _index: Tensor
     _inputs: dict[int, Tensor]
 
     def partial(self, x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
@@ -109,32 +118,64 @@ class LinearObjective(LayerObjective):
         weight = self._layer.weight
         block = block.to(weight).requires_grad_()
         with self._replay.active(self._block_forward(block, torch.from_numpy(rows))):
-            value, gradient = self._sum(block)
+            value, gradient = self._sum(self._parts(block), block.shape)
         return value, gradient.reshape(block.shape)[row_at, column_at]
+
+    def _whole_parts(self) -> Iterator[Part]:
+        weight = self._layer.weight.detach()
+        rows = (weight != 0).any(1).nonzero().ravel()
+        calls: list[tuple[Tensor, Tensor]] = []
+
+        def forward(layer_input: Tensor) -> Tensor:
+            product = functional.linear(layer_input, weight[rows])
+            output = self._with_other_rows(product, rows)
+            calls.append((layer_input.detach(), output.requires_grad_()))
+            return output
+
+        with self._replay.active(forward):
+            for chunk in self._replay.chunks:
+                calls.clear()
+                loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
+                slopes = torch.autograd.grad(loss, [output for _, output in calls])
+                part = torch.zeros_like(weight)
+                for (layer_input, _), slope in zip(calls, slopes, strict=True):
+                    _add_product(part, slope.flatten(0, -2), layer_input.flatten(0, -2))
+                yield loss.item(), part, len(chunk)
+
+    def _with_other_rows(self, product: Tensor, rows: Tensor) -> Tensor:
+        """The layer's output, if all other rows of its weight are 0."""
+        shape, bias = (*product.shape[:-1], self._layer.out_features), self._layer.bias
+        if bias is None:
+            return product.new_zeros(shape).index_copy(-1, rows, product)
+        return bias.expand(shape).index_copy(-1, rows, product + bias[rows])
 
     def _gather(self, columns: np.ndarray) -> None:
         if self._columns is not None and np.array_equal(columns, self._columns):
             return
         self._columns = columns
-        index = torch.from_numpy(columns).to(self._layer.weight.device)
+        self._index = torch.from_numpy(columns).to(self._layer.weight.device)
         self._inputs = {
-            id(chunk.layer_input): chunk.layer_input.index_select(-1, index)
+            id(chunk.layer_input): chunk.layer_input.index_select(-1, self._index)
             for chunk in self._replay.chunks
         }
 
     def _block_forward(self, block: Tensor, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        layer = self._layer
         rows = rows.to(block.device)
 
         def forward(layer_input: Tensor) -> Tensor:
-            product = functional.linear(self._inputs[id(layer_input)], block)
-            shape = (*layer_input.shape[:-1], layer.weight.shape[0])
-            if layer.bias is None:
-                return product.new_zeros(shape).index_copy(-1, rows, product)
-            rest = layer.bias.expand(shape)
-            return rest.index_copy(-1, rows, product + layer.bias[rows])
+            # Only the recorded input is gathered: a layer that is called again gets another one.
+            own = self._inputs.get(id(layer_input))
+            if own is None:
+                own = layer_input.index_select(-1, self._index)
+            return self._with_other_rows(functional.linear(own, block), rows)
 
         return forward
+
+
+def _add_product(total: Tensor, slopes: Tensor, inputs: Tensor) -> None:
+    """Add slopes' inputs, where most units have no slope."""
+    rows = slopes.any(0).nonzero().ravel()
+    total.index_add_(0, rows, slopes.index_select(1, rows).T @ inputs)
 
 
 def least_subgradient(x: np.ndarray, gradient: np.ndarray, penalty: np.ndarray) -> np.ndarray:

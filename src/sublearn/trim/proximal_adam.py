@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sublearn.trim.losses import Loss
-from sublearn.trim.samples import Samples, call
+from sublearn.trim.recorded import Answers
 
 __all__ = ["Passes", "ProximalAdam", "train"]
 
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
+#: Five such arrays of float32 take a megabyte.
+_PIECE = 1 << 16
 
 
 class ProximalAdam:
@@ -33,10 +35,11 @@ class ProximalAdam:
     """
 
     def __init__(self, weights: Sequence[Tensor], penalties: Sequence[Tensor] | None):
-        self._weights, self._penalties = list(weights), penalties
-        self._masks = [weight.detach() != 0 for weight in weights]
-        self._first = [torch.zeros_like(weight) for weight in weights]
-        self._second = [torch.zeros_like(weight) for weight in weights]
+        self._penalties = None if penalties is None else _pieces(penalties)
+        self._weights = _pieces([weight.detach() for weight in weights])
+        self._masks = [weight != 0 for weight in self._weights]
+        self._first = [torch.zeros_like(weight) for weight in self._weights]
+        self._second = [torch.zeros_like(weight) for weight in self._weights]
         self._n_steps = 0
 
     @torch.no_grad()
@@ -45,7 +48,7 @@ class ProximalAdam:
         self._n_steps += 1
         first_bias = 1 - _FIRST**self._n_steps
         second_bias = 1 - _SECOND**self._n_steps
-        for k, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
+        for k, (weight, gradient) in enumerate(zip(self._weights, _pieces(gradients), strict=True)):
             if self._penalties is None:
                 gradient = gradient * self._masks[k]
             self._first[k].lerp_(gradient, 1 - _FIRST)
@@ -62,6 +65,11 @@ class ProximalAdam:
             weight.sub_(weight.clamp(-threshold, threshold))
 
 
+def _pieces(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors in pieces that stay in the cache while a step goes over them a dozen times."""
+    return [piece for tensor in tensors for piece in tensor.reshape(-1).split(_PIECE)]
+
+
 @dataclass(frozen=True)
 class Passes:
     """How often and how fast the data are gone through."""
@@ -72,9 +80,8 @@ class Passes:
 
 
 def train(
-    module: nn.Module,
+    answers: Answers,
     weights: Sequence[Tensor],
-    samples: Samples,
     loss: Loss,
     passes: Passes,
     penalties: Sequence[Tensor] | None,
@@ -83,12 +90,12 @@ def train(
 ) -> None:
     """Change the weights by passes over the data; the rate falls to 0 along half a cosine."""
     optimizer = ProximalAdam(weights, penalties)
-    n_batches = math.ceil(len(samples) / passes.batch_size)
+    n_batches = math.ceil(len(answers.samples) / passes.batch_size)
     for epoch in range(passes.n_epochs):
-        for index, batch in enumerate(samples.shuffled(passes.batch_size, generator)):
+        batches = answers.shuffled(passes.batch_size, generator)
+        for index, (logits, targets) in enumerate(batches):
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
-            value = loss(call(module, batch.inputs), batch.targets)
-            gradients = torch.autograd.grad(value, list(weights))
+            gradients = torch.autograd.grad(loss(logits, targets), list(weights))
             optimizer.step(gradients, passes.rate * 0.5 * (1 + math.cos(math.pi * progress)))

@@ -58,9 +58,9 @@ class Replay:
         self._current: Chunk | None = None
         with torch.no_grad():
             below = _calls_below(module, layer, next(samples.chunks(1)))
-            self._needed = _needed(self, below, next(samples.chunks(min(chunk_size, 64))))
+            self.needed = _needed(self, below, next(samples.chunks(min(chunk_size, 64))))
             self.chunks = [
-                self._record(part, self._needed, below) for part in samples.chunks(chunk_size)
+                self._record(part, self.needed, below) for part in samples.chunks(chunk_size)
             ]
 
     def logits(self, chunk: Chunk) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,20 +14,20 @@ from sublearn.optim import lhac
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import (
     LayerObjective,
-    evaluate,
     layer_objective,
     only_gradient_of,
 )
 from sublearn.trim.losses import Loss
 from sublearn.trim.proximal_adam import Passes, train
+from sublearn.trim.recorded import answers_of
 from sublearn.trim.samples import Samples
 
-__all__ = ["QuasiNewton", "Trimmer", "Weights"]
+__all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
 
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
 
-#: A weight of 0 is penalised 1 / this times as much as one of mean size was before.
+#: A weight of 0 is penalised 1 / this times as much as one of mean size, about.
 _LEAST_SHARE = 0.1
 
 
@@ -41,6 +41,14 @@ class QuasiNewton:
     sample_size: int | None
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """Copies of all that trimming may change."""
+
+    weights: Weights
+    biases: list[Tensor]
+
+
 class Trimmer:
     """A network, the layers to trim and the data it is trimmed for."""
 
@@ -52,22 +60,29 @@ class Trimmer:
         loss: Loss,
         generator: torch.Generator,
         is_stopped: Callable[[], bool],
+        biases: Sequence[nn.Parameter] = (),
+        chunk_size: int = 4096,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
+        self._biases = list(biases)  # trained when the weights are polished
         self.stationarity: dict[str, float] = {}
+        self._answers = answers_of(module, self.layers.values(), samples, chunk_size)
 
     # --- the state -------------------------------------------------------------------------------
 
-    def weights(self) -> Weights:
-        """A copy of the weights as they are."""
-        return {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
+    def snapshot(self) -> Snapshot:
+        """The network as it is."""
+        weights = {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
+        return Snapshot(weights, [bias.detach().clone() for bias in self._biases])
 
     @torch.no_grad()
-    def put(self, weights: Weights) -> None:
-        """Go back to weights that were copied."""
-        for name, weight in weights.items():
+    def put(self, snapshot: Snapshot) -> None:
+        """Go back to what the network was."""
+        for name, weight in snapshot.weights.items():
             self.layers[name].weight.copy_(weight)
+        for bias, value in zip(self._biases, snapshot.biases, strict=True):
+            bias.copy_(value)
 
     def n_weights(self) -> int:
         """How many weights are not 0."""
@@ -75,29 +90,36 @@ class Trimmer:
 
     def mean_loss(self, chunk_size: int) -> float:
         """The mean loss over all samples."""
-        with in_blocks(list(self.layers.values())):
-            return evaluate(
-                self.module,
-                self.samples,
-                chunk_size,
-                lambda logits, chunk: self.loss(logits, chunk.targets).item(),
-            )
+        total = sum(
+            self.loss(logits, targets).item() * len(targets)
+            for logits, targets in self.answers(chunk_size)
+        )
+        return total / len(self.samples)
+
+    @torch.no_grad()
+    def answers(self, chunk_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and targets of all samples, `chunk_size` at a time."""
+        with in_blocks(list(self.layers.values())), self._answers.active():
+            yield from self._answers.in_order(chunk_size)
 
     def penalties(self, l1: float, is_adaptive: bool) -> Weights:
-        r"""The penalty of each weight: l1, or :math:`l_1 / (|w_j| / \bar w + 0.1)`.
+        r"""The penalty of each weight: l1, or :math:`l_1 \bar w / (|w_j| + 0.1 \bar w_j)`.
 
         The second is the first-order majoriser of the concave penalty :math:`\log(|w| + 0.1 \bar
-        w)` at the present weights, where :math:`\bar w` is the mean size of the layer's weights
-        that are left. Large weights hardly shrink any more, small ones go.
+        w_j)` at the present weights, where :math:`\bar w_j` is the mean size of the layer's weights
+        that are left and :math:`\bar w` that of all layers. Large weights hardly shrink any more,
+        small ones go. Every weight costs the same, whatever the scale of its layer: a rectified
+        network is the same function if one layer is doubled and the next one halved.
         """
+        layers = {name: layer.weight.detach().abs() for name, layer in self.layers.items()}
+        if not is_adaptive or not self.n_weights():
+            return {name: torch.full_like(size, l1) for name, size in layers.items()}
+        total = sum(float(size.sum()) for size in layers.values())
+        mean = total / self.n_weights()
         penalties = {}
-        for name, layer in self.layers.items():
-            weight = layer.weight.detach()
-            penalties[name] = torch.full_like(weight, l1)
-            left = torch.count_nonzero(weight)
-            if is_adaptive and left:
-                mean = weight.abs().sum() / left
-                penalties[name] = l1 / (weight.abs() / mean + _LEAST_SHARE)
+        for name, size in layers.items():
+            own_mean = float(size.sum()) / max(1, int(torch.count_nonzero(size)))
+            penalties[name] = l1 * mean / (size + _LEAST_SHARE * (own_mean or mean))
         return penalties
 
     # --- the steps -------------------------------------------------------------------------------
@@ -105,7 +127,12 @@ class Trimmer:
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
         layers = list(self.layers.values())
-        with only_gradient_of(self.module, []), in_blocks(layers) as blocks:
+        biases = self._biases if penalties is None else []
+        with (
+            only_gradient_of(self.module, biases),
+            in_blocks(layers) as blocks,
+            self._answers.active(),
+        ):
             parts = None
             if penalties is not None:
                 parts = [
@@ -113,9 +140,8 @@ class Trimmer:
                     for name, block in zip(penalties, blocks, strict=True)
                 ]
             train(
-                self.module,
-                [block.weight for block in blocks],
-                self.samples,
+                self._answers,
+                [block.weight for block in blocks] + biases,
                 self.loss,
                 passes,
                 parts,
@@ -159,7 +185,7 @@ class Trimmer:
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
-        before, loss = self.weights(), self.mean_loss(chunk_size)
+        before, loss = self.snapshot(), self.mean_loss(chunk_size)
         self.descend(passes, None)
         after = self.mean_loss(chunk_size)
         if not (math.isfinite(after) and after <= loss):

@@ -1,0 +1,310 @@
+"""The search for l1: stages of growing penalties, and what they leave."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sublearn.errors import ParameterError
+from sublearn.trace import Status, Trace
+from sublearn.trim.losses import count_support_labels
+from sublearn.trim.proximal_adam import Passes
+from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
+from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
+
+__all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
+
+#: The search for l1 ends when the next step would change it by less than this factor.
+LEAST_GROWTH = 1.1
+#: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
+#: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
+_MOST_MISSES = 2
+#: Further polishes of a stage above the limit, in times the passes of the first: most stages need
+#: few, the last ones many. And of the network that the search ends with.
+_MORE_PASSES, _LAST_PASSES = (2, 4), 8
+
+
+@dataclass(frozen=True)
+class TrimResult:
+    """A trimmed network and how it came about.
+
+    Parameters
+    ----------
+    module : Module
+        A copy of the network with most weights 0; the same class, interface and state names.
+    report : TrimReport
+        Weights left, the bound of theorem 7, loss and error before and after.
+    masks : dict of str to Tensor
+        For each trimmed layer, True where a weight is left.
+    trace : Trace
+        A row for each l1 that was tried.
+    status : Status
+        Why the search ended: CONVERGED if a larger l1 is known to be too large.
+    """
+
+    module: nn.Module = field(repr=False)
+    report: TrimReport
+    masks: dict[str, Tensor] = field(repr=False)
+    trace: Trace = field(repr=False)
+    status: Status
+
+    def keep_zeros(self) -> list[Any]:
+        """Make further training of `module` leave the removed weights at 0.
+
+        Returns
+        -------
+        list
+            Handles; ``handle.remove()`` ends it.
+        """
+        layers = dict(self.module.named_modules())
+        return [
+            layers[name].weight.register_hook(lambda gradient, mask=mask: gradient * mask)
+            for name, mask in self.masks.items()
+        ]
+
+    def to_sparse(self, *, remove_neurons: bool = True, n_jobs: int | None = None) -> nn.Module:
+        """The network with sparse layers, for prediction on a CPU; see :func:`to_sparse`."""
+        from sublearn.trim.sparse_network import to_sparse
+
+        return to_sparse(self.module, remove_neurons=remove_neurons, n_jobs=n_jobs)
+
+
+class TrimMonitor:
+    """The counters that `sublearn.trace.watch` looks at."""
+
+    def __init__(self) -> None:
+        self.n_done = self.nnz_primal = self.nnz_dual = self.work = 0
+        self.objective = self.gap = 0.0
+        self.stop_requested = False
+
+    def request_stop(self) -> None:
+        """End the search soon."""
+        self.stop_requested = True
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is done for one l1."""
+
+    trimmer: Trimmer
+    warm: Passes
+    quasi_newton: QuasiNewton
+    polish: Passes
+    is_adaptive: bool
+
+    def run(self, l1: float, is_first: bool) -> dict[str, int]:
+        """Leaves the trimmer with the new weights; returns the bound of theorem 7 by layer."""
+        trimmer = self.trimmer
+        penalties = trimmer.penalties(l1, self.is_adaptive and not is_first)
+        if self.warm.n_epochs:
+            trimmer.descend(self.warm, penalties)
+        if self.quasi_newton.max_iter:
+            for name in reversed(penalties):
+                trimmer.solve_layer(name, penalties[name], self.quasi_newton)
+        bounds = dict.fromkeys(penalties, self._n_support_labels())
+        if self.polish.n_epochs:
+            trimmer.polish(self.polish, self.quasi_newton.chunk_size)
+        return bounds
+
+    def polish_on(self, factor: int) -> None:
+        """Polish again, with `factor` times as many passes."""
+        passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
+        self.trimmer.polish(passes, self.quasi_newton.chunk_size)
+
+    def _n_support_labels(self) -> int:
+        trimmer = self.trimmer
+        return sum(
+            count_support_labels(logits, targets, trimmer.loss)
+            for logits, targets in trimmer.answers(self.quasi_newton.chunk_size)
+        )
+
+
+class Search:
+    """Tries stages of growing l1, keeps the last that the criterion allows."""
+
+    def __init__(
+        self,
+        trimmer: Trimmer,
+        stage: Stage,
+        measure: Callable[[], float],
+        tolerance: float,
+        monitor: TrimMonitor,
+    ):
+        self._trimmer, self._stage, self._measure, self._monitor = trimmer, stage, measure, monitor
+        self._chunk_size = stage.quasi_newton.chunk_size
+        self._start = trimmer.snapshot()
+        self._before = (trimmer.mean_loss(self._chunk_size), measure())
+        if not all(math.isfinite(value) for value in self._before):
+            raise ParameterError(
+                f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
+            )
+        self._limit = self._before[1] + tolerance
+        self._current = self._start
+        self._best: Snapshot | None = None
+        self._best_row: dict[str, float] = {}
+        self._bounds: dict[str, int] = {}
+        self._stationarity: dict[str, float] = {}
+        self._rows: list[dict[str, float]] = []
+        self._status = Status.MAX_ITER
+        self._clock = time.perf_counter()
+
+    def run_once(self, l1: float) -> None:
+        """One stage, whatever the criterion says."""
+        self._limit = math.inf  # no criterion, and no further polish
+        self._try(l1)
+        self._accept()
+        self._status = Status.CONVERGED
+
+    def run(self, first_l1: float | None, growth: float, n_stages: int) -> None:
+        """Stages of growing l1."""
+        accepted, n_misses, step = None, 0, growth
+        trial = self._guess_l1() if first_l1 is None else first_l1
+        for _ in range(n_stages):
+            is_allowed = self._try(trial)
+            if is_allowed:
+                self._accept()
+            if self._monitor.stop_requested:
+                return
+            if is_allowed:
+                accepted, n_misses, trial = trial, 0, trial * step
+            elif accepted is None:
+                self._current = self._start
+                trial /= 4 * step
+            else:
+                n_misses += 1
+                trial *= step
+            if n_misses == _MOST_MISSES:
+                assert self._best is not None
+                assert accepted is not None
+                self._current, n_misses = self._best, 0
+                step = math.sqrt(step)
+                trial = accepted * step
+            if step < LEAST_GROWTH:
+                self._status = Status.CONVERGED
+                return
+
+    def _guess_l1(self) -> float:
+        """Where the penalty of the weights given is half the loss of a network without weights.
+
+        By comparison with that loss, because it depends on neither the scale of the weights nor
+        their number.
+        """
+        weights, biases = self._start.weights, self._start.biases
+        size = sum(float(weight.abs().sum()) for weight in weights.values())
+        zeros = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+        self._trimmer.put(Snapshot(zeros, biases))
+        empty = self._trimmer.mean_loss(self._chunk_size)
+        self._trimmer.put(self._start)
+        worth = empty - self._before[0]
+        scale = worth if math.isfinite(worth) and worth > 0 else max(self._before[0], 1.0)
+        return 0.5 * scale / max(size, 1e-30)
+
+    def _try(self, l1: float) -> bool:
+        """A stage from the last weights; whether the criterion allows what it leaves."""
+        is_first = self._best is None
+        self._trimmer.put(self._current)
+        self._stage_bounds = self._stage.run(l1, is_first)
+        value = self._polish_on(self._measure())
+        loss = self._trimmer.mean_loss(self._chunk_size)
+        self._current, n_weights = self._trimmer.snapshot(), self._trimmer.n_weights()
+        is_allowed = value <= self._limit
+        self._rows.append(
+            {
+                "seconds": time.perf_counter() - self._clock,
+                "l1": l1,
+                "loss": loss,
+                "criterion": value,
+                "n_weights": n_weights,
+                "is_accepted": float(is_allowed),
+            }
+        )
+        monitor = self._monitor
+        monitor.n_done += 1
+        monitor.objective, monitor.nnz_primal = loss, n_weights
+        monitor.gap = max(0.0, value - self._before[1])
+        return is_allowed
+
+    def _polish_on(self, value: float) -> float:
+        """Polish longer while that brings the criterion to its limit; returns it."""
+        for factor in _MORE_PASSES if self._stage.polish.n_epochs else ():
+            before = value
+            if value <= self._limit or self._monitor.stop_requested:
+                break
+            self._stage.polish_on(factor)
+            value = self._measure()
+            if value - self._limit > 0.5 * (before - self._limit):
+                break  # twice as many passes would not get there either
+        return value
+
+    def finish(self) -> None:
+        """A last, long polish of the best network, unless the criterion rises."""
+        if self._best is None or self._monitor.stop_requested or not self._stage.polish.n_epochs:
+            return
+        self._trimmer.put(self._best)
+        self._stage.polish_on(_LAST_PASSES)
+        if self._monitor.stop_requested:
+            return  # cut short at a high rate, it is worse than it looks
+        value = self._measure()
+        if value <= self._best_row["criterion"]:
+            self._best = self._trimmer.snapshot()
+            loss = self._trimmer.mean_loss(self._chunk_size)
+            self._best_row = self._best_row | {"criterion": value, "loss": loss}
+
+    def _accept(self) -> None:
+        self._best = self._current
+        self._best_row = self._rows[-1]
+        self._bounds = self._stage_bounds
+        self._stationarity = dict(self._trimmer.stationarity)
+
+    def result(self, module: nn.Module) -> TrimResult:
+        """The best network found, in the mode of the `module` given."""
+        trimmer = self._trimmer
+        best = self._start if self._best is None else self._best
+        weights = best.weights
+        trimmer.put(best)
+        parameters = dict(trimmer.module.named_parameters())
+        for name, parameter in module.named_parameters():
+            parameters[name].requires_grad_(parameter.requires_grad)
+        for name, part in module.named_modules():  # back to the mode it came in
+            trimmer.module.get_submodule(name).training = part.training
+        masks = {name: weight != 0 for name, weight in weights.items()}
+        columns = {key: [row[key] for row in self._rows] for key in (self._rows or [{}])[0]}
+        return TrimResult(
+            module=trimmer.module,
+            report=self._report(weights),
+            masks=masks,
+            trace=Trace(columns),
+            status=Status.STOPPED if self._monitor.stop_requested else self._status,
+        )
+
+    def _report(self, weights: Weights) -> TrimReport:
+        start = self._start.weights
+        layers = [
+            LayerReport(
+                name=name,
+                kind=type(self._trimmer.layers[name]).__name__,
+                shape=tuple(weight.shape),
+                n_before=int(torch.count_nonzero(start[name])),
+                n_after=int(torch.count_nonzero(weight)),
+                bound=self._bounds.get(name),
+                stationarity=self._stationarity.get(name),
+            )
+            for name, weight in weights.items()
+        ]
+        loss = self._best_row.get("loss", self._before[0])
+        return TrimReport(
+            layers=layers,
+            l1=self._best_row.get("l1", 0.0),
+            loss_before=self._before[0],
+            loss_after=loss,
+            criterion_before=self._before[1],
+            criterion_after=self._best_row.get("criterion", self._before[1]),
+            bytes_dense=weights_on_disk(start, is_sparse=False),
+            bytes_sparse=weights_on_disk(weights, is_sparse=True),
+        )
