@@ -8,24 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
-from sublearn.hierarchy.model import (
-    HasFit,
-    IsNumbers,
-    IsTaxonomy,
-    TaxonomyModel,
-    store_models,
-    take_models,
-    unfitted,
-)
+from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.projection import (
     as_group_weights,
     hierarchy_support,
     project_hierarchy,
 )
+from sublearn.hierarchy.rules import HasFit, IsNumbers, IsTaxonomy
 from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.metrics import f1_samples
@@ -51,7 +43,7 @@ from sublearn.validation import (
     check_params,
     decode_predictions,
 )
-from sublearn.validation.design import check_design, check_new_rows
+from sublearn.validation.design import check_design
 
 __all__ = ["HierarchicalMultilabelClassifier"]
 
@@ -196,7 +188,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     n_iter_: int
     n_features_in_: int
     ends_: np.ndarray
-    _model: Any
+    _other: Any
 
     def __init__(
         self,
@@ -272,7 +264,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
         self.trace_ = _trace_of(search)
         self.held_out_score_ = float(search.value[0]) if search else np.nan
-        self._model = model
+        is_linear = isinstance(model, LabelModels)
+        self._linear, self._other = (model, None) if is_linear else (None, model)
         self.phi_ = search.phi if search else start
         return self
 
@@ -343,6 +336,11 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         model = clone(self.estimator).fit(rows, Y.astype(np.int64).toarray())
         return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
 
+    @property
+    def _model(self) -> Any:
+        """What stage one learned."""
+        return self._other if self._linear is None else self._linear
+
     def _scores_of(self, model: Any, X: Any) -> np.ndarray:
         """Scores of stage one between 0 and 1, in the type of the features."""
         if isinstance(model, LabelModels):
@@ -354,25 +352,6 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         else:
             scores = expit(model.decision_function(X))
         return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
-
-    # --- the model ---------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> sp.csr_matrix:
-        """Weights of stage one, of shape (n_labels, n_features)."""
-        return self._linear.weights.T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts of stage one."""
-        return self._linear.intercepts
-
-    @property
-    def _linear(self) -> LabelModels:
-        check_is_fitted(self)
-        if not isinstance(self._model, LabelModels):
-            raise AttributeError("a model with an estimator has no weights of its own")
-        return self._model
 
     # --- prediction --------------------------------------------------------------------------
 
@@ -388,8 +367,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         ndarray of shape (n_samples, n_labels)
         """
-        check_is_fitted(self)
-        return self._scores_of(self._model, check_new_rows(self, X))
+        rows = self._check_new(X)
+        return self._scores_of(self._model, rows)
 
     def projected_scores(self, X: Any) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
@@ -419,9 +398,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray, sparse matrix or list of lists
             In the form in which `fit` got the labels.
         """
-        check_is_fitted(self)
-        X = check_new_rows(self, X)
-        X = X.tocsr() if sp.issparse(X) else X
+        X = self._check_new(X)
         n_block = max(1, _MOST_SCORES // self.taxonomy_.n_labels)
         blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
         sets = sp.vstack([sp.csr_matrix(self._sets(block)) for block in blocks], format="csr")
@@ -491,17 +468,12 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()
-        if isinstance(self._model, LabelModels):
-            own = self._model
-            return state | {"weights": own.weights, "intercepts": own.intercepts}
-        return state | store_models({0: self._model}, _MODEL)
+        return state if self._linear is not None else state | store_models({0: self._other}, _MODEL)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if "weights" in state:
-            self._model = LabelModels(state.pop("weights"), state.pop("intercepts"))
-        else:
+        if "weights" not in state:
             models = take_models(state, _MODEL)
-            self._model, self.estimator = models[0], unfitted(models)
+            self._other, self.estimator = models[0], unfitted(models)
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:
