@@ -19,8 +19,10 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from harness.entrant import Entrant
 from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
@@ -37,8 +39,17 @@ from sublearn.hierarchy import (
     root_map,
 )
 from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.label_models import (
+    BinaryTask,
+    TaskOptions,
+    solve_squeezed,
+    solve_tasks,
+)
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
+from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.progress import Progress
+from sublearn.optim.squeezed_rows import is_squeezing_cheaper
 
 SCRIPTS = Path(__file__).resolve().parent / "entrants" / "hierarchy"
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "120"))
@@ -56,6 +67,7 @@ L1: Mapping[str, float] = {"rcv1_dev": 1e-4, "hmc_cellcycle_fun": 3e-3, "yso_en"
 #: Environment, script and settings; the first one is ours.
 ENTRANTS: Mapping[str, tuple[str, str, dict[str, str]]] = {
     "HiClass, hybrid": ("main", "sublearn_hiclass.py", {"solver": "auto"}),
+    "HiClass, greedy path": ("main", "sublearn_hiclass.py", {"path": "greedy"}),
     "HiClass, CD2": ("main", "sublearn_hiclass.py", {"solver": "newton"}),
     "HiClass, LHAC": ("main", "sublearn_hiclass.py", {"solver": "lhac"}),
     "HiClass, interior point": ("main", "sublearn_hiclass.py", {"solver": "interior_point"}),
@@ -208,9 +220,6 @@ def fitted(model: HierarchicalMultilabelClassifier, data: Rows) -> tuple[np.ndar
     """Fit, and the held-out scores and labels that stage two learned from."""
     model.fit(data.X, data.Y)
     folds = model._folds(data.X.shape[0])
-    from sublearn.optim.linear_objective import as_columns
-    from sublearn.optim.progress import Progress
-
     scores = model._held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
     return scores, data.Y[np.concatenate(folds)].toarray()
 
@@ -283,6 +292,56 @@ class _Watched(WeightSearch):
         self.weights.append((self.phi, self.n_evaluations, float(self.value[0])))
 
 
+# --- stage one with the squared loss -----------------------------------------------------------
+
+
+def shared_pass(directory: Path, seed: int) -> Figures:
+    """All labels from X'X beside a solve on the rows for each, and which the rule takes."""
+    rows: list[list[Cell]] = []
+    options = TaskOptions("squared", True, 1e-4, None, 1)
+    for title, (X, Y) in shared_cases(directory, seed).items():
+        columns = as_columns(X)
+        lists = np.split(Y.indices, Y.indptr[1:-1])
+        scale = float(np.sqrt((X.multiply(X) if sp.issparse(X) else X * X).mean()))
+        for share in (0.05, 0.005):  # of the deviation of an entry
+            tasks = [BinaryTask(columns, own, share * scale, "auto") for own in lists]
+            ways = [solve_tasks, solve_squeezed]
+            laps = [
+                cpu_seconds(lambda: way(tasks, options, Progress(2, 1)))  # noqa: B023
+                for way in ways
+            ]
+            chosen = "X'X" if is_squeezing_cheaper(columns, len(tasks)) else "rows"
+            sizes: list[Cell] = [X.shape[0], X.shape[1], len(tasks), share]
+            rows.append([title, *sizes, *laps, laps[0] / laps[1], chosen])
+    columns_of = {"data": "", "rows": "d", "features": "d", "labels": "d", "l1": ".3g"}
+    columns_of |= {"by rows, s": ".3g", "by X'X, s": ".3g", "ratio": ".2f", "rule": ""}
+    return Figures(columns_of, rows)
+
+
+def shared_cases(directory: Path, seed: int) -> dict[str, tuple[Any, sp.csc_matrix]]:
+    """Real features dense and sparse, and made ones between; 100 labels at the most."""
+    genes = load_rows(directory, "hmc_cellcycle_fun", is_single=False)
+    news = load_rows(directory, "rcv1_dev", is_single=False)
+    cases = {"hmc_cellcycle_fun": (genes.X, genes.Y[:, :100].tocsc())}
+    cases["rcv1_dev"] = (news.X, news.Y[:, :100].tocsc())
+    rng = np.random.default_rng(seed)
+    for n, d, density, n_labels in (
+        (10_000, 80, 1.0, 50),
+        (2_000, 500, 1.0, 50),
+        (1_000, 800, 1.0, 20),
+        (20_000, 200, 0.05, 100),
+        (20_000, 500, 0.05, 20),
+        (5_000, 500, 0.02, 50),
+    ):
+        X = rng.normal(size=(n, d))
+        X = X if density == 1.0 else sp.csr_matrix(X * (rng.random((n, d)) < density))
+        weights = rng.normal(size=(d, n_labels)) * (rng.random((d, n_labels)) < 10 / d)
+        z = X @ weights + 0.5 * rng.normal(size=(n, n_labels))
+        Y = sp.csc_matrix(z > np.quantile(z, 0.9, axis=0))
+        cases[f"made, {n} x {d}, {density:.0%} filled"] = (X, Y)
+    return cases
+
+
 # --- the projection ----------------------------------------------------------------------------
 
 
@@ -331,6 +390,13 @@ MEASUREMENTS = [
         cost_model,
     ),
     *(Measurement(f"hml-{n}", f"HML on {n}", SETS, sets_of_labels(n)) for n in MULTILABEL),
+    Measurement(
+        "shared-pass",
+        "Stage one with the squared loss: all labels from one pass",
+        "CPU seconds of one thread for the models of all labels, by a solve on the rows for each, "
+        "and by X'X and as many rows as it has rank. l1 in units of the root mean square of X.",
+        shared_pass,
+    ),
     Measurement(
         "curves",
         "Learning curves of stage two",

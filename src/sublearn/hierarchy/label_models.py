@@ -29,6 +29,7 @@ __all__ = [
     "TaskOptions",
     "fit_labels",
     "gather",
+    "solve_squeezed",
     "solve_tasks",
     "summarise",
 ]
@@ -194,13 +195,13 @@ def fit_labels(
         for k in range(Y.shape[1])
     ]
     is_shared = options.loss == "squared" and is_squeezing_cheaper(X, len(tasks))
-    how = _solve_squeezed if is_shared else solve_tasks
+    how = solve_squeezed if is_shared else solve_tasks
     found = how(tasks, options, progress)
     models = gather(tasks, found, [None] * len(tasks), X.shape[1], options)
     return models, summarise(found)
 
 
-def _solve_squeezed(
+def solve_squeezed(
     tasks: list[BinaryTask], options: TaskOptions, progress: Progress
 ) -> list[LinearSolution | None]:
     """As `solve_tasks`, for the squared loss and tasks on the same rows: these are read once."""
