@@ -34,11 +34,12 @@ from sublearn.hierarchy import (
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
     Taxonomy,
+    hierarchy_support,
     leaf_reduce,
     project_hierarchy,
     root_map,
 )
-from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.group_weights import row_sizes
 from sublearn.hierarchy.label_models import (
     BinaryTask,
     TaskOptions,
@@ -204,21 +205,22 @@ def sets_of_labels(name: str) -> Callable[[Path, int], Figures]:
         data = load_rows(directory, name, is_single=False)
         rows: list[list[Cell]] = []
         for loss in ("squared", "logistic"):
-            start = time.process_time()
             model = HierarchicalMultilabelClassifier(
                 data.taxonomy, loss=loss, l1=L1[name], random_state=seed
             )
-            search, seconds = fitted(model, data), time.process_time() - start
-            rows += [[loss, *row] for row in decoded(model, search, data, seconds)]
+            seconds = cpu_seconds(lambda: model.fit(data.X, data.Y))  # noqa: B023
+            held_out = held_out_sets(model, data)
+            rows += [[loss, *row] for row in decoded(model, held_out, data, seconds)]
         columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f"}
         return Figures(columns | {"fit s, both stages": ".3g"}, rows)
 
     return measure
 
 
-def fitted(model: HierarchicalMultilabelClassifier, data: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Fit, and the held-out scores and labels that stage two learned from."""
-    model.fit(data.X, data.Y)
+def held_out_sets(
+    model: HierarchicalMultilabelClassifier, data: Rows
+) -> tuple[np.ndarray, np.ndarray]:
+    """The held-out scores and labels that stage two learned from."""
     folds = model._folds(data.X.shape[0])
     scores = model._held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
     return scores, data.Y[np.concatenate(folds)].toarray()
@@ -230,20 +232,27 @@ def decoded(
     data: Rows,
     seconds: float,
 ) -> list[list[Cell]]:
-    own, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
+    tree, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
     decoders: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
         "FLAT": lambda u, phi: u >= phi,
-        "Leaf Reduce": lambda u, phi: leaf_reduce(u, own, phi),
-        "Root Map": lambda u, phi: root_map(u, own, phi),
+        "Leaf Reduce": lambda u, phi: leaf_reduce(u, tree, phi),
+        "Root Map": lambda u, phi: root_map(u, tree, phi),
     }
     rows: list[list[Cell]] = []
     for title, decode in decoders.items():
-        grid = np.linspace(0.02, 0.8, 79)
-        best = max(grid, key=lambda phi: f1_of(held_out[1], decode(held_out[0], phi)))
-        for how, phi in ((", 0.5", 0.5), (", tuned", best)):
-            rows.append([title + how, *quality(truth, decode(u, phi)), None])
+        rows.append([f"{title}, 0.5", *quality(truth, decode(u, 0.5)), None])
+        for unit in ("one", "row"):
+            own, scores = (part / row_sizes(part, unit) for part in (u, held_out[0]))
+            best = tuned(lambda phi: f1_of(held_out[1], decode(scores, phi)))  # noqa: B023
+            how = "tuned" if unit == "one" else "tuned, of the row's norm"
+            rows.append([f"{title}, {how}", *quality(truth, decode(own, best)), None])
     hml = model.predict(data.X_test).toarray().astype(bool)
     return [*rows, ["HML", *quality(truth, hml), seconds]]
+
+
+def tuned(value: Callable[[float], float]) -> float:
+    """The threshold of the largest value."""
+    return float(max(np.linspace(0.02, 0.8, 79), key=value))
 
 
 def f1_of(truth: np.ndarray, found: np.ndarray) -> float:
@@ -265,31 +274,34 @@ def curves(directory: Path, seed: int) -> Figures:
     """Each metric maximised on held-out rows; all of them on test rows, by stage."""
     data = load_rows(directory, "rcv1_dev", is_single=False)
     truth = data.Y_test.toarray()
-    model = HierarchicalMultilabelClassifier(data.taxonomy, l1=L1["rcv1_dev"], random_state=seed)
-    scores, labels = fitted(model, data)
-    u = model.label_scores(data.X_test)
     rows: list[list[Cell]] = []
     for metric in ("f1_samples", "jaccard", "hamming"):
-        found = HeldOutSets(scores, labels, data.taxonomy, metric)
-        watched = _Watched(found, np.full(data.taxonomy.n_labels, 0.5), lambda: False)
-        learn_group_weights(watched, "dfo", 100, 2)
-        for at in sorted({*np.linspace(0, len(watched.weights) - 1, 6).astype(int).tolist()}):
-            phi, n_evaluations, value = watched.weights[at]
-            sets = project_hierarchy(u, data.taxonomy, phi) != 0
+        model = HierarchicalMultilabelClassifier(
+            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=seed
+        ).fit(data.X, data.Y)
+        u = model.label_scores(data.X_test)
+        u = u / row_sizes(u, model.unit_)
+        trace = model.trace_
+        for at in shown_steps(trace["stage"]):
+            sets = hierarchy_support(u, data.taxonomy, model.phi_path_[at])
             test = [f1_samples(truth, sets), jaccard_samples(truth, sets)]
-            rows.append([metric, n_evaluations, value, *test, 1 - hamming_loss(truth, sets)])
-    columns = {"maximised": "", "evaluations": "d", "held out": ".4f", "test F1": ".4f"}
-    return Figures(columns | {"test Jaccard": ".4f", "test 1 - Hamming": ".4f"}, rows)
+            done: list[Cell] = [STAGES[int(trace["stage"][at])], int(trace["n_evaluations"][at])]
+            found = [float(trace["score"][at]), *test, 1 - hamming_loss(truth, sets)]
+            rows.append([metric, model.unit_, *done, *found])
+    columns = {"maximised": "", "unit": "", "after": "", "evaluations": "d", "held out": ".4f"}
+    columns |= {"test F1": ".4f", "test Jaccard": ".4f", "test 1 - Hamming": ".4f"}
+    return Figures(columns, rows)
 
 
-class _Watched(WeightSearch):
-    """A search that keeps the weights of each step."""
+#: Names of the stages of a search.
+STAGES = ("one weight", "levels", "labels", "derivative-free")
 
-    def note(self, stage: object) -> None:
-        super().note(stage)  # type: ignore[arg-type]
-        if not hasattr(self, "weights"):
-            self.weights: list[tuple[np.ndarray, int, float]] = []
-        self.weights.append((self.phi, self.n_evaluations, float(self.value[0])))
+
+def shown_steps(stages: np.ndarray) -> list[int]:
+    """The last step of each stage, and three inside the last stage."""
+    last = [int(np.flatnonzero(stages == stage)[-1]) for stage in np.unique(stages)]
+    inside = np.flatnonzero(stages == stages[-1])
+    return sorted({*last, *inside[np.linspace(0, len(inside) - 1, 4).astype(int)].tolist()})
 
 
 # --- stage one with the squared loss -----------------------------------------------------------
@@ -377,7 +389,9 @@ RACE = (
 )
 SETS = (
     "Means over test rows. All decodings have the same scores; tuned: with the threshold that is "
-    "best on the held-out scores that HML learns from. Seconds are CPU seconds of one thread."
+    "best on the held-out scores that HML learns from; of the row's norm: the threshold is a "
+    "share of the norm of the row's scores, as HML's weights can be. Seconds are CPU seconds of "
+    "one thread."
 )
 MEASUREMENTS = [
     *(Measurement(f"hiclass-{n}", f"HiClass on {n}", RACE, race(n)) for n in SINGLE_LABEL),

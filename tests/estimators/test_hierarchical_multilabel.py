@@ -18,9 +18,15 @@ from sublearn.hierarchy import (
     Taxonomy,
     hierarchy_support,
     leaf_reduce,
+    project_hierarchy,
     root_map,
 )
-from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, is_sure_gain
+from sublearn.hierarchy.group_weights import (
+    HeldOutSets,
+    WeightSearch,
+    is_sure_gain,
+    row_sizes,
+)
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_macro, f1_micro, f1_samples, hamming_loss, jaccard_samples
 from sublearn.optim import minimise_linear
@@ -53,7 +59,8 @@ def test_predicts_sets_that_agree_with_the_taxonomy(loss):
     for flat in (u >= 0.5, leaf_reduce(u, TAXONOMY, 0.5), root_map(u, TAXONOMY, 0.5)):
         assert model.score(X_new, new) >= f1_samples(truth, flat)
     np.testing.assert_array_equal(
-        TAXONOMY.encode(found).toarray(), hierarchy_support(u, TAXONOMY, model.phi_)
+        TAXONOMY.encode(found).toarray(),
+        hierarchy_support(u / row_sizes(u, model.unit_), TAXONOMY, model.phi_),
     )
     assert not model.projected_scores(X_new)[~TAXONOMY.encode(found).toarray()].any()
 
@@ -82,6 +89,37 @@ def test_weights_are_learned_for_a_metric(metric, method):
     assert (model.phi_ >= 0).all()
     assert not np.array_equal(model.phi_, start.phi_)
     np.testing.assert_array_equal(start.phi_, 0.5)
+
+
+@pytest.mark.parametrize("unit", ["one", "row"])
+def test_weights_are_in_the_unit_asked_for(unit):
+    X, lists = label_rows(120)
+    model = make(unit=unit, method="sweep").fit(X, lists)
+    u = model.label_scores(X)
+    sizes = np.linalg.norm(u, axis=1, keepdims=True) if unit == "row" else np.ones((len(u), 1))
+    for i in range(0, len(u), 30):  # the operator itself, with the weights of this row
+        v = project_hierarchy(u[i], TAXONOMY, sizes[i] * model.phi_)
+        np.testing.assert_allclose(model.projected_scores(X[i : i + 1])[0], v, atol=1e-12)
+    found = TAXONOMY.encode(model.predict(X)).toarray()
+    np.testing.assert_array_equal(found, hierarchy_support(u / sizes, TAXONOMY, model.phi_))
+
+
+def test_auto_takes_the_unit_that_held_out_rows_prefer():
+    X, lists = label_rows(120)
+    X *= np.random.default_rng(0).uniform(0.1, 1, (len(X), 1))  # scores of all sizes
+    models = {unit: make(unit=unit, method="none").fit(X, lists) for unit in ("one", "row")}
+    learned = {u: make(unit=u, method="sweep").fit(X, lists) for u in ("one", "row", "auto")}
+    common = {u: learned[u].trace_["score"][0] for u in ("one", "row")}
+    assert learned["auto"].unit_ == max(common, key=common.get)
+    assert {u: model.unit_ for u, model in models.items()} == {"one": "one", "row": "row"}
+    assert make(method="none").fit(X, lists).unit_ == "one"
+
+
+def test_the_path_of_weights_has_a_row_for_each_step():
+    X, lists = label_rows(120)
+    model = make(max_iter_weights=10).fit(X, lists)
+    assert model.phi_path_.shape == (len(model.trace_["score"]), TAXONOMY.n_labels)
+    np.testing.assert_array_equal(model.phi_path_[-1], model.phi_)
 
 
 JUDGES = {
@@ -249,6 +287,7 @@ def test_a_callback_stops_the_fit():
         ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
         ({"held_out": 1}, [["a"], ["b"]], "held_out must be"),
         ({"metric": "accuracy"}, [["a"], ["b"]], "metric must be 'f1_samples'"),
+        ({"unit": "norm"}, [["a"], ["b"]], "unit must be 'auto', 'one' or 'row'"),
         ({"method": "guess"}, [["a"], ["b"]], "method must be 'dfo'"),
     ],
 )

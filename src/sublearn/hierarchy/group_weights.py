@@ -28,7 +28,7 @@ from sublearn.hierarchy.projection import project_hierarchy_gradient as projecti
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
 
-__all__ = ["HeldOutSets", "WeightSearch", "learn_group_weights"]
+__all__ = ["HeldOutSets", "WeightSearch", "learn_group_weights", "row_sizes"]
 
 _COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units of a score of 1
 _FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
@@ -73,12 +73,15 @@ class HeldOutSets:
         The labels.
     metric : str
         A name of :data:`sublearn.hierarchy.set_metrics.METRICS`.
+    unit : str
+        In which the scores are given, for whoever asks.
     """
 
     scores: np.ndarray
     truth: np.ndarray
     taxonomy: Taxonomy
     metric: str
+    unit: str = "one"
     components: list[_Component] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +132,7 @@ class WeightSearch:
     n_jobs: int = 1
     n_evaluations: int = 0
     rows: list[tuple[float, int, int, float]] = field(default_factory=list)
+    path: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.counts = self.data.counts(self.phi)
@@ -141,9 +145,16 @@ class WeightSearch:
         return self.asks_to_stop()
 
     def note(self, stage: Stage) -> None:
-        """A row of the trace: seconds, stage, evaluations so far, the metric."""
+        """A row of the trace: seconds, stage, evaluations so far, the metric; and its weights."""
         seconds = time.perf_counter() - self.began
         self.rows.append((seconds, int(stage), self.n_evaluations, float(self.value[0])))
+        self.path.append(self.phi)
+
+    def try_common_weights(self) -> None:
+        """One weight for all labels."""
+        n_labels = self.data.taxonomy.n_labels
+        self.try_weights(np.full(n_labels, c) for c in _COMMON)
+        self.note(Stage.COMMON)
 
     def try_weights(self, candidates: Iterable[np.ndarray]) -> None:
         """The best of several weight vectors for all labels, if it is better for sure."""
@@ -176,6 +187,14 @@ class WeightSearch:
         return own
 
 
+def row_sizes(scores: np.ndarray, unit: str) -> np.ndarray:
+    """What weights are in units of, as a column: 1, or the norm of each row of scores."""
+    if unit == "one":
+        return np.ones((len(scores), 1), dtype=scores.dtype)
+    norms = np.linalg.norm(scores, axis=1, keepdims=True)
+    return np.maximum(norms, np.finfo(scores.dtype).tiny)
+
+
 def is_sure_gain(gains: np.ndarray) -> bool:
     """Whether a gain is above two standard errors, estimated by leaving out groups of rows.
 
@@ -190,10 +209,8 @@ def is_sure_gain(gains: np.ndarray) -> bool:
 
 
 def learn_group_weights(search: WeightSearch, method: str, max_iter: int, n_sweeps: int) -> None:
-    """One weight for all labels, then for levels, then for labels by `method`."""
+    """After one weight for all labels: one for each level, then for labels by `method`."""
     levels = search.data.taxonomy.levels
-    search.try_weights(np.full(len(levels), c) for c in _COMMON)
-    search.note(Stage.COMMON)
     for _ in range(n_sweeps):
         for level in range(int(levels.max()) + 1):
             at = levels == level

@@ -9,7 +9,12 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, clone
 
-from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.group_weights import (
+    HeldOutSets,
+    WeightSearch,
+    learn_group_weights,
+    row_sizes,
+)
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.projection import (
@@ -90,6 +95,11 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         the squared loss through the projection. "none" keeps `phi`.
     phi : float or array-like of shape (n_labels,), default=0.5
         Weights of the groups where stage two begins.
+    unit : {"auto", "one", "row"}, default="auto"
+        Of the weights. "row" is the norm of all scores of a sample, so that a weight is a share
+        of it, and samples that every label scores low keep their best ones; "one" leaves weights as
+        they are, as in [1]_. "auto" takes what one weight for all labels makes more of on the
+        held-out rows; "one" if nothing is learned.
     held_out : int or float, default=4
         A number of folds, each scored by models of the other rows; or the share of the rows
         that are held out once.
@@ -119,11 +129,15 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     classes_ : ndarray
         Names of the labels, or column numbers if `y` was an indicator matrix.
     phi_ : ndarray of shape (n_labels,)
-        Weights of the groups.
+        Weights of the groups, in units of `unit_`.
+    unit_ : str
+        "one" or "row".
     coef_ : csc_matrix of shape (n_labels, n_features)
         Weights of stage one; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts of stage one; not with `estimator`.
+    phi_path_ : ndarray of shape (n_steps, n_labels)
+        Weights after each step of stage two, a row of `trace_` each; no part of a saved model.
     held_out_score_ : float
         The metric on the held-out rows.
     certificate_ : float
@@ -170,6 +184,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         "metric": OneOf(*METRICS),
         "method": OneOf("dfo", "sweep", "subgradient", "none"),
         "phi": IsNumbers(),
+        "unit": OneOf("auto", "one", "row"),
         "held_out": Either(Interval(int, 2, np.inf), Interval(float, 0, 1, "neither")),
         "max_iter_weights": NonNegative(int),
         "fit_intercept": Boolean(),
@@ -183,6 +198,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     classes_: np.ndarray
     phi_: np.ndarray
+    phi_path_: np.ndarray
+    unit_: str
     held_out_score_: float
     certificate_: float
     n_iter_: int
@@ -200,6 +217,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         metric: str = "f1_samples",
         method: str = "dfo",
         phi: Any = 0.5,
+        unit: str = "auto",
         held_out: float = 4,
         max_iter_weights: int = 100,
         fit_intercept: bool = True,
@@ -217,6 +235,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.metric = metric
         self.method = method
         self.phi = phi
+        self.unit = unit
         self.held_out = held_out
         self.max_iter_weights = max_iter_weights
         self.fit_intercept = fit_intercept
@@ -263,9 +282,11 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.ends_ = self.taxonomy_.columns_of(labels)
         self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
         self.trace_ = _trace_of(search)
+        self.phi_path_ = np.array(search.path if search else np.empty((0, len(start))))
         self.held_out_score_ = float(search.value[0]) if search else np.nan
         is_linear = isinstance(model, LabelModels)
         self._linear, self._other = (model, None) if is_linear else (None, model)
+        self.unit_ = search.data.unit if search else self._unit_without_search
         self.phi_ = search.phi if search else start
         return self
 
@@ -276,6 +297,10 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     def _start_weights(self) -> np.ndarray:
         return as_group_weights(type(self).__name__, self.phi, self.taxonomy_.n_labels).copy()
+
+    @property
+    def _unit_without_search(self) -> str:
+        return "row" if self.unit == "row" else "one"
 
     @property
     def _learns_weights(self) -> bool:
@@ -310,11 +335,21 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         if folds:
             scores = self._held_out_scores(X, Y, folds, progress)
             truth = Y[np.concatenate(folds)].toarray()
-            data = HeldOutSets(scores, truth, self.taxonomy_, self.metric)
-            n_threads = as_n_threads(self.n_jobs)
-            search = WeightSearch(data, start, lambda: progress.stop_requested, n_threads)
+            search = self._begin_search(scores, truth, start, progress)
             learn_group_weights(search, self.method, int(self.max_iter_weights), n_sweeps=2)
         return search, *self._stage_one(X, Y, progress)
+
+    def _begin_search(
+        self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
+    ) -> WeightSearch:
+        """A search with the best of all common weights, in the better unit."""
+        n_threads, found = as_n_threads(self.n_jobs), []
+        for unit in ("one", "row") if self.unit == "auto" else (self.unit,):
+            own = scores / row_sizes(scores, unit)
+            data = HeldOutSets(own, truth, self.taxonomy_, self.metric, unit)
+            found.append(WeightSearch(data, start, lambda: progress.stop_requested, n_threads))
+            found[-1].try_common_weights()
+        return max(found, key=lambda search: float(search.value[0]))
 
     def _held_out_scores(
         self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
@@ -383,7 +418,9 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray of shape (n_samples, n_labels)
         """
         u = self.label_scores(X)
-        return project_hierarchy(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        sizes = row_sizes(u, self.unit_)
+        found = project_hierarchy(u / sizes, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        return sizes * found  # P(s u, s phi) = s P(u, phi)
 
     def predict(self, X: Any) -> Any:
         """The labels of each sample; with each label all its ancestors.
@@ -407,7 +444,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     def _sets(self, X: Any) -> np.ndarray:
         u = self._scores_of(self._model, X)
         if self._kind.is_multilabel:
-            return hierarchy_support(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+            own = u / row_sizes(u, self.unit_)
+            return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         best = u[:, self.ends_].argmax(axis=1)
         return np.arange(len(self.ends_)) == best[:, None]
 
@@ -464,7 +502,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = ("classes_", "ends_", "phi_", "held_out_score_", "certificate_", "n_iter_")
+    _STORED = ("classes_", "ends_", "phi_", "unit_", "held_out_score_", "certificate_", "n_iter_")
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()
