@@ -146,18 +146,22 @@ def test_counts_give_the_metrics_of_all_rows_and_without_each_group(metric):
 
 @pytest.mark.parametrize("taxonomy", [TAXONOMY, Taxonomy([-1, 0, 0, [1, 2], -1, 4, 4, -1, -1])])
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_step_in_one_component_is_judged_as_if_all_were_counted(taxonomy, metric):
+def test_a_step_of_one_label_is_judged_as_if_all_were_counted(taxonomy, metric):
     rng, n = np.random.default_rng(0), taxonomy.n_labels
     truth = taxonomy.close(rng.random((50, n)) < 0.2).toarray()
     data = HeldOutSets(rng.random((50, n)), truth, taxonomy, metric)
     search = WeightSearch(data, np.full(n, 0.5), lambda: False)
     for part in data.components:
-        own = data.part_counts(part, search.phi[part.columns])
-        phi = search.phi.copy()
-        phi[part.columns] *= rng.uniform(0.5, 1.5, len(part.columns))
-        new = data.part_counts(part, phi[part.columns])
-        quick = data.value(search.counts.replace(own, new, part.columns))
-        np.testing.assert_allclose(quick, data.value(data.counts(phi)))
+        own = search.phi[part.columns]
+        for t in range(len(part.columns)):
+            for factor in (0.5, 2.0):
+                phi = search.phi.copy()
+                phi[part.columns[t]] *= factor
+                felt = part.where_felt(t, min(factor, 1.0) * own[t])
+                old = data.part_counts(felt, own)
+                new = data.part_counts(felt, phi[part.columns])
+                quick = data.value(search.counts.replace(old, new, felt.rows, felt.columns))
+                np.testing.assert_allclose(quick, data.value(data.counts(phi)))
 
 
 def test_a_gain_must_be_above_its_error():

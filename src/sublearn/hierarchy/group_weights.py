@@ -6,8 +6,9 @@ r"""Stage two of HML: the weights phi of the groups, learned on scores of held-o
 (3.3.5) of Tang, "Big Data Optimization in Machine Learning", 2016, with the metric itself in place
 of a loss. It has no derivative. One weight for all labels is searched first, then one for each
 level, then one for each label; a model-based derivative-free method goes on from there. Labels in
-different components of the taxonomy do not touch each other's projections, so a step projects the
-columns of one component alone.
+different components of the taxonomy do not touch each other's projections, and rows whose scores
+of a group are below its weight do not feel the weight: a step for one label projects the columns of
+one component on the rows that feel it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,21 @@ class _Component:
     taxonomy: Taxonomy
     scores: np.ndarray
     truth: np.ndarray
+    rows: np.ndarray
+
+    @cached_property
+    def group_norms(self) -> np.ndarray:
+        """Norms of the scores of each label with its descendants, of shape (n_rows, n_labels)."""
+        squares = self.scores.astype(np.float64) ** 2
+        return np.sqrt(squares @ self.taxonomy.ancestor_matrix.astype(np.float64))
+
+    def where_felt(self, t: int, least: float) -> _Component:
+        """The rows where it matters how far above `least` the weight of label t is.
+
+        A group is zero, and so are all its scores, if its norm is at most its weight.
+        """
+        at = np.flatnonzero(self.group_norms[:, t] > least)
+        return replace(self, scores=self.scores[at], truth=self.truth[at], rows=self.rows[at])
 
 
 @dataclass(eq=False)
@@ -99,22 +116,29 @@ class HeldOutSets:
             Taxonomy(parents),
             np.ascontiguousarray(self.scores[:, columns]),
             np.ascontiguousarray(self.truth[:, columns]),
+            np.arange(len(self.truth)),
         )
 
     def counts(self, phi: np.ndarray) -> HitCounts:
         """Counts of the sets that weights make."""
-        return self._count(self.taxonomy, self.scores, self.truth, phi)
+        return self._count(self.taxonomy, self.scores, self.truth, self.groups, phi)
 
     def part_counts(self, part: _Component, phi: np.ndarray) -> HitCounts:
-        """Counts of one component."""
-        return self._count(part.taxonomy, part.scores, part.truth, phi)
+        """Counts of one component, on the rows it has."""
+        groups = self.groups.take(part.rows)
+        return self._count(part.taxonomy, part.scores, part.truth, groups, phi)
 
+    @staticmethod
     def _count(
-        self, taxonomy: Taxonomy, scores: np.ndarray, truth: np.ndarray, phi: np.ndarray
+        taxonomy: Taxonomy,
+        scores: np.ndarray,
+        truth: np.ndarray,
+        groups: RowGroups,
+        phi: np.ndarray,
     ) -> HitCounts:
         on = np.empty(scores.shape, dtype=bool)
         project_rows(taxonomy, scores, phi, np.empty((0, 0), scores.dtype), on, _PROJECTION_TOL, 1)
-        return count_sets(on, truth, self.groups)
+        return count_sets(on, truth, groups)
 
     def value(self, counts: HitCounts) -> np.ndarray:
         """The metric on all rows, then without each group of rows."""
@@ -166,25 +190,25 @@ class WeightSearch:
             if value[0] > self.value[0] + _LEAST_GAIN:
                 self.phi, self.counts, self.value = phi, counts, value
 
-    def try_in_component(self, part: _Component, own: HitCounts, tried: list[np.ndarray]) -> Any:
-        """As `try_weights`, for the weights of one component; counts of it that then hold.
+    def try_in_component(self, part: _Component, tried: list[np.ndarray]) -> None:
+        """As `try_weights`, for the weights of one component, on the rows that feel them.
 
         A step must gain more than by chance: a weight for each label is learned from few rows.
         """
-        found = [self.data.part_counts(part, phi) for phi in tried]
+        old = self.data.part_counts(part, self.phi[part.columns])
         self.n_evaluations += len(tried)
         start, best = self.value, None
-        for phi, new in zip(tried, found, strict=True):
-            counts = self.counts.replace(own, new, part.columns)
+        for phi in tried:
+            new = self.data.part_counts(part, phi)
+            counts = self.counts.replace(old, new, part.rows, part.columns)
             value = self.data.value(counts)
             if is_sure_gain(value - start) and (best is None or value[0] > best[0][0]):
-                best = (value, counts, new, phi)
+                best = (value, counts, phi)
         if best is None:
-            return own
-        self.value, self.counts, own, phi = best
+            return
+        self.value, self.counts, phi = best
         self.phi = self.phi.copy()
         self.phi[part.columns] = phi
-        return own
 
 
 def row_sizes(scores: np.ndarray, unit: str) -> np.ndarray:
@@ -235,15 +259,15 @@ def _sweep_labels(search: WeightSearch) -> None:
     for part in search.data.components:
         if search.is_stopped:
             return
-        own = search.data.part_counts(part, search.phi[part.columns])
         for t in np.argsort(-part.taxonomy.levels, kind="stable"):
             phi = search.phi[part.columns]
+            felt = part.where_felt(t, min(1.0, *_FACTORS) * phi[t])
             tried = []
             for factor in _FACTORS:
                 changed = phi.copy()
                 changed[t] *= factor
                 tried.append(changed)
-            own = search.try_in_component(part, own, tried)
+            search.try_in_component(felt, tried)
 
 
 # --- derivative-free -------------------------------------------------------------------------
