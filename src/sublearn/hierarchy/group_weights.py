@@ -70,8 +70,11 @@ class _Component:
     def where_felt(self, t: int, least: float) -> _Component:
         """The rows where it matters how far above `least` the weight of label t is.
 
-        A group is zero, and so are all its scores, if its norm is at most its weight.
+        A group is zero, and so are all its scores, if its norm is at most its weight. Where labels
+        have several parents, sets at the border depend on where the iteration ends: all rows count.
         """
+        if not self.taxonomy.is_forest:
+            return self
         at = np.flatnonzero(self.group_norms[:, t] > least)
         return replace(self, scores=self.scores[at], truth=self.truth[at], rows=self.rows[at])
 
