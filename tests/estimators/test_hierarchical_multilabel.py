@@ -146,7 +146,9 @@ def test_counts_give_the_metrics_of_all_rows_and_without_each_group(metric):
 
 @pytest.mark.parametrize("taxonomy", [TAXONOMY, Taxonomy([-1, 0, 0, [1, 2], -1, 4, 4, -1, -1])])
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_step_of_one_label_is_judged_as_if_all_were_counted(taxonomy, metric):
+def test_a_step_of_one_label_is_judged_as_if_all_were_counted(taxonomy, metric, monkeypatch):
+    # At a looser one sets at the border depend on what is projected along with them.
+    monkeypatch.setattr("sublearn.hierarchy.group_weights._PROJECTION_TOL", 1e-9)
     rng, n = np.random.default_rng(0), taxonomy.n_labels
     truth = taxonomy.close(rng.random((50, n)) < 0.2).toarray()
     data = HeldOutSets(rng.random((50, n)), truth, taxonomy, metric)
