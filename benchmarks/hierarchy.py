@@ -222,7 +222,7 @@ def held_out_sets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The held-out scores and labels that stage two learned from."""
     folds = model._folds(data.X.shape[0])
-    scores = model._held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
+    scores = model._stage_one.held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
     return scores, data.Y[np.concatenate(folds)].toarray()
 
 

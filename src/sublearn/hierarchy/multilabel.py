@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 
 from sublearn.hierarchy.group_weights import (
     HeldOutSets,
@@ -15,7 +14,7 @@ from sublearn.hierarchy.group_weights import (
     learn_group_weights,
     row_sizes,
 )
-from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
+from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.projection import (
     as_group_weights,
@@ -24,11 +23,11 @@ from sublearn.hierarchy.projection import (
 )
 from sublearn.hierarchy.rules import HasFit, IsNumbers, IsTaxonomy
 from sublearn.hierarchy.set_metrics import METRICS
+from sublearn.hierarchy.stage_one import StageOne, hold_out
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.metrics import f1_samples
-from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.progress import Progress
-from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.trace import Callback, Solution, Trace
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -308,20 +307,18 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     def _folds(self, n_rows: int) -> list[np.ndarray]:
         """Rows that are held out, one array for each time that stage one is fitted without them."""
-        order = np.random.default_rng(as_seed(self.random_state)).permutation(n_rows)
-        if isinstance(self.held_out, (int, np.integer)):
-            return [rows for rows in np.array_split(order, int(self.held_out)) if len(rows)]
-        n_held = round(float(self.held_out) * n_rows)
-        return [order[: min(max(1, n_held), n_rows - 1)]]
+        return hold_out(n_rows, self.held_out, as_seed(self.random_state))
 
-    def _options(self) -> TaskOptions:
-        return TaskOptions(
+    @property
+    def _stage_one(self) -> StageOne:
+        options = TaskOptions(
             self.loss,
             bool(self.fit_intercept),
             float(self.tol),
             self.max_iter,
             as_n_threads(self.n_jobs),
         )
+        return StageOne(self.estimator, float(self.l1), options)
 
     def _learn(
         self,
@@ -333,11 +330,11 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     ) -> tuple[WeightSearch | None, Any, Solution]:
         search = None
         if folds:
-            scores = self._held_out_scores(X, Y, folds, progress)
+            scores = self._stage_one.held_out_scores(X, Y, folds, progress)
             truth = Y[np.concatenate(folds)].toarray()
             search = self._begin_search(scores, truth, start, progress)
             learn_group_weights(search, self.method, int(self.max_iter_weights), n_sweeps=2)
-        return search, *self._stage_one(X, Y, progress)
+        return search, *self._stage_one.fit(X, Y, progress)
 
     def _begin_search(
         self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
@@ -351,42 +348,10 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             found[-1].try_common_weights()
         return max(found, key=lambda search: float(search.value[0]))
 
-    def _held_out_scores(
-        self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
-    ) -> np.ndarray:
-        """Scores of the rows of all folds, each by models of the rows outside its fold."""
-        parts = []
-        is_kept = np.ones(X.shape[0], dtype=bool)
-        for rows in folds:
-            is_kept[:] = True
-            is_kept[rows] = False
-            model, _ = self._stage_one(as_columns(X[is_kept]), Y[is_kept], progress)
-            parts.append(self._scores_of(model, X[rows]))
-        return np.ascontiguousarray(np.concatenate(parts))
-
-    def _stage_one(self, X: Any, Y: sp.csr_matrix, progress: Progress) -> tuple[Any, Solution]:
-        if self.estimator is None:
-            return fit_labels(X, Y.tocsc(), float(self.l1), self._options(), progress)
-        rows = X.tocsr() if sp.issparse(X) else X
-        model = clone(self.estimator).fit(rows, Y.astype(np.int64).toarray())
-        return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
-
     @property
     def _model(self) -> Any:
         """What stage one learned."""
         return self._other if self._linear is None else self._linear
-
-    def _scores_of(self, model: Any, X: Any) -> np.ndarray:
-        """Scores of stage one between 0 and 1, in the type of the features."""
-        if isinstance(model, LabelModels):
-            scores = LOSSES[self.loss].scores(model.predictions(X))
-        elif hasattr(model, "predict_proba"):
-            found = model.predict_proba(X)
-            by_label = isinstance(found, list)  # one array for each label, as forests return them
-            scores = np.column_stack([p[:, -1] for p in found]) if by_label else np.asarray(found)
-        else:
-            scores = expit(model.decision_function(X))
-        return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
 
     # --- prediction --------------------------------------------------------------------------
 
@@ -403,7 +368,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray of shape (n_samples, n_labels)
         """
         rows = self._check_new(X)
-        return self._scores_of(self._model, rows)
+        return self._stage_one.scores(self._model, rows)
 
     def projected_scores(self, X: Any) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
@@ -442,7 +407,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         return decode_predictions(self._kind, self.classes_, sets)
 
     def _sets(self, X: Any) -> np.ndarray:
-        u = self._scores_of(self._model, X)
+        u = self._stage_one.scores(self._model, X)
         if self._kind.is_multilabel:
             own = u / row_sizes(u, self.unit_)
             return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
