@@ -1,4 +1,4 @@
-"""What is learned on held-out stories holds on new ones: the weights of HML, step by step.
+"""Learned on held-out stories, seen on new ones: the weights of HML, step by step.
 
     pip install '.[plot]'
     python examples/weight_curves.py weight_curves.png
@@ -61,7 +61,7 @@ def on_test(model, taxonomy, X, truth):
 
 def draw(steps, curves, path):
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    figure, grid = plt.subplots(3, 3, figsize=(11, 7.5), layout="constrained")
+    figure, grid = plt.subplots(3, 3, figsize=(11, 7.5), sharey="col", layout="constrained")
     for row, (learned, (name, _)) in zip(grid, METRICS.items(), strict=True):
         for axes, (metric, (title, _)) in zip(row, METRICS.items(), strict=True):
             own = metric == learned

@@ -90,8 +90,9 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         each level. "sweep" then tries each label's weight in turn and keeps what gains
         more than two standard errors. "dfo" does so too, and goes on with COBYQA, a model-based
         trust-region method without derivatives, over the factors of levels and of the labels
-        that the sweep changed; it needs SciPy 1.14. "subgradient" makes steps along the gradient of
-        the squared loss through the projection. "none" keeps `phi`.
+        that the sweep changed, and keeps what gains as surely; it needs SciPy 1.14. "subgradient"
+        makes steps along the gradient of the squared loss through the projection. "none" keeps
+        `phi`.
     phi : float or array-like of shape (n_labels,), default=0.5
         Weights of the groups where stage two begins.
     unit : {"auto", "one", "row"}, default="auto"
