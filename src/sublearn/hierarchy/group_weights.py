@@ -30,7 +30,7 @@ from sublearn.hierarchy.projection import project_hierarchy_gradient as projecti
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
 
-__all__ = ["HeldOutSets", "WeightSearch", "learn_group_weights", "row_sizes"]
+__all__ = ["HeldOutSets", "WeightSearch", "is_sure_gain", "learn_group_weights", "row_sizes"]
 
 _COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units of a score of 1
 _FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
