@@ -39,7 +39,7 @@ from sublearn.hierarchy import (
     project_hierarchy,
     root_map,
 )
-from sublearn.hierarchy.group_weights import row_sizes
+from sublearn.hierarchy.group_weights import WeightSearch, row_sizes
 from sublearn.hierarchy.label_models import (
     BinaryTask,
     TaskOptions,
@@ -205,34 +205,30 @@ def sets_of_labels(name: str) -> Callable[[Path, int], Figures]:
         data = load_rows(directory, name, is_single=False)
         rows: list[list[Cell]] = []
         for loss in ("squared", "logistic"):
-            model = HierarchicalMultilabelClassifier(
-                data.taxonomy, loss=loss, l1=L1[name], random_state=seed
-            )
+            model = Remembering(data.taxonomy, loss=loss, l1=L1[name], random_state=seed)
             seconds = cpu_seconds(lambda: model.fit(data.X, data.Y))  # noqa: B023
-            held_out = held_out_sets(model, data)
-            rows += [[loss, *row] for row in decoded(model, held_out, data, seconds)]
+            rows += [[loss, *row] for row in decoded(model, data, seconds)]
         columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f"}
         return Figures(columns | {"fit s, both stages": ".3g"}, rows)
 
     return measure
 
 
-def held_out_sets(
-    model: HierarchicalMultilabelClassifier, data: Rows
-) -> tuple[np.ndarray, np.ndarray]:
-    """The held-out scores and labels that stage two learned from."""
-    folds = model._folds(data.X.shape[0])
-    scores = model._stage_one.held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
-    return scores, data.Y[np.concatenate(folds)].toarray()
+class Remembering(HierarchicalMultilabelClassifier):
+    """Keeps the held-out scores and labels that stage two learns from."""
+
+    held_out_sets: tuple[np.ndarray, np.ndarray]
+
+    def _begin_search(
+        self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
+    ) -> WeightSearch:
+        self.held_out_sets = (scores, truth)
+        return super()._begin_search(scores, truth, start, progress)
 
 
-def decoded(
-    model: HierarchicalMultilabelClassifier,
-    held_out: tuple[np.ndarray, np.ndarray],
-    data: Rows,
-    seconds: float,
-) -> list[list[Cell]]:
+def decoded(model: Remembering, data: Rows, seconds: float) -> list[list[Cell]]:
     tree, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
+    held_out = model.held_out_sets
     decoders: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
         "FLAT": lambda u, phi: u >= phi,
         "Leaf Reduce": lambda u, phi: leaf_reduce(u, tree, phi),
