@@ -35,7 +35,7 @@ def main():
     steps, curves = {}, {}
     for metric, (name, _) in METRICS.items():
         model = HierarchicalMultilabelClassifier(
-            taxonomy, metric=metric, max_iter_weights=40, n_jobs=-1, random_state=0
+            taxonomy, metric=metric, max_iter_weights=10, n_jobs=-1, random_state=0
         )
         model.fit(X[:n], topics[:n])
         steps[metric] = 100 * model.trace_["score"]

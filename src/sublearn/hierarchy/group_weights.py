@@ -38,6 +38,7 @@ _LEAST_GAIN = 1e-12
 _SURE = 2.0  # standard errors that the gain of a single label must have
 _PROJECTION_TOL = 1e-6  # where labels have several parents
 _LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
+_MOST_NOTES = 50  # of one sweep over labels: each keeps a copy of all weights
 _MOST_DFO = 40  # variables of one derivative-free search: its models take cubic time in them
 
 
@@ -243,15 +244,14 @@ def learn_group_weights(search: WeightSearch, method: str, max_iter: int, n_swee
         for level in range(int(levels.max()) + 1):
             at = levels == level
             search.try_weights(np.where(at, f * search.phi, search.phi) for f in _FACTORS)
-        search.note(Stage.LEVEL)
-        if search.is_stopped:
-            return
+            search.note(Stage.LEVEL)
+            if search.is_stopped:
+                return
     if method == "subgradient":
         _descend(search, max_iter)
         return
     for _ in range(n_sweeps):
         _sweep_labels(search)
-        search.note(Stage.LABEL)
         if search.is_stopped:
             return
     if method == "dfo":
@@ -260,7 +260,9 @@ def learn_group_weights(search: WeightSearch, method: str, max_iter: int, n_swee
 
 def _sweep_labels(search: WeightSearch) -> None:
     """Each label's weight in turn, those of leaves first."""
-    for part in search.data.components:
+    parts = search.data.components
+    n_between = max(1, len(parts) // _MOST_NOTES)
+    for k, part in enumerate(parts):
         if search.is_stopped:
             return
         for t in np.argsort(-part.taxonomy.levels, kind="stable"):
@@ -272,6 +274,8 @@ def _sweep_labels(search: WeightSearch) -> None:
                 changed[t] *= factor
                 tried.append(changed)
             search.try_in_component(felt, tried)
+        if k % n_between == 0 or k == len(parts) - 1:
+            search.note(Stage.LABEL)
 
 
 # --- derivative-free -------------------------------------------------------------------------
