@@ -25,7 +25,7 @@ from sublearn.optim.row_losses import Squared
 __all__ = ["SqueezedRows", "is_squeezing_cheaper", "squeeze_rows"]
 
 _BLOCK = 2**22  # entries of a block of dense rows
-_MOST_TARGETS = 2**26  # entries of the new targets
+_MOST_ENTRIES = 2**26  # of X'X, and of the new targets: half a gigabyte each
 # Nanoseconds, as measured by `benchmarks/hierarchy.py --only shared-pass`.
 _SOLVE = 10.0  # of a solve, for each entry of the rows
 _SPARSE_PRODUCT = 6.0  # of a multiplication inside X'X
@@ -68,7 +68,7 @@ class SqueezedRows:
 def is_squeezing_cheaper(X: Any, n_problems: int) -> bool:
     """Whether X'X and solves on R are faster than solves on the rows, by the entries they read."""
     n_rows, n_features = X.shape
-    if (n_features + 1) * n_problems > _MOST_TARGETS:
+    if (n_features + 1) * max(n_features, n_problems) > _MOST_ENTRIES:
         return False
     n_entries = float(X.nnz) if sp.issparse(X) else float(n_rows) * n_features
     per_row = n_entries / max(1, n_rows)  # as if all rows had as many
