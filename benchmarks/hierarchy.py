@@ -19,8 +19,10 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from harness.entrant import Entrant
 from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
@@ -32,13 +34,23 @@ from sublearn.hierarchy import (
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
     Taxonomy,
+    hierarchy_support,
     leaf_reduce,
     project_hierarchy,
     root_map,
 )
-from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
+from sublearn.hierarchy.group_weights import WeightSearch, row_sizes
+from sublearn.hierarchy.label_models import (
+    BinaryTask,
+    TaskOptions,
+    solve_squeezed,
+    solve_tasks,
+)
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
+from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.progress import Progress
+from sublearn.optim.squeezed_rows import is_squeezing_cheaper
 
 SCRIPTS = Path(__file__).resolve().parent / "entrants" / "hierarchy"
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "120"))
@@ -56,6 +68,7 @@ L1: Mapping[str, float] = {"rcv1_dev": 1e-4, "hmc_cellcycle_fun": 3e-3, "yso_en"
 #: Environment, script and settings; the first one is ours.
 ENTRANTS: Mapping[str, tuple[str, str, dict[str, str]]] = {
     "HiClass, hybrid": ("main", "sublearn_hiclass.py", {"solver": "auto"}),
+    "HiClass, greedy path": ("main", "sublearn_hiclass.py", {"path": "greedy"}),
     "HiClass, CD2": ("main", "sublearn_hiclass.py", {"solver": "newton"}),
     "HiClass, LHAC": ("main", "sublearn_hiclass.py", {"solver": "lhac"}),
     "HiClass, interior point": ("main", "sublearn_hiclass.py", {"solver": "interior_point"}),
@@ -192,49 +205,50 @@ def sets_of_labels(name: str) -> Callable[[Path, int], Figures]:
         data = load_rows(directory, name, is_single=False)
         rows: list[list[Cell]] = []
         for loss in ("squared", "logistic"):
-            start = time.process_time()
-            model = HierarchicalMultilabelClassifier(
-                data.taxonomy, loss=loss, l1=L1[name], random_state=seed
-            )
-            search, seconds = fitted(model, data), time.process_time() - start
-            rows += [[loss, *row] for row in decoded(model, search, data, seconds)]
+            model = Remembering(data.taxonomy, loss=loss, l1=L1[name], random_state=seed)
+            seconds = cpu_seconds(lambda: model.fit(data.X, data.Y))  # noqa: B023
+            rows += [[loss, *row] for row in decoded(model, data, seconds)]
         columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f"}
         return Figures(columns | {"fit s, both stages": ".3g"}, rows)
 
     return measure
 
 
-def fitted(model: HierarchicalMultilabelClassifier, data: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Fit, and the held-out scores and labels that stage two learned from."""
-    model.fit(data.X, data.Y)
-    folds = model._folds(data.X.shape[0])
-    from sublearn.optim.linear_objective import as_columns
-    from sublearn.optim.progress import Progress
+class Remembering(HierarchicalMultilabelClassifier):
+    """Keeps the held-out scores and labels that stage two learns from."""
 
-    scores = model._held_out_scores(as_columns(data.X), data.Y, folds, Progress(2, 1))
-    return scores, data.Y[np.concatenate(folds)].toarray()
+    held_out_sets: tuple[np.ndarray, np.ndarray]
+
+    def _begin_search(
+        self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
+    ) -> WeightSearch:
+        self.held_out_sets = (scores, truth)
+        return super()._begin_search(scores, truth, start, progress)
 
 
-def decoded(
-    model: HierarchicalMultilabelClassifier,
-    held_out: tuple[np.ndarray, np.ndarray],
-    data: Rows,
-    seconds: float,
-) -> list[list[Cell]]:
-    own, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
+def decoded(model: Remembering, data: Rows, seconds: float) -> list[list[Cell]]:
+    tree, u, truth = data.taxonomy, model.label_scores(data.X_test), data.Y_test.toarray()
+    held_out = model.held_out_sets
     decoders: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
         "FLAT": lambda u, phi: u >= phi,
-        "Leaf Reduce": lambda u, phi: leaf_reduce(u, own, phi),
-        "Root Map": lambda u, phi: root_map(u, own, phi),
+        "Leaf Reduce": lambda u, phi: leaf_reduce(u, tree, phi),
+        "Root Map": lambda u, phi: root_map(u, tree, phi),
     }
     rows: list[list[Cell]] = []
     for title, decode in decoders.items():
-        grid = np.linspace(0.02, 0.8, 79)
-        best = max(grid, key=lambda phi: f1_of(held_out[1], decode(held_out[0], phi)))
-        for how, phi in ((", 0.5", 0.5), (", tuned", best)):
-            rows.append([title + how, *quality(truth, decode(u, phi)), None])
+        rows.append([f"{title}, 0.5", *quality(truth, decode(u, 0.5)), None])
+        for unit in ("one", "row"):
+            own, scores = (part / row_sizes(part, unit) for part in (u, held_out[0]))
+            best = tuned(lambda phi: f1_of(held_out[1], decode(scores, phi)))  # noqa: B023
+            how = "tuned" if unit == "one" else "tuned, of the row's norm"
+            rows.append([f"{title}, {how}", *quality(truth, decode(own, best)), None])
     hml = model.predict(data.X_test).toarray().astype(bool)
     return [*rows, ["HML", *quality(truth, hml), seconds]]
+
+
+def tuned(value: Callable[[float], float]) -> float:
+    """The threshold of the largest value."""
+    return float(max(np.linspace(0.02, 0.8, 79), key=value))
 
 
 def f1_of(truth: np.ndarray, found: np.ndarray) -> float:
@@ -256,31 +270,84 @@ def curves(directory: Path, seed: int) -> Figures:
     """Each metric maximised on held-out rows; all of them on test rows, by stage."""
     data = load_rows(directory, "rcv1_dev", is_single=False)
     truth = data.Y_test.toarray()
-    model = HierarchicalMultilabelClassifier(data.taxonomy, l1=L1["rcv1_dev"], random_state=seed)
-    scores, labels = fitted(model, data)
-    u = model.label_scores(data.X_test)
     rows: list[list[Cell]] = []
     for metric in ("f1_samples", "jaccard", "hamming"):
-        found = HeldOutSets(scores, labels, data.taxonomy, metric)
-        watched = _Watched(found, np.full(data.taxonomy.n_labels, 0.5), lambda: False)
-        learn_group_weights(watched, "dfo", 100, 2)
-        for at in sorted({*np.linspace(0, len(watched.weights) - 1, 6).astype(int).tolist()}):
-            phi, n_evaluations, value = watched.weights[at]
-            sets = project_hierarchy(u, data.taxonomy, phi) != 0
+        model = HierarchicalMultilabelClassifier(
+            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=seed
+        ).fit(data.X, data.Y)
+        u = model.label_scores(data.X_test)
+        u = u / row_sizes(u, model.unit_)
+        trace = model.trace_
+        for at in shown_steps(trace["stage"]):
+            sets = hierarchy_support(u, data.taxonomy, model.phi_path_[at])
             test = [f1_samples(truth, sets), jaccard_samples(truth, sets)]
-            rows.append([metric, n_evaluations, value, *test, 1 - hamming_loss(truth, sets)])
-    columns = {"maximised": "", "evaluations": "d", "held out": ".4f", "test F1": ".4f"}
-    return Figures(columns | {"test Jaccard": ".4f", "test 1 - Hamming": ".4f"}, rows)
+            done: list[Cell] = [STAGES[int(trace["stage"][at])], int(trace["n_evaluations"][at])]
+            found = [float(trace["score"][at]), *test, 1 - hamming_loss(truth, sets)]
+            rows.append([metric, model.unit_, *done, *found])
+    columns = {"maximised": "", "unit": "", "after": "", "evaluations": "d", "held out": ".4f"}
+    columns |= {"test F1": ".4f", "test Jaccard": ".4f", "test 1 - Hamming": ".4f"}
+    return Figures(columns, rows)
 
 
-class _Watched(WeightSearch):
-    """A search that keeps the weights of each step."""
+#: Names of the stages of a search.
+STAGES = ("one weight", "levels", "labels", "derivative-free")
 
-    def note(self, stage: object) -> None:
-        super().note(stage)  # type: ignore[arg-type]
-        if not hasattr(self, "weights"):
-            self.weights: list[tuple[np.ndarray, int, float]] = []
-        self.weights.append((self.phi, self.n_evaluations, float(self.value[0])))
+
+def shown_steps(stages: np.ndarray) -> list[int]:
+    """The last step of each stage, and three inside the last stage."""
+    last = [int(np.flatnonzero(stages == stage)[-1]) for stage in np.unique(stages)]
+    inside = np.flatnonzero(stages == stages[-1])
+    return sorted({*last, *inside[np.linspace(0, len(inside) - 1, 4).astype(int)].tolist()})
+
+
+# --- stage one with the squared loss -----------------------------------------------------------
+
+
+def shared_pass(directory: Path, seed: int) -> Figures:
+    """All labels from X'X beside a solve on the rows for each, and which the rule takes."""
+    rows: list[list[Cell]] = []
+    options = TaskOptions("squared", True, 1e-4, None, 1)
+    for title, (X, Y) in shared_cases(directory, seed).items():
+        columns = as_columns(X)
+        lists = np.split(Y.indices, Y.indptr[1:-1])
+        scale = float(np.sqrt((X.multiply(X) if sp.issparse(X) else X * X).mean()))
+        for share in (0.05, 0.005):  # of the deviation of an entry
+            tasks = [BinaryTask(columns, own, share * scale, "auto") for own in lists]
+            ways = [solve_tasks, solve_squeezed]
+            laps = [
+                cpu_seconds(lambda: way(tasks, options, Progress(2, 1)))  # noqa: B023
+                for way in ways
+            ]
+            chosen = "X'X" if is_squeezing_cheaper(columns, len(tasks)) else "rows"
+            sizes: list[Cell] = [X.shape[0], X.shape[1], len(tasks), share]
+            rows.append([title, *sizes, *laps, laps[0] / laps[1], chosen])
+    columns_of = {"data": "", "rows": "d", "features": "d", "labels": "d", "l1": ".3g"}
+    columns_of |= {"by rows, s": ".3g", "by X'X, s": ".3g", "ratio": ".2f", "rule": ""}
+    return Figures(columns_of, rows)
+
+
+def shared_cases(directory: Path, seed: int) -> dict[str, tuple[Any, sp.csc_matrix]]:
+    """Real features dense and sparse, and made ones between; 100 labels at the most."""
+    genes = load_rows(directory, "hmc_cellcycle_fun", is_single=False)
+    news = load_rows(directory, "rcv1_dev", is_single=False)
+    cases = {"hmc_cellcycle_fun": (genes.X, genes.Y[:, :100].tocsc())}
+    cases["rcv1_dev"] = (news.X, news.Y[:, :100].tocsc())
+    rng = np.random.default_rng(seed)
+    for n, d, density, n_labels in (
+        (10_000, 80, 1.0, 50),
+        (2_000, 500, 1.0, 50),
+        (1_000, 800, 1.0, 20),
+        (20_000, 200, 0.05, 100),
+        (20_000, 500, 0.05, 20),
+        (5_000, 500, 0.02, 50),
+    ):
+        X = rng.normal(size=(n, d))
+        X = X if density == 1.0 else sp.csr_matrix(X * (rng.random((n, d)) < density))
+        weights = rng.normal(size=(d, n_labels)) * (rng.random((d, n_labels)) < 10 / d)
+        z = X @ weights + 0.5 * rng.normal(size=(n, n_labels))
+        Y = sp.csc_matrix(z > np.quantile(z, 0.9, axis=0))
+        cases[f"made, {n} x {d}, {density:.0%} filled"] = (X, Y)
+    return cases
 
 
 # --- the projection ----------------------------------------------------------------------------
@@ -318,7 +385,9 @@ RACE = (
 )
 SETS = (
     "Means over test rows. All decodings have the same scores; tuned: with the threshold that is "
-    "best on the held-out scores that HML learns from. Seconds are CPU seconds of one thread."
+    "best on the held-out scores that HML learns from; of the row's norm: the threshold is a "
+    "share of the norm of the row's scores, as HML's weights can be. Seconds are CPU seconds of "
+    "one thread."
 )
 MEASUREMENTS = [
     *(Measurement(f"hiclass-{n}", f"HiClass on {n}", RACE, race(n)) for n in SINGLE_LABEL),
@@ -331,6 +400,13 @@ MEASUREMENTS = [
         cost_model,
     ),
     *(Measurement(f"hml-{n}", f"HML on {n}", SETS, sets_of_labels(n)) for n in MULTILABEL),
+    Measurement(
+        "shared-pass",
+        "Stage one with the squared loss: all labels from one pass",
+        "CPU seconds of one thread for the models of all labels, by a solve on the rows for each, "
+        "and by X'X and as many rows as it has rank. l1 in units of the root mean square of X.",
+        shared_pass,
+    ),
     Measurement(
         "curves",
         "Learning curves of stage two",

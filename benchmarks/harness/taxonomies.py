@@ -121,11 +121,11 @@ def newsgroups(directory: Path) -> Rows:
     return Rows(taxonomy, X, taxonomy.encode(groups[0]), X_test, taxonomy.encode(groups[1]))
 
 
-def yso_en(directory: Path, n_labels: int = 120, n_rows: int = 3000) -> Rows:
+def yso_en(directory: Path, n_labels: int = 400, n_rows: int = 10_000) -> Rows:
     """Library records with their most frequent subjects, under a taxonomy made by clustering.
 
-    Subjects are clustered by the mean of their records, into groups, and these again: two levels
-    above the subjects, as far as a generated taxonomy can say.
+    Subjects are clustered by the mean of their records, six to a group, and four groups to a top:
+    two levels above the subjects, as far as a generated taxonomy can say.
     """
     train, test = (
         load_xmc(directory / "yso_en" / f"yso_en_{p}.xmc.txt.xz") for p in ("train", "test")
@@ -140,13 +140,14 @@ def yso_en(directory: Path, n_labels: int = 120, n_rows: int = 3000) -> Rows:
     (X, Y), (X_test, Y_test) = parts
     centres = np.asarray((Y.T.astype(np.float64) @ X).toarray())
     centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
-    groups = KMeans(20, n_init=1, random_state=0).fit(centres)
-    tops = KMeans(5, n_init=1, random_state=0).fit(groups.cluster_centers_)
-    parents = [*[-1] * 5, *(tops.labels_), *(5 + groups.labels_)]
-    taxonomy = Taxonomy(parents)
-    wide = [
-        sp.hstack([sp.csr_matrix((y.shape[0], 25), dtype=bool), y]).tocsr() for y in (Y, Y_test)
-    ]
+    n_groups, n_tops = n_labels // 6, n_labels // 24
+    groups = KMeans(n_groups, n_init=1, random_state=0).fit(centres)
+    tops = KMeans(n_tops, n_init=1, random_state=0).fit(groups.cluster_centers_)
+    taxonomy = Taxonomy([*[-1] * n_tops, *tops.labels_, *(n_tops + groups.labels_)])
+    wide = []
+    for own in (Y, Y_test):
+        above = sp.csr_matrix((own.shape[0], n_tops + n_groups), dtype=bool)
+        wide.append(sp.hstack([above, own]).tocsr())
     return Rows(taxonomy, X, taxonomy.close(wide[0]), X_test, taxonomy.close(wide[1]))
 
 

@@ -105,6 +105,13 @@ def test_taxonomies_are_learned_and_drawn(name, shared_data, tmp_path):
     assert "right" in done.stdout
 
 
+def test_curves_of_weights_are_drawn(shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "curves.png", "--small", script="weight_curves")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "held out" in done.stdout
+
+
 def test_taxonomies_say_that_their_data_is_missing(tmp_path):
     done = run(tmp_path, tmp_path / "tree.png", script="news_topics")
     assert (done.returncode, done.stderr) == (0, "")

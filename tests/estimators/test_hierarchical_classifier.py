@@ -14,6 +14,8 @@ from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
 import sublearn
 from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
 from sublearn.hierarchy.cost_model import choose_solver, predicted_seconds
+from sublearn.hierarchy.nodes import TOP, collect_nodes
+from sublearn.hierarchy.paths import best_leaves
 from sublearn.linear import SparseLogisticRegression
 from sublearn.optim import minimise_linear
 from sublearn.validation import assert_rules_complete
@@ -106,6 +108,39 @@ def test_probabilities_add_up_along_the_tree(strategy, leaf):
     labels, best = model.predict_top_k(X, k=2)
     np.testing.assert_allclose(best[:, 0], ends.max(axis=1))
     assert labels.shape == (len(y), 2)
+
+
+def by_hand(model, X):
+    """The leaf of the largest product, from the probabilities of all of them."""
+    return model.classes_[model.predict_proba(X).argmax(axis=1)]
+
+
+@pytest.mark.parametrize("estimator", [None, RandomForestClassifier(20, random_state=0)])
+def test_the_best_path_has_the_largest_product(estimator):
+    X, y = single_rows(120)
+    noisy = X + 0.5 * np.random.default_rng(2).normal(size=X.shape)
+    model = HierarchicalClassifier(TAXONOMY, estimator=estimator, C=0.3).fit(X, y)
+    best = model.predict(noisy)
+    np.testing.assert_array_equal(best, by_hand(model, noisy))
+    greedy = model.set_params(path="greedy").predict(noisy)
+    assert (greedy != best).any()  # a step that looks best need not lead to the best leaf
+    step = model.path_proba(noisy)[:, TAXONOMY.roots].argmax(axis=1)
+    firsts = TAXONOMY.names[TAXONOMY.roots][step]
+    assert [end.split(".")[0] for end in greedy] == firsts.tolist()
+
+
+def test_a_node_is_asked_only_where_it_can_still_win():
+    tree = Taxonomy([-1, -1, 0, 0, 1, 1])
+    nodes = collect_nodes(tree, np.array([2, 3, 4, 5]), is_optional=False)
+    asked = []
+
+    def ask(node, rows):
+        asked.append((node.label, len(rows)))
+        sure = [0.9, 0.1] if node.label == TOP else [0.5, 0.5]
+        return np.log(np.tile(sure, (len(rows), 1))), np.full(len(rows), -np.inf)
+
+    assert best_leaves(nodes, ask, 3, tree.n_labels).tolist() == [2, 2, 2]
+    assert (1, 3) not in asked  # 0.1 is below the 0.45 that is known
 
 
 def test_paths_lead_to_the_predictions():
@@ -250,6 +285,7 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"solver": []}, ["a", "b"], "solver must be one of"),
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
         ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
+        ({"path": "longest"}, ["a", "b"], "path must be 'best' or 'greedy'"),
         ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with a method fit"),
         (
             {"strategy": "global", "estimator": LogisticRegression()},

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, fields
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions
-from sublearn.hierarchy.model import (
-    HasFit,
-    IsTaxonomy,
-    TaxonomyModel,
-    store_models,
-    take_models,
-    unfitted,
-)
+from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.nodes import (
     TOP,
     Node,
@@ -37,6 +29,8 @@ from sublearn.hierarchy.nodes import (
     sparse_log_scores,
     with_constant,
 )
+from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
+from sublearn.hierarchy.rules import HasFit, IsTaxonomy, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
@@ -54,44 +48,20 @@ from sublearn.validation import (
     as_n_threads,
     check_params,
 )
-from sublearn.validation.design import check_design, check_new_rows
-from sublearn.validation.values import is_finite_number, show
+from sublearn.validation.design import check_design
+from sublearn.validation.values import show
 
 __all__ = ["HierarchicalClassifier"]
 
 _MODELS = "nodes."
 
 
-class _SolverNames(Rule):
-    """A solver, or one for each level."""
-
-    def accepts(self, value: Any) -> bool:
-        if isinstance(value, str):
-            return value in NODE_SOLVERS
-        is_list = isinstance(value, (list, tuple)) and len(value) > 0
-        return is_list and all(isinstance(v, str) and v in NODE_SOLVERS for v in value)
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(NODE_SOLVERS)}, or a list of them for the levels from the top"
-
-
-class _Thresholds(Rule):
-    """A probability, or a mapping from labels to probabilities."""
-
-    def accepts(self, value: Any) -> bool:
-        numbers = value.values() if isinstance(value, Mapping) else [value]
-        return all(is_finite_number(v) and 0 <= v <= 1 for v in numbers)
-
-    def __str__(self) -> str:
-        return "a number from 0 to 1 or a mapping from labels to such numbers"
-
-
 class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     r"""Classification down a tree of labels (HiClass).
 
-    A sample starts above the roots and goes to the child with the largest score, until there is
-    none (algorithm 1 of [1]_). The model of child i is learned on the rows that reach its parent,
-    i's own against those of its siblings (algorithm 2, (2.3.2)), by sparse logistic regression:
+    A sample starts above the roots and goes from node to child until there is none (algorithm 1
+    of [1]_). The model of child i is learned on the rows that reach its parent, i's own against
+    those of its siblings (algorithm 2, (2.3.2)), by sparse logistic regression:
 
     .. math::
         \min_{w, b} \|w\|_1 + |b| + C \sum_{k \in T(i)}
@@ -110,6 +80,11 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         "flat" learns the classes that rows carry against each other, all rows at once, and leaves
         the taxonomy to the metrics. "global" learns every label against the rest, all rows at once,
         and predicts the path of the largest product of probabilities.
+    path : {"best", "greedy"}, default="best"
+        Of "top_down" with mandatory leaves. "greedy" goes to the child with the largest score each
+        time, as algorithm 1 does: an error at the top cannot be mended below. "best" predicts the
+        leaf whose path has the largest product of probabilities, the largest of `predict_proba`; a
+        node is asked only where its product is above that of a leaf already known.
     estimator : classifier or None, default=None
         Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
         kind, fitted to tell the children of a node apart. Not for "global".
@@ -200,11 +175,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     _rules: ClassVar[dict[str, Rule]] = {
         "taxonomy": IsTaxonomy(),
         "strategy": OneOf("top_down", "flat", "global"),
+        "path": OneOf("best", "greedy"),
         "estimator": HasFit(),
         "C": Positive(float),
-        "solver": _SolverNames(),
+        "solver": SolverNames(),
         "leaf": OneOf("mandatory", "optional"),
-        "threshold": _Thresholds(),
+        "threshold": Thresholds(),
         "fit_intercept": Boolean(),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
@@ -221,7 +197,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     n_iter_: int
     n_features_in_: int
     node_models_: dict[int, Any]
-    _linear: LabelModels | None
     _nodes: list[Node]
 
     def __init__(
@@ -229,6 +204,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         taxonomy: Taxonomy | None = None,
         *,
         strategy: str = "top_down",
+        path: str = "best",
         estimator: Any = None,
         C: float = 1.0,
         solver: Any = "auto",
@@ -244,6 +220,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     ):
         self.taxonomy = taxonomy
         self.strategy = strategy
+        self.path = path
         self.estimator = estimator
         self.C = C
         self.solver = solver
@@ -359,25 +336,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
             order = np.arange(len(names)) if names.dtype == object else np.argsort(names)
             self.ends_, self.classes_ = reached[order], names[order]
 
-    # --- the model ---------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> sp.csr_matrix:
-        """Weights of shape (n_labels, n_features)."""
-        return self._weights.weights.T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts of shape (n_labels,)."""
-        return self._weights.intercepts
-
-    @property
-    def _weights(self) -> LabelModels:
-        check_is_fitted(self)
-        if self._linear is None:
-            raise AttributeError("a model with an estimator has no weights of its own")
-        return self._linear
-
     # --- prediction --------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
@@ -466,40 +424,32 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         order = np.argsort(-found, axis=1, kind="stable")[:, :k]
         return self.classes_[order], np.take_along_axis(found, order, axis=1)
 
-    def _check_new(self, X: Any) -> Any:
-        check_is_fitted(self)
-        X = check_new_rows(self, X)
-        return X.tocsr() if sp.issparse(X) else X
-
-    def _node_scores(self, node: Node, X: Any, z: np.ndarray | None) -> tuple[Any, Any]:
+    def _ask(
+        self, X: Any, z: np.ndarray | None, node: Node, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Log probabilities of children and of ending at a node, for some rows."""
         if node.is_plain:
-            return np.zeros((X.shape[0], 1)), np.full(X.shape[0], -np.inf)
+            return np.zeros((len(rows), 1)), np.full(len(rows), -np.inf)
         if z is None:
-            own, stay = estimator_log_scores(node, self.node_models_[node.label], X)
+            own, stay = estimator_log_scores(node, self.node_models_[node.label], X[rows])
         else:
-            own, stay = sparse_log_scores(node, z)
+            own, stay = sparse_log_scores(node, z[rows])
         may_end = self.leaf == "optional" and node.label != TOP
         return own, stay if may_end else np.full(len(own), -np.inf)
+
+    def _ask_of(self, X: Any) -> Ask:
+        z = None if self._linear is None else self._linear.predictions(X)
+        return partial(self._ask, X, z)
 
     def _end_positions(self, X: Any) -> np.ndarray:
         if self.strategy == "global":
             return self._best_paths(X)
-        z = None if self._linear is None else self._linear.predictions(X)
-        at = np.full(X.shape[0], TOP)
-        thresholds = self._log_thresholds()
-        for node in self._nodes:  # parents first
-            rows = np.flatnonzero(at == node.label)
-            if not len(rows):
-                continue
-            own, _ = self._node_scores(node, X[rows], None if z is None else z[rows])
-            best = own.argmax(axis=1)
-            child = node.children[best]
-            goes = own[np.arange(len(rows)), best] >= thresholds[child]
-            if self.leaf == "mandatory" or node.label == TOP:
-                goes[:] = True
-            at[rows[goes]] = child[goes]
-        return at
+        ask, n_rows = self._ask_of(X), X.shape[0]
+        if self.leaf == "optional":
+            return greedy_ends(self._nodes, ask, n_rows, self._log_thresholds())
+        if self.path == "greedy":
+            return greedy_ends(self._nodes, ask, n_rows, None)
+        return best_leaves(self._nodes, ask, n_rows, self.taxonomy_.n_labels)
 
     def _log_thresholds(self) -> np.ndarray:
         found = np.full(self.taxonomy_.n_labels, 0.5)
@@ -531,23 +481,11 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     def _probabilities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Of passing through each label, and of ending at it."""
         n_rows, n_labels = X.shape[0], self.taxonomy_.n_labels
-        ends = np.zeros((n_rows, n_labels))
         if self.strategy == "global":
+            ends = np.zeros((n_rows, n_labels))
             ends[:, self.ends_] = np.exp(log_softmax(self._path_scores(X), axis=1))
             return ends @ self.taxonomy_.ancestor_matrix.astype(float), ends
-        z = None if self._linear is None else self._linear.predictions(X)
-        reach = np.zeros((n_rows, n_labels))
-        inner = {node.label for node in self._nodes}
-        for node in self._nodes:
-            above = np.ones(n_rows) if node.label == TOP else reach[:, node.label]
-            own, stay = self._node_scores(node, X, z)
-            every = np.column_stack([own, stay])
-            shares = np.exp(every - logsumexp(every, axis=1, keepdims=True))
-            reach[:, node.children] = above[:, None] * shares[:, :-1]
-            if node.label != TOP:
-                ends[:, node.label] = above * shares[:, -1]
-        leaves = [t for node in self._nodes for t in node.children.tolist() if t not in inner]
-        ends[:, leaves] = reach[:, leaves]
+        reach, ends = path_probabilities(self._nodes, self._ask_of(X), n_rows, n_labels)
         if self.strategy == "flat":
             reach = ends @ self.taxonomy_.ancestor_matrix.astype(float)
         return reach, ends
@@ -560,17 +498,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         state = super()._to_bundle()
         nodes = [(n.label, n.level, n.children.tolist(), bool(n.is_plain)) for n in self._nodes]
         state |= {"nodes": [list(node) for node in nodes]}
-        if self._linear is not None:
-            own = self._linear
-            return state | {"weights": own.weights, "intercepts": own.intercepts}
-        return state | store_models(self.node_models_, _MODELS)
+        models = self.node_models_ if self._linear is None else None
+        return state if models is None else state | store_models(models, _MODELS)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._nodes = [_restored_node(*node) for node in state.pop("nodes")]
-        self._linear = None
-        if "weights" in state:
-            self._linear = LabelModels(state.pop("weights"), state.pop("intercepts"))
-        else:
+        if "weights" not in state:
             self.node_models_ = take_models(state, _MODELS)
             self.estimator = unfitted(self.node_models_)
         super()._restore(state)

@@ -78,13 +78,26 @@ def plot_taxonomy(
     if scores is not None:
         ax.figure.colorbar(drawn, ax=ax, shrink=0.5)
     if len(taxonomy.leaves) <= _MOST_NAMES:
-        for t, name in enumerate(taxonomy.names.tolist()):
+        beside = 3 + 0.5 * np.sqrt(np.broadcast_to(sizes, len(x)))  # of a marker, in points
+        for t, name in enumerate(_short_names(taxonomy)):
             ax.annotate(
-                str(name), (x[t], y[t]), xytext=(6, 0), textcoords="offset points",
+                name, (x[t], y[t]), xytext=(beside[t], 0), textcoords="offset points",
                 va="center", fontsize=7, bbox=_BEHIND_NAMES,
             )  # fmt: skip
     ax.set_axis_off()
     return ax
+
+
+def _short_names(taxonomy: Taxonomy) -> list[str]:
+    """Names without that of the parent, where they begin with it: hockey below rec.sport."""
+    names = [str(name) for name in taxonomy.names.tolist()]
+    found = list(names)
+    for t, name in enumerate(names):
+        for parent in taxonomy._parents(t):
+            rest = name.removeprefix(names[parent])
+            if rest != name and len(rest) > 1 and not rest[0].isalnum():
+                found[t] = rest[1:]
+    return found
 
 
 def _heights(taxonomy: Taxonomy) -> np.ndarray:

@@ -7,7 +7,7 @@ r"""Sparse linear models of labels, apart from each other: stage one of HML, nod
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sublearn.optim.linear_problem import LinearProblem, Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings, solve
 from sublearn.optim.progress import Progress
 from sublearn.optim.row_losses import Logistic, Loss, Squared
+from sublearn.optim.squeezed_rows import is_squeezing_cheaper, squeeze_rows
 from sublearn.trace import Solution, Status, Trace
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "TaskOptions",
     "fit_labels",
     "gather",
+    "solve_squeezed",
     "solve_tasks",
     "summarise",
 ]
@@ -79,6 +81,14 @@ class BinaryTask:
         """Whether one side is empty: there is nothing to learn."""
         return len(self.positives) in (0, self.X.shape[0])
 
+    def problem(self, kind: LabelLoss, fit_intercept: bool) -> LinearProblem:
+        """The task as a problem over its rows."""
+        n_rows = self.X.shape[0]
+        y = np.full(n_rows, kind.negative)
+        y[self.positives] = 1.0
+        rows = np.full(n_rows, 1.0 / n_rows)
+        return LinearProblem(self.X, y, rows, kind.loss, fit_intercept)
+
 
 @dataclass(frozen=True)
 class TaskOptions:
@@ -101,18 +111,24 @@ def solve_tasks(
         if task.is_constant:
             progress.finish_solve()
             return None
-        kind, (n_rows, n_features) = LOSSES[options.loss], task.X.shape
-        y = np.full(n_rows, kind.negative)
-        y[task.positives] = 1.0
-        rows = np.full(n_rows, 1.0 / n_rows)
-        problem = LinearProblem(task.X, y, rows, kind.loss, options.fit_intercept)
-        penalty = Penalty(np.ones(n_features), 0.0, False)
-        most = METHODS[SOLVERS[task.solver][0]].max_iter
-        max_iter = most if options.max_iter is None else int(options.max_iter)
-        settings = SolverSettings(task.solver, options.tol, max_iter, n_inside)
-        return solve(problem, penalty, task.l1, settings, progress)
+        problem = task.problem(LOSSES[options.loss], options.fit_intercept)
+        return _solve(problem, task, options, n_inside, progress)
 
     return map_blocks(solve_one, tasks, options.n_jobs)
+
+
+def _solve(
+    problem: LinearProblem,
+    task: BinaryTask,
+    options: TaskOptions,
+    n_threads: int,
+    progress: Progress,
+) -> LinearSolution:
+    penalty = Penalty(np.ones(problem.n_features), 0.0, False)
+    most = METHODS[SOLVERS[task.solver][0]].max_iter
+    max_iter = most if options.max_iter is None else int(options.max_iter)
+    settings = SolverSettings(task.solver, options.tol, max_iter, n_threads)
+    return solve(problem, penalty, task.l1, settings, progress)
 
 
 def summarise(found: list[LinearSolution | None]) -> Solution:
@@ -173,11 +189,33 @@ def gather(
 def fit_labels(
     X: Any, Y: sp.csc_matrix, l1: float, options: TaskOptions, progress: Progress
 ) -> tuple[LabelModels, Solution]:
-    """One model for each column of `Y`."""
+    """One model for each column of `Y`; with the squared loss from one pass if that is faster."""
     tasks = [
         BinaryTask(X, Y.indices[Y.indptr[k] : Y.indptr[k + 1]], l1, "auto")
         for k in range(Y.shape[1])
     ]
-    found = solve_tasks(tasks, options, progress)
+    is_shared = options.loss == "squared" and is_squeezing_cheaper(X, len(tasks))
+    how = solve_squeezed if is_shared else solve_tasks
+    found = how(tasks, options, progress)
     models = gather(tasks, found, [None] * len(tasks), X.shape[1], options)
     return models, summarise(found)
+
+
+def solve_squeezed(
+    tasks: list[BinaryTask], options: TaskOptions, progress: Progress
+) -> list[LinearSolution | None]:
+    """As `solve_tasks`, for the squared loss and tasks on the same rows: these are read once."""
+    X, sizes = tasks[0].X, [len(task.positives) for task in tasks]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    indices = np.concatenate([task.positives for task in tasks])
+    Y = sp.csc_matrix((np.ones(len(indices)), indices, indptr), shape=(X.shape[0], len(tasks)))
+    squeezed = squeeze_rows(X, Y, options.fit_intercept, lambda: progress.stop_requested)
+
+    def solve_one(k: int) -> LinearSolution | None:
+        if tasks[k].is_constant:
+            progress.finish_solve()
+            return None
+        found = _solve(squeezed.problem(k), tasks[k], options, 1, progress)
+        return replace(found, intercept=squeezed.intercept(k, found.w))
+
+    return map_blocks(solve_one, range(len(tasks)), options.n_jobs)

@@ -1,4 +1,4 @@
-"""What estimators over a taxonomy share: reading it, forms of labels, and saved files."""
+"""What estimators over a taxonomy share: reading it, their linear models, and saved files."""
 
 from __future__ import annotations
 
@@ -6,64 +6,26 @@ import itertools
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.hierarchy.label_models import LabelModels
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Trace, watch
-from sublearn.validation import EncodedLabels, LabelKind, Rule, encode_labels
-from sublearn.validation.values import is_finite_number
+from sublearn.validation import EncodedLabels, LabelKind, encode_labels
+from sublearn.validation.design import check_new_rows
 
-__all__ = [
-    "HasFit",
-    "IsNumbers",
-    "IsTaxonomy",
-    "TaxonomyModel",
-    "store_models",
-    "take_models",
-    "unfitted",
-]
-
-
-class IsTaxonomy(Rule):
-    """A taxonomy, or None."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether `value` obeys the rule."""
-        return value is None or isinstance(value, Taxonomy)
-
-    def __str__(self) -> str:
-        return "a Taxonomy or None"
-
-
-class IsNumbers(Rule):
-    """A number, or numbers; how many and of which sign is checked against the taxonomy."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether `value` obeys the rule."""
-        if isinstance(value, (str, bytes)) or value is None:
-            return False
-        return is_finite_number(value) or np.ndim(value) == 1
-
-    def __str__(self) -> str:
-        return "a number or an array of one number per label"
-
-
-class HasFit(Rule):
-    """An estimator, or None."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether `value` obeys the rule."""
-        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
-
-    def __str__(self) -> str:
-        return "an estimator with a method fit, or None"
+__all__ = ["TaxonomyModel", "store_models", "take_models", "unfitted"]
 
 
 class TaxonomyModel(SavedModel, BaseEstimator):
-    """An estimator with a parameter `taxonomy`, fitted as `taxonomy_`."""
+    """An estimator with a parameter `taxonomy`, fitted as `taxonomy_`.
+
+    `_linear` are the sparse linear models of labels; None if `estimator` learned in their place.
+    """
 
     taxonomy: Taxonomy | None
     taxonomy_: Taxonomy
@@ -71,6 +33,7 @@ class TaxonomyModel(SavedModel, BaseEstimator):
     callback: Callback | None
     verbose: int
     trace_: Trace
+    _linear: LabelModels | None
 
     _STORED: tuple[str, ...] = ()
 
@@ -95,6 +58,33 @@ class TaxonomyModel(SavedModel, BaseEstimator):
             title=type(self).__name__,
         )
 
+    # --- the model ---------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> sp.csr_matrix:
+        """Weights of shape (n_labels, n_features)."""
+        return self._weights.weights.T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of shape (n_labels,)."""
+        return self._weights.intercepts
+
+    @property
+    def _weights(self) -> LabelModels:
+        check_is_fitted(self)
+        if self._linear is None:
+            raise AttributeError("a model with an estimator has no weights of its own")
+        return self._linear
+
+    def _check_new(self, X: Any) -> Any:
+        """Rows to predict, as an array or a csr_matrix."""
+        check_is_fitted(self)
+        X = check_new_rows(self, X)
+        return X.tocsr() if sp.issparse(X) else X
+
+    # --- saving ------------------------------------------------------------------------------
+
     def _stored_params(self) -> dict[str, Any]:
         params = storable_params(self)
         return params | {name: None for name in ("taxonomy", "estimator") if name in params}
@@ -106,12 +96,17 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         own = self.taxonomy_
         state |= {"taxonomy.indptr": own.indptr, "taxonomy.parents": own.indices}
         state |= {"taxonomy.names": own.names, "has_taxonomy": self.taxonomy is not None}
-        return state | {
-            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        }
+        state["trace_"] = {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        if self._linear is not None:
+            linear = self._linear
+            state |= {"weights": linear.weights, "intercepts": linear.intercepts}
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))
+        self._linear = None
+        if "weights" in state:
+            self._linear = LabelModels(state.pop("weights"), state.pop("intercepts"))
         indptr, parents = state.pop("taxonomy.indptr"), state.pop("taxonomy.parents")
         names = state.pop("taxonomy.names")
         lists = [parents[a:b].tolist() for a, b in itertools.pairwise(indptr)]

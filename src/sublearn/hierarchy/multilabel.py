@@ -6,32 +6,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin
 
-from sublearn.hierarchy.group_weights import HeldOutSets, WeightSearch, learn_group_weights
-from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
-from sublearn.hierarchy.model import (
-    HasFit,
-    IsNumbers,
-    IsTaxonomy,
-    TaxonomyModel,
-    store_models,
-    take_models,
-    unfitted,
+from sublearn.hierarchy.group_weights import (
+    HeldOutSets,
+    WeightSearch,
+    is_sure_gain,
+    learn_group_weights,
+    row_sizes,
 )
+from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
+from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.projection import (
     as_group_weights,
     hierarchy_support,
     project_hierarchy,
 )
+from sublearn.hierarchy.rules import HasFit, IsNumbers, IsTaxonomy
 from sublearn.hierarchy.set_metrics import METRICS
+from sublearn.hierarchy.stage_one import StageOne, hold_out
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.metrics import f1_samples
-from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.progress import Progress
-from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.trace import Callback, Solution, Trace
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -51,7 +48,7 @@ from sublearn.validation import (
     check_params,
     decode_predictions,
 )
-from sublearn.validation.design import check_design, check_new_rows
+from sublearn.validation.design import check_design
 
 __all__ = ["HierarchicalMultilabelClassifier"]
 
@@ -94,10 +91,16 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         each level. "sweep" then tries each label's weight in turn and keeps what gains
         more than two standard errors. "dfo" does so too, and goes on with COBYQA, a model-based
         trust-region method without derivatives, over the factors of levels and of the labels
-        that the sweep changed; it needs SciPy 1.14. "subgradient" makes steps along the gradient of
-        the squared loss through the projection. "none" keeps `phi`.
+        that the sweep changed, and keeps what gains as surely; it needs SciPy 1.14. "subgradient"
+        makes steps along the gradient of the squared loss through the projection. "none" keeps
+        `phi`.
     phi : float or array-like of shape (n_labels,), default=0.5
         Weights of the groups where stage two begins.
+    unit : {"auto", "one", "row"}, default="auto"
+        Of the weights. "row" is the norm of all scores of a sample, so that a weight is a share
+        of it, and samples that every label scores low keep their best ones; "one" leaves weights as
+        they are, as in [1]_. "auto" takes "row" if, with one weight for all labels, it is ahead on
+        held-out rows by more than two standard errors; "one" if nothing is learned.
     held_out : int or float, default=4
         A number of folds, each scored by models of the other rows; or the share of the rows
         that are held out once.
@@ -127,11 +130,15 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     classes_ : ndarray
         Names of the labels, or column numbers if `y` was an indicator matrix.
     phi_ : ndarray of shape (n_labels,)
-        Weights of the groups.
+        Weights of the groups, in units of `unit_`.
+    unit_ : str
+        "one" or "row".
     coef_ : csc_matrix of shape (n_labels, n_features)
         Weights of stage one; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts of stage one; not with `estimator`.
+    phi_path_ : ndarray of shape (n_steps, n_labels)
+        Weights after each step of stage two, a row of `trace_` each; no part of a saved model.
     held_out_score_ : float
         The metric on the held-out rows.
     certificate_ : float
@@ -178,6 +185,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         "metric": OneOf(*METRICS),
         "method": OneOf("dfo", "sweep", "subgradient", "none"),
         "phi": IsNumbers(),
+        "unit": OneOf("auto", "one", "row"),
         "held_out": Either(Interval(int, 2, np.inf), Interval(float, 0, 1, "neither")),
         "max_iter_weights": NonNegative(int),
         "fit_intercept": Boolean(),
@@ -191,12 +199,14 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     classes_: np.ndarray
     phi_: np.ndarray
+    phi_path_: np.ndarray
+    unit_: str
     held_out_score_: float
     certificate_: float
     n_iter_: int
     n_features_in_: int
     ends_: np.ndarray
-    _model: Any
+    _other: Any
 
     def __init__(
         self,
@@ -208,6 +218,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         metric: str = "f1_samples",
         method: str = "dfo",
         phi: Any = 0.5,
+        unit: str = "auto",
         held_out: float = 4,
         max_iter_weights: int = 100,
         fit_intercept: bool = True,
@@ -225,6 +236,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.metric = metric
         self.method = method
         self.phi = phi
+        self.unit = unit
         self.held_out = held_out
         self.max_iter_weights = max_iter_weights
         self.fit_intercept = fit_intercept
@@ -271,8 +283,11 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.ends_ = self.taxonomy_.columns_of(labels)
         self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
         self.trace_ = _trace_of(search)
+        self.phi_path_ = np.array(search.path if search else np.empty((0, len(start))))
         self.held_out_score_ = float(search.value[0]) if search else np.nan
-        self._model = model
+        is_linear = isinstance(model, LabelModels)
+        self._linear, self._other = (model, None) if is_linear else (None, model)
+        self.unit_ = search.data.unit if search else self._unit_without_search
         self.phi_ = search.phi if search else start
         return self
 
@@ -285,25 +300,27 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         return as_group_weights(type(self).__name__, self.phi, self.taxonomy_.n_labels).copy()
 
     @property
+    def _unit_without_search(self) -> str:
+        return "row" if self.unit == "row" else "one"
+
+    @property
     def _learns_weights(self) -> bool:
         return self.method != "none" and self._kind.is_multilabel
 
     def _folds(self, n_rows: int) -> list[np.ndarray]:
         """Rows that are held out, one array for each time that stage one is fitted without them."""
-        order = np.random.default_rng(as_seed(self.random_state)).permutation(n_rows)
-        if isinstance(self.held_out, (int, np.integer)):
-            return [rows for rows in np.array_split(order, int(self.held_out)) if len(rows)]
-        n_held = round(float(self.held_out) * n_rows)
-        return [order[: min(max(1, n_held), n_rows - 1)]]
+        return hold_out(n_rows, self.held_out, as_seed(self.random_state))
 
-    def _options(self) -> TaskOptions:
-        return TaskOptions(
+    @property
+    def _stage_one(self) -> StageOne:
+        options = TaskOptions(
             self.loss,
             bool(self.fit_intercept),
             float(self.tol),
             self.max_iter,
             as_n_threads(self.n_jobs),
         )
+        return StageOne(self.estimator, float(self.l1), options)
 
     def _learn(
         self,
@@ -315,64 +332,33 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     ) -> tuple[WeightSearch | None, Any, Solution]:
         search = None
         if folds:
-            scores = self._held_out_scores(X, Y, folds, progress)
+            scores = self._stage_one.held_out_scores(X, Y, folds, progress)
             truth = Y[np.concatenate(folds)].toarray()
-            data = HeldOutSets(scores, truth, self.taxonomy_, self.metric)
-            n_threads = as_n_threads(self.n_jobs)
-            search = WeightSearch(data, start, lambda: progress.stop_requested, n_threads)
+            search = self._begin_search(scores, truth, start, progress)
             learn_group_weights(search, self.method, int(self.max_iter_weights), n_sweeps=2)
-        return search, *self._stage_one(X, Y, progress)
+        return search, *self._stage_one.fit(X, Y, progress)
 
-    def _held_out_scores(
-        self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
-    ) -> np.ndarray:
-        """Scores of the rows of all folds, each by models of the rows outside its fold."""
-        parts = []
-        is_kept = np.ones(X.shape[0], dtype=bool)
-        for rows in folds:
-            is_kept[:] = True
-            is_kept[rows] = False
-            model, _ = self._stage_one(as_columns(X[is_kept]), Y[is_kept], progress)
-            parts.append(self._scores_of(model, X[rows]))
-        return np.ascontiguousarray(np.concatenate(parts))
+    def _begin_search(
+        self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
+    ) -> WeightSearch:
+        """A search with the best of all common weights, in the unit asked for or the better one."""
 
-    def _stage_one(self, X: Any, Y: sp.csr_matrix, progress: Progress) -> tuple[Any, Solution]:
-        if self.estimator is None:
-            return fit_labels(X, Y.tocsc(), float(self.l1), self._options(), progress)
-        rows = X.tocsr() if sp.issparse(X) else X
-        model = clone(self.estimator).fit(rows, Y.astype(np.int64).toarray())
-        return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
+        def begin(unit: str) -> WeightSearch:
+            own, n_threads = scores / row_sizes(scores, unit), as_n_threads(self.n_jobs)
+            data = HeldOutSets(own, truth, self.taxonomy_, self.metric, unit)
+            search = WeightSearch(data, start, lambda: progress.stop_requested, n_threads)
+            search.try_common_weights()
+            return search
 
-    def _scores_of(self, model: Any, X: Any) -> np.ndarray:
-        """Scores of stage one between 0 and 1, in the type of the features."""
-        if isinstance(model, LabelModels):
-            scores = LOSSES[self.loss].scores(model.predictions(X))
-        elif hasattr(model, "predict_proba"):
-            found = model.predict_proba(X)
-            by_label = isinstance(found, list)  # one array for each label, as forests return them
-            scores = np.column_stack([p[:, -1] for p in found]) if by_label else np.asarray(found)
-        else:
-            scores = expit(model.decision_function(X))
-        return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
-
-    # --- the model ---------------------------------------------------------------------------
+        if self.unit != "auto":
+            return begin(self.unit)
+        plain, by_row = begin("one"), begin("row")
+        return by_row if is_sure_gain(by_row.value - plain.value) else plain
 
     @property
-    def coef_(self) -> sp.csr_matrix:
-        """Weights of stage one, of shape (n_labels, n_features)."""
-        return self._linear.weights.T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts of stage one."""
-        return self._linear.intercepts
-
-    @property
-    def _linear(self) -> LabelModels:
-        check_is_fitted(self)
-        if not isinstance(self._model, LabelModels):
-            raise AttributeError("a model with an estimator has no weights of its own")
-        return self._model
+    def _model(self) -> Any:
+        """What stage one learned."""
+        return self._other if self._linear is None else self._linear
 
     # --- prediction --------------------------------------------------------------------------
 
@@ -388,8 +374,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         ndarray of shape (n_samples, n_labels)
         """
-        check_is_fitted(self)
-        return self._scores_of(self._model, check_new_rows(self, X))
+        rows = self._check_new(X)
+        return self._stage_one.scores(self._model, rows)
 
     def projected_scores(self, X: Any) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
@@ -404,7 +390,9 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray of shape (n_samples, n_labels)
         """
         u = self.label_scores(X)
-        return project_hierarchy(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        sizes = row_sizes(u, self.unit_)
+        found = project_hierarchy(u / sizes, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        return sizes * found  # P(s u, s phi) = s P(u, phi)
 
     def predict(self, X: Any) -> Any:
         """The labels of each sample; with each label all its ancestors.
@@ -419,18 +407,17 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray, sparse matrix or list of lists
             In the form in which `fit` got the labels.
         """
-        check_is_fitted(self)
-        X = check_new_rows(self, X)
-        X = X.tocsr() if sp.issparse(X) else X
+        X = self._check_new(X)
         n_block = max(1, _MOST_SCORES // self.taxonomy_.n_labels)
         blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
         sets = sp.vstack([sp.csr_matrix(self._sets(block)) for block in blocks], format="csr")
         return decode_predictions(self._kind, self.classes_, sets)
 
     def _sets(self, X: Any) -> np.ndarray:
-        u = self._scores_of(self._model, X)
+        u = self._stage_one.scores(self._model, X)
         if self._kind.is_multilabel:
-            return hierarchy_support(u, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+            own = u / row_sizes(u, self.unit_)
+            return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         best = u[:, self.ends_].argmax(axis=1)
         return np.arange(len(self.ends_)) == best[:, None]
 
@@ -487,21 +474,16 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = ("classes_", "ends_", "phi_", "held_out_score_", "certificate_", "n_iter_")
+    _STORED = ("classes_", "ends_", "phi_", "unit_", "held_out_score_", "certificate_", "n_iter_")
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()
-        if isinstance(self._model, LabelModels):
-            own = self._model
-            return state | {"weights": own.weights, "intercepts": own.intercepts}
-        return state | store_models({0: self._model}, _MODEL)
+        return state if self._linear is not None else state | store_models({0: self._other}, _MODEL)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if "weights" in state:
-            self._model = LabelModels(state.pop("weights"), state.pop("intercepts"))
-        else:
+        if "weights" not in state:
             models = take_models(state, _MODEL)
-            self._model, self.estimator = models[0], unfitted(models)
+            self._other, self.estimator = models[0], unfitted(models)
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -29,6 +29,10 @@ class RowGroups:
         n_groups = max(1, min(n_groups, n_rows))
         return cls(np.linspace(0, n_rows, n_groups + 1).astype(np.int64))
 
+    def take(self, rows: np.ndarray) -> RowGroups:
+        """The groups of some rows, in order."""
+        return RowGroups(np.searchsorted(rows, self.first).astype(np.int64))
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sums over all rows and over all but each group."""
         return leave_out(np.add.reduceat(values, self.first[:-1], axis=0))
@@ -51,16 +55,17 @@ class HitCounts:
     label_hits: np.ndarray
     label_sizes: np.ndarray
 
-    def replace(self, own: HitCounts, new: HitCounts, columns: np.ndarray) -> HitCounts:
-        """The counts after the sets of some labels changed from those of `own` to `new`."""
+    def replace(
+        self, old: HitCounts, new: HitCounts, rows: np.ndarray, columns: np.ndarray
+    ) -> HitCounts:
+        """The counts after the sets of some labels on some rows changed from `old` to `new`."""
+        row_hits, row_sizes = self.row_hits.copy(), self.row_sizes.copy()
+        row_hits[rows] += new.row_hits - old.row_hits
+        row_sizes[rows] += new.row_sizes - old.row_sizes
         label_hits, label_sizes = self.label_hits.copy(), self.label_sizes.copy()
-        label_hits[:, columns], label_sizes[:, columns] = new.label_hits, new.label_sizes
-        return HitCounts(
-            self.row_hits - own.row_hits + new.row_hits,
-            self.row_sizes - own.row_sizes + new.row_sizes,
-            label_hits,
-            label_sizes,
-        )
+        label_hits[:, columns] += new.label_hits - old.label_hits
+        label_sizes[:, columns] += new.label_sizes - old.label_sizes
+        return HitCounts(row_hits, row_sizes, label_hits, label_sizes)
 
 
 def count_sets(on: np.ndarray, truth: np.ndarray, groups: RowGroups) -> HitCounts:

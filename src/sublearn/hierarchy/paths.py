@@ -1,0 +1,107 @@
+"""Where a row's path down a forest leads: step by step, or to the most probable leaf.
+
+A node is asked for the log probabilities of its children, each against its siblings, and of a path
+that ends there; `ask(node, rows)` answers for some rows. Nodes come parents first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sublearn.hierarchy.nodes import TOP, Node
+
+__all__ = ["Ask", "best_leaves", "greedy_ends", "path_probabilities"]
+
+Ask = Callable[[Node, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def greedy_ends(nodes: list[Node], ask: Ask, n_rows: int, limits: np.ndarray | None) -> np.ndarray:
+    """Algorithm 1 of Tang (2016): on to the best child until there is none.
+
+    With `limits`, log probabilities of labels, only to a child that reaches its own.
+    """
+    at = np.full(n_rows, TOP)
+    for node in nodes:
+        rows = np.flatnonzero(at == node.label)
+        if not len(rows):
+            continue
+        own, _ = ask(node, rows)
+        best = own.argmax(axis=1)
+        child = node.children[best]
+        goes = np.ones(len(rows), dtype=bool)
+        if limits is not None and node.label != TOP:
+            goes = own[np.arange(len(rows)), best] >= limits[child]
+        at[rows[goes]] = child[goes]
+    return at
+
+
+def best_leaves(nodes: list[Node], ask: Ask, n_rows: int, n_labels: int) -> np.ndarray:
+    """The leaf whose path has the largest product of probabilities.
+
+    A product only falls along a path, so a node is asked for the rows alone whose product up to it
+    is above that of a leaf already known; the first one known is the end of the greedy path.
+    """
+    best, product = _greedy_leaves(nodes, ask, n_rows)
+    through = np.full((n_rows, n_labels), -np.inf)
+    is_leaf = _is_leaf(nodes, n_labels)
+    for node in nodes:
+        above = np.zeros(n_rows) if node.label == TOP else through[:, node.label]
+        rows = np.flatnonzero(above > product)
+        if not len(rows):
+            continue
+        reached = above[rows, None] + _log_shares(*ask(node, rows))[:, :-1]
+        through[rows[:, None], node.children] = reached
+        reached = np.where(is_leaf[node.children], reached, -np.inf)
+        child = reached.argmax(axis=1)
+        found = reached[np.arange(len(rows)), child]
+        is_better = found > product[rows]
+        best[rows[is_better]] = node.children[child[is_better]]
+        product[rows[is_better]] = found[is_better]
+    return best
+
+
+def _greedy_leaves(nodes: list[Node], ask: Ask, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of greedy paths, and the logs of their products."""
+    at, product = np.full(n_rows, TOP), np.zeros(n_rows)
+    for node in nodes:
+        rows = np.flatnonzero(at == node.label)
+        if not len(rows):
+            continue
+        shares = _log_shares(*ask(node, rows))[:, :-1]
+        child = shares.argmax(axis=1)
+        product[rows] += shares[np.arange(len(rows)), child]
+        at[rows] = node.children[child]
+    return at, product
+
+
+def path_probabilities(
+    nodes: list[Node], ask: Ask, n_rows: int, n_labels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of passing through each label, and of ending at it, of shape (n_rows, n_labels)."""
+    every = np.arange(n_rows)
+    through, ends = np.zeros((n_rows, n_labels)), np.zeros((n_rows, n_labels))
+    for node in nodes:
+        above = np.ones(n_rows) if node.label == TOP else through[:, node.label]
+        shares = np.exp(_log_shares(*ask(node, every)))
+        through[:, node.children] = above[:, None] * shares[:, :-1]
+        if node.label != TOP:
+            ends[:, node.label] = above * shares[:, -1]
+    is_leaf = _is_leaf(nodes, n_labels)
+    ends[:, is_leaf] = through[:, is_leaf]
+    return through, ends
+
+
+def _log_shares(own: np.ndarray, stay: np.ndarray) -> np.ndarray:
+    """Log probabilities of the children and of ending at a node, divided by their sum."""
+    every = np.column_stack([own, stay])
+    return np.asarray(every - logsumexp(every, axis=1, keepdims=True))
+
+
+def _is_leaf(nodes: list[Node], n_labels: int) -> np.ndarray:
+    """Which labels have no node of their own: paths end there."""
+    found = np.ones(n_labels, dtype=bool)
+    found[[node.label for node in nodes if node.label != TOP]] = False
+    return found

@@ -1,0 +1,82 @@
+"""Stage one of HML: scores of labels between 0 and 1, each label learned apart from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import clone
+
+from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
+from sublearn.io.models import SavedModel
+from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.progress import Progress
+from sublearn.trace import Solution, Status, Trace
+
+__all__ = ["StageOne", "hold_out"]
+
+
+@dataclass(frozen=True, eq=False)
+class StageOne:
+    """How scores are learned: sparse linear models of labels, or a clone of `estimator`.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        Takes an indicator matrix, a sparse one if it is of this library.
+    l1 : float
+        Weight of the l1 penalty of linear models.
+    options : TaskOptions
+        How these are solved.
+    """
+
+    estimator: Any
+    l1: float
+    options: TaskOptions
+
+    def fit(self, X: Any, Y: sp.csr_matrix, progress: Progress) -> tuple[Any, Solution]:
+        """`LabelModels` or the fitted clone, and how well the models were solved."""
+        if self.estimator is None:
+            return fit_labels(X, Y.tocsc(), self.l1, self.options, progress)
+        rows = X.tocsr() if sp.issparse(X) else X
+        whole = Y.astype(np.int64)
+        labels = whole if isinstance(self.estimator, SavedModel) else whole.toarray()
+        model = clone(self.estimator).fit(rows, labels)
+        return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
+
+    def scores(self, model: Any, X: Any) -> np.ndarray:
+        """Scores by what `fit` returned, in the type of the features."""
+        if isinstance(model, LabelModels):
+            scores = LOSSES[self.options.loss].scores(model.predictions(X))
+        elif hasattr(model, "predict_proba"):
+            found = model.predict_proba(X)
+            by_label = isinstance(found, list)  # one array for each label, as forests return them
+            scores = np.column_stack([p[:, -1] for p in found]) if by_label else np.asarray(found)
+        else:
+            scores = expit(model.decision_function(X))
+        return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
+
+    def held_out_scores(
+        self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
+    ) -> np.ndarray:
+        """Scores of the rows of all folds, each by models of the rows outside its fold."""
+        parts = []
+        is_kept = np.ones(X.shape[0], dtype=bool)
+        for rows in folds:
+            is_kept[:] = True
+            is_kept[rows] = False
+            model, _ = self.fit(as_columns(X[is_kept]), Y[is_kept], progress)
+            parts.append(self.scores(model, X[rows]))
+        return np.ascontiguousarray(np.concatenate(parts))
+
+
+def hold_out(n_rows: int, held_out: float, seed: Any) -> list[np.ndarray]:
+    """Rows of `held_out` folds, or of one share, in a random order."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if isinstance(held_out, (int, np.integer)):
+        return [rows for rows in np.array_split(order, int(held_out)) if len(rows)]
+    n_held = round(float(held_out) * n_rows)
+    return [order[: min(max(1, n_held), n_rows - 1)]]
