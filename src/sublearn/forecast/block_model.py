@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.embedding import Calendar, Embedding, weekly_profile
+from sublearn.forecast.baseline import Baseline
+from sublearn.forecast.calibration import Residuals, conformal_level
+from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.local_models import LocalModels, LocalSettings
+from sublearn.forecast.rows import Rows
 
-__all__ = ["BlockModel", "BlockReport", "BlockTask", "Rows", "conformal"]
+__all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
-_HELD_OUT = 0.1  # of the rows, the last ones, for the intervals
-_PROFILES = (0, 1, 4)  # weeks: loads as they are, or as deviations from a moving weekly profile
+#: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
+_HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
 _SMALL: dict[str, Any] = {"n_clusters": 1, "n_components": 120}  # models to compare
 _SMALL_ROWS = 250  # at most, for their scales
 _RIDGE = 1e-3  # of the mean square of a column
-_FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class BlockTask:
     first: int
     last: int
     settings: LocalSettings
-    profile_weeks: int | None  # None: the best of `_PROFILES` by held-out error
+    baselines: tuple[Baseline, ...]  # of several, the best by held-out error
     has_intervals: bool
     seed: tuple[int, ...]
 
@@ -56,39 +58,8 @@ class BlockReport:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Design rows at positions of a series, and what is added to a forecast of them."""
-
-    design: np.ndarray
-    profile: np.ndarray
-
-    @classmethod
-    def make(
-        cls, y: np.ndarray, X: np.ndarray | None, embedding: Embedding, calendar: Calendar,
-        positions: np.ndarray, leads: np.ndarray, profile_weeks: int, first_position: int = 0,
-    ) -> Rows:  # fmt: skip
-        """With a profile the loads in a row are deviations from it, and so is the target.
-
-        `positions` index y, whose first value stands at `first_position` of the clock.
-        """
-        profile = np.zeros(len(positions))
-        if profile_weeks:
-            week = 7 * calendar.clock.steps_per_day
-            profile = weekly_profile(y, positions, week, profile_weeks)
-            y = y - weekly_profile(y, np.arange(len(y)), week, profile_weeks)
-        columns = embedding.columns(y, X, positions, leads)
-        return cls(np.hstack([columns, calendar.columns(positions + first_position)]), profile)
-
-    @property
-    def usable(self) -> np.ndarray:
-        """Rows without a gap."""
-        found: np.ndarray = np.isfinite(self.design).all(axis=1) & np.isfinite(self.profile)
-        return found
-
-
-@dataclass(frozen=True)
 class BlockModel:
-    """Fitted; residuals are truth minus forecast of held-out rows, phases their times of day.
+    """Fitted. With the quantile loss, `quantile` is the share that held-out residuals level.
 
     The local models are those of what a linear model leaves: a Gaussian kernel falls back to the
     mean far from its rows, where loads go on rising or falling with their lags.
@@ -96,15 +67,15 @@ class BlockModel:
 
     first: int
     last: int
-    profile_weeks: int
+    baseline: Baseline
     centre: np.ndarray
     spread: np.ndarray
     y_centre: float
     y_spread: float
     line: np.ndarray
     models: LocalModels
-    residuals: np.ndarray
-    residual_phases: np.ndarray
+    residuals: Residuals
+    quantile: float | None
 
     @classmethod
     def fit(
@@ -113,14 +84,14 @@ class BlockModel:
         """Fit to the older rows, keep residuals of the newest, fit to all."""
         start = time.perf_counter()
         rng = np.random.default_rng(task.seed)
-        weeks = task.profile_weeks
-        if weeks is None:
-            weeks = min(_PROFILES, key=lambda option: _held_out_error(task, option))
+        baseline = task.baselines[0]
+        if len(task.baselines) > 1:
+            baseline = min(task.baselines, key=lambda option: _held_out_error(task, option))
         positions, leads = _drawn(task, rng)
-        rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, weeks)
+        rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, baseline)
         usable = rows.usable
         design, positions = rows.design[usable], positions[usable]
-        target = task.y[positions] - rows.profile[usable]
+        target = task.y[positions] - rows.base[usable]
         centre, spread = design.mean(axis=0), _spread(design)
         y_centre = float(target.mean())
         Z, z = (design - centre) / spread, target - y_centre
@@ -129,16 +100,20 @@ class BlockModel:
         y_spread = float(_spread(z[:, None])[0])
         z, line = z / y_spread, line / y_spread
         settings = _in_spreads(task, float(np.abs(task.y[positions]).mean()) / y_spread)
-        n_old = len(z) - int(_HELD_OUT * len(z)) if task.has_intervals else len(z)
+        quantile = task.settings.loss.share_below
+        n_old = len(z)
+        if task.has_intervals or quantile is not None:
+            n_old = int(np.searchsorted(positions, len(task.y) - _n_held_out(task)))
         models, training = LocalModels.fit(Z[:n_old], z[:n_old], settings, rng, should_stop)
-        residuals, phases = np.empty(0), np.empty(0, dtype=np.int64)
+        residuals = Residuals.none()
         if n_old < len(z):
-            residuals = (z[n_old:] - models.predict(Z[n_old:])) * y_spread
+            values = (z[n_old:] - models.predict(Z[n_old:])) * y_spread
             phases = positions[n_old:] % task.calendar.clock.steps_per_day
+            residuals = Residuals(values, phases)
             models, training = models.refit(Z, z, settings, rng, should_stop)
         model = cls(
-            task.first, task.last, weeks, centre, spread, y_centre, y_spread, line, models,
-            residuals, phases,
+            task.first, task.last, baseline, centre, spread, y_centre, y_spread, line, models,
+            residuals, quantile,
         )  # fmt: skip
         report = BlockReport(
             time.perf_counter() - start, training.objective, training.gap, training.n_iter,
@@ -146,27 +121,48 @@ class BlockModel:
         )  # fmt: skip
         return model, report
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether rows were held out."""
+        return len(self.residuals) > 0
+
+    @property
+    def shift(self) -> float:
+        """Added to forecasts so that the asked share of held-out loads lies below them."""
+        if self.quantile is None or not self.has_intervals:
+            return 0.0
+        return conformal_level(self.residuals.values, self.quantile)
+
     def forecast(self, rows: Rows) -> np.ndarray:
         """Loads of design rows."""
-        Z = (rows.design - self.centre) / self.spread
-        deviation = (self.models.predict(Z) + Z @ self.line) * self.y_spread + self.y_centre
-        return deviation + rows.profile
+        return self._unshifted(rows) + self.shift
 
-    def updated(self, rows: Rows, loads: np.ndarray, settings: LocalSettings) -> BlockModel:
-        """After one online pass over new rows."""
+    def updated(
+        self, rows: Rows, loads: np.ndarray, phases: np.ndarray, settings: LocalSettings
+    ) -> BlockModel:
+        """After one online pass over new rows, whose residuals take the place of the oldest."""
+        if len(loads) == 0:
+            return self
         Z = (rows.design - self.centre) / self.spread
-        z = (loads - rows.profile - self.y_centre) / self.y_spread - Z @ self.line
-        return replace(self, models=self.models.update(Z, z, settings))
+        z = (loads - rows.base - self.y_centre) / self.y_spread - Z @ self.line
+        residuals = self.residuals.followed_by(loads - self._unshifted(rows), phases)
+        return replace(self, models=self.models.update(Z, z, settings), residuals=residuals)
 
     def interval(self, phase: int, coverage: float) -> tuple[float, float]:
         """Distances below and above a forecast at this time of day that hold the truth so often."""
-        alike = self.residuals[self.residual_phases == phase]
-        residuals = alike if len(alike) >= _FEWEST_ALIKE else self.residuals
-        return conformal(residuals, coverage)
+        below, above = self.residuals.interval(phase, coverage)
+        return below - self.shift, above - self.shift
+
+    def _unshifted(self, rows: Rows) -> np.ndarray:
+        Z = (rows.design - self.centre) / self.spread
+        deviation = (self.models.predict(Z) + Z @ self.line) * self.y_spread + self.y_centre
+        return deviation + rows.base
 
     def to_state(self) -> dict[str, Any]:
         """Arrays and numbers by name."""
-        own = {k: v for k, v in vars(self).items() if k != "models"}
+        own = {k: v for k, v in vars(self).items() if k not in ("models", "baseline", "residuals")}
+        own |= {"baseline": vars(self.baseline), "residuals": self.residuals.values}
+        own["phases"] = self.residuals.phases
         return own | {f"models.{k}": v for k, v in self.models.to_state().items()}
 
     @classmethod
@@ -175,16 +171,9 @@ class BlockModel:
         prefix = "models."
         parts = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
         own = {k: v for k, v in state.items() if not k.startswith(prefix)}
+        own["baseline"] = Baseline(**own["baseline"])
+        own["residuals"] = Residuals(own["residuals"], own.pop("phases"))
         return cls(**own, models=LocalModels.from_state(parts))
-
-
-def conformal(residuals: np.ndarray, coverage: float) -> tuple[float, float]:
-    """Quantiles (1 - coverage) / 2 from either end, each moved out by one residual of n + 1."""
-    ordered = np.sort(residuals)
-    n = len(ordered)
-    k = int(np.floor((n + 1) * (1.0 - coverage) / 2.0))
-    k = min(max(k, 1), (n + 1) // 2)
-    return float(ordered[k - 1]), float(ordered[n - k])
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
@@ -207,6 +196,13 @@ def _in_spreads(task: BlockTask, mean_load: float) -> LocalSettings:
     return replace(task.settings, loss=tube)
 
 
+def _n_held_out(task: BlockTask) -> int:
+    """Steps at the end of the series."""
+    four_weeks = _HELD_OUT_DAYS * task.calendar.clock.steps_per_day
+    n = len(task.y)
+    return int(max(_HELD_OUT * n, min(_MOST_HELD_OUT * n, four_weeks)))
+
+
 def _drawn(task: BlockTask, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Times with a load, oldest first, each with one to three random leads of the block."""
     known = np.flatnonzero(np.isfinite(task.y))
@@ -216,15 +212,15 @@ def _drawn(task: BlockTask, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
     return positions, rng.integers(task.first, task.last + 1, len(positions))
 
 
-def _held_out_error(task: BlockTask, weeks: int) -> float:
-    """Mean absolute error on the last fifth of the series of a small model with this profile."""
-    if weeks * 7 * task.calendar.clock.steps_per_day > len(task.y) // 3:
+def _held_out_error(task: BlockTask, baseline: Baseline) -> float:
+    """Mean absolute error on the last fifth of the series of a small model with this baseline."""
+    if baseline.weeks * 7 * task.calendar.clock.steps_per_day > len(task.y) // 3:
         return np.inf
     n_old = int(0.8 * len(task.y))
     n_rows = min(_SMALL_ROWS, task.settings.relevance_rows)
     settings = replace(task.settings, relevance_rows=n_rows, **_SMALL)
     small = replace(
-        task, y=task.y[:n_old], settings=settings, profile_weeks=weeks, has_intervals=False
+        task, y=task.y[:n_old], settings=settings, baselines=(baseline,), has_intervals=False
     )
     try:
         model, _ = BlockModel.fit(small)
@@ -232,7 +228,6 @@ def _held_out_error(task: BlockTask, weeks: int) -> float:
         return np.inf
     positions = n_old + np.flatnonzero(np.isfinite(task.y[n_old:]))
     leads = np.random.default_rng(task.seed).integers(task.first, task.last + 1, len(positions))
-    rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, weeks)
+    rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, baseline)
     usable = rows.usable
-    kept = Rows(rows.design[usable], rows.profile[usable])
-    return float(np.abs(model.forecast(kept) - task.y[positions[usable]]).mean())
+    return float(np.abs(model.forecast(rows.only(usable)) - task.y[positions[usable]]).mean())
