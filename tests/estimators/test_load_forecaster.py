@@ -29,7 +29,12 @@ def loads(n_weeks=12, noise=0.5, seed=0):
 
 def small(**parameters):
     settings = {"horizon": DAY, "lead_blocks": [DAY], "n_components": 40, "random_state": 0}
-    settings |= {"steps_per_day": DAY, "profile_weeks": 0, "relevance_rows": 60} | parameters
+    settings |= {
+        "steps_per_day": DAY,
+        "profile_weeks": 0,
+        "anchored": False,
+        "relevance_rows": 60,
+    } | parameters
     return LoadForecaster(**settings)
 
 
