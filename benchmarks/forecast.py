@@ -42,6 +42,7 @@ FIRST_ORIGIN = 1278  # 1 July 2007
 #: For single zones of the competition, which count little beside their sum.
 LIGHT: dict[str, Any] = {"n_components": 150, "n_clusters": 1, "relevance_rows": 200}
 LONGEST = 186  # hours from the end of the history to that of the competition's last week
+COVERAGES = [0.5, 0.8, 0.9]
 ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
 
 
@@ -126,7 +127,14 @@ def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[s
     """Errors in percent, and the share of hours whose forecast was too low."""
     y, f = truth["y"], answer["forecast"]
     positive = y > 0
-    return {
+    held = {}
+    for name, ends in answer.items():
+        if name != "forecast":  # (2, number of shares, *shape of y): lower and upper ends
+            inside = (ends[0] <= y) & (y <= ends[1])
+            for share, own in zip(COVERAGES, inside, strict=True):
+                held[f"{name} {share}"] = 100 * float(own.mean())
+            held[f"{name} width"] = 100 * float((ends[1, -1] - ends[0, -1]).sum() / y.sum())
+    return held | {
         "weighted": 100 * float(np.abs(f - y).sum() / np.abs(y).sum()),
         "mape": 100 * float((np.abs(f - y)[positive] / y[positive]).mean()),
         "bias": 100 * float((f - y).sum() / np.abs(y).sum()),
@@ -224,7 +232,6 @@ def competition(directory: Path, seed: int) -> Figures:
         model = LoadForecaster(
             LONGEST,
             lead_blocks=[LONGEST],
-            profile_weeks=0,
             holidays=days_off,
             intervals=False,
             random_state=seed,
@@ -245,10 +252,11 @@ def competition(directory: Path, seed: int) -> Figures:
 
 def climate(temperature: np.ndarray) -> np.ndarray:
     """Mean temperature of the same hour over the other years, three days around."""
-    n, year = len(temperature), 24 * 365 + 6
+    n = len(temperature)
     out = np.full_like(temperature, np.nan)
     for t in np.flatnonzero(np.isnan(temperature).any(axis=1)):
-        past = [t - k * year + 24 * d for k in range(1, 5) for d in range(-3, 4)]
+        # Whole days, or the course of the day would average out.
+        past = [t - 24 * round(365.25 * k) + 24 * d for k in range(1, 5) for d in range(-3, 4)]
         past = [p for p in past if 0 <= p < n]
         out[t] = np.nanmean(temperature[past], axis=0)
     return out
@@ -287,6 +295,22 @@ def eta(directory: Path, seed: int) -> Figures:
         rows.append([name, *(outcome.figure(what) for what in ("under", "weighted", "bias"))])
     columns = {"settings": "", "hours forecast too low %": ".1f", "error %": ".3f"}
     return Figures(columns | {"bias %": "+.2f"}, rows)
+
+
+def intervals(directory: Path, seed: int) -> Figures:
+    """Share of loads inside intervals of several nominal shares, with updates and without."""
+    splits = {"Taylor": taylor_split(directory), "sum of the zones": gefcom_split(directory, [21])}
+    rows: list[list[Cell]] = []
+    for name, split in splits.items():
+        more = {} if name == "Taylor" else {"lead_blocks": [24]}
+        outcome = run_one("sublearn", name, split, seed, coverages=COVERAGES, **more)
+        for way in ("updated", "as fitted"):
+            held = [outcome.figure(f"{way} {share}") for share in COVERAGES]
+            rows.append([name, way, *held, outcome.figure(f"{way} width")])
+    columns = {"series": "", "model": ""} | {
+        f"in {share:.0%} intervals, %": ".1f" for share in COVERAGES
+    }
+    return Figures(columns | {"width of the widest, % of load": ".1f"}, rows)
 
 
 def speed(directory: Path, seed: int) -> Figures:
@@ -389,6 +413,10 @@ MEASUREMENTS = [
         "means of earlier years, as they were not known; those of the others were.", competition,
     ),
     Measurement("eta", "Under-forecasts", "Sum of the zones, the same days.", eta),
+    Measurement(
+        "intervals", "Loads inside their intervals",
+        "The same days. Updated: new loads renew the residuals; as fitted: they do not.", intervals,
+    ),
     Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
     Measurement("growth", "Growth with the length of the series", "One thread.", growth),
     Measurement(

@@ -39,7 +39,9 @@ class Baseline:
             y = y - weekly_profile(y, np.arange(len(y)), week, self.weeks)
         back, origins = embedding.back(leads), positions - leads
         loads = gather(y, positions[:, None] - back)
-        means = [trailing_mean(y, origins, window) for window in embedding.windows]
+        # The level of a week says nothing of what is gained from an hour on.
+        windows = [w for w in embedding.windows if not self.is_anchored or w <= embedding.day]
+        means = [trailing_mean(y, origins, window) for window in windows]
         columns = np.column_stack([loads, *means])
         if not self.is_anchored:
             return columns, base

@@ -18,6 +18,7 @@ __all__ = ["Calendar", "Embedding", "auto_lags", "gather", "lead_blocks", "trail
 
 _DAY = 24 * 60
 _WEEK = 7
+_DAY_WAVES = 2
 
 
 def lead_blocks(horizon: int, steps_per_day: int) -> list[int]:
@@ -55,7 +56,7 @@ class Calendar:
         """One row for each position."""
         minutes = self.clock.wall_minutes(positions)
         days = minutes // _DAY
-        columns = _waves((minutes % _DAY) / _DAY, 2)
+        columns = _waves((minutes % _DAY) / _DAY, _DAY_WAVES)
         if self.has_week:
             weekday = (days + 3) % _WEEK  # 1 January 1970 was a Thursday
             columns += [(weekday == i).astype(np.float64) for i in range(_WEEK)]
@@ -65,6 +66,15 @@ class Calendar:
             table = np.array(self.holidays)
             columns += [np.isin(days - shift, table).astype(np.float64) for shift in (0, 1, -1)]
         return np.stack(columns, axis=1)
+
+    @property
+    def n_of_week(self) -> int:
+        """How many of the columns, from the first on, tell time of day and weekday."""
+        return 2 * _DAY_WAVES + _WEEK * self.has_week
+
+    def times_of_day(self, positions: np.ndarray) -> np.ndarray:
+        """Wall time in days since midnight, in [0, 1)."""
+        return (self.clock.wall_minutes(positions) % _DAY) / _DAY
 
 
 def _waves(phase: np.ndarray, n: int) -> list[np.ndarray]:

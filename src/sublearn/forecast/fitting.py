@@ -50,11 +50,9 @@ def fit_blocks(
     def do(task: BlockTask) -> tuple[BlockModel, BlockReport]:
         if progress.stop_requested:
             hurried = replace(task.settings, **_HURRIED)
-            task = replace(
-                task, settings=hurried, baselines=task.baselines[:1], has_intervals=False
-            )
+            task = replace(task, settings=hurried, has_intervals=False, is_hurried=True)
         found, report = BlockModel.fit(task, progress.should_stop)
-        progress.finish(report, sum(len(w) for w in found.models.weights))
+        progress.finish(report, found.n_weights)
         return found, report
 
     # Threads of BLAS would change the rounding, hence the model, with their number.

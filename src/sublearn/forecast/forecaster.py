@@ -80,7 +80,12 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Last lead of each block for "direct"; None makes blocks that grow with the lead.
     profile_weeks : "auto" or int, default="auto"
         Above 0, loads are taken as deviations from the mean of so many past weeks at the same
-        time; "auto" chooses between 0, 1 and 4 for each block by the error on the last fifth.
+        time, each week counting half as much as the next; "auto" tries 0, 1 and 4.
+    anchored : "auto" or bool, default="auto"
+        Whether loads are measured from the last hour known, so that a row holds what was gained
+        or lost since. Of all combinations that "auto" leaves open the one of least error on the
+        last fifth is taken, block by block; on a series of up to 10,000 steps the mean of the two
+        best, if the second comes near.
     X_lags : "auto" or sequence of int, default="auto"
         Steps back at which exogenous columns are taken, 0 for the row's own time.
     X_windows : "auto" or sequence of int, default="auto"
@@ -106,15 +111,16 @@ class LoadForecaster(SavedModel, BaseEstimator):
     eta : float, default=0.0
         Shift of the tube, as a share of the mean load, below `epsilon`.
     quantile : float, default=0.5
-        For loss="quantile": the share of hours whose load should be below the forecast.
+        For loss="quantile": the share of hours whose load should be below the forecast, which is
+        levelled on held-out rows as intervals are.
     C : float or None, default=None
         Weight of the loss (in the paper: 1 / (lambda N)); None takes it from the noise that the
         relevance of columns is learned with.
     solver : {"interior-point", "online"}, default="interior-point"
         "online" is algorithm 8 of the paper: stochastic steps, without a useful certificate.
     intervals : bool, default=True
-        Keep residuals of a fit to the first nine tenths for `predict_interval`. Fitting twice
-        costs about a third more.
+        Keep residuals for `predict_interval`, of a fit without the last tenth of the series (of a
+        short one the last four weeks, up to a quarter). Fitting twice costs about a third more.
     tol : float, default=1e-3
         Relative duality gap at which a regression is solved.
     max_iter : int, default=50
@@ -331,6 +337,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
         The forecast plus quantiles of residuals on rows that a first fit had not seen (split
         conformal), of the same block of leads and, where there are enough, the same time of day.
+        `update` renews them.
 
         Parameters
         ----------
@@ -396,7 +403,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
     def _tail(self, history: History) -> History:
         day = history.clock.steps_per_day
-        n_profile = max(model.baseline.weeks for own in self._models for model in own)
+        n_profile = max(model.profile_weeks for own in self._models for model in own)
         # Weeks of the profile, one to fill gaps from, one for new loads.
         weeks = n_profile + 2
         return history.tail(self._embedding.reach(int(self.horizon)) + weeks * 7 * day)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,9 +117,9 @@ def _direct(
         first = model.last + 1
         if len(leads) == 0:
             break
-        rows = history.rows(s, embedding, calendar, history.end + leads - 1, leads, model.baseline)
-        _refuse_gaps(rows, embedding.reach(model.last))
-        out[leads - 1] = model.forecast(rows)
+        at = history.end + leads - 1
+        made = partial(history.rows, s, embedding, calendar, at, leads)
+        out[leads - 1] = model.forecast(_without_gaps(made, embedding.reach(model.last)))
     return out
 
 
@@ -129,19 +131,23 @@ def _recursive(
     out = np.empty(ahead)
     for h in range(ahead):
         at, lead = np.array([one.end]), np.array([1])
-        rows = one.rows(0, embedding, calendar, at, lead, own[0].baseline)
-        _refuse_gaps(rows, embedding.reach(1))
-        out[h] = own[0].forecast(rows)[0]
+        made = partial(one.rows, 0, embedding, calendar, at, lead)
+        out[h] = own[0].forecast(_without_gaps(made, embedding.reach(1)))[0]
         one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
     return out
 
 
-def _refuse_gaps(rows: Rows, n_needed: int) -> None:
-    if not rows.usable.all():
-        raise ValueError(
-            f"the history must hold the last {n_needed} loads to forecast from it, got gaps that "
-            "no load a week or a day before can fill"
-        )
+def _without_gaps(rows_of: Callable[[Baseline], Rows], n_needed: int) -> Callable[[Baseline], Rows]:
+    def checked(baseline: Baseline) -> Rows:
+        rows = rows_of(baseline)
+        if not rows.usable.all():
+            raise ValueError(
+                f"the history must hold the last {n_needed} loads to forecast from it, got gaps "
+                "that no load a week or a day before can fill"
+            )
+        return rows
+
+    return checked
 
 
 def interval_ends(
@@ -184,9 +190,8 @@ def updated_models(
         updated = []
         for model in own:
             leads = model.first + at % (model.last - model.first + 1)
-            rows = history.rows(s, embedding, calendar, at, leads, model.baseline)
-            usable = rows.usable
-            phases = at[usable] % history.clock.steps_per_day
-            updated.append(model.updated(rows.only(usable), loads[usable], phases, settings))
+            made = partial(history.rows, s, embedding, calendar, at, leads)
+            phases = at % history.clock.steps_per_day
+            updated.append(model.updated(made, loads, phases, settings))
         out.append(updated)
     return out

@@ -94,7 +94,7 @@ def embedding_of(
     made = Embedding(
         tuple(auto_lags(day)),
         day,
-        (day, 7 * day),
+        (max(1, day // 6), day, 7 * day),
         tuple(X_lags if isinstance(model.X_lags, str) else model.X_lags),
         tuple(X_windows if isinstance(model.X_windows, str) else model.X_windows),
     )
@@ -124,12 +124,17 @@ def _held_out_error(
     task = BlockTask(
         y[:n_old], X, embedding, calendar, last, last, settings, baselines, False, (seed, 0)
     )
-    small, _ = BlockModel.fit(task)
+    small, _ = BlockModel.fit(replace(task, is_hurried=len(baselines) == 1))
     positions = np.arange(n_old, len(y))
     leads = np.full(len(positions), last)
-    rows = Rows.make(y, X, embedding, calendar, positions, leads, small.baseline)
-    usable = rows.usable & np.isfinite(y[positions])
-    return float(np.abs(small.forecast(rows.only(usable)) - y[positions[usable]]).mean())
+    rows = {
+        member.baseline: Rows.make(y, X, embedding, calendar, positions, leads, member.baseline)
+        for member in small.members
+    }
+    usable = np.logical_and.reduce([own.usable for own in rows.values()])
+    usable &= np.isfinite(y[positions])
+    forecast = small.forecast(lambda baseline: rows[baseline].only(usable))
+    return float(np.abs(forecast - y[positions[usable]]).mean())
 
 
 def refuse_empty(model: Any, series: LoadSeries) -> None:

@@ -14,10 +14,18 @@ __all__ = ["Rows"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Design rows at positions of a series, and what is added to a forecast of them."""
+    """Design rows, what is added to a forecast of them, and their times of day in [0, 1).
+
+    The first `n_varying` columns, loads and exogenous ones, may have a linear coefficient for each
+    time of day. `linear` are the columns that have one at all: a weekly profile knows the day and
+    the week already, and on a few weeks their columns would only fit its errors.
+    """
 
     design: np.ndarray
     base: np.ndarray
+    times: np.ndarray
+    n_varying: int
+    linear: np.ndarray
 
     @classmethod
     def make(
@@ -29,11 +37,17 @@ class Rows:
         `positions` index y, whose first value stands at `first_position` of the clock.
         """
         loads, base = baseline.columns(y, embedding, positions, leads)
-        parts = [loads, leads[:, None].astype(np.float64)]
+        parts = [loads]
         if X is not None:
             parts.append(embedding.exogenous(X, positions))
-        parts.append(calendar.columns(positions + first_position))
-        return cls(np.hstack(parts), base)
+        n_varying = sum(part.shape[1] for part in parts)
+        parts += [leads[:, None].astype(np.float64), calendar.columns(positions + first_position)]
+        design = np.hstack(parts)
+        linear = np.ones(design.shape[1], dtype=bool)
+        if baseline.weeks:
+            linear[n_varying + 1 : n_varying + 1 + calendar.n_of_week] = False
+        times = calendar.times_of_day(positions + first_position)
+        return cls(design, base, times, n_varying, linear)
 
     @property
     def usable(self) -> np.ndarray:
@@ -43,4 +57,6 @@ class Rows:
 
     def only(self, chosen: np.ndarray) -> Rows:
         """Some of the rows."""
-        return Rows(self.design[chosen], self.base[chosen])
+        return Rows(
+            self.design[chosen], self.base[chosen], self.times[chosen], self.n_varying, self.linear
+        )
