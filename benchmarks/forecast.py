@@ -304,7 +304,7 @@ def intervals(directory: Path, seed: int) -> Figures:
     for name, split in splits.items():
         more = {} if name == "Taylor" else {"lead_blocks": [24]}
         outcome = run_one("sublearn", name, split, seed, coverages=COVERAGES, **more)
-        for way in ("updated", "as fitted"):
+        for way in ("updated", "fitted"):
             held = [outcome.figure(f"{way} {share}") for share in COVERAGES]
             rows.append([name, way, *held, outcome.figure(f"{way} width")])
     columns = {"series": "", "model": ""} | {

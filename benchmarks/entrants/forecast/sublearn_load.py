@@ -51,7 +51,7 @@ def predict(models, test, task):
                     found = m.predict_interval(horizon, ahead, coverage=share)
                     ends[k, :, c, i, :, s] = np.asarray(found)
     answer = {"forecast": out}
-    return answer | {"as fitted": ends[0], "updated": ends[1]} if coverages else answer
+    return answer | {"fitted": ends[0], "updated": ends[1]} if coverages else answer
 
 
 def _like(new, model, first):
