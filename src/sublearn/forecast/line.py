@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 __all__ = ["Line"]
 
@@ -66,7 +67,12 @@ class Line:
 
 
 def _solve(gram: np.ndarray, moment: np.ndarray, ridge: np.ndarray) -> np.ndarray:
-    return np.linalg.solve(gram + np.diag(ridge + 1e-9), moment)
+    A = gram.copy()
+    A.flat[:: len(A) + 1] += ridge + 1e-9
+    found: np.ndarray = scipy.linalg.solve(
+        A, moment, assume_a="pos", check_finite=False, overwrite_a=True
+    )
+    return found
 
 
 def _hats(times: np.ndarray, n_hats: int) -> np.ndarray:
