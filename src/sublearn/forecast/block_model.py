@@ -15,7 +15,7 @@ from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.local_models import LocalSettings, Training
 from sublearn.forecast.member import Member, never
 from sublearn.forecast.rows import Rows
-from sublearn.forecast.trials import Candidate, choose, small_settings
+from sublearn.forecast.trials import Candidate, choose, settings_for
 
 __all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
@@ -200,7 +200,7 @@ def _fit_member(
     rng: np.random.Generator, should_stop: Callable[[], bool],
 ) -> tuple[Member, Training, np.ndarray]:  # fmt: skip
     """A model of all rows, and forecasts of those from `n_old` on by a model of the others."""
-    settings = task.settings if candidate.share > 0 else small_settings(task.settings)
+    settings = settings_for(candidate, task.settings)
     old, new = np.arange(n_old), np.arange(n_old, len(loads))
     member, training = Member.fit(
         rows.only(old), loads[old], candidate.baseline, candidate.share, settings, rng, should_stop

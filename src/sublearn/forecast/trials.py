@@ -14,11 +14,11 @@ from sublearn.forecast.member import Member
 if TYPE_CHECKING:
     from sublearn.forecast.block_model import BlockTask
 
-__all__ = ["Candidate", "choose", "small_settings"]
+__all__ = ["Candidate", "choose", "settings_for"]
 
 _FEW_COMPONENTS, _FEW_RELEVANCE_ROWS = 120, 150  # of the small models
 _MOST_ROWS = 4000  # to learn from, and half as many to judge by
-_LEAST_SHARE = 0.1  # local models that deserve less are made small, and not heard
+_SMALL_SHARE = 0.25  # local models that count less stay as small as they were tried
 _NEAR = 1.25  # a second model whose error is within this of the best one's is averaged with it,
 _SHORT = 10000  # on series up to this length: longer ones gain little and pay twice
 
@@ -60,17 +60,19 @@ def _try(task: BlockTask, baseline: Baseline) -> Candidate:
     if len(old) < 8 or len(new) == 0:
         return Candidate(baseline)
     loads = task.y[positions]
-    small, _ = Member.fit(
-        rows.only(old), loads[old], baseline, 1.0, small_settings(task.settings), rng
-    )
+    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, _small(task.settings), rng)
     linear, local = small.parts(rows.only(new))
     left, power = loads[new] - linear, float(local @ local)
     share = min(max(float(local @ left) / power, 0.0), 1.0) if power > 0 else 0.0
-    share = share if share >= _LEAST_SHARE else 0.0
     return Candidate(baseline, share, float(np.abs(left - share * local).mean()))
 
 
-def small_settings(settings: LocalSettings) -> LocalSettings:
+def settings_for(candidate: Candidate, settings: LocalSettings) -> LocalSettings:
+    """As asked for, or small where the local models count for little."""
+    return settings if candidate.share >= _SMALL_SHARE else _small(settings)
+
+
+def _small(settings: LocalSettings) -> LocalSettings:
     """Of local models that cost little."""
     return replace(
         settings,
