@@ -10,6 +10,7 @@ import numpy as np
 from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.member import Member
+from sublearn.forecast.tube_loss import TubeLoss
 
 if TYPE_CHECKING:
     from sublearn.forecast.block_model import BlockTask
@@ -60,7 +61,10 @@ def _try(task: BlockTask, baseline: Baseline) -> Candidate:
     if len(old) < 8 or len(new) == 0:
         return Candidate(baseline)
     loads = task.y[positions]
-    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, _small(task.settings), rng)
+    settings = _small(task.settings)
+    if settings.loss.share_below is not None:  # how well another quantile fits, an error cannot say
+        settings = replace(settings, loss=TubeLoss.quantile(0.5))
+    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, settings, rng)
     linear, local = small.parts(rows.only(new))
     left, power = loads[new] - linear, float(local @ local)
     share = min(max(float(local @ left) / power, 0.0), 1.0) if power > 0 else 0.0
