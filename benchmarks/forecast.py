@@ -416,7 +416,11 @@ MEASUREMENTS = [
         "temperatures; the support vector regression gets the newest 4,000 hours.",
         gefcom_days,
     ),
-    Measurement("total", "The sum of the zones", "The same days.", gefcom_total),
+    Measurement(
+        "total", "The sum of the zones of GEFCom 2012",
+        f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
+        "temperatures.", gefcom_total,
+    ),
     Measurement(
         "total-statistical",
         "The sum of the zones by models fitted at each origin",
@@ -429,7 +433,7 @@ MEASUREMENTS = [
         "means of earlier years, as they were not known; those of the others were.", competition,
     ),
     Measurement(
-        "weeks", "The same weeks of the sum of the zones",
+        "weeks", "The competition's weeks of the sum of the zones",
         "RMSE; the last week counts as much as the eight inside the history, as in the "
         "competition, where this series is nearly all of the score.", weeks,
     ),
