@@ -202,6 +202,19 @@ def test_a_short_series_is_forecast_by_the_mean_of_two_baselines(tmp_path):
     np.testing.assert_array_equal(sublearn.load(tmp_path / "two").predict(), model.predict())
 
 
+def test_a_load_that_never_changes_is_forecast_as_it_is():
+    y = np.full(7 * DAY * 8, 100.0)
+    model = small(profile_weeks="auto", anchored="auto").fit(y)
+    np.testing.assert_allclose(model.predict(), 100.0)
+
+
+def test_daily_loads_are_forecast_too():
+    t = np.arange(300)
+    y = 100 + 10 * (t % 7 < 5) + np.random.default_rng(0).normal(0, 1, 300)
+    model = small(horizon=7, lead_blocks=[7], steps_per_day=1, anchored="auto").fit(y[:294])
+    assert error(model.predict(6), y[294:]) < 3.0
+
+
 def test_local_models_that_learn_nothing_are_hardly_heard():
     y = np.random.default_rng(2).normal(100, 5, 7 * DAY * 12)
     (block,) = small(intervals=False).fit(y)._models[0]

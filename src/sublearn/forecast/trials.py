@@ -38,11 +38,11 @@ def choose(task: BlockTask) -> list[Candidate]:
     """The best candidate, with the second if it comes near, weighted by inverse squared errors."""
     tried = sorted((_try(task, option) for option in task.baselines), key=lambda c: c.error)
     best = tried[:1]
-    if len(task.y) <= _SHORT and np.isfinite(tried[0].error):
+    if len(task.y) <= _SHORT and 0.0 < tried[0].error < np.inf:
         best += [c for c in tried[1:2] if c.error <= _NEAR * tried[0].error]
     if len(best) == 1:
         return best
-    weights = np.array([1.0 / max(c.error, 1e-300) ** 2 for c in best])
+    weights = np.array([(tried[0].error / c.error) ** 2 for c in best])
     shares = weights / weights.sum()
     return [replace(c, weight=float(w)) for c, w in zip(best, shares, strict=True)]
 
