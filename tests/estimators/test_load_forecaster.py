@@ -206,6 +206,9 @@ def test_a_load_that_never_changes_is_forecast_as_it_is():
     y = np.full(7 * DAY * 8, 100.0)
     model = small(profile_weeks="auto", anchored="auto").fit(y)
     np.testing.assert_allclose(model.predict(), 100.0)
+    wave = 100 + 10 * np.sin(2 * np.pi * np.arange(len(y)) / DAY)
+    model = small(profile_weeks=1, loss="quantile", quantile=0.9).fit(wave)
+    np.testing.assert_allclose(model.predict(), wave[:DAY], rtol=1e-6)
 
 
 def test_daily_loads_are_forecast_too():

@@ -50,7 +50,7 @@ class Member:
         y_centre = float(target.mean())
         Z, z = (rows.design - centre) / spread, target - y_centre
         line = Line.fit(Z[:, rows.linear], z, rows.times, rows.n_varying)
-        z -= line(Z[:, rows.linear], rows.times)
+        z = _without_dust(z - line(Z[:, rows.linear], rows.times), loads)
         y_spread = float(_spread(z[:, None])[0])
         settings = _in_spreads(settings, float(np.abs(loads).mean()) / y_spread)
         models, training = LocalModels.fit(Z, z / y_spread, settings, rng, should_stop)
@@ -64,7 +64,7 @@ class Member:
         """The same scales, features and clusters with coefficients fitted to these rows."""
         Z, z = self._standardised(rows), loads - rows.base - self.y_centre
         line = Line.fit(Z[:, rows.linear], z, rows.times, rows.n_varying)
-        z -= line(Z[:, rows.linear], rows.times)
+        z = _without_dust(z - line(Z[:, rows.linear], rows.times), loads)
         settings = _in_spreads(settings, float(np.abs(loads).mean()) / self.y_spread)
         models, training = self.models.refit(Z, z / self.y_spread, settings, rng, should_stop)
         return replace(self, line=line, models=models), training
@@ -118,6 +118,11 @@ class Member:
 
     def _standardised(self, rows: Rows) -> np.ndarray:
         return (rows.design - self.centre) / self.spread
+
+
+def _without_dust(left: np.ndarray, loads: np.ndarray) -> np.ndarray:
+    """Zero where nothing but rounding is left to learn, which no solver could weigh."""
+    return left if left.std() > 1e-9 * np.abs(loads).mean() else np.zeros_like(left)
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
