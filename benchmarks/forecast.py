@@ -30,7 +30,15 @@ import numpy as np
 from harness.entrant import Entrant
 from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
-from harness.loads import gefcom, holidays, station_mean, taylor
+from harness.loads import (
+    climate,
+    gap_starts,
+    gefcom,
+    holidays,
+    station_mean,
+    taylor,
+    weighted_rmse,
+)
 from harness.problem import Split
 from harness.runner import Conditions, Outcome, run_all
 
@@ -42,6 +50,7 @@ FIRST_ORIGIN = 1278  # 1 July 2007
 #: For single zones of the competition, which count little beside their sum.
 LIGHT: dict[str, Any] = {"n_components": 150, "n_clusters": 1, "relevance_rows": 200}
 LONGEST = 186  # hours from the end of the history to that of the competition's last week
+COVERAGES = [0.5, 0.8, 0.9]
 ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
 
 
@@ -126,7 +135,14 @@ def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[s
     """Errors in percent, and the share of hours whose forecast was too low."""
     y, f = truth["y"], answer["forecast"]
     positive = y > 0
-    return {
+    held = {}
+    for name, ends in answer.items():
+        if name != "forecast":  # (2, number of shares, *shape of y): lower and upper ends
+            inside = (ends[0] <= y) & (y <= ends[1])
+            for share, own in zip(COVERAGES, inside, strict=True):
+                held[f"{name} {share}"] = 100 * float(own.mean())
+            held[f"{name} width"] = 100 * float((ends[1, -1] - ends[0, -1]).sum() / y.sum())
+    return held | {
         "weighted": 100 * float(np.abs(f - y).sum() / np.abs(y).sum()),
         "mape": 100 * float((np.abs(f - y)[positive] / y[positive]).mean()),
         "bias": 100 * float((f - y).sum() / np.abs(y).sum()),
@@ -203,37 +219,55 @@ def gefcom_total(directory: Path, seed: int) -> Figures:
     return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
 
 
-def competition(directory: Path, seed: int) -> Figures:
-    """The weeks to be filled, and the week after the history, by weighted RMSE."""
+def weeks_of(data: Mapping[str, np.ndarray], seed: int, s: int, **size: Any) -> np.ndarray:
+    """Forecasts of the weeks to be filled of one series (20 is the sum), NaN elsewhere."""
     from sublearn.forecast import LoadForecaster
 
+    load = data["load"].sum(axis=1) if s == 20 else data["load"][:, s]
+    known = data["temperature"]
+    known = np.where(np.isnan(known), climate(known), known)
+    X, gaps = station_mean(load, known), gap_starts(load)
+    y = dated(load[: gaps[-1]], 0)
+    model = LoadForecaster(
+        LONGEST, lead_blocks=[LONGEST], intervals=False, random_state=seed,
+        holidays=[d.isoformat() for d in holidays(range(2004, 2009))], **size,
+    ).fit(y, X[: len(y)])  # fmt: skip
+    out = np.full(len(load), np.nan)
+    for gap in gaps:
+        ahead = min(LONGEST if gap == gaps[-1] else 168, len(load) - gap)
+        out[gap : gap + ahead] = model.predict(ahead, X[: gap + ahead], y=y.iloc[:gap])
+    return out
+
+
+def weeks(directory: Path, seed: int) -> Figures:
+    """The competition's weeks of the sum of the zones."""
     data = gefcom(directory)
-    load = np.hstack([data["load"], data["load"].sum(axis=1, keepdims=True)])
-    known = np.where(
-        np.isnan(data["temperature"]), climate(data["temperature"]), data["temperature"]
-    )
-    days_off = [d.isoformat() for d in holidays(range(2004, 2009))]
-    gaps = gap_starts(load[:, 0])
+    start = time.process_time()
+    forecasts = {"the competition's benchmark": data["benchmark"][:, 20]}
+    forecasts["sublearn"] = weeks_of(data, seed, 20)
+    seconds = time.process_time() - start
+    inside = np.arange(len(data["load"])) < gap_starts(data["load"][:, 0])[-1]
+    asked = np.isfinite(data["solution"][:, 20]) & (data["weights"][:, 20] > 0)
+    rows: list[list[Cell]] = []
+    basis = 0.0
+    for name, forecast in forecasts.items():
+        squares = (forecast - data["solution"][:, 20]) ** 2
+        means = [float(squares[asked & part].mean()) for part in (inside, ~inside)]
+        both = float(np.sqrt(np.mean(means)))
+        basis = basis or both
+        cost = seconds if name == "sublearn" else None
+        rows.append([name, *(float(np.sqrt(m)) for m in means), both, both / basis, cost])
+    columns = {"forecast": "", "weeks inside": ",.0f", "last week": ",.0f", "both": ",.0f"}
+    return Figures(columns | {"ratio to the benchmark": ".3f", "CPU s": ".0f"}, rows)
+
+
+def competition(directory: Path, seed: int) -> Figures:
+    """The weeks to be filled, and the week after the history, by weighted RMSE."""
+    data = gefcom(directory)
     forecast = np.full_like(data["solution"], np.nan)
     start = time.process_time()
     for s in reversed(range(21)):
-        X = station_mean(load[:, s], known)
-        end = gaps[-1]
-        y = dated(load[:end, s], 0)
-        size = {} if s == 20 else LIGHT
-        model = LoadForecaster(
-            LONGEST,
-            lead_blocks=[LONGEST],
-            profile_weeks=0,
-            holidays=days_off,
-            intervals=False,
-            random_state=seed,
-            **size,
-        ).fit(y, X[:end])
-        for gap in gaps:
-            ahead = min(LONGEST if gap == gaps[-1] else 168, len(load) - gap)
-            found = model.predict(ahead, X[: gap + ahead], y=y.iloc[:gap])
-            forecast[gap : gap + ahead, s] = found
+        forecast[:, s] = weeks_of(data, seed, s, **({} if s == 20 else LIGHT))
         announce(f"competition, series {s + 1}")
     seconds = time.process_time() - start
     basis, error = weighted_rmse(data, data["benchmark"]), weighted_rmse(data, forecast)
@@ -243,22 +277,6 @@ def competition(directory: Path, seed: int) -> Figures:
     return Figures(columns | {"CPU s": ".0f"}, rows)
 
 
-def climate(temperature: np.ndarray) -> np.ndarray:
-    """Mean temperature of the same hour over the other years, three days around."""
-    n, year = len(temperature), 24 * 365 + 6
-    out = np.full_like(temperature, np.nan)
-    for t in np.flatnonzero(np.isnan(temperature).any(axis=1)):
-        past = [t - k * year + 24 * d for k in range(1, 5) for d in range(-3, 4)]
-        past = [p for p in past if 0 <= p < n]
-        out[t] = np.nanmean(temperature[past], axis=0)
-    return out
-
-
-def gap_starts(y: np.ndarray) -> list[int]:
-    missing = np.isnan(y)
-    return np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]])).tolist()
-
-
 def dated(values: np.ndarray, first_day: int) -> Any:
     import pandas as pd
 
@@ -266,27 +284,49 @@ def dated(values: np.ndarray, first_day: int) -> Any:
     return pd.Series(values, index=pd.date_range(start, periods=len(values), freq="h"))
 
 
-def weighted_rmse(data: Mapping[str, np.ndarray], forecast: np.ndarray) -> float:
-    truth, weights = data["solution"], data["weights"]
-    asked = np.isfinite(truth) & (weights > 0)
-    squares = (weights * (forecast - truth) ** 2)[asked]
-    return float(np.sqrt(squares.sum() / weights[asked].sum()))
+def under(directory: Path, seed: int, settings: list[dict[str, Any]]) -> list[list[Cell]]:
+    """Share of under-forecasts, error and bias on the sum of zones, for each of some settings."""
+    split = gefcom_split(directory, [21])
+    rows: list[list[Cell]] = []
+    for chosen in settings:
+        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24], **chosen)
+        rows.append([outcome.figure(what) for what in ("under", "weighted", "bias")])
+    return rows
+
+
+UNDER = {"hours forecast too low %": ".1f", "error %": ".3f", "bias %": "+.2f"}
 
 
 def eta(directory: Path, seed: int) -> Figures:
-    """What the shift and the quantile do to the share of under-forecasts, on the sum of zones."""
-    split = gefcom_split(directory, [21])
+    """What the shift does to the share of under-forecasts."""
+    shares = [0.0, 0.01, 0.02, 0.03]
+    found = under(directory, seed, [{"epsilon": 0.04, "eta": share} for share in shares])
+    rows = [[f"eta={share}", *row] for share, row in zip(shares, found, strict=True)]
+    return Figures({"epsilon=0.04": ""} | UNDER, rows)
+
+
+def quantile(directory: Path, seed: int) -> Figures:
+    """How near the share of under-forecasts comes to what a quantile asks for."""
+    shares = [0.5, 0.7, 0.9]
+    found = under(directory, seed, [{"loss": "quantile", "quantile": q} for q in shares])
+    rows = [[f"quantile={q}", 100 * (1 - q), *row] for q, row in zip(shares, found, strict=True)]
+    return Figures({"loss=quantile": "", "asked for %": ".0f"} | UNDER, rows)
+
+
+def intervals(directory: Path, seed: int) -> Figures:
+    """Share of loads inside intervals of several nominal shares, with updates and without."""
+    splits = {"Taylor": taylor_split(directory), "sum of the zones": gefcom_split(directory, [21])}
     rows: list[list[Cell]] = []
-    settings: list[dict[str, Any]] = [
-        {"epsilon": 0.04, "eta": share} for share in (0.0, 0.01, 0.02, 0.03)
-    ]
-    settings += [{"loss": "quantile", "quantile": q} for q in (0.5, 0.7, 0.9)]
-    for chosen in settings:
-        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24], **chosen)
-        name = ", ".join(f"{k}={v}" for k, v in chosen.items())
-        rows.append([name, *(outcome.figure(what) for what in ("under", "weighted", "bias"))])
-    columns = {"settings": "", "hours forecast too low %": ".1f", "error %": ".3f"}
-    return Figures(columns | {"bias %": "+.2f"}, rows)
+    for name, split in splits.items():
+        more = {} if name == "Taylor" else {"lead_blocks": [24]}
+        outcome = run_one("sublearn", name, split, seed, coverages=COVERAGES, **more)
+        for way in ("updated", "fitted"):
+            held = [outcome.figure(f"{way} {share}") for share in COVERAGES]
+            rows.append([name, way, *held, outcome.figure(f"{way} width")])
+    columns = {"series": "", "model": ""} | {
+        f"in {share:.0%} intervals, %": ".1f" for share in COVERAGES
+    }
+    return Figures(columns | {"width of the widest, % of load": ".1f"}, rows)
 
 
 def speed(directory: Path, seed: int) -> Figures:
@@ -376,7 +416,11 @@ MEASUREMENTS = [
         "temperatures; the support vector regression gets the newest 4,000 hours.",
         gefcom_days,
     ),
-    Measurement("total", "The sum of the zones", "The same days.", gefcom_total),
+    Measurement(
+        "total", "The sum of the zones of GEFCom 2012",
+        f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
+        "temperatures.", gefcom_total,
+    ),
     Measurement(
         "total-statistical",
         "The sum of the zones by models fitted at each origin",
@@ -388,7 +432,17 @@ MEASUREMENTS = [
         "Weighted as there, which the sum of the zones decides. Temperatures of the last week are "
         "means of earlier years, as they were not known; those of the others were.", competition,
     ),
+    Measurement(
+        "weeks", "The competition's weeks of the sum of the zones",
+        "RMSE; the last week counts as much as the eight inside the history, as in the "
+        "competition, where this series is nearly all of the score.", weeks,
+    ),
     Measurement("eta", "Under-forecasts", "Sum of the zones, the same days.", eta),
+    Measurement("quantile", "Quantiles", "Sum of the zones, the same days.", quantile),
+    Measurement(
+        "intervals", "Loads inside their intervals",
+        "The same days. Updated: new loads renew the residuals; as fitted: they do not.", intervals,
+    ),
     Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
     Measurement("growth", "Growth with the length of the series", "One thread.", growth),
     Measurement(

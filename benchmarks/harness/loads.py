@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import csv
 import lzma
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["gefcom", "holidays", "lagged_rows", "station_mean", "taylor"]
+__all__ = [
+    "climate",
+    "gap_starts",
+    "gefcom",
+    "holidays",
+    "lagged_rows",
+    "station_mean",
+    "taylor",
+    "weighted_rmse",
+]
 
 FIRST = date(2004, 1, 1)
 N_DAYS = 1650
@@ -97,6 +106,30 @@ def station_mean(load: np.ndarray, temperatures: np.ndarray, n_best: int = 3) ->
             residual += float(((load[chosen] - cubic(station[chosen])) ** 2).sum())
         errors.append(residual)
     return temperatures[:, np.argsort(errors)[:n_best]].mean(axis=1)
+
+
+def climate(temperature: np.ndarray) -> np.ndarray:
+    """Mean temperature of the same hour over the other years, three days around."""
+    n = len(temperature)
+    out = np.full_like(temperature, np.nan)
+    for t in np.flatnonzero(np.isnan(temperature).any(axis=1)):
+        # Whole days, or the course of the day would average out.
+        past = [t - 24 * round(365.25 * k) + 24 * d for k in range(1, 5) for d in range(-3, 4)]
+        past = [p for p in past if 0 <= p < n]
+        out[t] = np.nanmean(temperature[past], axis=0)
+    return out
+
+
+def gap_starts(y: np.ndarray) -> list[int]:
+    missing = np.isnan(y)
+    return np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]])).tolist()
+
+
+def weighted_rmse(data: Mapping[str, np.ndarray], forecast: np.ndarray) -> float:
+    truth, weights = data["solution"], data["weights"]
+    asked = np.isfinite(truth) & (weights > 0)
+    squares = (weights * (forecast - truth) ** 2)[asked]
+    return float(np.sqrt(squares.sum() / weights[asked].sum()))
 
 
 def lagged_rows(

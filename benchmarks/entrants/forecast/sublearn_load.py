@@ -13,8 +13,9 @@ def fit(train, task):
     for s in range(train["y"].shape[1]):
         X = train["X"][:n, s : s + 1] if "X" in train else None
         model = LoadForecaster(
-            int(train["horizon"]), steps_per_day=day, intervals=False, random_state=task.seed,
-            n_jobs=task.threads, **task.settings,
+            int(train["horizon"]), steps_per_day=day, intervals="coverages" in task.settings,
+            random_state=task.seed, n_jobs=task.threads,
+            **{name: value for name, value in task.settings.items() if name != "coverages"},
         )  # fmt: skip
         if "start" in train:
             import pandas as pd
@@ -32,7 +33,9 @@ def fit(train, task):
 def predict(models, test, task):
     y, origins, horizon = test["y"], test["origins"], int(test["horizon"])
     out = np.empty((len(origins), horizon, y.shape[1]))
-    for s, model in enumerate(copy.deepcopy(models)):
+    coverages = task.settings.get("coverages", [])
+    ends = np.empty((2, 2, len(coverages), *out.shape))  # as fitted, updated; lower, upper
+    for s, (fitted, model) in enumerate(zip(models, copy.deepcopy(models), strict=True)):
         known = model._history.end  # positions count from the first load of fit
         for i, origin in enumerate(origins):
             new = y[known:origin, s]
@@ -42,7 +45,13 @@ def predict(models, test, task):
                 known = origin
             ahead = None if X is None else X[origin : origin + horizon]
             out[i, :, s] = np.asarray(model.predict(horizon, ahead))
-    return {"forecast": out}
+            fitted._history = model._history  # the same loads, but nothing learned from them
+            for k, m in enumerate([fitted, model] if coverages else []):
+                for c, share in enumerate(coverages):
+                    found = m.predict_interval(horizon, ahead, coverage=share)
+                    ends[k, :, c, i, :, s] = np.asarray(found)
+    answer = {"forecast": out}
+    return answer | {"fitted": ends[0], "updated": ends[1]} if coverages else answer
 
 
 def _like(new, model, first):

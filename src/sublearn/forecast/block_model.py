@@ -1,4 +1,4 @@
-"""One series and one block of leads: standardised rows, local models, held-out residuals."""
+"""One series and one block of leads: the best models by held-out error, and their residuals."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.embedding import Calendar, Embedding, weekly_profile
-from sublearn.forecast.local_models import LocalModels, LocalSettings
+from sublearn.forecast.baseline import Baseline
+from sublearn.forecast.calibration import Residuals, conformal_level
+from sublearn.forecast.embedding import Calendar, Embedding
+from sublearn.forecast.local_models import LocalSettings, Training
+from sublearn.forecast.member import Member, never
+from sublearn.forecast.rows import Rows
+from sublearn.forecast.trials import Candidate, choose, settings_for
 
-__all__ = ["BlockModel", "BlockReport", "BlockTask", "Rows", "conformal"]
+__all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
-_HELD_OUT = 0.1  # of the rows, the last ones, for the intervals
-_PROFILES = (0, 1, 4)  # weeks: loads as they are, or as deviations from a moving weekly profile
+#: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
+_HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
-_SMALL: dict[str, Any] = {"n_clusters": 1, "n_components": 120}  # models to compare
-_SMALL_ROWS = 250  # at most, for their scales
-_RIDGE = 1e-3  # of the mean square of a column
-_FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,30 @@ class BlockTask:
     first: int
     last: int
     settings: LocalSettings
-    profile_weeks: int | None  # None: the best of `_PROFILES` by held-out error
+    baselines: tuple[Baseline, ...]
     has_intervals: bool
     seed: tuple[int, ...]
+    is_hurried: bool = False  # without trials
+
+    def rows(self, positions: np.ndarray, leads: np.ndarray, baseline: Baseline) -> Rows:
+        """Rows of the series."""
+        return Rows.make(self.y, self.X, self.embedding, self.calendar, positions, leads, baseline)
+
+    def drawn(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Times with a load, oldest first, each with one to three random leads of the block."""
+        known = np.flatnonzero(np.isfinite(self.y))
+        n_leads = self.last - self.first + 1
+        n_each = min(max(_ENOUGH_ROWS // max(len(known), 1), 1), 3, n_leads)
+        positions = np.repeat(known, n_each)
+        return positions, rng.integers(self.first, self.last + 1, len(positions))
+
+    @property
+    def n_held_out(self) -> int:
+        """Steps at the end of the series that a first fit does not see."""
+        if not self.has_intervals and self.settings.loss.share_below is None:
+            return 0
+        n, four_weeks = len(self.y), _HELD_OUT_DAYS * self.embedding.day
+        return int(max(_HELD_OUT * n, min(_MOST_HELD_OUT * n, four_weeks)))
 
 
 @dataclass(frozen=True)
@@ -56,183 +78,149 @@ class BlockReport:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Design rows at positions of a series, and what is added to a forecast of them."""
-
-    design: np.ndarray
-    profile: np.ndarray
-
-    @classmethod
-    def make(
-        cls, y: np.ndarray, X: np.ndarray | None, embedding: Embedding, calendar: Calendar,
-        positions: np.ndarray, leads: np.ndarray, profile_weeks: int, first_position: int = 0,
-    ) -> Rows:  # fmt: skip
-        """With a profile the loads in a row are deviations from it, and so is the target.
-
-        `positions` index y, whose first value stands at `first_position` of the clock.
-        """
-        profile = np.zeros(len(positions))
-        if profile_weeks:
-            week = 7 * calendar.clock.steps_per_day
-            profile = weekly_profile(y, positions, week, profile_weeks)
-            y = y - weekly_profile(y, np.arange(len(y)), week, profile_weeks)
-        columns = embedding.columns(y, X, positions, leads)
-        return cls(np.hstack([columns, calendar.columns(positions + first_position)]), profile)
-
-    @property
-    def usable(self) -> np.ndarray:
-        """Rows without a gap."""
-        found: np.ndarray = np.isfinite(self.design).all(axis=1) & np.isfinite(self.profile)
-        return found
-
-
-@dataclass(frozen=True)
 class BlockModel:
-    """Fitted; residuals are truth minus forecast of held-out rows, phases their times of day.
-
-    The local models are those of what a linear model leaves: a Gaussian kernel falls back to the
-    mean far from its rows, where loads go on rising or falling with their lags.
-    """
+    """Fitted. With the quantile loss, `quantile` is the share that held-out residuals level."""
 
     first: int
     last: int
-    profile_weeks: int
-    centre: np.ndarray
-    spread: np.ndarray
-    y_centre: float
-    y_spread: float
-    line: np.ndarray
-    models: LocalModels
-    residuals: np.ndarray
-    residual_phases: np.ndarray
+    members: list[Member]
+    weights: np.ndarray
+    residuals: Residuals
+    quantile: float | None
 
     @classmethod
     def fit(
-        cls, task: BlockTask, should_stop: Callable[[], bool] = lambda: False
+        cls, task: BlockTask, should_stop: Callable[[], bool] = never
     ) -> tuple[BlockModel, BlockReport]:
         """Fit to the older rows, keep residuals of the newest, fit to all."""
         start = time.perf_counter()
         rng = np.random.default_rng(task.seed)
-        weeks = task.profile_weeks
-        if weeks is None:
-            weeks = min(_PROFILES, key=lambda option: _held_out_error(task, option))
-        positions, leads = _drawn(task, rng)
-        rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, weeks)
-        usable = rows.usable
-        design, positions = rows.design[usable], positions[usable]
-        target = task.y[positions] - rows.profile[usable]
-        centre, spread = design.mean(axis=0), _spread(design)
-        y_centre = float(target.mean())
-        Z, z = (design - centre) / spread, target - y_centre
-        line = _ridge(Z, z)
-        z -= Z @ line
-        y_spread = float(_spread(z[:, None])[0])
-        z, line = z / y_spread, line / y_spread
-        settings = _in_spreads(task, float(np.abs(task.y[positions]).mean()) / y_spread)
-        n_old = len(z) - int(_HELD_OUT * len(z)) if task.has_intervals else len(z)
-        models, training = LocalModels.fit(Z[:n_old], z[:n_old], settings, rng, should_stop)
-        residuals, phases = np.empty(0), np.empty(0, dtype=np.int64)
-        if n_old < len(z):
-            residuals = (z[n_old:] - models.predict(Z[n_old:])) * y_spread
-            phases = positions[n_old:] % task.calendar.clock.steps_per_day
-            models, training = models.refit(Z, z, settings, rng, should_stop)
-        model = cls(
-            task.first, task.last, weeks, centre, spread, y_centre, y_spread, line, models,
-            residuals, phases,
-        )  # fmt: skip
-        report = BlockReport(
-            time.perf_counter() - start, training.objective, training.gap, training.n_iter,
-            len(models.weights), len(z), sum(fit.n_support for fit in training.fits),
-        )  # fmt: skip
-        return model, report
+        chosen = [Candidate(task.baselines[0])] if task.is_hurried else choose(task)
+        weights = np.array([candidate.weight for candidate in chosen])
+        positions, leads = task.drawn(rng)
+        rows = [task.rows(positions, leads, candidate.baseline) for candidate in chosen]
+        usable = np.logical_and.reduce([own.usable for own in rows])
+        positions = positions[usable]
+        loads = task.y[positions]
+        n_old = int(np.searchsorted(positions, len(task.y) - task.n_held_out))
+        n_old = n_old if n_old > 1 else len(loads)
+        members, trainings, ahead = [], [], np.zeros(len(loads) - n_old)
+        for candidate, weight, own in zip(chosen, weights, rows, strict=True):
+            member, training, forecast = _fit_member(
+                own.only(usable), loads, n_old, candidate, task, rng, should_stop
+            )
+            members.append(member)
+            trainings.append(training)
+            ahead += weight * forecast
+        phases = positions[n_old:] % task.embedding.day
+        residuals = Residuals(loads[n_old:] - ahead, phases)
+        quantile = task.settings.loss.share_below
+        model = cls(task.first, task.last, members, weights, residuals, quantile)
+        return model, _report(model, trainings, len(loads), time.perf_counter() - start)
 
-    def forecast(self, rows: Rows) -> np.ndarray:
-        """Loads of design rows."""
-        Z = (rows.design - self.centre) / self.spread
-        deviation = (self.models.predict(Z) + Z @ self.line) * self.y_spread + self.y_centre
-        return deviation + rows.profile
+    @property
+    def profile_weeks(self) -> int:
+        """Longest profile of a member."""
+        return max(member.baseline.weeks for member in self.members)
 
-    def updated(self, rows: Rows, loads: np.ndarray, settings: LocalSettings) -> BlockModel:
-        """After one online pass over new rows."""
-        Z = (rows.design - self.centre) / self.spread
-        z = (loads - rows.profile - self.y_centre) / self.y_spread - Z @ self.line
-        return replace(self, models=self.models.update(Z, z, settings))
+    @property
+    def n_weights(self) -> int:
+        """Coefficients of all local models."""
+        return sum(len(w) for member in self.members for w in member.models.weights)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether rows were held out."""
+        return len(self.residuals) > 0
+
+    @property
+    def shift(self) -> float:
+        """Added to forecasts so that the asked share of held-out loads lies below them."""
+        if self.quantile is None or not self.has_intervals:
+            return 0.0
+        return conformal_level(self.residuals.values, self.quantile)
+
+    def forecast(self, rows_of: Callable[[Baseline], Rows]) -> np.ndarray:
+        """Loads; `rows_of` makes the rows, measured from a baseline."""
+        return self._unshifted(self._rows(rows_of)) + self.shift
+
+    def updated(
+        self, rows_of: Callable[[Baseline], Rows], loads: np.ndarray, phases: np.ndarray,
+        settings: LocalSettings,
+    ) -> BlockModel:  # fmt: skip
+        """After one online pass over new rows, whose residuals take the place of the oldest."""
+        rows = self._rows(rows_of)
+        usable = np.logical_and.reduce([own.usable for own in rows])
+        if not usable.any():
+            return self
+        rows, loads = [own.only(usable) for own in rows], loads[usable]
+        members = [
+            member.updated(own, loads, settings)
+            for member, own in zip(self.members, rows, strict=True)
+        ]
+        residuals = self.residuals.followed_by(loads - self._unshifted(rows), phases[usable])
+        return replace(self, members=members, residuals=residuals)
 
     def interval(self, phase: int, coverage: float) -> tuple[float, float]:
         """Distances below and above a forecast at this time of day that hold the truth so often."""
-        alike = self.residuals[self.residual_phases == phase]
-        residuals = alike if len(alike) >= _FEWEST_ALIKE else self.residuals
-        return conformal(residuals, coverage)
+        below, above = self.residuals.interval(phase, coverage)
+        return below - self.shift, above - self.shift
 
     def to_state(self) -> dict[str, Any]:
         """Arrays and numbers by name."""
-        own = {k: v for k, v in vars(self).items() if k != "models"}
-        return own | {f"models.{k}": v for k, v in self.models.to_state().items()}
+        state: dict[str, Any] = {"first": self.first, "last": self.last, "weights": self.weights}
+        state |= {"quantile": self.quantile, "residuals": self.residuals.values}
+        state["phases"] = self.residuals.phases
+        for i, member in enumerate(self.members):
+            state |= {f"member{i}/{k}": v for k, v in member.to_state().items()}
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> BlockModel:
         """Inverse of `to_state`."""
-        prefix = "models."
-        parts = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-        own = {k: v for k, v in state.items() if not k.startswith(prefix)}
-        return cls(**own, models=LocalModels.from_state(parts))
+        own = {k: v for k, v in state.items() if "/" not in k}
+        own["residuals"] = Residuals(own["residuals"], own.pop("phases"))
+        members = []
+        for i in range(len(own["weights"])):
+            prefix = f"member{i}/"
+            parts = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            members.append(Member.from_state(parts))
+        return cls(**own, members=members)
+
+    def _rows(self, rows_of: Callable[[Baseline], Rows]) -> list[Rows]:
+        return [rows_of(member.baseline) for member in self.members]
+
+    def _unshifted(self, rows: list[Rows]) -> np.ndarray:
+        found = [member.forecast(own) for member, own in zip(self.members, rows, strict=True)]
+        return np.asarray(self.weights @ np.stack(found))
 
 
-def conformal(residuals: np.ndarray, coverage: float) -> tuple[float, float]:
-    """Quantiles (1 - coverage) / 2 from either end, each moved out by one residual of n + 1."""
-    ordered = np.sort(residuals)
-    n = len(ordered)
-    k = int(np.floor((n + 1) * (1.0 - coverage) / 2.0))
-    k = min(max(k, 1), (n + 1) // 2)
-    return float(ordered[k - 1]), float(ordered[n - k])
-
-
-def _spread(rows: np.ndarray) -> np.ndarray:
-    """Standard deviations; 1 for a constant column."""
-    spread = rows.std(axis=0)
-    return np.where(spread > 1e-9 * (1.0 + np.abs(rows).max(axis=0)), spread, 1.0)
-
-
-def _ridge(Z: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """A linear model of the standardised target, nearly least squares."""
-    gram = Z.T @ Z
-    gram.flat[:: len(gram) + 1] += _RIDGE * len(Z)
-    return np.linalg.solve(gram, Z.T @ z)
-
-
-def _in_spreads(task: BlockTask, mean_load: float) -> LocalSettings:
-    """Settings whose tube, given as shares of the mean load, is in units of the target."""
-    loss = task.settings.loss
-    tube = replace(loss, lower=loss.lower * mean_load, upper=loss.upper * mean_load)
-    return replace(task.settings, loss=tube)
-
-
-def _drawn(task: BlockTask, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Times with a load, oldest first, each with one to three random leads of the block."""
-    known = np.flatnonzero(np.isfinite(task.y))
-    n_leads = task.last - task.first + 1
-    n_each = min(max(_ENOUGH_ROWS // max(len(known), 1), 1), 3, n_leads)
-    positions = np.repeat(known, n_each)
-    return positions, rng.integers(task.first, task.last + 1, len(positions))
-
-
-def _held_out_error(task: BlockTask, weeks: int) -> float:
-    """Mean absolute error on the last fifth of the series of a small model with this profile."""
-    if weeks * 7 * task.calendar.clock.steps_per_day > len(task.y) // 3:
-        return np.inf
-    n_old = int(0.8 * len(task.y))
-    n_rows = min(_SMALL_ROWS, task.settings.relevance_rows)
-    settings = replace(task.settings, relevance_rows=n_rows, **_SMALL)
-    small = replace(
-        task, y=task.y[:n_old], settings=settings, profile_weeks=weeks, has_intervals=False
+def _fit_member(
+    rows: Rows, loads: np.ndarray, n_old: int, candidate: Candidate, task: BlockTask,
+    rng: np.random.Generator, should_stop: Callable[[], bool],
+) -> tuple[Member, Training, np.ndarray]:  # fmt: skip
+    """A model of all rows, and forecasts of those from `n_old` on by a model of the others."""
+    settings = settings_for(candidate, task.settings)
+    old, new = np.arange(n_old), np.arange(n_old, len(loads))
+    member, training = Member.fit(
+        rows.only(old), loads[old], candidate.baseline, candidate.share, settings, rng, should_stop
     )
-    try:
-        model, _ = BlockModel.fit(small)
-    except ValueError:  # no row without a gap
-        return np.inf
-    positions = n_old + np.flatnonzero(np.isfinite(task.y[n_old:]))
-    leads = np.random.default_rng(task.seed).integers(task.first, task.last + 1, len(positions))
-    rows = Rows.make(task.y, task.X, task.embedding, task.calendar, positions, leads, weeks)
-    usable = rows.usable
-    kept = Rows(rows.design[usable], rows.profile[usable])
-    return float(np.abs(model.forecast(kept) - task.y[positions[usable]]).mean())
+    if len(new) == 0:
+        return member, training, np.empty(0)
+    forecast = member.forecast(rows.only(new))
+    member, training = member.refit(rows, loads, settings, rng, should_stop)
+    return member, training, forecast
+
+
+def _report(
+    model: BlockModel, trainings: list[Training], n_rows: int, seconds: float
+) -> BlockReport:
+    return BlockReport(
+        seconds,
+        sum(training.objective for training in trainings),
+        sum(training.gap for training in trainings),
+        max(training.n_iter for training in trainings),
+        sum(len(member.models.weights) for member in model.members),
+        n_rows,
+        sum(fit.n_support for training in trainings for fit in training.fits),
+    )

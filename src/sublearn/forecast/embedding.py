@@ -14,10 +14,11 @@ import numpy as np
 
 from sublearn.forecast.clock import Clock
 
-__all__ = ["Calendar", "Embedding", "auto_lags", "lead_blocks", "weekly_profile"]
+__all__ = ["Calendar", "Embedding", "auto_lags", "gather", "lead_blocks", "trailing_mean"]
 
 _DAY = 24 * 60
 _WEEK = 7
+_DAY_WAVES = 2
 
 
 def lead_blocks(horizon: int, steps_per_day: int) -> list[int]:
@@ -55,7 +56,7 @@ class Calendar:
         """One row for each position."""
         minutes = self.clock.wall_minutes(positions)
         days = minutes // _DAY
-        columns = _waves((minutes % _DAY) / _DAY, 2)
+        columns = _waves((minutes % _DAY) / _DAY, _DAY_WAVES)
         if self.has_week:
             weekday = (days + 3) % _WEEK  # 1 January 1970 was a Thursday
             columns += [(weekday == i).astype(np.float64) for i in range(_WEEK)]
@@ -65,6 +66,15 @@ class Calendar:
             table = np.array(self.holidays)
             columns += [np.isin(days - shift, table).astype(np.float64) for shift in (0, 1, -1)]
         return np.stack(columns, axis=1)
+
+    @property
+    def n_of_week(self) -> int:
+        """How many of the columns, from the first on, tell time of day and weekday."""
+        return 2 * _DAY_WAVES + _WEEK * self.has_week
+
+    def times_of_day(self, positions: np.ndarray) -> np.ndarray:
+        """Wall time in days since midnight, in [0, 1)."""
+        return (self.clock.wall_minutes(positions) % _DAY) / _DAY
 
 
 def _waves(phase: np.ndarray, n: int) -> list[np.ndarray]:
@@ -78,20 +88,20 @@ class Embedding:
 
     lags: tuple[int, ...]
     day: int
-    mean_window: int  # of loads, up to the last one known
+    windows: tuple[int, ...]  # of means of loads, up to the last one known
     X_lags: tuple[int, ...]
     X_windows: tuple[int, ...]  # of exogenous columns, up to the row's own time
 
     def reach(self, lead: int) -> int:
         """How far before its own time a row of this lead looks, at most."""
-        seasonal = -(-lead // self.day) * self.day + max(self.lags)
+        loads = lead + int(self.back(np.array([lead])).max()) + max(1, self.day // 24)
         exogenous = max(max(self.X_lags, default=0), max(self.X_windows, default=0))
-        return max(seasonal, lead + self.mean_window, exogenous)
+        return max(loads, lead + max(self.windows, default=0), exogenous)
 
     def back(self, leads: np.ndarray) -> np.ndarray:
         """Steps from each row's time back to its lags, of shape (n_rows, n_lags).
 
-        >>> Embedding((1, 2, 24, 168), 24, 168, (), ()).back(np.array([1, 30]))
+        >>> Embedding((1, 2, 24, 168), 24, (168,), (), ()).back(np.array([1, 30]))
         array([[  1,   2,  24, 168],
                [ 30,  31,  48, 168]])
         """
@@ -99,21 +109,15 @@ class Embedding:
         days_more = np.maximum(-(-(leads - lags) // self.day), 0)
         return np.where(lags < self.day, leads + lags - 1, lags + self.day * days_more)
 
-    def columns(
-        self, y: np.ndarray, X: np.ndarray | None, positions: np.ndarray, leads: np.ndarray
-    ) -> np.ndarray:
-        """Loads, lead and exogenous columns of rows; NaN where something is missing.
-
-        A position may lie up to its lead behind the end of y; X must reach it.
-        """
-        parts = [_gather(y, positions[:, None] - self.back(leads))]
-        parts.append(trailing_mean(y, positions - leads, self.mean_window)[:, None])
-        parts.append(leads[:, None].astype(np.float64))
-        if X is not None:
-            for column in X.T:
-                parts.append(_gather(column, positions[:, None] - np.array(self.X_lags, dtype=int)))
-                means = [trailing_mean(column, positions, window) for window in self.X_windows]
-                parts += [mean[:, None] for mean in means]
+    def exogenous(self, X: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Lags and trailing means of the columns of X, which must reach the positions."""
+        at = positions[:, None] - np.array(self.X_lags, dtype=int)
+        parts = []
+        for column in X.T:
+            parts.append(gather(column, at))
+            parts += [
+                trailing_mean(column, positions, window)[:, None] for window in self.X_windows
+            ]
         return np.hstack(parts)
 
     def to_state(self) -> dict[str, Any]:
@@ -129,15 +133,8 @@ class Embedding:
         return cls(**values)
 
 
-def weekly_profile(y: np.ndarray, positions: np.ndarray, week: int, n_weeks: int) -> np.ndarray:
-    """Mean load at the same time of the last `n_weeks` weeks, of those that are known."""
-    before = _gather(y, positions[:, None] - week * np.arange(1, n_weeks + 1))
-    known = np.isfinite(before)
-    sums = np.where(known, before, 0.0).sum(axis=1)
-    return np.where(known.any(axis=1), sums / np.maximum(known.sum(axis=1), 1), np.nan)
-
-
-def _gather(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+def gather(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Values at these positions, NaN outside."""
     inside = (at >= 0) & (at < len(values))
     return np.where(inside, values[np.clip(at, 0, len(values) - 1)], np.nan)
 

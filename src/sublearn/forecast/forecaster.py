@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
-from sublearn.execution import map_blocks
-from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask, Rows
-from sublearn.forecast.clock import Clock
-from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.horizon import History, forecast_history
+from sublearn.forecast.fitting import Plan, fit_blocks
+from sublearn.forecast.horizon import History, forecast_history, interval_ends, updated_models
+from sublearn.forecast.incoming import asked, exogenous_grid, extended, refuse_coverage
 from sublearn.forecast.plan import (
     blocks_of,
     calendar_of,
     embedding_of,
-    profile_weeks_of,
     refuse_empty,
     refuse_short,
     settings_of,
 )
-from sublearn.forecast.progress import Progress
 from sublearn.forecast.rules import Dates, Integers
-from sublearn.forecast.series import LoadSeries, Shape, check_exogenous, check_series
+from sublearn.forecast.series import check_series
+from sublearn.forecast.stored import restore_fitted, state_of_fitted
 from sublearn.io.models import SavedModel
-from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.trace import Callback, Status
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
@@ -44,19 +40,11 @@ from sublearn.validation import (
     RandomState,
     Rule,
     Verbosity,
-    as_n_threads,
     as_seed,
     check_params,
 )
 
 __all__ = ["LoadForecaster"]
-
-_HURRIED: dict[str, Any] = {
-    "relevance_rows": 100,
-    "n_clusters": 1,
-    "n_components": 50,
-    "max_iter": 5,
-}
 
 
 class LoadForecaster(SavedModel, BaseEstimator):
@@ -92,7 +80,12 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Last lead of each block for "direct"; None makes blocks that grow with the lead.
     profile_weeks : "auto" or int, default="auto"
         Above 0, loads are taken as deviations from the mean of so many past weeks at the same
-        time; "auto" chooses between 0, 1 and 4 for each block by the error on the last fifth.
+        time, each week counting half as much as the next; "auto" tries 0, 1 and 4.
+    anchored : "auto" or bool, default="auto"
+        Whether loads are measured from the last hour known, so that a row holds what was gained
+        or lost since. Of all combinations that "auto" leaves open the one of least error on the
+        last fifth is taken, block by block; on a series of up to 10,000 steps the mean of the two
+        best, if the second comes near.
     X_lags : "auto" or sequence of int, default="auto"
         Steps back at which exogenous columns are taken, 0 for the row's own time.
     X_windows : "auto" or sequence of int, default="auto"
@@ -118,15 +111,16 @@ class LoadForecaster(SavedModel, BaseEstimator):
     eta : float, default=0.0
         Shift of the tube, as a share of the mean load, below `epsilon`.
     quantile : float, default=0.5
-        For loss="quantile": the share of hours whose load should be below the forecast.
+        For loss="quantile": the share of hours whose load should be below the forecast, which is
+        levelled on held-out rows as intervals are.
     C : float or None, default=None
         Weight of the loss (in the paper: 1 / (lambda N)); None takes it from the noise that the
         relevance of columns is learned with.
     solver : {"interior-point", "online"}, default="interior-point"
         "online" is algorithm 8 of the paper: stochastic steps, without a useful certificate.
     intervals : bool, default=True
-        Keep residuals of a fit to the first nine tenths for `predict_interval`. Fitting twice
-        costs about a third more.
+        Keep residuals for `predict_interval`, of a fit without the last tenth of the series (of a
+        short one the last four weeks, up to a quarter). Fitting twice costs about a third more.
     tol : float, default=1e-3
         Relative duality gap at which a regression is solved.
     max_iter : int, default=50
@@ -177,6 +171,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         "lags": Either(OneOf("auto", "held-out"), Integers(1)),
         "lead_blocks": OrNone(Integers(1)),
         "profile_weeks": Either(OneOf("auto"), Interval(int, 0, 52)),
+        "anchored": Either(OneOf("auto"), Boolean()),
         "X_lags": Either(OneOf("auto"), Integers(0)),
         "X_windows": Either(OneOf("auto"), Integers(1, may_be_empty=True)),
         "holidays": OrNone(Dates()),
@@ -209,6 +204,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         lags: str | Sequence[int] = "auto",
         lead_blocks: Sequence[int] | None = None,
         profile_weeks: str | int = "auto",
+        anchored: str | bool = "auto",
         X_lags: str | Sequence[int] = "auto",
         X_windows: str | Sequence[int] = "auto",
         holidays: Iterable[Any] | None = None,
@@ -237,6 +233,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         self.lags = lags
         self.lead_blocks = lead_blocks
         self.profile_weeks = profile_weeks
+        self.anchored = anchored
         self.X_lags = X_lags
         self.X_windows = X_windows
         self.holidays = holidays
@@ -286,92 +283,28 @@ class LoadForecaster(SavedModel, BaseEstimator):
                 f"{name}.eta must be below epsilon={self.epsilon:g}, got {self.eta:g}"
             )
         series = check_series(y, self.steps_per_day, name)
-        X_grid = None if X is None else self._exogenous_grid(X, series, 0, None)
+        X_grid = None if X is None else exogenous_grid(self, X, series, 0, None)
         seed = as_seed(self.random_state)
         calendar = calendar_of(self, series)
         refuse_empty(self, series)
         embedding = embedding_of(self, series, X_grid, calendar, seed)
         blocks = blocks_of(self, series.clock)
         refuse_short(self, series, embedding, blocks)
-        found = self._fit_blocks(series, X_grid, embedding, calendar, blocks, seed)
-        self._keep(series, X_grid, embedding, calendar, blocks, *found)
-        return self
-
-    def _fit_blocks(
-        self,
-        series: LoadSeries,
-        X: np.ndarray | None,
-        embedding: Embedding,
-        calendar: Calendar,
-        blocks: list[int],
-        seed: int,
-    ) -> tuple[list[list[BlockModel]], list[BlockReport], bool]:
-        progress = Progress()
-        settings = settings_of(self)
-        tasks = [
-            BlockTask(
-                series.values[:, s], X, embedding, calendar, first, last, settings,
-                profile_weeks_of(self, last, series.clock), self.intervals, (seed, s, b),
-            )
-            for s in range(series.values.shape[1])
-            for b, (first, last) in enumerate(_ranges(blocks))
-        ]  # fmt: skip
-
-        def do(task: BlockTask) -> tuple[BlockModel, BlockReport]:
-            if progress.stop_requested:
-                hurried = replace(task.settings, **_HURRIED)
-                task = replace(task, settings=hurried, has_intervals=False)
-            model, report = BlockModel.fit(task, progress.should_stop)
-            progress.finish(report, sum(len(w) for w in model.models.weights))
-            return model, report
-
-        # Threads of BLAS would change the rounding, hence the model, with their number.
-        with threadpool_limits(1, user_api="blas"):
-            done = watch(
-                lambda: map_blocks(do, tasks, as_n_threads(self.n_jobs)),
-                progress, n_total=len(tasks), callback=self.callback, verbose=int(self.verbose),
-                title="load forecast",
-            )  # fmt: skip
-        n = len(blocks)
-        models = [[model for model, _ in done[i : i + n]] for i in range(0, len(done), n)]
-        return models, [report for _, report in done], progress.stop_requested
-
-    def _keep(
-        self,
-        series: LoadSeries,
-        X: np.ndarray | None,
-        embedding: Embedding,
-        calendar: Calendar,
-        blocks: list[int],
-        models: list[list[BlockModel]],
-        reports: list[BlockReport],
-        was_stopped: bool,
-    ) -> None:
-        objective = sum(report.objective for report in reports)
-        gap = sum(report.gap for report in reports)
-        certificate = gap / objective if objective > 0 else 0.0
-        is_solved = certificate <= self.tol and not was_stopped
-        failure = Status.STOPPED if was_stopped else Status.MAX_ITER
-        solution = Solution(
-            status=Status.CONVERGED if is_solved else failure,
-            objective=objective,
-            certificate=certificate,
-            n_iter=max(report.n_iter for report in reports),
-            trace=_trace(reports, blocks),
-        )
-        if self.solver != "online" or was_stopped:  # algorithm 8 has no certificate to miss
-            solution.warn_unless_converged(self, self.tol)
-        self._models = models
+        plan = Plan(embedding, calendar, blocks, seed)
+        self._models, solution = fit_blocks(self, series, X_grid, plan)
+        if self.solver != "online" or solution.status is Status.STOPPED:
+            solution.warn_unless_converged(self, self.tol)  # algorithm 8 has no certificate to miss
         self._embedding, self._calendar_of, self._shape = embedding, calendar, series.shape
-        self._history = self._tail(History(series.values, X, series.clock, len(series.values)))
+        self._history = self._tail(History(series.values, X_grid, series.clock, len(series.values)))
         self.blocks_ = blocks
         self.lags_ = list(embedding.lags)
         self.n_series_in_ = series.values.shape[1]
-        self.n_features_in_ = 0 if X is None else X.shape[1]
+        self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
         self.objective_ = solution.objective
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter
         self.trace_ = solution.trace
+        return self
 
     # --- forecasting ---------------------------------------------------------------------------
 
@@ -393,7 +326,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         array of shape (horizon,) or (horizon, n_series), or Series or DataFrame
             As y was when the model was fitted, with the times of the forecast.
         """
-        history, ahead = self._ask(horizon, X, y)
+        history, ahead = asked(self, horizon, X, y)
         values = self._forecast(history, ahead)
         return self._shape.forecast(values, history.clock, history.end)
 
@@ -404,6 +337,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
         The forecast plus quantiles of residuals on rows that a first fit had not seen (split
         conformal), of the same block of leads and, where there are enough, the same time of day.
+        `update` renews them.
 
         Parameters
         ----------
@@ -417,27 +351,12 @@ class LoadForecaster(SavedModel, BaseEstimator):
         lower, upper
             Each like the result of `predict`.
         """
-        check_is_fitted(self)
-        if not Interval(float, 0, 1, "neither").accepts(coverage):
-            raise ValueError(f"coverage must be a number in (0, 1), got {coverage!r}")
-        if not all(len(model.residuals) for own in self._models for model in own):
-            raise ValueError(
-                f"{type(self).__name__}.intervals must be True in fit for predict_interval"
-            )
-        history, ahead = self._ask(horizon, X, y)
+        refuse_coverage(self, coverage)
+        history, ahead = asked(self, horizon, X, y)
         values = self._forecast(history, ahead)
-        lower, upper = values.copy(), values.copy()
-        for s, own in enumerate(self._models):
-            for h in range(len(values)):
-                model = self._model_of_lead(own, h + 1)
-                phase = (history.end + h) % history.clock.steps_per_day
-                below, above = model.interval(phase, coverage)
-                # A forecast fed back to itself h times errs as a sum of h steps, if not alike.
-                widening = np.sqrt(h + 1.0) if self.strategy == "recursive" else 1.0
-                lower[h, s] += widening * below
-                upper[h, s] += widening * above
-        shaped = (self._shape.forecast(v, history.clock, history.end) for v in (lower, upper))
-        low, high = shaped
+        is_recursive = self.strategy == "recursive"
+        ends = interval_ends(values, history, self._models, coverage, is_recursive=is_recursive)
+        low, high = (self._shape.forecast(v, history.clock, history.end) for v in ends)
         return low, high
 
     def update(self, y_new: Any, X_new: Any = None) -> LoadForecaster:
@@ -461,23 +380,11 @@ class LoadForecaster(SavedModel, BaseEstimator):
             Itself.
         """
         check_is_fitted(self)
-        history, n_new = self._extended(y_new, X_new)
-        positions = np.arange(history.end - n_new, history.end) - history.first
-        settings = settings_of(self)
+        history, n_new = extended(self, y_new, X_new)
         with threadpool_limits(1, user_api="blas"):
-            for s, own in enumerate(self._models):
-                y = history.values[:, s]
-                known = positions[np.isfinite(y[positions])]
-                for b, model in enumerate(own):
-                    at = known + history.first
-                    leads = model.first + at % (model.last - model.first + 1)
-                    rows = history.rows(
-                        s, self._embedding, self._calendar_of, at, leads, model.profile_weeks
-                    )
-                    usable = rows.usable
-                    if usable.any():
-                        kept = Rows(rows.design[usable], rows.profile[usable])
-                        own[b] = model.updated(kept, y[known[usable]], settings)
+            self._models = updated_models(
+                history, self._models, self._embedding, self._calendar_of, n_new, settings_of(self)
+            )
         self._history = self._tail(history)
         return self
 
@@ -493,80 +400,6 @@ class LoadForecaster(SavedModel, BaseEstimator):
                 history, self._models, self._embedding, self._calendar_of, ahead,
                 is_recursive=self.strategy == "recursive",
             )  # fmt: skip
-
-    def _model_of_lead(self, own: list[BlockModel], lead: int) -> BlockModel:
-        return next((model for model in own if lead <= model.last), own[-1])
-
-    # --- what comes in -------------------------------------------------------------------------
-
-    def _ask(self, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
-        check_is_fitted(self)
-        ahead = int(self.horizon) if horizon is None else horizon
-        if not Interval(int, 1, int(self.horizon)).accepts(ahead):
-            raise ValueError(
-                f"horizon must be an integer in [1, {self.horizon}] as fitted, got {horizon!r}"
-            )
-        history = self._history if y is None else self._other_history(y)
-        if (X is None) != (self.n_features_in_ == 0):
-            has = "with" if self.n_features_in_ else "without"
-            raise ValueError(f"X must be as in fit, which was {has} X")
-        if X is None:
-            return history, ahead
-        if y is None:
-            future = check_exogenous(X, ahead, self.n_features_in_, "X")
-            return history.with_future(future), ahead
-        series = check_series(y, self._history.clock.steps_per_day, type(self).__name__)
-        grid = self._exogenous_grid(X, series, ahead, self.n_features_in_)
-        return replace(history, X=grid), ahead
-
-    def _other_history(self, y: Any) -> History:
-        steps = self._history.clock.steps_per_day
-        series = check_series(y, steps, type(self).__name__)
-        if series.values.shape[1] != self.n_series_in_:
-            raise ValueError(
-                f"y must have {self.n_series_in_} series as fitted, got {series.values.shape[1]}"
-            )
-        if series.clock.has_dates != self._history.clock.has_dates:
-            raise ValueError("y must have times where the fitted series has, and only there")
-        if not series.clock.has_dates:
-            # Positions count from the fitted series' first one, whose weekday is that of fit.
-            return History(series.values, None, series.clock, len(series.values))
-        clock = replace(self._history.clock, start=series.clock.start, zone=series.clock.zone)
-        return History(series.values, None, clock, len(series.values))
-
-    def _extended(self, y_new: Any, X_new: Any) -> tuple[History, int]:
-        history, name = self._history, type(self).__name__
-        if len(np.atleast_1d(np.asarray(y_new))) == 0:
-            return history, 0
-        series = check_series(y_new, None if hasattr(y_new, "index") else 24, name)
-        if series.values.shape[1] != self.n_series_in_:
-            raise ValueError(
-                f"y_new must have {self.n_series_in_} series as fitted, got "
-                f"{series.values.shape[1]}"
-            )
-        skipped = 0
-        if series.clock.has_dates and history.clock.has_dates:
-            skipped = history.clock.position(series.clock.start) - history.end
-            if skipped < 0:
-                raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
-        if (X_new is None) != (self.n_features_in_ == 0):
-            has = "with" if self.n_features_in_ else "without"
-            raise ValueError(f"X_new must be as in fit, which was {has} X")
-        X = None
-        if X_new is not None:
-            X = self._exogenous_grid(X_new, series, 0, self.n_features_in_)
-        return history.followed_by(series.values, X, skipped), len(series.values)
-
-    def _exogenous_grid(
-        self, X: Any, series: LoadSeries, ahead: int, n_columns: int | None
-    ) -> np.ndarray:
-        """X on the series' grid and `ahead` steps beyond; gaps of the grid by straight lines."""
-        n_given = len(series.rows)
-        given = check_exogenous(X, n_given + ahead, n_columns, f"{type(self).__name__}: X")
-        n_grid = len(series.values)
-        at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
-        everywhere = np.arange(n_grid + ahead)
-        return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
 
     def _tail(self, history: History) -> History:
         day = history.clock.steps_per_day
@@ -588,65 +421,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         return params
 
     def _to_bundle(self) -> dict[str, Any]:
-        names = (
-            "blocks_", "lags_", "n_series_in_", "n_features_in_", "objective_", "certificate_",
-            "n_iter_",
-        )  # fmt: skip
-        state: dict[str, Any] = {name: getattr(self, name) for name in names}
-        state["trace_"] = {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        state["embedding"] = self._embedding.to_state()
-        calendar = self._calendar_of
-        state["calendar"] = {
-            "has_week": calendar.has_week, "has_year": calendar.has_year,
-            "holidays": list(calendar.holidays), "clock": calendar.clock.to_state(),
-        }  # fmt: skip
-        state["shape"] = self._shape.to_state()
-        state |= {f"history.{k}": v for k, v in self._history.to_state().items()}
-        for s, own in enumerate(self._models):
-            for b, model in enumerate(own):
-                state |= {f"block{s}.{b}/{k}": v for k, v in model.to_state().items()}
-        return state
+        return state_of_fitted(self)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        n_series, n_blocks = state["n_series_in_"], len(state["blocks_"])
-        self._models = [
-            [BlockModel.from_state(_taken(state, f"block{s}.{b}/")) for b in range(n_blocks)]
-            for s in range(n_series)
-        ]
-        self._history = History.from_state(_taken(state, "history."))
-        calendar = state.pop("calendar")
-        clock = Clock(**calendar.pop("clock"))
-        holidays = tuple(calendar.pop("holidays"))
-        self._calendar_of = Calendar(clock, holidays=holidays, **calendar)
-        self._embedding = Embedding.from_state(state.pop("embedding"))
-        self._shape = Shape(**state.pop("shape"))
-        self.trace_ = Trace(state.pop("trace_"))
+        restore_fitted(self, state)
         super()._restore(state)
-
-
-def _ranges(blocks: list[int]) -> list[tuple[int, int]]:
-    """First and last lead of each block."""
-    return [(before + 1, last) for before, last in zip([0, *blocks], blocks, strict=False)]
-
-
-def _taken(state: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Values under a prefix, taken out of the state."""
-    names = [name for name in state if name.startswith(prefix)]
-    return {name.removeprefix(prefix): state.pop(name) for name in names}
-
-
-def _trace(reports: list[BlockReport], blocks: list[int]) -> Trace:
-    objectives = np.array([report.objective for report in reports])
-    gaps = np.array([report.gap for report in reports])
-    return Trace(
-        {
-            "seconds": [report.seconds for report in reports],
-            "series": [i // len(blocks) for i in range(len(reports))],
-            "last_lead": [blocks[i % len(blocks)] for i in range(len(reports))],
-            "objective": objectives,
-            "certificate": gaps / np.maximum(objectives, 1e-300),
-            "n_clusters": [report.n_clusters for report in reports],
-            "nnz_dual": [report.n_support for report in reports],
-            "work": [report.n_rows for report in reports],
-        }
-    )

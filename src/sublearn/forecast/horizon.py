@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.block_model import BlockModel, Rows
+from sublearn.forecast.baseline import Baseline
+from sublearn.forecast.block_model import BlockModel
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
+from sublearn.forecast.local_models import LocalSettings
+from sublearn.forecast.rows import Rows
 
-__all__ = ["History", "forecast_history"]
+__all__ = ["History", "forecast_history", "interval_ends", "updated_models"]
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,13 @@ class History:
 
     def rows(
         self, s: int, embedding: Embedding, calendar: Calendar, positions: np.ndarray,
-        leads: np.ndarray, profile_weeks: int,
+        leads: np.ndarray, baseline: Baseline,
     ) -> Rows:  # fmt: skip
         """Design rows of a series at these positions of its own clock."""
         calendar = replace(calendar, clock=self.clock)
         return Rows.make(
             self.values[:, s], self.X, embedding, calendar, positions - self.first, leads,
-            profile_weeks, self.first,
+            baseline, self.first,
         )  # fmt: skip
 
     def to_state(self) -> dict[str, Any]:
@@ -112,11 +117,9 @@ def _direct(
         first = model.last + 1
         if len(leads) == 0:
             break
-        rows = history.rows(
-            s, embedding, calendar, history.end + leads - 1, leads, model.profile_weeks
-        )
-        _refuse_gaps(rows, embedding.reach(model.last))
-        out[leads - 1] = model.forecast(rows)
+        at = history.end + leads - 1
+        made = partial(history.rows, s, embedding, calendar, at, leads)
+        out[leads - 1] = model.forecast(_without_gaps(made, embedding.reach(model.last)))
     return out
 
 
@@ -128,16 +131,67 @@ def _recursive(
     out = np.empty(ahead)
     for h in range(ahead):
         at, lead = np.array([one.end]), np.array([1])
-        rows = one.rows(0, embedding, calendar, at, lead, own[0].profile_weeks)
-        _refuse_gaps(rows, embedding.reach(1))
-        out[h] = own[0].forecast(rows)[0]
+        made = partial(one.rows, 0, embedding, calendar, at, lead)
+        out[h] = own[0].forecast(_without_gaps(made, embedding.reach(1)))[0]
         one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
     return out
 
 
-def _refuse_gaps(rows: Rows, n_needed: int) -> None:
-    if not rows.usable.all():
-        raise ValueError(
-            f"the history must hold the last {n_needed} loads to forecast from it, got gaps that "
-            "no load a week or a day before can fill"
-        )
+def _without_gaps(rows_of: Callable[[Baseline], Rows], n_needed: int) -> Callable[[Baseline], Rows]:
+    def checked(baseline: Baseline) -> Rows:
+        rows = rows_of(baseline)
+        if not rows.usable.all():
+            raise ValueError(
+                f"the history must hold the last {n_needed} loads to forecast from it, got gaps "
+                "that no load a week or a day before can fill"
+            )
+        return rows
+
+    return checked
+
+
+def interval_ends(
+    values: np.ndarray,
+    history: History,
+    models: list[list[BlockModel]],
+    coverage: float,
+    *,
+    is_recursive: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends around forecasts of shape (ahead, n_series)."""
+    lower, upper = values.copy(), values.copy()
+    for s, own in enumerate(models):
+        for h in range(len(values)):
+            model = next((model for model in own if h < model.last), own[-1])
+            phase = (history.end + h) % history.clock.steps_per_day
+            below, above = model.interval(phase, coverage)
+            # A forecast fed back to itself h times errs as a sum of h steps, if not alike.
+            widening = np.sqrt(h + 1.0) if is_recursive else 1.0
+            lower[h, s] += widening * below
+            upper[h, s] += widening * above
+    return lower, upper
+
+
+def updated_models(
+    history: History,
+    models: list[list[BlockModel]],
+    embedding: Embedding,
+    calendar: Calendar,
+    n_new: int,
+    settings: LocalSettings,
+) -> list[list[BlockModel]]:
+    """The models after the last `n_new` loads of the history."""
+    positions = np.arange(history.end - n_new, history.end)
+    out = []
+    for s, own in enumerate(models):
+        loads = history.values[positions - history.first, s]
+        known = np.isfinite(loads)
+        at, loads = positions[known], loads[known]
+        updated = []
+        for model in own:
+            leads = model.first + at % (model.last - model.first + 1)
+            made = partial(history.rows, s, embedding, calendar, at, leads)
+            phases = at % history.clock.steps_per_day
+            updated.append(model.updated(made, loads, phases, settings))
+        out.append(updated)
+    return out

@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 
 from sublearn.errors import ParameterError
-from sublearn.forecast.block_model import BlockModel, BlockTask, Rows
+from sublearn.forecast.baseline import Baseline
+from sublearn.forecast.block_model import BlockModel, BlockTask
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding, auto_lags, lead_blocks
 from sublearn.forecast.local_models import LocalSettings
+from sublearn.forecast.rows import Rows
 from sublearn.forecast.rules import Dates
 from sublearn.forecast.series import LoadSeries
 from sublearn.forecast.tube_loss import TubeLoss
 
 __all__ = [
+    "baselines_of",
     "blocks_of",
     "calendar_of",
     "embedding_of",
-    "profile_weeks_of",
     "refuse_empty",
     "refuse_short",
     "settings_of",
@@ -57,11 +59,13 @@ def calendar_of(model: Any, series: LoadSeries) -> Calendar:
     return Calendar(clock, n_days >= 14, clock.has_dates and n_days >= 365, days)
 
 
-def profile_weeks_of(model: Any, last: int, clock: Clock) -> int | None:
-    """Of a block; a profile of last week's loads needs leads of a week at most."""
+def baselines_of(model: Any, last: int, clock: Clock) -> tuple[Baseline, ...]:
+    """What loads of a block may be measured from; a weekly profile needs leads up to a week."""
+    weeks = (0, 1, 4) if model.profile_weeks == "auto" else (int(model.profile_weeks),)
     if last > 7 * clock.steps_per_day:
-        return 0
-    return None if model.profile_weeks == "auto" else int(model.profile_weeks)
+        weeks = (0,)
+    anchored = (False, True) if model.anchored == "auto" else (bool(model.anchored),)
+    return tuple(Baseline(n, is_anchored) for is_anchored in anchored for n in weeks)
 
 
 def blocks_of(model: Any, clock: Clock) -> list[int]:
@@ -90,7 +94,7 @@ def embedding_of(
     made = Embedding(
         tuple(auto_lags(day)),
         day,
-        7 * day,
+        (max(1, day // 6), day, 7 * day),
         tuple(X_lags if isinstance(model.X_lags, str) else model.X_lags),
         tuple(X_windows if isinstance(model.X_windows, str) else model.X_windows),
     )
@@ -116,17 +120,21 @@ def _held_out_error(
     n_old = int(0.8 * len(y))
     settings = replace(settings_of(model), n_clusters=1, n_components=150)
     settings = replace(settings, relevance_rows=min(300, settings.relevance_rows))
-    weeks = profile_weeks_of(model, last, series.clock)
+    baselines = baselines_of(model, last, series.clock)
     task = BlockTask(
-        y[:n_old], X, embedding, calendar, last, last, settings, weeks, False, (seed, 0)
+        y[:n_old], X, embedding, calendar, last, last, settings, baselines, False, (seed, 0)
     )
-    small, _ = BlockModel.fit(task)
+    small, _ = BlockModel.fit(replace(task, is_hurried=len(baselines) == 1))
     positions = np.arange(n_old, len(y))
     leads = np.full(len(positions), last)
-    rows = Rows.make(y, X, embedding, calendar, positions, leads, small.profile_weeks)
-    usable = rows.usable & np.isfinite(y[positions])
-    kept = Rows(rows.design[usable], rows.profile[usable])
-    return float(np.abs(small.forecast(kept) - y[positions[usable]]).mean())
+    rows = {
+        member.baseline: Rows.make(y, X, embedding, calendar, positions, leads, member.baseline)
+        for member in small.members
+    }
+    usable = np.logical_and.reduce([own.usable for own in rows.values()])
+    usable &= np.isfinite(y[positions])
+    forecast = small.forecast(lambda baseline: rows[baseline].only(usable))
+    return float(np.abs(forecast - y[positions[usable]]).mean())
 
 
 def refuse_empty(model: Any, series: LoadSeries) -> None:

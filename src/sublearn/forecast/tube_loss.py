@@ -25,6 +25,7 @@ class TubeLoss:
     upper: float
     lower_slope: float = 1.0
     upper_slope: float = 1.0
+    share_below: float | None = None  # of a quantile loss: the quantile
 
     @classmethod
     def shifted(cls, epsilon: float, eta: float) -> TubeLoss:
@@ -34,7 +35,7 @@ class TubeLoss:
     @classmethod
     def quantile(cls, q: float) -> TubeLoss:
         """Its minimiser leaves a share q of the truth below the forecast."""
-        return cls(0.0, 0.0, 1.0 - q, q)
+        return cls(0.0, 0.0, 1.0 - q, q, q)
 
     def values(self, r: np.ndarray) -> np.ndarray:
         """Loss of each residual."""

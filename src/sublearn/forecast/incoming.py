@@ -1,0 +1,104 @@
+"""What `predict` and `update` are given, made a history that a forecast can start from.
+
+Functions of a fitted `LoadForecaster`, whose history, number of series and number of exogenous
+columns say what fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.forecast.horizon import History
+from sublearn.forecast.series import LoadSeries, check_exogenous, check_series
+from sublearn.validation import Interval
+
+__all__ = ["asked", "exogenous_grid", "extended", "refuse_coverage"]
+
+
+def asked(model: Any, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
+    """The history to forecast from, with the exogenous columns ahead, and the number of steps."""
+    check_is_fitted(model)
+    longest = int(model.horizon)
+    ahead = longest if horizon is None else horizon
+    if not Interval(int, 1, longest).accepts(ahead):
+        raise ValueError(f"horizon must be an integer in [1, {longest}] as fitted, got {horizon!r}")
+    history = model._history if y is None else _other_history(model, y)
+    _refuse_other_columns(model, X, "X")
+    if X is None:
+        return history, ahead
+    if y is None:
+        future = check_exogenous(X, ahead, model.n_features_in_, "X")
+        return history.with_future(future), ahead
+    series = check_series(y, model._history.clock.steps_per_day, type(model).__name__)
+    return replace(history, X=exogenous_grid(model, X, series, ahead, model.n_features_in_)), ahead
+
+
+def extended(model: Any, y_new: Any, X_new: Any) -> tuple[History, int]:
+    """The history followed by new loads, and how many there are."""
+    history, name = model._history, type(model).__name__
+    if len(np.atleast_1d(np.asarray(y_new))) == 0:
+        return history, 0
+    series = check_series(y_new, None if hasattr(y_new, "index") else 24, name)
+    _refuse_other_series(model, series, "y_new")
+    skipped = 0
+    if series.clock.has_dates and history.clock.has_dates:
+        skipped = history.clock.position(series.clock.start) - history.end
+        if skipped < 0:
+            raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
+    _refuse_other_columns(model, X_new, "X_new")
+    X = None
+    if X_new is not None:
+        X = exogenous_grid(model, X_new, series, 0, model.n_features_in_)
+    return history.followed_by(series.values, X, skipped), len(series.values)
+
+
+def exogenous_grid(
+    model: Any, X: Any, series: LoadSeries, ahead: int, n_columns: int | None
+) -> np.ndarray:
+    """X on the series' grid and `ahead` steps beyond; gaps of the grid by straight lines."""
+    n_given = len(series.rows)
+    given = check_exogenous(X, n_given + ahead, n_columns, f"{type(model).__name__}: X")
+    n_grid = len(series.values)
+    at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
+    everywhere = np.arange(n_grid + ahead)
+    return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
+
+
+def refuse_coverage(model: Any, coverage: float) -> None:
+    """A share that is none, or a model without held-out residuals."""
+    check_is_fitted(model)
+    if not Interval(float, 0, 1, "neither").accepts(coverage):
+        raise ValueError(f"coverage must be a number in (0, 1), got {coverage!r}")
+    if not all(found.has_intervals for own in model._models for found in own):
+        raise ValueError(
+            f"{type(model).__name__}.intervals must be True in fit for predict_interval"
+        )
+
+
+def _other_history(model: Any, y: Any) -> History:
+    fitted = model._history.clock
+    series = check_series(y, fitted.steps_per_day, type(model).__name__)
+    _refuse_other_series(model, series, "y")
+    if series.clock.has_dates != fitted.has_dates:
+        raise ValueError("y must have times where the fitted series has, and only there")
+    # Without times, positions count from a Monday's midnight, as in fit.
+    clock = series.clock
+    if clock.has_dates:
+        clock = replace(fitted, start=clock.start, zone=clock.zone)
+    return History(series.values, None, clock, len(series.values))
+
+
+def _refuse_other_series(model: Any, series: LoadSeries, what: str) -> None:
+    n_series = series.values.shape[1]
+    if n_series != model.n_series_in_:
+        raise ValueError(f"{what} must have {model.n_series_in_} series as fitted, got {n_series}")
+
+
+def _refuse_other_columns(model: Any, X: Any, what: str) -> None:
+    if (X is None) != (model.n_features_in_ == 0):
+        has = "with" if model.n_features_in_ else "without"
+        raise ValueError(f"{what} must be as in fit, which was {has} X")
