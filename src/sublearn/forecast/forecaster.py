@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
-from sublearn.execution import map_blocks
+from sublearn.execution import Hints, map_blocks
 from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask, Rows
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
@@ -321,14 +321,18 @@ class LoadForecaster(SavedModel, BaseEstimator):
             if progress.stop_requested:
                 hurried = replace(task.settings, **_HURRIED)
                 task = replace(task, settings=hurried, has_intervals=False)
-            model, report = BlockModel.fit(task, progress.should_stop)
-            progress.finish(report, sum(len(w) for w in model.models.weights))
-            return model, report
+            return count(BlockModel.fit(task, progress.should_stop))
 
+        def count(found: tuple[BlockModel, BlockReport]) -> tuple[BlockModel, BlockReport]:
+            model, report = found
+            progress.finish(report, sum(len(w) for w in model.models.weights))
+            return found
+
+        hints = Hints(arrived=count, asks_to_stop=progress.should_stop)
         # Threads of BLAS would change the rounding, hence the model, with their number.
         with threadpool_limits(1, user_api="blas"):
             done = watch(
-                lambda: map_blocks(do, tasks, as_n_threads(self.n_jobs)),
+                lambda: map_blocks(do, tasks, as_n_threads(self.n_jobs), hints=hints),
                 progress, n_total=len(tasks), callback=self.callback, verbose=int(self.verbose),
                 title="load forecast",
             )  # fmt: skip

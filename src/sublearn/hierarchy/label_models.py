@@ -112,7 +112,8 @@ def solve_tasks(
         settings = SolverSettings(task.solver, options.tol, max_iter, n_inside)
         return solve(problem, penalty, task.l1, settings, progress)
 
-    return map_blocks(solve_one, tasks, options.n_jobs)
+    hints = progress.hints(cost=lambda task: task.X.size)
+    return map_blocks(solve_one, tasks, options.n_jobs, hints=hints)
 
 
 def summarise(found: list[LinearSolution | None]) -> Solution:
