@@ -80,15 +80,10 @@ class FileStore:
     def __init__(self, directory: Any = None):
         token = uuid.uuid4().hex
         base = Path(tempfile.gettempdir() if directory is None else directory).resolve()
-        path = base / f"sublearn-files-{token}"
-        path.mkdir(parents=True)
-        self.folder = SharedFolder(str(path), token)
-        (path / token).touch()  # by this file a machine knows the folder
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-        return Path(self.folder.path)
+        self.path = base / f"sublearn-files-{token}"
+        self.path.mkdir(parents=True)
+        (self.path / token).touch()  # by this file a machine knows the folder
+        self.folder = SharedFolder(str(self.path), token)  # what workers are told
 
     def dumps(self, value: Any, written: dict[int, tuple[Any, str]]) -> bytes:
         """A pickle; `written` are arrays of the same moment that have their files already."""

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _PART_CLASS = "PPDSparseChunk"
+_REMOVALS = 20
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
 
 
@@ -240,7 +242,14 @@ class FitJournal:
         return np.memmap(self.folder / f"{name}.mmap", dtype=dtype, mode="w+", shape=(int(size),))
 
     def remove(self) -> None:
-        """Delete the folder, once the model is saved."""
+        """Delete the folder, once the model is saved.
+
+        Another process may be writing a part for the second time, which is then in the way.
+        """
+        for _ in range(_REMOVALS):
+            with contextlib.suppress(OSError):
+                return shutil.rmtree(self.folder)
+            time.sleep(0.1)
         shutil.rmtree(self.folder)
 
 
