@@ -15,9 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(scope="session")
 def servers():
+    import dask
     from distributed import LocalCluster
 
-    with LocalCluster(
+    few = dask.config.set({"distributed.scheduler.allowed-failures": 1})
+    with few, LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
     ) as found:
         yield found

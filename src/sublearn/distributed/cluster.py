@@ -238,17 +238,24 @@ class _Run:
         self.last_news = time.monotonic()
 
     def begin(self, order: list[int]) -> None:
-        """Submit all blocks; among equals, Dask takes them by their names."""
-        name = f"sublearn-{uuid.uuid4().hex[:12]}"
-        keys = [f"{name}-{rank:07d}" for rank in range(len(order))]
+        """Submit all blocks; Dask takes those of one name by their numbers.
+
+        By the common name it sees that they are many and alike, and keeps them back until a worker
+        is free, so that one that joins late finds some.
+        """
+        name = f"sublearn-{uuid.uuid4().hex}"
+        keys = [(name, rank) for rank in range(len(order))]
         tasks = [self.tasks[index] for index in order]
         futures = self.client.map(run_block, tasks, key=keys, pure=False)
         for future, index in zip(futures, order, strict=True):
             self._expect(future, index)
 
-    def _submit_again(self, index: int) -> None:
-        self._expect(self.client.submit(run_block, self.tasks[index], pure=False, priority=1),
-                     index)  # fmt: skip
+    def _submit_again(self, index: int, workers: list[str] | None = None) -> None:
+        future = self.client.submit(
+            run_block, self.tasks[index], pure=False, priority=1, workers=workers,
+            allow_other_workers=workers is not None,
+        )  # fmt: skip
+        self._expect(future, index)
 
     def _expect(self, future: Future, index: int) -> None:
         self.futures[future] = index
@@ -264,8 +271,8 @@ class _Run:
                 self._look_around()
             answers = self._fetch([f for f in futures if f.status == "finished"])
             for future in futures:
-                index = self.futures.pop(future)
-                if index not in self.done:
+                index = self.futures.pop(future, None)  # None: cancelled by ourselves
+                if index is not None and index not in self.done:
                     answer = answers.get(future.key) or self._answer(index, future)
                     self._take(index, answer)
         return self.done
@@ -300,6 +307,8 @@ class _Run:
             self._submit_again(index)
         else:
             self.done[index] = self.hints.arrived(answer.result)
+            if index in self.has_copy:
+                self._cancel([f for f, i in self.futures.items() if i == index])
             self.seconds.append(answer.seconds)
             self.last_news = time.monotonic()
             self.owner.n_tasks += 1
@@ -359,16 +368,28 @@ class _Run:
         if not self.seconds:
             return
         late = max(_LATE * statistics.median(self.seconds), _LEAST_LATE_SECONDS)
-        left = [i for i in range(len(self.tasks)) if i not in self.done]
-        if silent > late and len(left) <= sum(self.client.nthreads().values()):
-            for index in left:  # on another worker, since the one that has it is busy
-                if index not in self.has_copy:
-                    self.has_copy.add(index)
-                    self._submit_again(index)
+        if silent > late:
+            self._submit_copies()
+            self.last_news = time.monotonic()
+
+    def _submit_copies(self) -> None:
+        """The blocks of workers that say nothing once more, on workers that have none of them."""
+        holders = {key: address for address, keys in self.client.processing().items()
+                   for key in keys}  # fmt: skip
+        late = {index: holders[future.key] for future, index in self.futures.items()
+                if index not in self.has_copy and future.key in holders}  # fmt: skip
+        others = sorted(self.client.nthreads().keys() - set(late.values()))
+        for index in late if others else ():
+            self.has_copy.add(index)
+            self._submit_again(index, others)
 
     def cancel(self) -> None:
         """Let go of what is still under way."""
-        if self.futures and self.client.status == "running":
+        self._cancel(list(self.futures))
+
+    def _cancel(self, futures: list[Future]) -> None:
+        if futures and self.client.status == "running":
             with suppress(Exception):
-                self.client.cancel(list(self.futures))
-        self.futures.clear()
+                self.client.cancel(futures)
+        for future in futures:
+            self.futures.pop(future)

@@ -16,7 +16,7 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, Future, wait
+from distributed import Client, Future
 
 from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone
 from sublearn.errors import ClusterError, ParameterError
@@ -297,10 +297,12 @@ class RowBlocks:
         return total
 
     def _gather(self, futures: list[Future]) -> list[Any]:
+        return [self._result(future) for future in futures]
+
+    def _result(self, future: Future) -> Any:
         while True:
             try:
-                wait(futures, timeout=_WAIT_SECONDS)
-                return list(self.client.gather(futures))
+                return future.result(timeout=_WAIT_SECONDS)
             except TIMEOUTS:
                 refuse_if_gone(self.client)
             except CancelledError as error:
