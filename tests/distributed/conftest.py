@@ -19,9 +19,12 @@ def servers():
     from distributed import LocalCluster
 
     few = dask.config.set({"distributed.scheduler.allowed-failures": 1})
-    with few, LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as found:
+    with (
+        few,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as found,
+    ):
         yield found
 
 

@@ -141,7 +141,7 @@ address, path, data = sys.argv[1:4]
 arrays = np.load(data)
 X = sp.csr_matrix((arrays["x"], arrays["xi"], arrays["xp"]), shape=tuple(arrays["xs"]))
 Y = sp.csr_matrix((arrays["y"], arrays["yi"], arrays["yp"]), shape=tuple(arrays["ys"]))
-options = {"loss": "hinge", "tol": 1e-300, "max_iter": 3000, "random_state": 0}
+options = {"loss": "hinge", "tol": 1e-300, "max_iter": 1500, "random_state": 0}
 with Client(address) as client, cluster(client):
     PPDSparseClassifier(**options, model_path=path).fit(X, Y)
 """
@@ -191,7 +191,7 @@ def test_a_killed_client_is_followed_by_one_that_goes_on(
         if set(now) >= set(before):
             seen.append({name: now[name] for name in before})
 
-    options = SLOW | {"max_iter": 3000}
+    options = SLOW | {"max_iter": 1500}
     with cluster(client):
         model = PPDSparseClassifier(**options, model_path=path, callback=look).fit(*labels)
     assert seen[0] == seen[-1] == before  # finished parts are not solved again

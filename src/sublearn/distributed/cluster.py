@@ -23,6 +23,7 @@ from typing import Any
 
 from dask.utils import format_bytes
 from distributed import Client, Future, KilledWorker
+from distributed.comm import CommClosedError
 
 from sublearn.distributed.block_tasks import Answer, BlockTask, forget, host_view, run_block
 from sublearn.distributed.shared_files import FileStore, write_copy
@@ -30,7 +31,7 @@ from sublearn.errors import ClusterError, ParameterError
 from sublearn.execution import Hints, Threads, use_executor
 from sublearn.validation.values import is_int64, show
 
-__all__ = ["TIMEOUTS", "DaskBlocks", "check_client", "cluster", "refuse_if_gone"]
+__all__ = ["TIMEOUTS", "DaskBlocks", "check_client", "cluster", "refuse_if_gone", "saying_if_gone"]
 
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
@@ -56,17 +57,28 @@ def check_client(client: Any, who: str) -> Client:
 def refuse_if_gone(client: Client, what: str = "") -> None:
     """Raise if the scheduler cannot be reached."""
     if client.status != "running":
-        address = client.scheduler.address if client.scheduler is not None else "its address"
-        raise ClusterError(
-            f"the scheduler at {address} is gone{what}. A fit with model_path has kept what it "
-            "finished: start the cluster and the same fit again, and it goes on from there"
-        )
+        raise _gone(client, what)
+
+
+def _gone(client: Client, what: str) -> ClusterError:
+    address = client.scheduler.address if client.scheduler is not None else "its address"
+    return ClusterError(
+        f"the scheduler at {address} is gone{what}. A fit with model_path has kept what it "
+        "finished: start the cluster and the same fit again, and it goes on from there"
+    )
 
 
 @contextmanager
-def cluster(
-    client: Client, *, directory: Any = None, retries: int = 2
-) -> Iterator[DaskBlocks]:
+def saying_if_gone(client: Client) -> Iterator[None]:
+    """Around questions to the scheduler: it may end before the client knows."""
+    try:
+        yield
+    except CommClosedError as error:
+        raise _gone(client, "") from error
+
+
+@contextmanager
+def cluster(client: Client, *, directory: Any = None, retries: int = 2) -> Iterator[DaskBlocks]:
     """Let the workers of a Dask cluster do the independent parts of all fits inside.
 
     PPD-Sparse goes by labels, HiClass by nodes, HML by labels, sparse linear models by outputs and
@@ -95,7 +107,7 @@ def cluster(
     --------
     >>> from dask.distributed import Client
     >>> from sublearn.extreme import PPDSparseClassifier
-    >>> client = Client(n_workers=1, processes=False, dashboard_address=None)
+    >>> client = Client(n_workers=1, processes=False, dashboard_address=":0")
     >>> with cluster(client):
     ...     model = PPDSparseClassifier().fit([[1.0, 0.0], [0.0, 1.0]], ["a", "b"])
     >>> client.close()
@@ -140,7 +152,8 @@ class DaskBlocks:
     def n_places(self) -> int:
         """Threads of all workers."""
         refuse_if_gone(self.client)
-        return max(1, sum(self.client.nthreads().values()))
+        with saying_if_gone(self.client):
+            return max(1, sum(self.client.nthreads().values()))
 
     def map(
         self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int, hints: Hints
@@ -153,13 +166,14 @@ class DaskBlocks:
         name = self.store.save_function(function, written)
         folder = self.store.folder
         tasks = [BlockTask(folder, name, self.store.dumps(b, written)) for b in blocks]
-        self._look_at_workers()
         run = _Run(self, tasks, hints)
-        try:
-            run.begin(self._order(blocks, hints))
-            done = run.finish()
-        finally:
-            run.cancel()
+        with saying_if_gone(self.client):
+            try:
+                self._look_at_workers()
+                run.begin(self._order(blocks, hints))
+                done = run.finish()
+            finally:
+                run.cancel()
         rest = [i for i in range(len(blocks)) if i not in done]
         done.update(zip(rest, Threads().map(function, [blocks[i] for i in rest], n_jobs),
                         strict=True))  # fmt: skip
@@ -202,9 +216,7 @@ class DaskBlocks:
             if name in sent:
                 continue
             with suppress(Exception):
-                chunks = self.client.scatter(
-                    self.store.chunks(name), workers=[address], hash=False
-                )
+                chunks = self.client.scatter(self.store.chunks(name), workers=[address], hash=False)
                 self.client.submit(
                     write_copy, self.store.folder, name, *chunks, workers=[address], pure=False,
                     priority=1000,

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from distributed import Client, Future
 
-from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone
+from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone, saying_if_gone
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.io import load_svmlight
 from sublearn.optim.linear_objective import as_columns, linear_data
@@ -302,7 +302,8 @@ class RowBlocks:
     def _result(self, future: Future) -> Any:
         while True:
             try:
-                return future.result(timeout=_WAIT_SECONDS)
+                with saying_if_gone(self.client):
+                    return future.result(timeout=_WAIT_SECONDS)
             except TIMEOUTS:
                 refuse_if_gone(self.client)
             except CancelledError as error:

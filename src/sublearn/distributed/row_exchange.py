@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 
 from sublearn.distributed.row_blocks import RowBlock, RowBlocks, RowLoss
-from sublearn.optim.row_losses import Huber, Logistic, Loss, Poisson, Squared
+from sublearn.optim.row_losses import Huber, Logistic, Loss, Squared
 
 __all__ = ["Exchange", "RowObjective", "conjugates", "dual_sides", "solve_together"]
 
-_LOSSES: dict[str, type[Loss]] = {
-    "logistic": Logistic, "squared": Squared, "huber": Huber, "poisson": Poisson,
-}  # fmt: skip
+_LOSSES: dict[str, type[Loss]] = {"logistic": Logistic, "squared": Squared, "huber": Huber}
 _Point = tuple[np.ndarray, np.ndarray]  # non-zero coordinates and their values
 
 

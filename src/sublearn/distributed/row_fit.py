@@ -67,7 +67,7 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     ----------
     estimator : SparseLogisticRegression, SparseLinearRegression or PPDSparseClassifier
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
-        classes and features are not supported. PPD-Sparse needs the squared hinge loss and a
+        classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the squared hinge loss and a
         learned bias; it reaches the optimum of the same problem, and its model is that of `fit` up
         to `tol`, not to the last bit.
     rows : RowBlocks
@@ -77,8 +77,8 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     -------
     estimator
         Itself, fitted. `trace_` counts rounds, `bytes_sent` to and `bytes_received` from blocks.
-        `certificate_` is the relative duality gap; for Poisson's and Huber's loss where no dual
-        point was found, that of the subgradient. Columns are used as they are: unlike `fit`,
+        `certificate_` is the relative duality gap; for Huber's loss, where no dual point was
+        found, the size of the subgradient over that at the start. Columns are used as they are: unlike `fit`,
         nothing is scaled or centred.
     """
     if isinstance(estimator, PPDSparseClassifier):
@@ -145,15 +145,13 @@ def _trace(parts: list[Trace], objective: RowObjective, exchange: Exchange) -> T
     return Trace({name: np.concatenate(values) for name, values in columns.items()})
 
 
-def _lower_bound(
-    exchange: Exchange, task: _Task, objective: RowObjective, x: np.ndarray
-) -> float:
+def _lower_bound(exchange: Exchange, task: _Task, objective: RowObjective, x: np.ndarray) -> float:
     """The value of a dual point that belongs to `x`; minus infinity if none was found.
 
     Where a squared norm holds every coordinate, the slopes are a dual point as they are, and
     sum f*(f'(z)) = <x, gradient> - value: no round is needed.
     """
-    if task.loss.fit_intercept and task.l2[-1] == 0 or not task.l2.all():
+    if (task.loss.fit_intercept and task.l2[-1] == 0) or not task.l2.all():
         return _bound_by_rounds(exchange, task, x)
     value, gradient = objective.of_rows(x)
     pull = -gradient if task.is_positive else np.abs(gradient)
@@ -236,9 +234,12 @@ def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[_
 
 
 def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> _Task:
-    mean = rows.total / rows.n_rows
-    start = np.log(max(mean, 1e-300)) if estimator.loss == "poisson" else mean
-    return _linear_task(estimator, rows, estimator.loss, start, None)
+    if estimator.loss == "poisson":
+        raise ParameterError(
+            f"fit_by_rows: {type(estimator).__name__}.loss must be 'squared' or 'huber', "
+            "got 'poisson'"
+        )
+    return _linear_task(estimator, rows, estimator.loss, rows.total / rows.n_rows, None)
 
 
 def _linear_task(
@@ -306,9 +307,7 @@ def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
     return LabelKind.MULTICLASS, rows.classes.tolist()
 
 
-def _linear_labels(
-    found: list[LinearSolution], rows: RowBlocks, prune: float
-) -> LinearLabels:
+def _linear_labels(found: list[LinearSolution], rows: RowBlocks, prune: float) -> LinearLabels:
     columns = [sp.csr_matrix(_pruned(one.w.astype(rows.dtype), prune)) for one in found]
     weights = sp.vstack(columns).T.tocsr().astype(rows.dtype)
     weights.sort_indices()

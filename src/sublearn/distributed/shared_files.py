@@ -35,7 +35,7 @@ _LEAST_BYTES = 2**16  # smaller arrays travel in the pickle
 _CHUNK_BYTES = 2**26
 
 
-class Missing(Exception):  # noqa: N818 - what a worker says, not an error that a user sees
+class Missing(Exception):
     """A machine lacks a file."""
 
     def __init__(self, host: str):

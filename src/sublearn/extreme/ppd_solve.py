@@ -169,9 +169,7 @@ class _Solved(NamedTuple):
     is_written: bool
 
 
-def _solve_elsewhere(
-    solver: _PartSolver, journal: FitJournal | None, chunks: list[Chunk]
-) -> None:
+def _solve_elsewhere(solver: _PartSolver, journal: FitJournal | None, chunks: list[Chunk]) -> None:
     """Parts as blocks of `map_blocks`; each is written, or kept, as it comes."""
     problem, monitor = solver.problem, solver.monitor
     seconds = 0.0 if journal is None else _read_finished(solver, journal, chunks)

@@ -227,9 +227,7 @@ def _check_part(part: Any, path: PathLike, n_features: int | None, is_open: bool
             f"multilabel, are None, got {show(part)}"
         )
     if plain_name(path) != Path(path).name.lower():
-        raise ValueError(
-            f"load_svmlight.part must be None for a compressed file, got {show(part)}"
-        )
+        raise ValueError(f"load_svmlight.part must be None for a compressed file, got {show(part)}")
 
 
 def _label_rule(multilabel: bool | None, n_labels: int | None) -> _core.LabelRule:

@@ -1,0 +1,280 @@
+"""Several processes on this machine: what Dask costs, what it saves, and what many cores would do.
+
+    python benchmarks/distributed.py --only blocks labels --json benchmarks/results/distributed.json
+    python benchmarks/distributed.py --records benchmarks/results/distributed*.json \\
+        --markdown docs/measured/distributed.md
+
+Two worker processes with one thread each. Where other programs use the cores as well, seconds on
+the clock say little; so CPU seconds stand beside them: those of one process, and those of the
+busiest worker plus what the client does before and after the workers.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from harness.cluster_model import BlockCosts, Machines, power_law_counts, run_time
+from harness.figures import Cell, Figures, Measurement, main
+from harness.synthetic import Documents, make_documents
+
+from sublearn.distributed import RowBlocks, cluster, fit_by_rows
+from sublearn.execution import map_blocks
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.linear import SparseLogisticRegression
+
+N_WORKERS = 2
+
+
+@contextmanager
+def workers() -> Iterator[Client]:
+    """Two fresh worker processes that have imported the library."""
+    with (
+        LocalCluster(
+            n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as servers,
+        Client(servers) as client,
+    ):
+        client.wait_for_workers(N_WORKERS)
+        with cluster(client):
+            map_blocks(lambda _: None, range(4))
+        yield client
+
+
+def cpu_of_workers(client: Client) -> np.ndarray:
+    return np.array(sorted(client.run(time.process_time).items()), dtype=object)[:, 1].astype(float)
+
+
+# --- blocks ------------------------------------------------------------------------------------
+
+
+def seconds_per_block(client: Client, n_blocks: int) -> tuple[float, float]:
+    """On the clock, and of CPU in the process of client and scheduler."""
+    with cluster(client):
+        map_blocks(abs, range(10))
+        clock, cpu = time.perf_counter(), time.process_time()
+        map_blocks(abs, range(n_blocks))
+        return ((time.perf_counter() - clock) / n_blocks, (time.process_time() - cpu) / n_blocks)
+
+
+def measure_blocks(directory: Path, seed: int) -> Figures:
+    rows: list[list[Cell]] = []
+    with workers() as client:
+        for n_blocks in (200, 1000, 5000):
+            clock, cpu = seconds_per_block(client, n_blocks)
+            rows.append([n_blocks, 1e3 * clock, 1e3 * cpu])
+    columns = {"blocks": ",d", "ms on the clock, each": ".2f", "ms of CPU, each": ".2f"}
+    return Figures(columns, rows)
+
+
+# --- labels ------------------------------------------------------------------------------------
+
+
+def documents(n_rows: int, n_labels: int, seed: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    size = Documents(
+        n_train=n_rows, n_test=100, n_labels=n_labels, n_groups=max(10, n_labels // 25)
+    )
+    train = make_documents(size, seed).train
+    return train["X"].astype(np.float32), train["Y"]
+
+
+def is_same(a: PPDSparseClassifier, b: PPDSparseClassifier) -> bool:
+    return all(
+        getattr(a.model_.weights, name).tobytes() == getattr(b.model_.weights, name).tobytes()
+        for name in ("data", "indices", "indptr")
+    )
+
+
+def measure_labels(directory: Path, seed: int) -> Figures:
+    rows: list[list[Cell]] = []
+    with workers() as client:
+        for n_rows, n_labels in ((10_000, 2_500), (20_000, 5_000)):
+            X, Y = documents(n_rows, n_labels, seed)
+            model = PPDSparseClassifier(random_state=0, n_jobs=1)
+            clock, cpu = time.perf_counter(), time.process_time()
+            alone = model.fit(X, Y)
+            one = (time.perf_counter() - clock, time.process_time() - cpu)
+            before = cpu_of_workers(client)
+            clock, cpu = time.perf_counter(), time.process_time()
+            with cluster(client) as blocks:
+                together = PPDSparseClassifier(random_state=0).fit(X, Y)
+                n_tasks, size = blocks.n_tasks, _folder_bytes(blocks.store.path)
+            seconds, client_cpu = time.perf_counter() - clock, time.process_time() - cpu
+            busiest = float((cpu_of_workers(client) - before).max())
+            rows.append([
+                n_rows, n_labels, one[0], seconds, one[0] / seconds, one[1], busiest, client_cpu,
+                one[1] / (busiest + client_cpu), n_tasks, size / 1e6,
+                "yes" if is_same(alone, together) else "no",
+            ])  # fmt: skip
+    columns = {
+        "rows": ",d", "labels": ",d", "s, one process": ".2f", "s, two workers": ".2f",
+        "ratio on the clock": ".2f", "CPU s, one process": ".2f", "CPU s, busier worker": ".2f",
+        "CPU s, client": ".2f", "ratio of CPU": ".2f", "tasks": "d", "MB shared": ".1f",
+        "same bits": "",
+    }  # fmt: skip
+    return Figures(columns, rows)
+
+
+def _folder_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.iterdir())
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+ROWS, FEATURES, PER_ROW, BLOCKS = 320_000, 20_000, 120, 16
+
+
+def make_rows(block: int, n_rows: int, seed: int) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Rows of words with a planted sparse rule; made where they stay."""
+    rng = np.random.default_rng([seed, block])
+    words = np.sort(
+        (FEATURES * rng.random((n_rows, PER_ROW), dtype=np.float32) ** 2).astype(np.int32)
+    )
+    values = np.full(n_rows * PER_ROW, PER_ROW**-0.5, dtype=np.float32)
+    offsets = np.arange(0, n_rows * PER_ROW + 1, PER_ROW, dtype=np.int32)
+    X = sp.csr_matrix((values, words.ravel(), offsets), shape=(n_rows, FEATURES))
+    X.sum_duplicates()
+    rule = np.zeros(FEATURES)
+    rule[:200] = np.random.default_rng(seed).normal(size=200)
+    z = X @ rule
+    return X, np.where(z + 0.5 * z.std() * rng.normal(size=n_rows) > np.median(z), 1, -1)
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure_rows(directory: Path, seed: int) -> Figures:
+    rows: list[list[Cell]] = []
+    for n_rows in (ROWS // 4, ROWS):
+        with workers() as client:
+            parts = [dask.delayed(make_rows)(k, n_rows // BLOCKS, seed) for k in range(BLOCKS)]
+            idle = max(client.run(peak_mb).values())
+            data = RowBlocks.from_delayed(client, parts)
+            model = fit_by_rows(SparseLogisticRegression(1e-3, tol=1e-5), data)
+            peak, half = max(client.run(peak_mb).values()), data.n_bytes / 2e6
+            trace = model.trace_
+            steps = np.diff(trace["round"])
+            rows.append([
+                n_rows, data.n_bytes / 1e6, model.n_iter_, int(trace["round"][-1]),
+                int((steps == 1).sum()), model.certificate_, trace["bytes_sent"][-1] / 1e6,
+                trace["bytes_received"][-1] / 1e6, idle, peak, half + 200,
+            ])  # fmt: skip
+    columns = {
+        "rows": ",d", "X, MB": ".0f", "outer iterations": "d", "rounds": "d",
+        "iterations of one round": "d", "relative gap": ".1e", "MB sent": ".2f",
+        "MB received": ".1f", "peak MB of an idle worker": ".0f", "peak MB of a worker": ".0f",
+        "X/2 + 200 MB": ".0f",
+    }  # fmt: skip
+    return Figures(columns, rows)
+
+
+# --- many cores --------------------------------------------------------------------------------
+
+
+def timed_blocks(n_rows: int, n_labels: int, seed: int) -> dict[str, Any]:
+    """CPU seconds and positives of blocks of labels, each solved alone; every few of them."""
+    from sublearn import _core
+    from sublearn.extreme.ppd_problem import PPDProblem
+    from sublearn.validation import encode_labels
+
+    X, Y = documents(n_rows, n_labels, seed)
+    labels = encode_labels(Y, n_rows, estimator_name="benchmark")
+    problem = PPDProblem(X, labels)
+    settings = PPDSparseClassifier(random_state=0)._settings()
+    settings.n_threads = 1
+    counts, positives, seconds, n_weights = labels.counts(), [], [], 0
+    for block in range(0, problem.n_blocks, max(1, problem.n_blocks // 60)):
+        part = problem.part(block, block + 1)
+        began = time.process_time()
+        chunk = problem.solve(part, "squared_hinge", 1.0, settings, _core.Monitor())
+        seconds.append(time.process_time() - began)
+        positives.append(counts[problem.order[part]].sum())
+        n_weights += len(chunk.values)
+    return {
+        "positives": np.array(positives, dtype=float), "seconds": np.array(seconds),
+        "weights_per_label": n_weights / (len(seconds) * problem.n_lanes),
+        "all": np.add.reduceat(counts[problem.order], np.arange(0, len(problem.order),
+                                                                problem.n_lanes)),
+        "bytes": 2 * (X.data.nbytes + X.indices.nbytes),
+    }  # fmt: skip
+
+
+def measure_model(directory: Path, seed: int) -> Figures:
+    """The model of costs against two workers here, then many cores and a million labels."""
+    sizes = (5_000, 10_000, 20_000)
+    timed = [timed_blocks(n, n // 4, seed) for n in sizes]
+    costs = BlockCosts.fit(sizes, [t["positives"] for t in timed], [t["seconds"] for t in timed])
+    rows: list[list[Cell]] = []
+    with workers() as client:
+        _, per_task = seconds_per_block(client, 1000)
+        for n, own in zip(sizes[1:], timed[1:], strict=True):
+            X, Y = documents(n, n // 4, seed)
+            before = cpu_of_workers(client)
+            cpu = time.process_time()
+            with cluster(client):
+                PPDSparseClassifier(random_state=0).fit(X, Y)
+            real = float((cpu_of_workers(client) - before).max()) + time.process_time() - cpu
+            seconds = costs.seconds(n, own["all"])
+            predicted = run_time(seconds, Machines(2, per_task), max(1, len(seconds) // 32), 0.0)
+            rows.append([f"{n // 4:,}", f"{n:,}", 2, seconds.sum() / 3600, predicted, real,
+                         own["bytes"] / 1e9, None])  # fmt: skip
+    n, k = 10_000_000, 1_000_000
+    positives = np.add.reduceat(power_law_counts(k, 2.0 * n, 0.9), np.arange(0, k, 16))
+    seconds, size = costs.seconds(n, positives), n * 90 * 8 * 2
+    weights = timed[-1]["weights_per_label"] * k * 8 / 1e9
+    for n_cores in (10, 100, 1000):
+        predicted = run_time(seconds, Machines(n_cores, per_task), 16, size)
+        rows.append([f"{k:,}", f"{n:,}", n_cores, seconds.sum() / 3600, predicted, None,
+                     size / 1e9, weights])  # fmt: skip
+    columns = {
+        "labels": "", "rows": "", "cores": ",d", "CPU hours of all blocks": ".3g",
+        "s, predicted": ".3g", "s, real (CPU)": ".3g", "GB into each machine": ".3g",
+        "GB of weights back": ".2g",
+    }  # fmt: skip
+    rows.append([f"fit: {costs.fixed:.3g} s (N / {costs.n_rows:,})^{costs.exponent:.2f} + "
+                 f"{costs.per_positive:.3g} s per positive, for 16 labels", *[None] * 7])  # fmt: skip
+    return Figures(columns, rows)
+
+
+MEASUREMENTS = [
+    Measurement(
+        "blocks", "What a block costs beside its work",
+        "Blocks that do nothing, on two workers; client and scheduler are one process here.",
+        measure_blocks,
+    ),
+    Measurement(
+        "labels", "PPD-Sparse by labels",
+        "Generated documents, float32. The files with X and its columns are written and mapped "
+        "inside the time of two workers. The ratio of CPU is what free cores would give.",
+        measure_labels,
+    ),
+    Measurement(
+        "rows", "Sparse logistic regression by rows",
+        f"Generated rows with {PER_ROW} entries in {BLOCKS} blocks, LHAC to a relative gap of "
+        "1e-5. A round is one exchange of a point for a sum of gradients; the first looks at the "
+        "start, two in each call certify the gap, others are steps that LHAC did not accept. "
+        "Bytes are those of all blocks together. Peaks are of resident memory.",
+        measure_rows,
+    ),
+    Measurement(
+        "model", "Predicted for many cores",
+        "Documents with 90 words and 2 labels; machines of 16 cores at ten gigabits, which read X "
+        "and its columns once. Real seconds are CPU seconds of the busier of two workers and of "
+        "the client.",
+        measure_model,
+    ),
+]  # fmt: skip
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    raise SystemExit(main("Several processes", MEASUREMENTS))
