@@ -242,7 +242,8 @@ def measure_model(directory: Path, seed: int) -> Figures:
         "GB of weights back": ".2g",
     }  # fmt: skip
     rows.append([f"fit: {costs.fixed:.3g} s (N / {costs.n_rows:,})^{costs.exponent:.2f} + "
-                 f"{costs.per_positive:.3g} s per positive, for 16 labels", *[None] * 7])  # fmt: skip
+                 f"{costs.per_positive:.3g} s per positive, for 16 labels",
+                 *[None] * 7])  # fmt: skip
     return Figures(columns, rows)
 
 

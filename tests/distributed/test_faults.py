@@ -204,12 +204,16 @@ def test_a_scheduler_that_dies_leaves_a_clear_error_and_a_folder(labels, alone, 
     path, address = tmp_path / "model", tmp_path / "scheduler.json"
     python = [sys.executable, "-W", "ignore", "-m"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    servers = [subprocess.Popen([*python, "distributed.cli.dask_scheduler", "--port", "0",
-                                 "--no-dashboard", "--scheduler-file", str(address)], **quiet)]  # fmt: skip
+    common = ["--no-dashboard", "--scheduler-file", str(address)]
+
+    def start(what, *options):
+        command = [*python, f"distributed.cli.dask_{what}", *options, *common]
+        return subprocess.Popen(command, **quiet)
+
+    servers = [start("scheduler", "--port", "0")]
     try:
         wait_for(address.exists, servers[0])
-        servers.append(subprocess.Popen([*python, "distributed.cli.dask_worker", "--no-nanny",
-                       "--no-dashboard", "--scheduler-file", str(address)], **quiet))  # fmt: skip
+        servers.append(start("worker", "--no-nanny"))
 
         def end_scheduler(event):
             if len(parts(path)) >= 1 and servers[0].poll() is None:
@@ -217,7 +221,8 @@ def test_a_scheduler_that_dies_leaves_a_clear_error_and_a_folder(labels, alone, 
 
         with Client(scheduler_file=str(address), set_as_default=False) as client:
             client.wait_for_workers(1, timeout=LONG)
-            with pytest.raises(ClusterError, match="the scheduler at tcp.* is gone"), cluster(client):  # fmt: skip
+            gone = pytest.raises(ClusterError, match=r"the scheduler at tcp.* is gone")
+            with gone, cluster(client):
                 PPDSparseClassifier(**SLOW, model_path=path, callback=end_scheduler).fit(*labels)
             with pytest.raises(ClusterError, match="is gone"):
                 cluster(client).__enter__()

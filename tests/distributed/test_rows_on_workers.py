@@ -1,4 +1,6 @@
-"""Rows that lie on workers: the optimum of one machine, rounds and bytes counted, inputs, refusals."""
+"""Rows that lie on workers: the optimum of one machine, rounds and bytes counted, refusals."""
+
+import itertools
 
 import dask
 import dask.array as da
@@ -31,7 +33,7 @@ def data():
 
 def delayed(client, X, y, n_blocks=3):
     cut = np.linspace(0, X.shape[0], n_blocks + 1).astype(int)
-    parts = [(X[a:b], y[a:b]) for a, b in zip(cut[:-1], cut[1:], strict=True)]
+    parts = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cut)]
     return RowBlocks.from_delayed(client, [dask.delayed(part) for part in parts])
 
 

@@ -330,9 +330,10 @@ class _Run:
         """What a future holds; None if it was lost. Errors of the function are raised here."""
         while True:
             if future.status == "error":
-                return self._judge(index, future.exception())
+                self._judge(index, future.exception())
+                return None
             try:
-                return future.result(timeout=_ANSWER_SECONDS)  # type: ignore[no-any-return]
+                return future.result(timeout=_ANSWER_SECONDS)
             except CancelledError:
                 self._refuse_if_gone()
                 self._count_try(index, "its task was cancelled")
@@ -345,6 +346,7 @@ class _Run:
                     raise
 
     def _judge(self, index: int, error: BaseException) -> None:
+        """Raise an error, unless the block is worth another try."""
         if isinstance(error, KilledWorker):
             raise ClusterError(
                 f"{self._so_far()}; one of the others ended every worker that tried it, the last "

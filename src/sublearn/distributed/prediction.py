@@ -113,7 +113,7 @@ def predict_files(
         names = ["values"] if len(parts) == 1 else [f"values_{i}" for i in range(len(parts))]
         arrays = {name: _dense(part) for name, part in zip(names, parts, strict=True)}
         with write_atomically(shard) as stream:
-            np.savez(stream, **arrays)
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
 
     map_blocks(do, left)
     return shards
@@ -125,7 +125,7 @@ def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
         raise ParameterError(
             f"{who}: method must be one of {type(model).__name__}, got {show(name)}"
         )
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _dense(values: Any) -> np.ndarray:

@@ -328,8 +328,9 @@ def _summarise(block: RowBlock) -> _Summary:
     else:
         classes, counts = np.unique(y, return_counts=True)
         total = float(y.sum()) if y.dtype.kind in "iuf" else 0.0
-    shape, dtype = block.X.shape, block.X.dtype
-    return _Summary(*shape, block.__sizeof__(), dtype, total, classes, counts)
+    n_rows, n_features = block.X.shape
+    size, dtype = block.__sizeof__(), block.X.dtype
+    return _Summary(n_rows, n_features, size, dtype, total, classes, counts)
 
 
 def _join_classes(found: list[_Summary]) -> tuple[np.ndarray, np.ndarray]:

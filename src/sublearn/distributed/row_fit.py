@@ -67,9 +67,9 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     ----------
     estimator : SparseLogisticRegression, SparseLinearRegression or PPDSparseClassifier
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
-        classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the squared hinge loss and a
-        learned bias; it reaches the optimum of the same problem, and its model is that of `fit` up
-        to `tol`, not to the last bit.
+        classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the
+        squared hinge loss and a learned bias; it reaches the optimum of the same problem, and its
+        model is that of `fit` up to `tol`, not to the last bit.
     rows : RowBlocks
         The data.
 
@@ -78,8 +78,8 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     estimator
         Itself, fitted. `trace_` counts rounds, `bytes_sent` to and `bytes_received` from blocks.
         `certificate_` is the relative duality gap; for Huber's loss, where no dual point was
-        found, the size of the subgradient over that at the start. Columns are used as they are: unlike `fit`,
-        nothing is scaled or centred.
+        found, the size of the subgradient over that at the start. Columns are used as they are:
+        unlike `fit`, nothing is scaled or centred.
     """
     if isinstance(estimator, PPDSparseClassifier):
         _fit_ppd(estimator, rows)
@@ -292,8 +292,8 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
     ]  # fmt: skip
     found = _solve_all(rows, tasks)
     estimator.n_features_in_ = n
-    labels = EncodedLabels(np.zeros(len(rows.classes) + 1, dtype=np.int64),
-                           np.zeros(0, dtype=np.int32), rows.classes, kind, rows.n_rows)  # fmt: skip
+    nothing = (np.zeros(len(rows.classes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    labels = EncodedLabels(*nothing, rows.classes, kind, rows.n_rows)
     solution = _summary(found)
     solution.warn_unless_converged(estimator, float(estimator.tol))
     estimator._take_over(labels, _linear_labels(found, rows, float(estimator.prune)), solution)
