@@ -107,7 +107,7 @@ def measure_labels(directory: Path, seed: int) -> Figures:
             clock, cpu = time.perf_counter(), time.process_time()
             with cluster(client) as blocks:
                 together = PPDSparseClassifier(random_state=0).fit(X, Y)
-                n_tasks, size = blocks.n_tasks, _folder_bytes(blocks.store.path)
+                n_tasks, size = len(blocks.tasks), _folder_bytes(blocks.store.path)
             seconds, client_cpu = time.perf_counter() - clock, time.process_time() - cpu
             busiest = float((cpu_of_workers(client) - before).max())
             rows.append([

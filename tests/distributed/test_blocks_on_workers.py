@@ -54,7 +54,7 @@ def test_blocks_run_on_workers_in_order_and_are_counted_here(client, worker_pids
         assert map_blocks(do, []) == []
         assert map_blocks(lambda _: os.getpid(), [0], stay_here=True) == [os.getpid()]
         assert len(list(blocks.store.path.glob("*.npy"))) == 1  # the array, once
-        assert blocks.n_tasks == 8
+        assert len(blocks.tasks) == 8
         folder = blocks.store.path
     assert n_places_elsewhere() == 0
     assert not folder.exists()
@@ -168,7 +168,7 @@ def test_ppd_sparse_by_labels_is_the_model_of_one_machine(client, labels, option
         together = PPDSparseClassifier(
             random_state=0, callback=lambda e: seen.append(e.n_done), **options
         ).fit(X, Y)
-        assert blocks.n_tasks > 2
+        assert len(blocks.tasks) > 2
     assert_same(together, alone)
     assert seen[-1] == len(np.unique(Y.toarray(), axis=1).T)
     assert together.trace_["objective"][-1] == pytest.approx(alone.trace_["objective"][-1])
@@ -208,7 +208,7 @@ def test_hiclass_by_nodes_and_hml_by_labels(client):
         alone = model.fit(X, targets).predict(X)
         with cluster(client) as blocks:
             together = model.fit(X, targets).predict(X)
-            assert blocks.n_tasks >= 3
+            assert len(blocks.tasks) >= 3
         assert list(together) == list(alone)
 
 
@@ -218,7 +218,7 @@ def test_sparse_linear_models_by_outputs_and_folds(client):
     alone = model.fit(X, y).coef_.copy()
     with cluster(client) as blocks:
         together = model.fit(X, y)
-        assert blocks.n_tasks >= 3
+        assert len(blocks.tasks) >= 3
     assert together.coef_.tobytes() == alone.tobytes()
 
 
@@ -231,7 +231,7 @@ def test_the_load_forecaster_by_series_and_hours(client):
     alone = model.fit(series).predict()
     with cluster(client) as blocks:
         together = model.fit(series).predict()
-        assert blocks.n_tasks == 4
+        assert len(blocks.tasks) == 4
     assert np.asarray(together).tobytes() == np.asarray(alone).tobytes()
 
 
@@ -257,7 +257,7 @@ def test_predictions_by_blocks_are_those_of_one_call(client, labels, tmp_path):
     with cluster(client) as blocks:
         ids, scores = distributed.predict(model, X, method="predict_top_k", k=3, rows_per_block=90)
         sets = distributed.predict(model, X, rows_per_block=150)
-        n_tasks = blocks.n_tasks
+        n_tasks = len(blocks.tasks)
         shards = distributed.predict_files(
             model, files, tmp_path / "out", n_features=300, method="predict_top_k", k=2
         )
@@ -265,7 +265,7 @@ def test_predictions_by_blocks_are_those_of_one_call(client, labels, tmp_path):
         again = distributed.predict_files(
             model, files, tmp_path / "out", n_features=300, method="predict_top_k", k=2
         )
-        assert blocks.n_tasks == n_tasks + 3 + 1  # shards that exist are kept
+        assert len(blocks.tasks) == n_tasks + 3 + 1  # shards that exist are kept
     alone = model.predict_top_k(X, k=3)
     np.testing.assert_array_equal(ids, alone[0])
     np.testing.assert_array_equal(scores, alone[1])

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from sublearn.distributed.shared_files import Missing, SharedFolder
 
-__all__ = ["Answer", "BlockTask", "forget", "host_view", "run_block"]
+__all__ = ["Answer", "BlockTask", "TaskRecord", "forget", "host_view", "run_block"]
 
 _MOST_FUNCTIONS = 4  # that a worker holds unpickled, with the arrays they have mapped
 _functions: OrderedDict[tuple[str, str], Any] = OrderedDict()
@@ -31,12 +31,20 @@ class BlockTask(NamedTuple):
     block: bytes
 
 
+class TaskRecord(NamedTuple):
+    """Who ran a block, when (on the clock of the day), and for how long."""
+
+    worker: str
+    began: float
+    seconds: float
+
+
 class Answer(NamedTuple):
-    """What came of a call: a result and its seconds, or the machine that lacks a file."""
+    """What came of a call: a result and its record, or the machine that lacks a file."""
 
     result: Any
-    seconds: float = 0.0
-    lacking: tuple[str, str] | None = None  # its name, and the address of a worker on it
+    record: TaskRecord
+    lacking_host: str | None = None
 
 
 def run_block(task: BlockTask) -> Answer:
@@ -46,10 +54,11 @@ def run_block(task: BlockTask) -> Answer:
         function = _load_function(task.folder, task.function)
         block = pickle.loads(task.block)
     except Missing as missing:
-        return Answer(None, lacking=(missing.host, get_worker().address))
-    began = time.perf_counter()
+        return Answer(None, TaskRecord(get_worker().address, time.time(), 0.0), missing.host)
+    began, clock = time.time(), time.perf_counter()
     result = function(block)
-    return Answer(result, time.perf_counter() - began)
+    seconds = time.perf_counter() - clock
+    return Answer(result, TaskRecord(get_worker().address, began, seconds))
 
 
 def _load_function(folder: SharedFolder, name: str) -> Any:

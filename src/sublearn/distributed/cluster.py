@@ -25,7 +25,14 @@ from dask.utils import format_bytes
 from distributed import Client, Future, KilledWorker
 from distributed.comm import CommClosedError
 
-from sublearn.distributed.block_tasks import Answer, BlockTask, forget, host_view, run_block
+from sublearn.distributed.block_tasks import (
+    Answer,
+    BlockTask,
+    TaskRecord,
+    forget,
+    host_view,
+    run_block,
+)
 from sublearn.distributed.shared_files import FileStore, write_copy
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.execution import Hints, Threads, use_executor
@@ -101,7 +108,7 @@ def cluster(client: Client, *, directory: Any = None, retries: int = 2) -> Itera
     Yields
     ------
     DaskBlocks
-        With `n_tasks` and `seconds_of_tasks` of what was done so far.
+        With `tasks`: who did what so far, and when.
 
     Examples
     --------
@@ -132,21 +139,19 @@ class DaskBlocks:
 
     Attributes
     ----------
-    n_tasks : int
-        Blocks that were finished.
-    seconds_of_tasks : float
-        What they took on the workers.
+    tasks : list of TaskRecord
+        Blocks that were finished: `worker`, `began` (seconds since 1970) and `seconds`.
     """
 
     def __init__(self, client: Client, store: FileStore, retries: int):
         self.client, self.store, self.retries = client, store, retries
         self._hosts: dict[str, str] = {}  # by worker
         self._lacks: dict[str, set[str]] = {}  # files that were sent, by host without the folder
-        self.n_tasks, self.seconds_of_tasks = 0, 0.0
+        self.tasks: list[TaskRecord] = []
 
     def __repr__(self) -> str:
         size = sum(file.stat().st_size for file in self.store.path.iterdir())
-        return f"DaskBlocks({self.n_tasks} tasks, {format_bytes(size)} in {self.store.path})"
+        return f"DaskBlocks({len(self.tasks)} tasks, {format_bytes(size)} in {self.store.path})"
 
     @property
     def n_places(self) -> int:
@@ -310,8 +315,8 @@ class _Run:
     def _take(self, index: int, answer: Answer | None) -> None:
         if answer is None:  # lost on its way
             self._submit_again(index)
-        elif answer.lacking is not None:
-            host, address = answer.lacking
+        elif answer.lacking_host is not None:
+            host, address = answer.lacking_host, answer.record.worker
             if self.n_tries[index]:
                 self.owner.forget_sent(host)
             self._count_try(index, f"{host} lacks files that were sent to it")
@@ -321,10 +326,9 @@ class _Run:
             self.done[index] = self.hints.arrived(answer.result)
             if index in self.has_copy:
                 self._cancel([f for f, i in self.futures.items() if i == index])
-            self.seconds.append(answer.seconds)
+            self.seconds.append(answer.record.seconds)
             self.last_news = time.monotonic()
-            self.owner.n_tasks += 1
-            self.owner.seconds_of_tasks += answer.seconds
+            self.owner.tasks.append(answer.record)
 
     def _answer(self, index: int, future: Future) -> Answer | None:
         """What a future holds; None if it was lost. Errors of the function are raised here."""
