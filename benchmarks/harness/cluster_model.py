@@ -1,8 +1,7 @@
 """What a fit by labels takes on many cores: blocks dealt out one by one, from measured costs.
 
-The seconds of a block of labels are taken to be ``a (N / N0)^p + b positives``: every label meets
-rows that do not carry it, and each of its own rows. `a`, `b` and `p` are fitted to blocks that were
-timed one by one; the rest is a simulation of the scheduler.
+The seconds of a block of labels are taken to be ``a N^p positives^q`` for N rows. The three numbers
+are fitted to blocks that were timed one by one; the rest is a simulation of the scheduler.
 """
 
 from __future__ import annotations
@@ -20,27 +19,28 @@ __all__ = ["BlockCosts", "Machines", "power_law_counts", "run_time"]
 class BlockCosts:
     """Seconds of a block of labels on N rows with so many positives."""
 
-    fixed: float  # at `n_rows` rows
-    n_rows: int
-    exponent: float
-    per_positive: float
+    factor: float
+    of_rows: float
+    of_positives: float
 
     @classmethod
     def fit(
         cls, sizes: Sequence[int], positives: Sequence[np.ndarray], seconds: Sequence[np.ndarray]
     ) -> BlockCosts:
-        """From blocks timed at several numbers of rows."""
-        lines = [np.polyfit(p, s, 1) for p, s in zip(positives, seconds, strict=True)]
-        slope = float(np.median([max(line[0], 0.0) for line in lines]))
-        rests = [max(float(np.mean(s - slope * p)), 1e-9)
-                 for p, s in zip(positives, seconds, strict=True)]  # fmt: skip
-        exponent = float(np.polyfit(np.log(sizes), np.log(rests), 1)[0])
-        return cls(rests[-1], sizes[-1], exponent, slope)
+        """From blocks timed at several numbers of rows; least squares of logarithms."""
+        rows = np.concatenate([np.full(len(p), n) for n, p in zip(sizes, positives, strict=True)])
+        known, found = np.concatenate(positives), np.concatenate(seconds)
+        A = np.column_stack([np.ones(len(rows)), np.log(rows), np.log(known)])
+        level, of_rows, of_positives = np.linalg.lstsq(A, np.log(found), rcond=None)[0]
+        shape = rows**of_rows * known**of_positives
+        return cls(float(found.sum() / shape.sum()), float(of_rows), float(of_positives))
 
     def seconds(self, n_rows: int, positives: np.ndarray) -> np.ndarray:
         """Of blocks with these numbers of positives."""
-        fixed = self.fixed * (n_rows / self.n_rows) ** self.exponent
-        return fixed + self.per_positive * positives
+        return self.factor * float(n_rows) ** self.of_rows * positives**self.of_positives
+
+    def __str__(self) -> str:
+        return f"{self.factor:.3g} s N^{self.of_rows:.2f} positives^{self.of_positives:.2f}"
 
 
 @dataclass(frozen=True)

@@ -178,13 +178,13 @@ class PPDProblem:
         return part.start // self.n_lanes
 
     def block_costs(self) -> np.ndarray:
-        """Estimates of what each block costs, up to a factor: samples of its labels, and a share.
+        """Estimates of what each block costs, up to a factor.
 
-        Every label also meets samples that do not carry it, whose number hardly depends on it.
+        On generated documents blocks of 16, 64, 307 and 3743 positives take 10, 30, 140 and 240
+        ms: about the root of their number, since a label with many meets fewer new rows for each.
         """
         counts = np.diff(self._data[1])[self.order].astype(np.float64)
-        starts = np.arange(0, len(counts), self.n_lanes)
-        return np.add.reduceat(counts + max(counts.mean(), 1.0), starts)
+        return np.sqrt(1.0 + np.add.reduceat(counts, np.arange(0, len(counts), self.n_lanes)))
 
     def is_answer(self, part: slice, chunk: Chunk) -> bool:
         """Whether a chunk from a file can be what `solve` gave for this part."""
