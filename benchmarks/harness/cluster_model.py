@@ -31,7 +31,7 @@ class BlockCosts:
         rows = np.concatenate([np.full(len(p), n) for n, p in zip(sizes, positives, strict=True)])
         known, found = np.concatenate(positives), np.concatenate(seconds)
         A = np.column_stack([np.ones(len(rows)), np.log(rows), np.log(known)])
-        level, of_rows, of_positives = np.linalg.lstsq(A, np.log(found), rcond=None)[0]
+        _, of_rows, of_positives = np.linalg.lstsq(A, np.log(found), rcond=None)[0]
         shape = rows**of_rows * known**of_positives
         return cls(float(found.sum() / shape.sum()), float(of_rows), float(of_positives))
 
