@@ -5,8 +5,8 @@
         --markdown docs/measured/distributed.md
 
 Two worker processes with one thread each. Where other programs use the cores as well, seconds on
-the clock say little; so CPU seconds stand beside them: those of one process, and half of those of two
-workers plus what the client does before and after them.
+the clock say little; so CPU seconds stand beside them: those of one process, and half of those of
+two workers plus what the client does before and after them.
 """
 
 from __future__ import annotations
