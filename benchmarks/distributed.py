@@ -157,7 +157,7 @@ def _folder_bytes(path: Path) -> int:
 
 # --- rows --------------------------------------------------------------------------------------
 
-ROWS, FEATURES, PER_ROW, BLOCKS = 160_000, 20_000, 120, 16
+ROWS, FEATURES, PER_ROW, BLOCKS = 160_000, 20_000, 120, 32
 
 
 def make_rows(block: int, n_rows: int, seed: int) -> tuple[sp.csr_matrix, np.ndarray]:

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 
-from sublearn import distributed
+from sublearn import _core, distributed
 from sublearn.distributed import cluster
 from sublearn.distributed.shared_files import FileStore, SharedFolder
 from sublearn.errors import ParameterError
@@ -242,6 +242,18 @@ def test_grid_search_over_joblibs_dask_backend(client, labels):
     with joblib.parallel_config("dask", client=client):
         together = search.fit(X, Y).cv_results_["mean_test_score"]
     np.testing.assert_array_equal(together, alone)
+
+
+def test_columns_from_a_file_must_be_those_of_X():
+    X = sp.csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    data = (X.indptr, X.indices, X.data, 2, np.array([0, 1]), np.array([0], dtype=np.int32))
+    good = [np.array([0, 1, 3]), np.array([0, 0, 1], dtype=np.int32), np.array([1.0, 2.0, 3.0])]
+    _core.ppd_problem(*data, None, None, *good)
+    for place, wrong in ((0, [0, 2, 1]), (0, [0, 3]), (1, [0, 0, 2]), (1, [-1, 0, 1]), (2, [1.0])):
+        lists = [part.copy() for part in good]
+        lists[place] = np.array(wrong, dtype=good[place].dtype)
+        with pytest.raises(ValueError, match="lists"):
+            _core.ppd_problem(*data, None, None, *lists)
 
 
 # --- prediction --------------------------------------------------------------------------------

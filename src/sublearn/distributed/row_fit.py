@@ -99,7 +99,9 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
 def _solve(exchange: Exchange, task: _Task) -> LinearSolution:
     """LHAC until the duality gap is small; its own test is on the subgradient alone."""
     objective = RowObjective(exchange, task.loss, task.l2)
-    x, goal, parts, n_left = task.start, 1e-3, [], task.max_iter
+    # Near the optimum the gap falls with the square of the subgradient.
+    goal = float(np.clip(np.sqrt(task.tol), 1e-3, 0.1))
+    x, parts, n_left = task.start, [], task.max_iter
     for _ in range(_MOST_CALLS):
         found = lhac(
             objective, x, task.l1, tol=goal, max_iter=max(n_left, 1), working_set=False,
@@ -112,7 +114,6 @@ def _solve(exchange: Exchange, task: _Task) -> LinearSolution:
         certificate = gap if np.isfinite(gap) else found.certificate
         if certificate <= task.tol or n_left <= 0 or found.status is Status.STALLED:
             break
-        # Near the optimum the gap falls with the square of the subgradient.
         goal = found.certificate * min(0.5 * np.sqrt(task.tol / certificate), 0.3)
     is_done = certificate <= task.tol
     status = Status.CONVERGED if is_done else Status.MAX_ITER if n_left <= 0 else Status.STALLED
