@@ -309,8 +309,9 @@ MEASUREMENTS = [
         "model", "Predicted for many cores",
         "Documents with 90 words and 2 labels; machines of 16 cores at ten gigabits, which read X "
         "and its columns once. Real seconds are half of the CPU seconds of two workers and those "
-        "of the client alone; seconds per entry are taken anew beside each real run. Costs are fitted to 2,500 to 20,000 rows: what stands for ten "
-        "million is an extrapolation by a factor of 500.",
+        "of the client alone; seconds per entry are taken anew beside each real run. Costs are "
+        "fitted to 2,500 to 20,000 rows: what stands for ten million is an extrapolation by a "
+        "factor of 500.",
         measure_model,
     ),
 ]  # fmt: skip
