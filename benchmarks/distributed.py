@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,6 @@ from typing import Any
 
 sys.path.append(sys.path.pop(0))  # this file's folder last, lest it hide Dask's `distributed`
 
-import dask
 import numpy as np
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
@@ -39,6 +39,7 @@ from harness.synthetic import Documents, make_documents
 from sublearn.distributed import RowBlocks, cluster, fit_by_rows
 from sublearn.execution import map_blocks
 from sublearn.extreme import PPDSparseClassifier
+from sublearn.io import save_svmlight
 from sublearn.linear import SparseLogisticRegression
 
 N_WORKERS = 2
@@ -164,11 +165,11 @@ def _folder_bytes(path: Path) -> int:
 
 # --- rows --------------------------------------------------------------------------------------
 
-ROWS, FEATURES, PER_ROW, BLOCKS = 160_000, 20_000, 120, 32
+ROWS, FEATURES, PER_ROW, BLOCKS = 100_000, 20_000, 120, 32
 
 
 def make_rows(block: int, n_rows: int, seed: int) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Rows of words with a planted sparse rule; made where they stay."""
+    """Rows of words with a planted sparse rule."""
     rng = np.random.default_rng([seed, block])
     words = np.sort(
         (FEATURES * rng.random((n_rows, PER_ROW), dtype=np.float32) ** 2).astype(np.int32)
@@ -183,6 +184,14 @@ def make_rows(block: int, n_rows: int, seed: int) -> tuple[sp.csr_matrix, np.nda
     return X, np.where(z + 0.5 * z.std() * rng.normal(size=n_rows) > np.median(z), 1, -1)
 
 
+def write_rows(folder: Path, n_rows: int, seed: int) -> list[Path]:
+    """Files of rows, four of them."""
+    files = [folder / f"rows-{k}.svm" for k in range(4)]
+    for k, file in enumerate(files):
+        save_svmlight(file, *make_rows(k, n_rows // 4, seed))
+    return files
+
+
 def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -190,10 +199,12 @@ def peak_mb() -> float:
 def measure_rows(directory: Path, seed: int) -> Figures:
     rows: list[list[Cell]] = []
     for n_rows in (ROWS,):
-        with workers() as client:
-            parts = [dask.delayed(make_rows)(k, n_rows // BLOCKS, seed) for k in range(BLOCKS)]
+        with tempfile.TemporaryDirectory() as folder, workers() as client:
+            files = write_rows(Path(folder), n_rows, seed)
             idle = max(client.run(peak_mb).values())
-            data = RowBlocks.from_delayed(client, parts)
+            data = RowBlocks.from_svmlight(
+                client, files, n_features=FEATURES, parts_per_file=BLOCKS // 4
+            )
             model = fit_by_rows(SparseLogisticRegression(1e-3, tol=1e-5), data)
             peak, half = max(client.run(peak_mb).values()), data.n_bytes / 2e6
             trace = model.trace_
@@ -299,7 +310,8 @@ MEASUREMENTS = [
     ),
     Measurement(
         "rows", "Sparse logistic regression by rows",
-        f"Generated rows with {PER_ROW} entries in {BLOCKS} blocks, LHAC to a relative gap of "
+        f"Generated rows with {PER_ROW} words in LIBSVM files that the workers read in {BLOCKS} "
+        "blocks, LHAC to a relative gap of "
         "1e-5. A round is one exchange of a point for a sum of gradients; the first looks at the "
         "start, two in each call certify the gap, others are steps that LHAC did not accept. "
         "Bytes are those of all blocks together. Peaks are of resident memory.",
