@@ -76,6 +76,18 @@ void bind_core(nb::module_& m) {
       .def(
           "add_done", [](Monitor& s, std::int64_t n) { s.n_done += n; }, "n"_a,
           "Count items that were finished earlier.")
+      .def(
+          "add",
+          [](Monitor& s, double objective, double gap, std::int64_t nnz_primal,
+             std::int64_t nnz_dual, std::int64_t work) {
+            Monitor::add(s.objective, objective);
+            Monitor::add(s.gap, gap);
+            s.nnz_primal += nnz_primal;
+            s.nnz_dual += nnz_dual;
+            s.work += work;
+          },
+          "objective"_a, "gap"_a, "nnz_primal"_a, "nnz_dual"_a, "work"_a,
+          "Add the totals of items that were finished elsewhere.")
       .def_prop_ro("n_done", [](const Monitor& s) { return s.n_done.load(); })
       .def_prop_ro("objective", [](const Monitor& s) { return s.objective.load(); })
       .def_prop_ro("gap", [](const Monitor& s) { return s.gap.load(); })

@@ -83,12 +83,21 @@ class PPDProblem {
              std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight)
       : arrays_{indptr, indices, values, label_indptr, rows, row_weight, positive_weight},
         data_(compressed_view<CsrView, T, I>(indptr, indices, values, n_features)) {
-    task_.labels = label_rows(label_indptr, rows, data_.rows.n_rows());
-    task_.row_weight = loss_weights(arrays_.row_weight,
-                                    static_cast<std::size_t>(data_.rows.n_rows()), "row_weight");
-    task_.positive_weight =
-        loss_weights(arrays_.positive_weight, static_cast<std::size_t>(task_.labels.n_labels()),
-                     "positive_weight");
+    take_task();
+  }
+
+  /// With the inverted lists of X, which somebody made before.
+  PPDProblem(Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
+             Vector<offset_t> label_indptr, Vector<index_t> rows,
+             std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight,
+             Vector<offset_t> list_indptr, Vector<index_t> list_rows, Vector<T> list_values)
+      : arrays_{indptr, indices, values, label_indptr, rows, row_weight, positive_weight},
+        lists_(Lists{list_indptr, list_rows, list_values}),
+        data_(compressed_view<CsrView, T, I>(indptr, indices, values, n_features),
+              as_span<offset_t>(list_indptr), as_span<index_t>(list_rows),
+              as_span<T>(list_values)) {
+    check_lists();
+    take_task();
   }
 
   void start_from(Vector<offset_t> indptr, Vector<index_t> features, Vector<T> values,
@@ -153,6 +162,11 @@ class PPDProblem {
     std::optional<Vector<T>> row_weight;
     std::optional<Vector<T>> positive_weight;
   };
+  struct Lists {
+    Vector<offset_t> indptr;
+    Vector<index_t> rows;
+    Vector<T> values;
+  };
   struct Start {
     Vector<offset_t> indptr;
     Vector<index_t> features;
@@ -160,7 +174,33 @@ class PPDProblem {
     Vector<T> bias;
   };
 
+  void take_task() {
+    task_.labels = label_rows(arrays_.label_indptr, arrays_.rows, data_.rows.n_rows());
+    task_.row_weight = loss_weights(arrays_.row_weight,
+                                    static_cast<std::size_t>(data_.rows.n_rows()), "row_weight");
+    task_.positive_weight =
+        loss_weights(arrays_.positive_weight, static_cast<std::size_t>(task_.labels.n_labels()),
+                     "positive_weight");
+  }
+
+  /// Lists come from files: no kernel may read outside of the rows.
+  void check_lists() const {
+    const auto ends = as_span<offset_t>(lists_->indptr);
+    if (ends.size() != static_cast<std::size_t>(data_.rows.n_cols()) + 1 || ends.front() != 0 ||
+        !std::is_sorted(ends.begin(), ends.end()) || ends.back() != data_.rows.nnz() ||
+        lists_->rows.size() != static_cast<std::size_t>(ends.back()) ||
+        lists_->values.size() != lists_->rows.size()) {
+      throw std::invalid_argument("lists must be the columns of X");
+    }
+    for (const index_t i : as_span<index_t>(lists_->rows)) {
+      if (i < 0 || i >= data_.rows.n_rows()) {
+        throw std::invalid_argument("lists name a row that X lacks");
+      }
+    }
+  }
+
   Arrays arrays_;
+  std::optional<Lists> lists_;
   PPDData<T, I> data_;
   PPDTask<T> task_;
   std::optional<Start> start_;
@@ -188,6 +228,21 @@ void bind_problem(nb::module_& m, const char* name) {
       "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "row_weight"_a.noconvert().none(),
       "positive_weight"_a.noconvert().none(),
       "Problem from a CSR matrix, the rows of each label and what their losses weigh.");
+  m.def(
+      "ppd_problem",
+      [](Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
+         Vector<offset_t> label_indptr, Vector<index_t> rows, std::optional<Vector<T>> row_weight,
+         std::optional<Vector<T>> positive_weight, Vector<offset_t> list_indptr,
+         Vector<index_t> list_rows, Vector<T> list_values) {
+        return std::make_unique<Problem>(indptr, indices, values, n_features, label_indptr, rows,
+                                         row_weight, positive_weight, list_indptr, list_rows,
+                                         list_values);
+      },
+      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
+      "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "row_weight"_a.noconvert().none(),
+      "positive_weight"_a.noconvert().none(), "list_indptr"_a.noconvert(),
+      "list_rows"_a.noconvert(), "list_values"_a.noconvert(),
+      "The same with the columns of the matrix as they were made before, rows increasing.");
 }
 
 /// Weights by label become lists by feature, labels increasing; `place` says where a label's

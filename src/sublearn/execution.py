@@ -4,7 +4,9 @@ Estimators ask :func:`map_blocks` and do not know who answers::
 
     results = map_blocks(solve_one, problems, n_jobs=4)
 
-A block must not depend on another one, so the answer does not depend on who runs it or when.
+A block must not depend on another one, so the answer does not depend on who runs it or when. What
+an executor may want to know besides is in :class:`Hints`: what the blocks cost, and who is to be
+told about results that another process made.
 """
 
 from __future__ import annotations
@@ -13,18 +15,63 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["BlockExecutor", "Threads", "map_blocks", "use_executor"]
+__all__ = [
+    "BlockExecutor",
+    "Hints",
+    "Threads",
+    "map_blocks",
+    "n_places_elsewhere",
+    "use_executor",
+]
 
 _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
 
 
+def _keep(result: Any) -> Any:
+    return result
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What an executor with other processes needs, and threads do not.
+
+    Parameters
+    ----------
+    cost : callable or None
+        From a block to a number that grows with its time; expensive blocks are then begun first.
+    arrived : callable
+        Called in this process, in one thread, with each result that another process made, as it
+        comes; its answer is kept in place of the result. In another process a function cannot
+        count here, and a result may be too large to be kept.
+    asks_to_stop : callable
+        Whether somebody wants an end. Blocks that are not finished then run in this process, where
+        the function sees the wish and ends at once.
+    """
+
+    cost: Callable[[Any], float] | None = None
+    arrived: Callable[[Any], Any] = _keep
+    asks_to_stop: Callable[[], bool] = _never
+
+
 class BlockExecutor(Protocol):
     """What can run blocks."""
 
-    def map(self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int) -> Iterable[Any]:
+    @property
+    def n_places(self) -> int:
+        """How many blocks run at a time in other processes; 0 if in none."""
+        ...
+
+    def map(
+        self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int, hints: Hints
+    ) -> Iterable[Any]:
         """`function` of each block, in the order of the blocks."""
         ...
 
@@ -32,8 +79,14 @@ class BlockExecutor(Protocol):
 class Threads:
     """Threads of this process. Compiled solvers let go of Python's lock, so they run at once."""
 
+    n_places = 0
+
     def map(
-        self, function: Callable[[_Block], _Result], blocks: list[_Block], n_jobs: int
+        self,
+        function: Callable[[_Block], _Result],
+        blocks: list[_Block],
+        n_jobs: int,
+        hints: Hints | None = None,
     ) -> Iterable[_Result]:
         """`function` of each block, up to `n_jobs` of them at a time."""
         n_threads = min(n_jobs, len(blocks))
@@ -43,11 +96,17 @@ class Threads:
             return list(pool.map(function, blocks))
 
 
+_HERE = Threads()
 _current: ContextVar[BlockExecutor] = ContextVar("sublearn_executor")
 
 
 def map_blocks(
-    function: Callable[[_Block], _Result], blocks: Iterable[_Block], n_jobs: int = 1
+    function: Callable[[_Block], _Result],
+    blocks: Iterable[_Block],
+    n_jobs: int = 1,
+    *,
+    hints: Hints | None = None,
+    stay_here: bool = False,
 ) -> list[_Result]:
     """Results of `function`, in the order of `blocks`.
 
@@ -58,7 +117,11 @@ def map_blocks(
     blocks : iterable
         What it is called with. No call may depend on another.
     n_jobs : int
-        How many may run at a time.
+        How many may run at a time in this process.
+    hints : Hints or None
+        For executors with other processes.
+    stay_here : bool
+        Whether blocks of milliseconds are not worth a way to another process.
 
     Returns
     -------
@@ -69,7 +132,13 @@ def map_blocks(
     >>> map_blocks(abs, [-1, 2, -3], n_jobs=2)
     [1, 2, 3]
     """
-    return list(_current.get(Threads()).map(function, list(blocks), n_jobs))
+    executor = _HERE if stay_here else _current.get(_HERE)
+    return list(executor.map(function, list(blocks), n_jobs, hints or Hints()))
+
+
+def n_places_elsewhere() -> int:
+    """How many blocks run at a time in other processes; 0 if all run in this one."""
+    return _current.get(_HERE).n_places
 
 
 @contextmanager

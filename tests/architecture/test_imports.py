@@ -63,6 +63,7 @@ CYCLE_RULE = "units do not import each other in a circle"
 ONLY_IN = {
     "torch": "trim",
     "dask": "distributed",
+    "distributed": "distributed",
     "fastapi": "serve",
     "uvicorn": "serve",
     "annif": "plugins",

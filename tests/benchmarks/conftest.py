@@ -3,4 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+# Last, lest benchmarks/distributed.py hide the package of that name.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -25,6 +25,8 @@ MODULES = sorted(
 def test_the_examples_of_a_module_run(name):
     if name.startswith("sublearn.trim"):
         pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
+    if name.startswith("sublearn.distributed"):
+        pytest.importorskip("distributed", reason="sublearn.distributed needs Dask")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

@@ -109,6 +109,7 @@ def test_the_page_of_the_command_line_names_every_command():
         "embed",
         "latent",
         "trim",
+        "distributed",
         "forecast",
         "validation",
         "trace",

@@ -11,7 +11,9 @@ class Recorder:
     def __init__(self):
         self.sizes = []
 
-    def map(self, function, blocks, n_jobs):
+    n_places = 0
+
+    def map(self, function, blocks, n_jobs, hints):
         self.sizes.append((len(blocks), n_jobs))
         return [function(block) for block in blocks]
 

@@ -14,7 +14,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import sublearn
-from sublearn.extreme.ppd_problem import Chunk
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem
 from sublearn.extreme.ppd_weights import Weighed
 from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import write_atomically
@@ -30,9 +31,18 @@ from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
 from sublearn.validation import as_seed
 
-__all__ = ["FitJournal", "fingerprint", "make_plan", "open_journal", "refuse_unsavable"]
+__all__ = [
+    "FitJournal",
+    "fingerprint",
+    "is_journal_of",
+    "make_plan",
+    "open_journal",
+    "refuse_unsavable",
+    "write_part",
+]
 
 _PART_CLASS = "PPDSparseChunk"
+_REMOVALS = 20
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
 
 
@@ -113,7 +123,7 @@ class FitJournal:
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.folder = Path(f"{os.fspath(model_path)}.parts")
-        self._finished: list[int] = []
+        self._finished: list[int] = []  # numbers of the blocks that parts begin with
         self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
 
     @property
@@ -147,32 +157,50 @@ class FitJournal:
             )
         return found
 
-    def _part(self, number: int) -> Path:
-        return self.folder / f"part-{number:06d}.safetensors"
-
-    def keep(self, number: int, chunk: Chunk) -> Chunk:
+    def keep(self, first_block: int, chunk: Chunk) -> Chunk:
         """Write a finished chunk, and return it without its weights, which are in its file."""
-        save_bundle(self._part(number), class_name=_PART_CLASS, params={},
-                    arrays=chunk.to_arrays(), attributes={})  # fmt: skip
-        self._finished.append(number)
+        write_part(self.folder, first_block, chunk)
+        return self.count(first_block, chunk)
+
+    def count(self, first_block: int, chunk: Chunk) -> Chunk:
+        """Count a chunk that is in its file; returns it without its weights."""
+        self._finished.append(first_block)
         return chunk.without_weights()
 
-    def _open(self, number: int) -> Chunk:
-        return Chunk.from_arrays(load_bundle(self._part(number), class_name=_PART_CLASS).arrays)
+    def _open(self, first_block: int) -> Chunk:
+        bundle = load_bundle(_part_file(self.folder, first_block), class_name=_PART_CLASS)
+        return Chunk.from_arrays(bundle.arrays)
 
-    def read(self, number: int, is_sound: Callable[[Chunk], bool]) -> Chunk | None:
-        """A chunk without its weights, if it was written before.
+    def finished(self, problem: PPDProblem) -> list[tuple[slice, Chunk]]:
+        """The parts that were written before, however they were cut, without their weights.
 
-        None if there is none, or one that is damaged or not sound: it is then to be solved again.
+        What is damaged, of other labels or solved by an earlier part as well is left out, and will
+        be solved again.
         """
+        found: list[tuple[slice, Chunk]] = []
+        end = 0
+        for first_block in sorted(self._written()):
+            chunk = self._read(first_block, problem)
+            part = problem.part(first_block, first_block)
+            if chunk is None or part.start < end:
+                continue
+            part = slice(part.start, part.start + len(problem.solved_of(chunk)))
+            if problem.is_answer(part, chunk):
+                found.append((part, self.count(first_block, chunk)))
+                end = part.stop
+        return found
+
+    def _written(self) -> list[int]:
+        names = (file.name for file in self.folder.glob("part-*.safetensors"))
+        numbers = (name.removeprefix("part-").removesuffix(".safetensors") for name in names)
+        return [int(number) for number in numbers if number.isdecimal()]
+
+    def _read(self, first_block: int, problem: PPDProblem) -> Chunk | None:
         try:
-            chunk = self._open(number)
+            chunk = self._open(first_block)
         except (FileNotFoundError, TypeError, ValueError):
             return None
-        if not is_sound(chunk):
-            return None
-        self._finished.append(number)
-        return chunk.without_weights()
+        return chunk if chunk.is_sound(problem.n_labels, problem.n_features) else None
 
     def _each(self, others: list[Chunk]) -> Iterator[Chunk]:
         """All finished chunks, mapped one at a time: each map keeps a file open; then others."""
@@ -214,8 +242,33 @@ class FitJournal:
         return np.memmap(self.folder / f"{name}.mmap", dtype=dtype, mode="w+", shape=(int(size),))
 
     def remove(self) -> None:
-        """Delete the folder, once the model is saved."""
+        """Delete the folder, once the model is saved.
+
+        Another process may be writing a part for the second time, which is then in the way.
+        """
+        for _ in range(_REMOVALS):
+            with contextlib.suppress(OSError):
+                return shutil.rmtree(self.folder)
+            time.sleep(0.1)
         shutil.rmtree(self.folder)
+
+
+def _part_file(folder: Path, first_block: int) -> Path:
+    return folder / f"part-{first_block:06d}.safetensors"
+
+
+def write_part(folder: Path, first_block: int, chunk: Chunk) -> None:
+    """The file of a finished chunk, at once; any process that sees the folder may write it."""
+    save_bundle(_part_file(folder, first_block), class_name=_PART_CLASS, params={},
+                arrays=chunk.to_arrays(), attributes={})  # fmt: skip
+
+
+def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
+    """Whether this process sees the folder of the journal with this plan."""
+    try:
+        return dict(json.loads((folder / "plan.json").read_text(encoding="utf-8"))) == plan
+    except (OSError, TypeError, ValueError):
+        return False
 
 
 def _window(chunks: Iterator[Chunk], first: int, last: int) -> tuple[np.ndarray, np.ndarray]:

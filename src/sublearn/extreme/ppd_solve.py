@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.extreme.fit_journal import FitJournal
+from sublearn.execution import Hints, map_blocks, n_places_elsewhere
+from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
 from sublearn.extreme.ppd_problem import (
     Chunk,
     PPDProblem,
     gather_reports,
     gather_weights,
+    joined,
     trace_of,
 )
 from sublearn.trace import Callback, Solution, Status, watch
@@ -23,6 +26,8 @@ from sublearn.trace import Callback, Solution, Status, watch
 __all__ = ["solve_parts", "summarise"]
 
 _JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
+_PARTS_PER_PLACE = 16  # if parts go to other processes: the last ones end at about the same time
+_SETTINGS = ("l1", "tol", "prune", "max_iter", "learn_bias", "seed")
 
 
 def solve_parts(
@@ -37,21 +42,21 @@ def solve_parts(
 ) -> tuple[sp.csr_matrix, dict[str, np.ndarray]]:
     """Weights by feature and report columns; parts that the journal has are read, not solved."""
     monitor = _core.Monitor()
+    solver = _PartSolver(problem, loss, C, settings, monitor)
     chunks: list[Chunk] = []
 
-    def solve(part: slice) -> Chunk:
-        return problem.solve(part, loss, C, settings, monitor)
-
     def job() -> None:
-        if journal is None:
-            chunks.extend(solve(part) for part in problem.parts(None))
+        if n_places_elsewhere():
+            _solve_elsewhere(solver, journal, chunks)
+        elif journal is None:
+            chunks.append(solver(problem.part(0, problem.n_blocks)))
         else:
-            _solve_with_journal(problem, solve, journal, monitor, chunks)
+            _solve_with_journal(solver, journal, chunks)
 
     watch(job, monitor, n_total=len(problem.order), callback=callback, verbose=verbose,
           title="PPD-Sparse")  # fmt: skip
     if journal is None:
-        by_feature = gather_weights(chunks[0], problem.n_features)
+        by_feature = gather_weights(joined(chunks, problem), problem.n_features)
     else:
         by_feature = journal.gather_weights(chunks, (problem.n_features, problem.n_labels))
     reports = gather_reports(chunks, problem.n_labels)
@@ -59,24 +64,141 @@ def solve_parts(
     return by_feature, reports
 
 
-def _solve_with_journal(
-    problem: PPDProblem, solve: Any, journal: FitJournal, monitor: Any, chunks: list[Chunk]
-) -> None:
-    seconds = 0.0  # spent on the labels so far, also by a fit that was killed
-    for number, part in enumerate(problem.parts(_JOURNAL_BLOCKS)):
-        kept = journal.read(number, partial(problem.is_answer, part))
-        if kept is not None:
-            monitor.add_done(len(problem.order[part]))
-            seconds = max(seconds, float(kept.reports["seconds"].max()))
-            chunks.append(kept)
-            continue
+@dataclass(frozen=True, eq=False)
+class _PartSolver:
+    """Solves parts of a problem. In another process it has one thread and a monitor of its own."""
+
+    problem: PPDProblem
+    loss: str
+    C: float
+    settings: Any
+    monitor: Any
+
+    def __call__(self, part: slice) -> Chunk:
+        return self.problem.solve(part, self.loss, self.C, self.settings, self.monitor)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain = {name: getattr(self.settings, name) for name in _SETTINGS}
+        return _elsewhere, (self.problem, self.loss, self.C, plain, self.settings.search.name)
+
+
+def _elsewhere(
+    problem: PPDProblem, loss: str, C: float, plain: dict[str, Any], search: str
+) -> _PartSolver:
+    settings = _core.PPDSettings()
+    for name, value in plain.items():
+        setattr(settings, name, value)
+    settings.search = getattr(_core.PPDSearch, search)
+    return _PartSolver(problem, loss, C, settings, _core.Monitor())
+
+
+def _read_finished(solver: _PartSolver, journal: FitJournal, chunks: list[Chunk]) -> float:
+    """Take the parts that the journal has; the time that was spent on them."""
+    found = [chunk for _, chunk in journal.finished(solver.problem)]
+    for chunk in found:
+        solver.monitor.add_done(len(solver.problem.solved_of(chunk)))
+    chunks.extend(found)
+    return max((float(chunk.reports["seconds"].max()) for chunk in found), default=0.0)
+
+
+def _parts_left(problem: PPDProblem, chunks: list[Chunk], costs: np.ndarray) -> list[slice]:
+    """What no chunk has, cut by blocks: at most `_JOURNAL_BLOCKS`, or costs of 1 in total."""
+    is_left = np.ones(len(problem.order), dtype=bool)
+    place = np.full(problem.n_labels, -1)
+    place[problem.order] = np.arange(len(problem.order))
+    for chunk in chunks:
+        is_left[place[problem.solved_of(chunk)]] = False
+    parts, begin, spent = [], -1, 0.0
+    for block in range(problem.n_blocks + 1):
+        is_open = begin >= 0
+        is_wanted = block < problem.n_blocks and is_left[problem.part(block, block + 1)].all()
+        is_full = is_open and (block - begin >= _JOURNAL_BLOCKS or spent >= 1.0)
+        if is_open and (not is_wanted or is_full):
+            parts.append(problem.part(begin, block))
+            is_open = False
+        if is_wanted:
+            begin, spent = (begin, spent) if is_open else (block, 0.0)
+            spent += costs[block]
+        else:
+            begin = -1
+    return parts
+
+
+def _solve_with_journal(solver: _PartSolver, journal: FitJournal, chunks: list[Chunk]) -> None:
+    problem, monitor = solver.problem, solver.monitor
+    seconds = _read_finished(solver, journal, chunks)  # also of a fit that was killed
+    for part in _parts_left(problem, chunks, np.zeros(problem.n_blocks)):
         began = time.perf_counter()
-        chunk = solve(part).later(seconds)
+        chunk = solver(part).later(seconds)
         if monitor.stop_requested:  # what a stop cut short is in the model all the same
             chunks.append(chunk)
             return
-        chunks.append(journal.keep(number, chunk))
+        chunks.append(journal.keep(problem.first_block(part), chunk))
         seconds += time.perf_counter() - began
+
+
+# --- in other processes ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _PartWriter:
+    """Solves a part and writes it into the journal, where this process sees its folder."""
+
+    solver: _PartSolver
+    journal_folder: Path | None
+    plan: dict[str, Any] | None
+    seconds_before: float
+    began: float  # on the clock of the day, the only one that processes share
+
+    def __call__(self, part: slice) -> _Solved:
+        offset = self.seconds_before + max(time.time() - self.began, 0.0)
+        chunk = self.solver(part).later(offset)
+        first = self.solver.problem.first_block(part)
+        folder, plan = self.journal_folder, self.plan
+        if folder is None or plan is None or self.solver.monitor.stop_requested:
+            return _Solved(first, chunk, False)
+        if not is_journal_of(folder, plan):
+            return _Solved(first, chunk, False)
+        write_part(folder, first, chunk)
+        return _Solved(first, chunk.without_weights(), True)
+
+
+class _Solved(NamedTuple):
+    first_block: int
+    chunk: Chunk
+    is_written: bool
+
+
+def _solve_elsewhere(solver: _PartSolver, journal: FitJournal | None, chunks: list[Chunk]) -> None:
+    """Parts as blocks of `map_blocks`; each is written, or kept, as it comes."""
+    problem, monitor = solver.problem, solver.monitor
+    seconds = 0.0 if journal is None else _read_finished(solver, journal, chunks)
+    costs = problem.block_costs()
+    share = costs.sum() / (_PARTS_PER_PLACE * n_places_elsewhere())
+    parts = _parts_left(problem, chunks, costs / share)
+
+    def arrived(solved: _Solved) -> None:
+        chunk, reports = solved.chunk, solved.chunk.reports
+        gap = float((reports["primal"] - reports["dual"]).sum())
+        monitor.add(float(reports["primal"].sum()), gap, int(reports["nnz_primal"].sum()),
+                    int(reports["nnz_dual"].sum()), int(reports["work"].sum()))  # fmt: skip
+        monitor.add_done(len(problem.solved_of(chunk)))
+        if journal is not None:
+            keep = journal.count if solved.is_written else journal.keep
+            chunk = keep(solved.first_block, chunk)
+        chunks.append(chunk)
+
+    folder, plan = (None, None) if journal is None else (journal.folder.resolve(), journal.plan)
+    writer = _PartWriter(solver, folder, plan, seconds, time.time())
+    hints = Hints(lambda part: costs[_blocks(problem, part)].sum(), arrived,
+                  lambda: monitor.stop_requested)  # fmt: skip
+    rest = map_blocks(writer, parts, hints=hints)
+    chunks.extend(solved.chunk for solved in rest if solved is not None)
+
+
+def _blocks(problem: PPDProblem, part: slice) -> slice:
+    first = problem.first_block(part)
+    return slice(first, first + -(-(part.stop - part.start) // problem.n_lanes))
 
 
 def summarise(reports: dict[str, np.ndarray], counts: np.ndarray, max_iter: int) -> Solution:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sublearn.execution import map_blocks
+from sublearn.execution import Hints, map_blocks
 from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask
 from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.plan import baselines_of, settings_of
@@ -51,14 +51,18 @@ def fit_blocks(
         if progress.stop_requested:
             hurried = replace(task.settings, **_HURRIED)
             task = replace(task, settings=hurried, has_intervals=False, is_hurried=True)
-        found, report = BlockModel.fit(task, progress.should_stop)
-        progress.finish(report, found.n_weights)
-        return found, report
+        return count(BlockModel.fit(task, progress.should_stop))
 
+    def count(found: tuple[BlockModel, BlockReport]) -> tuple[BlockModel, BlockReport]:
+        block, report = found
+        progress.finish(report, block.n_weights)
+        return found
+
+    hints = Hints(arrived=count, asks_to_stop=progress.should_stop)
     # Threads of BLAS would change the rounding, hence the model, with their number.
     with threadpool_limits(1, user_api="blas"):
         done = watch(
-            lambda: map_blocks(do, tasks, as_n_threads(model.n_jobs)),
+            lambda: map_blocks(do, tasks, as_n_threads(model.n_jobs), hints=hints),
             progress, n_total=len(tasks), callback=model.callback, verbose=int(model.verbose),
             title="load forecast",
         )  # fmt: skip

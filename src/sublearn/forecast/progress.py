@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from sublearn.forecast.block_model import BlockReport
 
@@ -21,6 +22,10 @@ class Progress:
         self.nnz_primal = 0
         self.nnz_dual = 0
         self.work = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: counters of its own, which nobody looks at."""
+        return Progress, ()
 
     def request_stop(self) -> None:
         """Solvers end at their next step; blocks not begun get a small model."""

@@ -187,7 +187,7 @@ class WeightSearch:
     def try_weights(self, candidates: Iterable[np.ndarray], must_be_sure: bool = False) -> None:
         """The best of several weight vectors for all labels, if it is better, or so for sure."""
         tried = list(candidates)
-        found = map_blocks(self.data.counts, tried, self.n_jobs)
+        found = map_blocks(self.data.counts, tried, self.n_jobs, stay_here=True)
         self.n_evaluations += len(tried)
         for phi, counts in zip(tried, found, strict=True):
             value = self.data.value(counts)
@@ -300,7 +300,8 @@ def _derivative_free(search: WeightSearch, max_iter: int) -> None:
         return -float(search.data.value(search.data.counts(weights(x)))[0])
 
     first = [np.zeros(n), *(s * radius * e for s in (1.0, -1.0) for e in np.eye(n))]
-    known = map_blocks(evaluate, first, search.n_jobs)  # the initial interpolation set, at once
+    # The initial interpolation set, at once.
+    known = map_blocks(evaluate, first, search.n_jobs, stay_here=True)
     cache = {x.tobytes(): value for x, value in zip(first, known, strict=True)}
 
     def cached(x: np.ndarray) -> float:

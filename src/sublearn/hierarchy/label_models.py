@@ -114,7 +114,8 @@ def solve_tasks(
         problem = task.problem(LOSSES[options.loss], options.fit_intercept)
         return _solve(problem, task, options, n_inside, progress)
 
-    return map_blocks(solve_one, tasks, options.n_jobs)
+    hints = progress.hints(cost=lambda task: task.X.size)
+    return map_blocks(solve_one, tasks, options.n_jobs, hints=hints)
 
 
 def _solve(

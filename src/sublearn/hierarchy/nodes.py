@@ -288,7 +288,8 @@ def fit_estimators(
         return model
 
     taught = [node for node in nodes if not node.is_plain]
-    models = map_blocks(fit_one, taught, n_jobs)
+    hints = progress.hints(cost=lambda node: len(node.rows))
+    models = map_blocks(fit_one, taught, n_jobs, hints=hints)
     pairs = zip(taught, models, strict=True)
     return {node.label: model for node, model in pairs if model is not None}
 

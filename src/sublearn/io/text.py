@@ -7,6 +7,7 @@ decompresses on the way, and dresses the arrays.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def load_svmlight(
     n_labels: int | None = None,
     multilabel: bool | None = None,
     dtype: Any = np.float32,
+    part: tuple[int, int] | None = None,
 ) -> Dataset:
     """Read a LIBSVM file with one label per row, or with lists of label ids.
 
@@ -105,6 +107,11 @@ def load_svmlight(
         a vector; say True for a multilabel file that might look so by chance.
     dtype : float32 or float64
         Type of the values of X.
+    part : pair of int, optional
+        ``(k, n)`` reads the k-th (from 0) of n parts of about equal size, cut between lines, of a
+        file that is not compressed: several processes then read one file together. Needs
+        `n_features`, and `n_labels` or `multilabel`, since a part does not show what others hold.
+        Line numbers in errors count from the start of the part.
 
     Returns
     -------
@@ -125,7 +132,9 @@ def load_svmlight(
         n_features=_count(n_features, "n_features"),
         n_labels=_count(n_labels, "n_labels"),
     )
-    parts = _parse(path, parser)
+    if part is not None:
+        _check_part(part, path, n_features, multilabel is None and n_labels is None)
+    parts = _parse(path, parser, part)
     X = _features(parts)
     is_vector = multilabel is not True and n_labels is None and len(parts["targets"]) == X.shape[0]
     return Dataset(X, _label_vector(parts) if is_vector else _label_matrix(parts))
@@ -171,15 +180,17 @@ def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -
                 stream.write(_format(block, labels.indptr, labels.indices, first, True))
 
 
-def _parse(path: PathLike, parser: Any) -> dict[str, Any]:
-    if plain_name(path) == Path(path).name.lower() and os.path.isfile(path):
-        parser.expect_bytes(os.path.getsize(path))
+def _parse(path: PathLike, parser: Any, part: tuple[int, int] | None = None) -> dict[str, Any]:
     buffer = np.empty(_CHUNK_BYTES, dtype=np.uint8)
-    is_empty = True
+    is_empty = part is None  # a part may be
     with open_binary(path) as stream:
+        n_left = _enter_part(stream, path, part)
+        if plain_name(path) == Path(path).name.lower() and os.path.isfile(path):
+            parser.expect_bytes(min(n_left, os.path.getsize(path)))
         try:
-            while n := stream.readinto(buffer):  # type: ignore[attr-defined]
+            while n := stream.readinto(buffer[: min(n_left, _CHUNK_BYTES)]):  # type: ignore[attr-defined]
                 is_empty = False
+                n_left -= n
                 parser.feed(buffer[:n])
             if is_empty:
                 raise ValueError("the file is empty")
@@ -187,6 +198,36 @@ def _parse(path: PathLike, parser: Any) -> dict[str, Any]:
         except ValueError as error:
             separator = ", " if str(error).startswith("line ") else ": "
             raise ValueError(f"{os.fspath(path)}{separator}{error}") from None
+
+
+def _enter_part(stream: Any, path: PathLike, part: tuple[int, int] | None) -> int:
+    """Go to where a part begins; its bytes. A line is of the part that holds its first byte."""
+    if part is None:
+        return sys.maxsize
+    (k, n), size = part, os.path.getsize(path)
+    ends = []
+    for position in (size * k // n, size * (k + 1) // n):
+        stream.seek(max(position - 1, 0))
+        if position > 0:
+            stream.readline()
+        ends.append(stream.tell())
+    stream.seek(ends[0])
+    return ends[1] - ends[0]
+
+
+def _check_part(part: Any, path: PathLike, n_features: int | None, is_open: bool) -> None:
+    is_pair = isinstance(part, tuple) and len(part) == 2 and all(is_int64(end) for end in part)
+    if not is_pair or not 0 <= part[0] < part[1]:
+        raise ValueError(
+            f"load_svmlight.part must be a pair (k, n) with 0 <= k < n or None, got {show(part)}"
+        )
+    if n_features is None or is_open:
+        raise ValueError(
+            "load_svmlight.part must be None where n_features, or both of n_labels and "
+            f"multilabel, are None, got {show(part)}"
+        )
+    if plain_name(path) != Path(path).name.lower():
+        raise ValueError(f"load_svmlight.part must be None for a compressed file, got {show(part)}")
 
 
 def _label_rule(multilabel: bool | None, n_labels: int | None) -> _core.LabelRule:

@@ -424,7 +424,12 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             )
 
     def _keep(self, solutions: list[LinearSolution], targets: Targets) -> None:
-        dtype, figures = targets.X.dtype, solutions[: targets.n_solves]
+        self._keep_figures(solutions, solutions[: targets.n_solves], targets.X.dtype)
+
+    def _keep_figures(
+        self, solutions: list[LinearSolution], figures: list[LinearSolution], dtype: np.dtype
+    ) -> None:
+        """Weights of all outputs; objective and trace of the problems they were found by."""
         worst = max(solutions, key=lambda found: found.certificate)
         worst.warn_unless_converged(self, float(self.tol))
         self._set_weights(

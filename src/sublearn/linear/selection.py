@@ -96,7 +96,8 @@ def score_folds(
             scores[i] = -test.loss_of(test.predictions(found))
         return scores
 
-    return np.array(map_blocks(score, folds, n_at_once)).T
+    hints = progress.hints(n_solves=len(l1s) * targets.n_solves)
+    return np.array(map_blocks(score, folds, n_at_once, hints=hints)).T
 
 
 def choose_l1(scores: np.ndarray, rule: str) -> int:

@@ -128,7 +128,7 @@ def solve_apart(
         start = None if starts is None else starts[k]
         return solve(problems[k], penalty, l1, inner, progress, start)
 
-    return map_blocks(solve_one, range(len(problems)), n_at_once)
+    return map_blocks(solve_one, range(len(problems)), n_at_once, hints=progress.hints())
 
 
 @dataclass(frozen=True, eq=False)

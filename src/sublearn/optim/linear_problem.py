@@ -6,7 +6,7 @@ r"""One sparse linear problem, ready for a solver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -80,6 +80,10 @@ class LinearProblem:
     weights: np.ndarray
     loss: Loss
     fit_intercept: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what the core holds; another process makes its own."""
+        return LinearProblem, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def n_features(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.execution import Hints
 
 __all__ = ["Progress"]
 
@@ -19,6 +20,7 @@ class Progress:
     """
 
     def __init__(self, n_solves: int, max_iter: int):
+        self._arguments = (n_solves, max_iter)
         self.n_total = max_iter if n_solves == 1 else n_solves
         self._counts_rounds = n_solves == 1
         self._lock = threading.Lock()
@@ -28,6 +30,20 @@ class Progress:
         self._n_rounds = 0
         self._n_finished = 0
         self.stop_requested = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: counters of its own, which nobody looks at."""
+        return Progress, self._arguments
+
+    def hints(self, cost: Callable[[Any], float] | None = None, n_solves: int = 1) -> Hints:
+        """For blocks of so many solves each that may run in another process."""
+
+        def arrived(result: Any) -> Any:
+            for _ in range(n_solves):
+                self.finish_solve()
+            return result
+
+        return Hints(cost, arrived, lambda: self.stop_requested)
 
     @contextmanager
     def monitor(self, is_one_round: bool = False) -> Iterator[Any]:

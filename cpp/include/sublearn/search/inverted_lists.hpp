@@ -14,27 +14,40 @@
 
 namespace sublearn {
 
-/// The transpose of a CSR matrix, owned: column j as a list of (row, value), rows increasing.
+/// The transpose of a CSR matrix: column j as a list of (row, value), rows increasing. Its own, or
+/// somebody's who made it before: processes on one machine map one copy of it from a file.
 template <class T>
 class InvertedLists {
  public:
   template <class I>
   explicit InvertedLists(const CsrView<T, I>& X)
-      : indptr_(static_cast<std::size_t>(X.n_cols()) + 1),
-        rows_(static_cast<std::size_t>(X.nnz())),
-        values_(static_cast<std::size_t>(X.nnz())) {
-    for (offset_t p = 0; p < X.nnz(); ++p) ++indptr_[static_cast<std::size_t>(X.indices[p]) + 1];
-    for (std::size_t j = 1; j < indptr_.size(); ++j) indptr_[j] += indptr_[j - 1];
-    std::vector<offset_t> fill(indptr_.begin(), indptr_.end() - 1);
+      : own_indptr_(static_cast<std::size_t>(X.n_cols()) + 1),
+        own_rows_(static_cast<std::size_t>(X.nnz())),
+        own_values_(static_cast<std::size_t>(X.nnz())),
+        indptr_(own_indptr_),
+        rows_(own_rows_),
+        values_(own_values_) {
+    auto& ends = own_indptr_;
+    for (offset_t p = 0; p < X.nnz(); ++p) ++ends[static_cast<std::size_t>(X.indices[p]) + 1];
+    for (std::size_t j = 1; j < ends.size(); ++j) ends[j] += ends[j - 1];
+    std::vector<offset_t> fill(ends.begin(), ends.end() - 1);
     for (offset_t i = 0; i < X.n_rows(); ++i) {
       const auto row = X.row(i);
       for (std::size_t p = 0; p < row.size(); ++p) {
         const auto slot = static_cast<std::size_t>(fill[static_cast<std::size_t>(row.ids[p])]++);
-        rows_[slot] = static_cast<index_t>(i);
-        values_[slot] = row.values[p];
+        own_rows_[slot] = static_cast<index_t>(i);
+        own_values_[slot] = row.values[p];
       }
     }
   }
+
+  /// Lists made before, which must outlive this object; the caller has checked them.
+  InvertedLists(std::span<const offset_t> indptr, std::span<const index_t> rows,
+                std::span<const T> values)
+      : indptr_(indptr), rows_(rows), values_(values) {}
+
+  InvertedLists(const InvertedLists&) = delete;  // a copy would look into the original
+  InvertedLists& operator=(const InvertedLists&) = delete;
 
   SparseVector<T, index_t> list(index_t feature) const {
     const auto begin = static_cast<std::size_t>(indptr_[static_cast<std::size_t>(feature)]);
@@ -48,9 +61,12 @@ class InvertedLists {
   }
 
  private:
-  std::vector<offset_t> indptr_;
-  std::vector<index_t> rows_;
-  std::vector<T> values_;
+  std::vector<offset_t> own_indptr_;
+  std::vector<index_t> own_rows_;
+  std::vector<T> own_values_;
+  std::span<const offset_t> indptr_;
+  std::span<const index_t> rows_;
+  std::span<const T> values_;
 };
 
 }  // namespace sublearn

@@ -74,18 +74,28 @@ struct PPDTask {
 /// The data as the solver wants it: rows, inverted lists, squared row lengths.
 template <class T, class I>
 struct PPDData {
-  explicit PPDData(const CsrView<T, I>& X) : rows(X), lists(X) {
-    row_squares.reserve(static_cast<std::size_t>(X.n_rows()));
-    for (offset_t i = 0; i < X.n_rows(); ++i) {
-      const auto values = X.row(i).values;
-      row_squares.push_back(
-          static_cast<T>(std::inner_product(values.begin(), values.end(), values.begin(), 0.0)));
-    }
+  explicit PPDData(const CsrView<T, I>& X) : rows(X), lists(X) { measure_rows(); }
+
+  /// With the lists of X as they were made before.
+  PPDData(const CsrView<T, I>& X, std::span<const offset_t> indptr,
+          std::span<const index_t> list_rows, std::span<const T> values)
+      : rows(X), lists(indptr, list_rows, values) {
+    measure_rows();
   }
 
   CsrView<T, I> rows;
   InvertedLists<T> lists;
   std::vector<T> row_squares;
+
+ private:
+  void measure_rows() {
+    row_squares.reserve(static_cast<std::size_t>(rows.n_rows()));
+    for (offset_t i = 0; i < rows.n_rows(); ++i) {
+      const auto values = rows.row(i).values;
+      row_squares.push_back(
+          static_cast<T>(std::inner_product(values.begin(), values.end(), values.begin(), 0.0)));
+    }
+  }
 };
 
 }  // namespace sublearn

@@ -1,0 +1,17 @@
+"""The same estimators on several machines, by Dask."""
+
+from sublearn.distributed.block_tasks import TaskRecord
+from sublearn.distributed.cluster import DaskBlocks, cluster
+from sublearn.distributed.prediction import predict, predict_files
+from sublearn.distributed.row_blocks import RowBlocks
+from sublearn.distributed.row_fit import fit_by_rows
+
+__all__ = [
+    "DaskBlocks",
+    "RowBlocks",
+    "TaskRecord",
+    "cluster",
+    "fit_by_rows",
+    "predict",
+    "predict_files",
+]

@@ -1,0 +1,413 @@
+"""Blocks of work on the workers of a Dask cluster: the one way in from a laptop to many machines.
+
+    with sublearn.distributed.cluster(client):
+        model.fit(X, Y)
+
+What goes over the network is small: functions and arrays are files (`shared_files.py`), a task
+names them. Tasks hold no state and every result depends on its block alone, so that any of them may
+be run again, elsewhere, or twice: the first answer counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import statistics
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from dask.utils import format_bytes
+from distributed import Client, Future, KilledWorker
+from distributed.comm import CommClosedError
+
+from sublearn.distributed.block_tasks import (
+    Answer,
+    BlockTask,
+    TaskRecord,
+    forget,
+    host_view,
+    run_block,
+)
+from sublearn.distributed.shared_files import FileStore, write_copy
+from sublearn.errors import ClusterError, ParameterError
+from sublearn.execution import Hints, Threads, use_executor
+from sublearn.validation.values import is_int64, show
+
+__all__ = ["TIMEOUTS", "DaskBlocks", "check_client", "cluster", "refuse_if_gone", "saying_if_gone"]
+
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
+
+_POLL_SECONDS = 0.1
+_MOST_AT_ONCE = 64  # results that are fetched together
+_ANSWER_SECONDS = 5.0  # until it is asked again whether the scheduler is there
+_LOOK_SECONDS = 10.0  # that a worker may take to say what it sees
+_LATE = 3.0  # a block is late after so many median times
+_LEAST_LATE_SECONDS = 2.0
+_PATIENCE_SECONDS = 10.0  # without any worker, before a word is said
+
+
+def check_client(client: Any, who: str) -> Client:
+    """`client`, if it is one that can be asked."""
+    if not isinstance(client, Client):
+        raise ParameterError(f"{who}: client must be a dask.distributed.Client, got {show(client)}")
+    if client.asynchronous:
+        raise ParameterError(f"{who}: client must not be asynchronous, got {client!r}")
+    refuse_if_gone(client)
+    return client
+
+
+def refuse_if_gone(client: Client, what: str = "") -> None:
+    """Raise if the scheduler cannot be reached."""
+    if client.status != "running":
+        raise _gone(client, what)
+
+
+def _gone(client: Client, what: str) -> ClusterError:
+    address = client.scheduler.address if client.scheduler is not None else "its address"
+    return ClusterError(
+        f"the scheduler at {address} is gone{what}. A fit with model_path has kept what it "
+        "finished: start the cluster and the same fit again, and it goes on from there"
+    )
+
+
+@contextmanager
+def saying_if_gone(client: Client) -> Iterator[None]:
+    """Around questions to the scheduler: it may end before the client knows."""
+    try:
+        yield
+    except CommClosedError as error:
+        raise _gone(client, "") from error
+
+
+@contextmanager
+def cluster(client: Client, *, directory: Any = None, retries: int = 2) -> Iterator[DaskBlocks]:
+    """Let the workers of a Dask cluster do the independent parts of all fits inside.
+
+    PPD-Sparse goes by labels, HiClass by nodes, HML by labels, sparse linear models by outputs and
+    folds, the load forecaster by series and hours. The models are those that one machine makes, to
+    the last bit. No server is started and none is stopped.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        Connected to a cluster of any kind; sublearn must be installed on its workers. A thread of a
+        worker is taken for one core.
+    directory : path or None, default=None
+        Where files with the arrays of a fit are put for the workers to map; best a directory that
+        all machines see. A machine that does not see it is sent each file once. None takes the
+        temporary directory of this machine.
+    retries : int, default=2
+        How often a block is tried again after an error of files or network. (Blocks of a worker
+        that ends are always tried again, as often as the scheduler's `allowed-failures` says.)
+
+    Yields
+    ------
+    DaskBlocks
+        With `tasks`: who did what so far, and when.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> from sublearn.extreme import PPDSparseClassifier
+    >>> client = Client(n_workers=1, processes=False, dashboard_address=":0")
+    >>> with cluster(client):
+    ...     model = PPDSparseClassifier().fit([[1.0, 0.0], [0.0, 1.0]], ["a", "b"])
+    >>> client.close()
+    >>> model.predict([[1.0, 0.0]]).tolist()
+    ['a']
+    """
+    check_client(client, "cluster")
+    if not is_int64(retries) or retries < 0:
+        raise ParameterError(
+            f"cluster: retries must be an integer that is not negative, got {show(retries)}"
+        )
+    blocks = DaskBlocks(client, FileStore(directory), int(retries))
+    try:
+        with use_executor(blocks):
+            yield blocks
+    finally:
+        blocks.close()
+
+
+class DaskBlocks:
+    """Runs blocks on the workers of a cluster; made by :func:`cluster`.
+
+    Attributes
+    ----------
+    tasks : list of TaskRecord
+        Blocks that were finished: `worker`, `began` (seconds since 1970) and `seconds`.
+    """
+
+    def __init__(self, client: Client, store: FileStore, retries: int):
+        self.client, self.store, self.retries = client, store, retries
+        self._hosts: dict[str, str] = {}  # by worker
+        self._lacks: dict[str, set[str]] = {}  # files that were sent, by host without the folder
+        self.tasks: list[TaskRecord] = []
+
+    def __repr__(self) -> str:
+        size = sum(file.stat().st_size for file in self.store.path.iterdir())
+        return f"DaskBlocks({len(self.tasks)} tasks, {format_bytes(size)} in {self.store.path})"
+
+    @property
+    def n_places(self) -> int:
+        """Threads of all workers."""
+        refuse_if_gone(self.client)
+        with saying_if_gone(self.client):
+            return max(1, sum(self.client.nthreads().values()))
+
+    def map(
+        self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int, hints: Hints
+    ) -> list[Any]:
+        """`function` of each block, in the order of the blocks."""
+        if not blocks:
+            return []
+        refuse_if_gone(self.client)
+        written: dict[int, tuple[Any, str]] = {}
+        name = self.store.save_function(function, written)
+        folder = self.store.folder
+        tasks = [BlockTask(folder, name, self.store.dumps(b, written)) for b in blocks]
+        run = _Run(self, tasks, hints)
+        with saying_if_gone(self.client):
+            try:
+                self._look_at_workers()
+                run.begin(self._order(blocks, hints))
+                done = run.finish()
+            finally:
+                run.cancel()
+        rest = [i for i in range(len(blocks)) if i not in done]
+        done.update(zip(rest, Threads().map(function, [blocks[i] for i in rest], n_jobs),
+                        strict=True))  # fmt: skip
+        return [done[i] for i in range(len(blocks))]
+
+    @staticmethod
+    def _order(blocks: list[Any], hints: Hints) -> list[int]:
+        """Expensive blocks first: the last to end are then short."""
+        if hints.cost is None:
+            return list(range(len(blocks)))
+        costs = [hints.cost(block) for block in blocks]
+        return sorted(range(len(blocks)), key=lambda i: -costs[i])
+
+    # --- files on machines ---------------------------------------------------------------------
+
+    def _look_at_workers(self) -> None:
+        """Ask new workers what they see, and send the files to machines that see nothing."""
+        new = [address for address in self.client.nthreads() if address not in self._hosts]
+        asked = {
+            address: self.client.submit(
+                host_view, self.store.folder, workers=[address], pure=False, priority=1000
+            )
+            for address in new
+        }
+        for address, future in asked.items():
+            with suppress(Exception):  # who does not answer is told when it lacks a file
+                host, sees = future.result(timeout=_LOOK_SECONDS)
+                self._hosts[address] = host
+                if not sees:
+                    self._lacks.setdefault(host, set())
+        for host in self._lacks:
+            address = next((a for a, h in self._hosts.items() if h == host), None)
+            if address is not None:
+                self.send_files(host, address)
+
+    def send_files(self, host: str, address: str) -> None:
+        """All files to a machine, through one of its workers; what fails is asked for again."""
+        sent = self._lacks.setdefault(host, set())
+        for name in self.store.names():
+            if name in sent:
+                continue
+            with suppress(Exception):
+                chunks = self.client.scatter(self.store.chunks(name), workers=[address], hash=False)
+                self.client.submit(
+                    write_copy, self.store.folder, name, *chunks, workers=[address], pure=False,
+                    priority=1000,
+                ).result()  # fmt: skip
+                sent.add(name)
+
+    def forget_sent(self, host: str) -> None:
+        """A machine lacks what it was sent: it was started anew."""
+        self._lacks.pop(host, None)
+
+    def close(self) -> None:
+        """Remove the files, here and on the workers."""
+        with suppress(Exception):
+            if self.client.status == "running":
+                self.client.run(forget, self.store.folder, wait=False)
+        self.store.remove()
+
+
+class _Run:
+    """One call of `map`: tasks, their futures, and what has come back."""
+
+    def __init__(self, owner: DaskBlocks, tasks: list[BlockTask], hints: Hints):
+        self.owner, self.tasks, self.hints = owner, tasks, hints
+        self.client = owner.client
+        self.done: dict[int, Any] = {}
+        self.futures: dict[Future, int] = {}
+        self.ready: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self.n_tries = [0] * len(tasks)
+        self.seconds: list[float] = []
+        self.has_copy: set[int] = set()
+        self.last_news = time.monotonic()
+
+    def begin(self, order: list[int]) -> None:
+        """Submit all blocks; Dask takes those of one name by their numbers.
+
+        By the common name it sees that they are many and alike, and keeps them back until a worker
+        is free, so that one that joins late finds some.
+        """
+        name = f"sublearn-{uuid.uuid4().hex}"
+        keys = [(name, rank) for rank in range(len(order))]
+        tasks = [self.tasks[index] for index in order]
+        futures = self.client.map(run_block, tasks, key=keys, pure=False)
+        for future, index in zip(futures, order, strict=True):
+            self._expect(future, index)
+
+    def _submit_again(self, index: int, workers: list[str] | None = None) -> None:
+        future = self.client.submit(
+            run_block, self.tasks[index], pure=False, priority=1, workers=workers,
+            allow_other_workers=workers is not None,
+        )  # fmt: skip
+        self._expect(future, index)
+
+    def _expect(self, future: Future, index: int) -> None:
+        self.futures[future] = index
+        future.add_done_callback(self.ready.put)
+
+    def finish(self) -> dict[int, Any]:
+        """Wait for all blocks; those that are missing were given up after a wish to stop."""
+        while len(self.done) < len(self.tasks):
+            if self.hints.asks_to_stop():
+                break
+            futures = self._next_ready()
+            if not futures:
+                self._look_around()
+            answers = self._fetch([f for f in futures if f.status == "finished"])
+            for future in futures:
+                index = self.futures.pop(future, None)  # None: cancelled by ourselves
+                if index is not None and index not in self.done:
+                    answer = answers.get(future.key) or self._answer(index, future)
+                    self._take(index, answer)
+        return self.done
+
+    def _next_ready(self) -> list[Future]:
+        """All futures that have ended; waits a moment for the first."""
+        try:
+            futures = [self.ready.get(timeout=_POLL_SECONDS)]
+        except queue.Empty:
+            return []
+        while len(futures) < _MOST_AT_ONCE and not self.ready.empty():
+            futures.append(self.ready.get())
+        return futures
+
+    def _fetch(self, futures: list[Future]) -> dict[str, Answer]:
+        """Answers by key, in one message to each worker; none if any of them is in doubt."""
+        try:
+            found = self.client.gather(futures, errors="raise") if len(futures) > 1 else []
+        except Exception:
+            return {}
+        return {future.key: answer for future, answer in zip(futures, found, strict=bool(found))}
+
+    def _take(self, index: int, answer: Answer | None) -> None:
+        if answer is None:  # lost on its way
+            self._submit_again(index)
+        elif answer.lacking_host is not None:
+            host, address = answer.lacking_host, answer.record.worker
+            if self.n_tries[index]:
+                self.owner.forget_sent(host)
+            self._count_try(index, f"{host} lacks files that were sent to it")
+            self.owner.send_files(host, address)
+            self._submit_again(index)
+        else:
+            self.done[index] = self.hints.arrived(answer.result)
+            if index in self.has_copy:
+                self._cancel([f for f, i in self.futures.items() if i == index])
+            self.seconds.append(answer.record.seconds)
+            self.last_news = time.monotonic()
+            self.owner.tasks.append(answer.record)
+
+    def _answer(self, index: int, future: Future) -> Answer | None:
+        """What a future holds; None if it was lost. Errors of the function are raised here."""
+        while True:
+            if future.status == "error":
+                self._judge(index, future.exception())
+                return None
+            try:
+                return future.result(timeout=_ANSWER_SECONDS)
+            except CancelledError:
+                self._refuse_if_gone()
+                self._count_try(index, "its task was cancelled")
+                return None
+            except TIMEOUTS:
+                self._refuse_if_gone()
+            except Exception:
+                if future.status != "error":
+                    self._refuse_if_gone()
+                    raise
+
+    def _judge(self, index: int, error: BaseException) -> None:
+        """Raise an error, unless the block is worth another try."""
+        if isinstance(error, KilledWorker):
+            raise ClusterError(
+                f"{self._so_far()}; one of the others ended every worker that tried it, the last "
+                f"was {error.last_worker.address if error.last_worker else 'unknown'}. Workers "
+                "that end often lack memory: give them more, or fewer threads"
+            ) from error
+        if not isinstance(error, OSError):
+            raise error
+        self._count_try(index, f"its last error was {error!r}", error)
+
+    def _count_try(self, index: int, why: str, error: BaseException | None = None) -> None:
+        self.n_tries[index] += 1
+        if self.n_tries[index] > self.owner.retries:
+            raise error or ClusterError(
+                f"{self._so_far()}; block {index} failed {self.n_tries[index]} times: {why}"
+            )
+
+    def _so_far(self) -> str:
+        return f"{len(self.done)} of {len(self.tasks)} blocks are finished"
+
+    def _refuse_if_gone(self) -> None:
+        refuse_if_gone(self.client, f": {self._so_far()}")
+
+    def _look_around(self) -> None:
+        """Nothing came for a moment: is anybody there, and is a block late?"""
+        self._refuse_if_gone()
+        silent = time.monotonic() - self.last_news
+        if silent > _PATIENCE_SECONDS and not self.client.nthreads():
+            warnings.warn(
+                f"the cluster has no workers; {self._so_far()}, the others wait", stacklevel=2
+            )
+            self.last_news = time.monotonic()
+        if not self.seconds:
+            return
+        late = max(_LATE * statistics.median(self.seconds), _LEAST_LATE_SECONDS)
+        if silent > late:
+            self._submit_copies()
+            self.last_news = time.monotonic()
+
+    def _submit_copies(self) -> None:
+        """The blocks of workers that say nothing once more, on workers that have none of them."""
+        holders = {key: address for address, keys in self.client.processing().items()
+                   for key in keys}  # fmt: skip
+        late = {index: holders[future.key] for future, index in self.futures.items()
+                if index not in self.has_copy and future.key in holders}  # fmt: skip
+        others = sorted(self.client.nthreads().keys() - set(late.values()))
+        for index in late if others else ():
+            self.has_copy.add(index)
+            self._submit_again(index, others)
+
+    def cancel(self) -> None:
+        """Let go of what is still under way."""
+        self._cancel(list(self.futures))
+
+    def _cancel(self, futures: list[Future]) -> None:
+        if futures and self.client.status == "running":
+            with suppress(Exception):
+                self.client.cancel(futures)
+        for future in futures:
+            self.futures.pop(future)

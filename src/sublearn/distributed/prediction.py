@@ -1,0 +1,143 @@
+"""Predictions for very many rows, block by block, on whoever runs blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sublearn.errors import ParameterError
+from sublearn.execution import map_blocks
+from sublearn.io import load_svmlight
+from sublearn.io.files import write_atomically
+from sublearn.validation.values import is_int64, show
+
+__all__ = ["predict", "predict_files"]
+
+
+def predict(
+    model: Any, X: Any, *, method: str = "predict", rows_per_block: int = 10_000, **options: Any
+) -> Any:
+    """What ``getattr(model, method)(X, **options)`` returns, block by block of rows.
+
+    Inside :func:`cluster` the blocks go to the workers; model and rows are files there, which each
+    machine maps once.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; any that can be pickled.
+    X : array or sparse matrix of shape (n_samples, n_features)
+        Rows.
+    method : str, default="predict"
+        Name of the method, for instance "predict_top_k".
+    rows_per_block : int, default=10000
+        Rows of one task.
+    **options
+        For the method, for instance ``k=5``.
+
+    Returns
+    -------
+    array, sparse matrix, list, or a tuple of them
+        As from one call.
+    """
+    function = _method(model, method, "predict")
+    if not is_int64(rows_per_block) or rows_per_block < 1:
+        raise ParameterError(
+            f"predict: rows_per_block must be a positive integer, got {show(rows_per_block)}"
+        )
+    rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    n = rows.shape[0]
+
+    def do(first: int) -> Any:
+        return function(rows[first : first + int(rows_per_block)], **options)
+
+    return _join(map_blocks(do, range(0, max(n, 1), int(rows_per_block))))
+
+
+def predict_files(
+    model: Any,
+    paths: Iterable[Any],
+    out: Any,
+    *,
+    n_features: int,
+    method: str = "predict",
+    zero_based: bool = False,
+    **options: Any,
+) -> list[Path]:
+    """Predictions for LIBSVM files, one shard for each file; shards that exist are kept.
+
+    Inside :func:`cluster` each file is read, and its shard written, by a worker, so that both paths
+    must be seen by all machines. A run that was cut short goes on where it ended.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    paths : iterable of paths
+        Files; see :func:`sublearn.io.load_svmlight`. Their names must differ.
+    out : path
+        Directory of the shards, made if it does not exist.
+    n_features : int
+        Number of columns.
+    method : str, default="predict"
+        Name of the method.
+    zero_based : bool, default=False
+        Whether features count from 0.
+    **options
+        For the method.
+
+    Returns
+    -------
+    list of Path
+        Files that :func:`numpy.load` reads: `values`, or `values_0`, `values_1`, ... where the
+        method returns several arrays; in the order of `paths`.
+    """
+    function = _method(model, method, "predict_files")
+    files = [Path(os.path.abspath(path)) for path in paths]
+    shards = [Path(os.path.abspath(out)) / f"{file.name}.npz" for file in files]
+    if len(set(shards)) < len(shards):
+        raise ParameterError("predict_files: paths must have different names, got some twice")
+    Path(out).mkdir(parents=True, exist_ok=True)
+    left = [pair for pair in zip(files, shards, strict=True) if not pair[1].exists()]
+
+    def do(pair: tuple[Path, Path]) -> None:
+        file, shard = pair
+        found = function(load_svmlight(file, n_features=n_features, zero_based=zero_based).X,
+                         **options)  # fmt: skip
+        parts = found if isinstance(found, tuple) else (found,)
+        names = ["values"] if len(parts) == 1 else [f"values_{i}" for i in range(len(parts))]
+        arrays = {name: _dense(part) for name, part in zip(names, parts, strict=True)}
+        with write_atomically(shard) as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+
+    map_blocks(do, left)
+    return shards
+
+
+def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
+    function = getattr(model, name, None)
+    if not callable(function):
+        raise ParameterError(
+            f"{who}: method must be one of {type(model).__name__}, got {show(name)}"
+        )
+    return function
+
+
+def _dense(values: Any) -> np.ndarray:
+    return values.toarray() if sp.issparse(values) else np.asarray(values)
+
+
+def _join(parts: list[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, tuple):
+        return tuple(_join(list(each)) for each in zip(*parts, strict=True))
+    if isinstance(first, list):
+        return [item for part in parts for item in part]
+    if sp.issparse(first):
+        return sp.vstack(parts, format=first.format)
+    return np.concatenate(parts)

@@ -1,0 +1,235 @@
+"""Workers that die, come late or hang, clients and schedulers that end: the same model, or a clear
+word and a folder to go on from. Real processes are stopped and killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sublearn.distributed import RowBlocks, cluster, fit_by_rows
+from sublearn.errors import ClusterError
+from sublearn.execution import map_blocks
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.io import save_svmlight
+from sublearn.linear import SparseLogisticRegression
+
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise on Windows"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+SLOW = {"loss": "hinge", "tol": 1e-300, "max_iter": 300, "random_state": 0}  # a while for each part
+LONG = 120  # seconds: what ends at all ends long before
+
+
+def assert_same(a, b):
+    for name in ("data", "indices", "indptr"):
+        left, right = getattr(a.model_.weights, name), getattr(b.model_.weights, name)
+        assert left.tobytes() == right.tobytes()
+    assert a.intercept_.tobytes() == b.intercept_.tobytes()
+    assert a.objective_ == b.objective_
+
+
+@pytest.fixture(scope="module")
+def alone(labels):
+    return PPDSparseClassifier(**SLOW).fit(*labels)
+
+
+class KillOnce:
+    """A callback that kills a worker process at the first event with something done."""
+
+    def __init__(self, pids):
+        self.pids, self.killed = pids, None
+
+    def __call__(self, event):
+        if self.killed is None and event.n_done:
+            self.killed = self.pids[0]
+            os.kill(self.killed, signal.SIGKILL)
+
+
+def test_a_killed_worker_changes_nothing(client, worker_pids, labels, alone, tmp_path):
+    kill = KillOnce(worker_pids())
+    with cluster(client):
+        model = PPDSparseClassifier(**SLOW, callback=kill, model_path=tmp_path / "m").fit(*labels)
+    assert kill.killed is not None
+    assert_same(model, alone)
+    assert model.trace_["labels"][-1] == (labels[1].sum(axis=0) > 0).sum()  # none counted twice
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_rows_of_a_killed_worker_are_read_again(client, worker_pids, tmp_path):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0, 1, -1)
+    save_svmlight(tmp_path / "rows.svm", X, y)
+    model = SparseLogisticRegression(0.01)
+    rows = RowBlocks.from_svmlight(
+        client, tmp_path / "rows.svm", n_features=20, parts_per_file=4, dtype=np.float64
+    )
+    before = fit_by_rows(model, rows).coef_.copy()
+    os.kill(worker_pids()[0], signal.SIGKILL)
+    after = fit_by_rows(model, rows).coef_
+    assert after.tobytes() == before.tobytes()
+    client.wait_for_workers(2, timeout=LONG)
+
+
+def test_a_block_that_ends_every_worker_is_an_error(client):
+    def do(k):
+        if k == 1:
+            os._exit(1)
+        return k
+
+    with cluster(client), pytest.raises(ClusterError, match="ended every worker that tried it"):
+        map_blocks(do, range(3))
+    client.wait_for_workers(2, timeout=LONG)
+
+
+def test_a_worker_that_hangs_is_passed_by(client, worker_pids):
+    def do(k):
+        time.sleep(0.1)
+        return k, os.getpid()
+
+    with cluster(client):
+        map_blocks(do, range(4))
+        stopped = worker_pids()[0]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            found = map_blocks(do, range(6))
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+    assert [k for k, _ in found] == list(range(6))
+    assert stopped not in {pid for _, pid in found}
+
+
+def test_a_worker_that_joins_late_takes_part(client, servers, tmp_path):
+    def do(k):
+        """Ends once three processes are at it."""
+        (tmp_path / str(os.getpid())).touch()
+        ends = time.monotonic() + LONG
+        while len(os.listdir(tmp_path)) < 3 and time.monotonic() < ends:
+            time.sleep(0.05)
+        return os.getpid()
+
+    joins = threading.Timer(0.5, servers.scale, args=(3,))
+    with cluster(client):
+        joins.start()
+        found = map_blocks(do, range(3))
+    joins.join()
+    assert len(set(found)) == 3
+    servers.scale(2)
+
+
+# --- clients and schedulers --------------------------------------------------------------------
+
+FIT = """
+import sys
+import numpy as np, scipy.sparse as sp
+from distributed import Client
+from sublearn.distributed import cluster
+from sublearn.extreme import PPDSparseClassifier
+
+address, path, data = sys.argv[1:4]
+arrays = np.load(data)
+X = sp.csr_matrix((arrays["x"], arrays["xi"], arrays["xp"]), shape=tuple(arrays["xs"]))
+Y = sp.csr_matrix((arrays["y"], arrays["yi"], arrays["yp"]), shape=tuple(arrays["ys"]))
+options = {"loss": "hinge", "tol": 1e-300, "max_iter": 1500, "random_state": 0}
+with Client(address) as client, cluster(client):
+    PPDSparseClassifier(**options, model_path=path).fit(X, Y)
+"""
+
+
+@pytest.fixture
+def slow_labels(labels, tmp_path_factory):
+    """The arrays of `labels` in a file, and the model of a fit of some seconds."""
+    import numpy as np
+
+    X, Y = labels
+    file = tmp_path_factory.mktemp("data") / "labels.npz"
+    np.savez(file, x=X.data, xi=X.indices, xp=X.indptr, xs=X.shape, y=Y.data, yi=Y.indices,
+             yp=Y.indptr, ys=Y.shape)  # fmt: skip
+    return file
+
+
+def parts(path):
+    return sorted(Path(f"{path}.parts").glob("part-*"))
+
+
+def wait_for(condition, process=None):
+    ends = time.monotonic() + LONG
+    while not condition() and time.monotonic() < ends:
+        assert process is None or process.poll() is None, "the process ended too early"
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_a_killed_client_is_followed_by_one_that_goes_on(
+    client, servers, labels, slow_labels, tmp_path
+):
+    path = tmp_path / "model"
+    command = [sys.executable, "-c", FIT, servers.scheduler_address, str(path), str(slow_labels)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: len(parts(path)) >= 2, process)
+    finally:
+        process.kill()
+        process.wait()
+    wait_for(lambda: not client.processing() or not any(client.processing().values()))
+    before = {file.name: file.stat().st_mtime_ns for file in parts(path)}
+    seen = []
+
+    def look(event):
+        now = {file.name: file.stat().st_mtime_ns for file in parts(path)}
+        if set(now) >= set(before):
+            seen.append({name: now[name] for name in before})
+
+    options = SLOW | {"max_iter": 1500}
+    with cluster(client):
+        model = PPDSparseClassifier(**options, model_path=path, callback=look).fit(*labels)
+    assert seen[0] == seen[-1] == before  # finished parts are not solved again
+    assert_same(model, PPDSparseClassifier(**options).fit(*labels))
+
+
+def test_a_scheduler_that_dies_leaves_a_clear_error_and_a_folder(labels, alone, tmp_path):
+    from distributed import Client
+
+    path, address = tmp_path / "model", tmp_path / "scheduler.json"
+    python = [sys.executable, "-W", "ignore", "-m"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    common = ["--no-dashboard", "--scheduler-file", str(address)]
+
+    def start(what, *options):
+        command = [*python, f"distributed.cli.dask_{what}", *options, *common]
+        return subprocess.Popen(command, **quiet)
+
+    servers = [start("scheduler", "--port", "0")]
+    try:
+        wait_for(address.exists, servers[0])
+        servers.append(start("worker", "--no-nanny"))
+
+        def end_scheduler(event):
+            if len(parts(path)) >= 1 and servers[0].poll() is None:
+                servers[0].kill()
+
+        with Client(scheduler_file=str(address), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=LONG)
+            gone = pytest.raises(ClusterError, match=r"the scheduler at tcp.* is gone")
+            with gone, cluster(client):
+                PPDSparseClassifier(**SLOW, model_path=path, callback=end_scheduler).fit(*labels)
+            with pytest.raises(ClusterError, match="is gone"):
+                cluster(client).__enter__()
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+    assert len(parts(path)) >= 1
+    model = PPDSparseClassifier(**SLOW, model_path=path).fit(*labels)  # goes on without a cluster
+    assert_same(model, alone)

@@ -1,0 +1,208 @@
+"""Rows that lie on workers: the optimum of one machine, rounds and bytes counted, refusals."""
+
+import itertools
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sublearn.distributed import RowBlocks, fit_by_rows
+from sublearn.distributed.row_blocks import RowBlock, RowLoss
+from sublearn.distributed.row_exchange import values_and_gradients
+from sublearn.errors import ParameterError
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
+from sublearn.io import load_svmlight, save_svmlight
+from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.optim import linear_objective
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = sp.random(240, 40, 0.3, "csr", random_state=rng, data_rvs=rng.standard_normal)
+    z = X @ np.where(np.arange(40) < 5, 2.0, 0.0)
+    return X, np.where(z + rng.normal(size=240) > 0.3, 2, 1), z + 0.1 * rng.normal(size=240)
+
+
+def delayed(client, X, y, n_blocks=3):
+    cut = np.linspace(0, X.shape[0], n_blocks + 1).astype(int)
+    parts = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cut)]
+    return RowBlocks.from_delayed(client, [dask.delayed(part) for part in parts])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"l2": 0.05}, {"fit_intercept": False}, {"l2": 0.1, "fit_intercept": False}]
+)
+def test_logistic_regression_reaches_the_optimum_of_one_machine(client, data, options):
+    X, y, _ = data
+    model = SparseLogisticRegression(0.01, tol=1e-8, **options)
+    alone = model.fit(X, y)
+    objective, coef, intercept = alone.objective_, alone.coef_.copy(), alone.intercept_.copy()
+    found = fit_by_rows(model, delayed(client, X, y))
+    assert found.certificate_ <= 1e-8
+    assert found.objective_ == pytest.approx(objective, rel=2e-8)
+    np.testing.assert_allclose(found.coef_, coef, atol=2e-3)
+    np.testing.assert_allclose(found.intercept_, intercept, atol=2e-3)
+    assert found.classes_.tolist() == [1, 2]
+    assert found.predict(X).tolist() == alone.predict(X).tolist()
+
+
+def test_rounds_and_bytes_are_counted(client, data):
+    X, y, _ = data
+    rows = delayed(client, X, y)
+    trace = fit_by_rows(SparseLogisticRegression(0.02, l2=0.1, fit_intercept=False), rows).trace_
+    steps = np.diff(trace["round"])
+    assert trace["round"][0] == 1  # the value and the gradient at the start
+    assert (steps >= 0).all()
+    assert (steps == 1).mean() > 0.5  # one round in an iteration whose step is accepted
+    sizes = 8 * (X.shape[1] + 1) * len(rows) * trace["round"]
+    assert trace["bytes_received"].tolist() == sizes.tolist()
+    assert (np.diff(trace["bytes_sent"]) >= 0).all()
+    assert trace["bytes_sent"][0] == 0  # a point of zeros
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "huber"}, {"positive": True, "fit_intercept": False}],
+)
+def test_regressions_reach_the_optimum_of_one_machine(client, data, options):
+    X, _, y = data
+    model = SparseLinearRegression(0.02, **options)
+    objective = model.fit(X, y).objective_
+    found = fit_by_rows(model, delayed(client, X, y))
+    assert found.objective_ == pytest.approx(objective, rel=1e-5)
+
+
+def test_several_classes_share_their_rounds(client, data):
+    X, _, z = data
+    y = np.array(["low", "mid", "high"])[np.digitize(z, [-0.5, 0.5])]
+    model = SparseLogisticRegression(0.02)
+    coef = model.fit(X, y).coef_.copy()
+    found = fit_by_rows(model, delayed(client, X, y))
+    np.testing.assert_allclose(found.coef_, coef, atol=5e-3)
+    own = [found.trace_["round"][found.trace_["output"] == k] for k in range(3)]
+    assert max(rounds[-1] for rounds in own) < sum(len(rounds) for rounds in own)
+
+
+@pytest.mark.parametrize("form", ["indicator", "names", "two classes"])
+def test_ppd_sparse_by_rows_reaches_the_optimum_of_its_problem(client, labels, form):
+    X, Y = labels[0].astype(np.float64), labels[1][:, :5]
+    y = {"indicator": Y, "names": np.array(list("abc"))[np.arange(400) % 3],
+         "two classes": np.arange(400) % 2}[form]  # fmt: skip
+    model = PPDSparseClassifier(tol=1e-6, random_state=0)
+    alone = model.fit(X, y)
+    objective, scores = alone.objective_, alone.decision_function(X)
+    found = fit_by_rows(model, delayed(client, X, y))
+    assert found.objective_ == pytest.approx(objective, rel=2e-6)
+    assert found.certificate_ <= 1e-6
+    np.testing.assert_allclose(found.decision_function(X), scores, atol=2e-2)
+    assert {"round", "bytes_sent", "bytes_received"} <= set(found.trace_.columns)
+
+
+def test_svmlight_files_and_dask_arrays_hold_the_same_rows(client, data, tmp_path):
+    X, y, _ = data
+    files = [tmp_path / f"{k}.svm" for k in range(2)]
+    for k, file in enumerate(files):
+        save_svmlight(file, X[k::2], y[k::2])
+    by_file = RowBlocks.from_svmlight(client, files, n_features=40, parts_per_file=2,
+                                      dtype=np.float64)  # fmt: skip
+    blocks = da.from_array(X.toarray(), chunks=(80, 40)).map_blocks(sp.csr_matrix)
+    by_array = RowBlocks.from_dask(client, blocks, da.from_array(y, chunks=80))
+    assert (len(by_file), len(by_array)) == (4, 3)
+    for rows in (by_file, by_array):
+        assert (rows.n_rows, rows.n_features) == X.shape
+        assert rows.counts.tolist() == [(y == 1).sum(), (y == 2).sum()]
+        found = fit_by_rows(SparseLogisticRegression(0.01, tol=1e-9), rows)
+        np.testing.assert_allclose(
+            found.coef_, SparseLogisticRegression(0.01, tol=1e-9).fit(X, y).coef_, atol=1e-3
+        )
+    assert "240 rows, 40 features, 4 blocks" in repr(by_file)
+
+
+def test_values_and_gradients_of_a_block_are_its_share(data):
+    X, y, _ = data
+    block, x = RowBlock(X.tocsc(), y), np.linspace(-1, 1, 41)
+    loss = RowLoss("logistic", 1.0, 1 / 240, True, 2)
+    points = [(np.flatnonzero(x).astype(np.int32), x[x != 0]), (np.zeros(0, np.int32), np.zeros(0))]
+    found = values_and_gradients(block, [loss, loss], points)
+    value, gradient = linear_objective(
+        X, np.where(y == 2, 1, -1), fit_intercept=True
+    ).value_and_gradient(x)
+    np.testing.assert_allclose(found[0], np.append(gradient, value), rtol=1e-12)
+    assert found[1, -1] == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize("n_parts", [1, 3, 50])
+def test_parts_of_a_file_hold_each_row_once(tmp_path, n_parts):
+    rng = np.random.default_rng(0)
+    X, y = sp.random(20, 6, 0.4, "csr", random_state=rng), np.arange(20)
+    save_svmlight(tmp_path / "rows", X, y)
+    parts = [load_svmlight(tmp_path / "rows", n_features=6, multilabel=False, part=(k, n_parts),
+                           dtype=np.float64) for k in range(n_parts)]  # fmt: skip
+    assert np.concatenate([part.Y for part in parts]).tolist() == y.tolist()
+    np.testing.assert_allclose(sp.vstack([part.X for part in parts]).toarray(), X.toarray())
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "message"),
+    [
+        ((2, 2), {"n_features": 3, "multilabel": False}, "0 <= k < n"),
+        ("first", {"n_features": 3, "multilabel": False}, "be a pair"),
+        ((0, 2), {"multilabel": False}, "where n_features"),
+        ((0, 2), {"n_features": 3}, "where n_features"),
+    ],
+)
+def test_a_part_that_cannot_be_read_is_refused(tmp_path, part, options, message):
+    (tmp_path / "rows").write_text("1 1:1\n")
+    with pytest.raises(ValueError, match=f"load_svmlight.part must.*{message}"):
+        load_svmlight(tmp_path / "rows", part=part, **options)
+
+
+def test_a_part_of_a_compressed_file_is_refused(tmp_path):
+    save_svmlight(tmp_path / "rows.gz", sp.eye(3, format="csr"), np.arange(3))
+    with pytest.raises(ValueError, match="must be None for a compressed file"):
+        load_svmlight(tmp_path / "rows.gz", n_features=3, multilabel=False, part=(0, 2))
+
+
+REFUSED = {
+    "another estimator": (PDSparseClassifier(), "estimator must be a SparseLogisticRegression"),
+    "an l1 by folds": (SparseLogisticRegression("cv"), "l1 must be a positive number"),
+    "another solver": (SparseLogisticRegression(solver="cd1"), "solver must be 'auto' or 'lhac'"),
+    "class weights": (SparseLogisticRegression(class_weight="balanced"), "class_weight must be"),
+    "the hinge loss": (PPDSparseClassifier(loss="hinge"), "loss must be 'squared_hinge'"),
+    "the Poisson loss": (SparseLinearRegression(loss="poisson"), "loss must be 'squared'"),
+    "a bounded intercept": (SparseLinearRegression(positive=True), "fit_intercept must be False"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses(client, data, name):
+    model, message = REFUSED[name]
+    with pytest.raises(ParameterError, match=f"fit_by_rows: .*{message}"):
+        fit_by_rows(model, delayed(client, data[0], data[1], 1))
+
+
+def test_refuses_blocks_that_do_not_fit(client, data):
+    X, y, _ = data
+    with pytest.raises(ValueError, match="one number of features, got"):
+        RowBlocks.from_delayed(client, [dask.delayed((X, y)), dask.delayed((X[:, :7], y))])
+    with pytest.raises(ValueError, match="as many rows in y as in X"):
+        RowBlocks.from_delayed(client, [dask.delayed((X, y[:5]))])
+    with pytest.raises(ParameterError, match="X must have one block of columns"):
+        RowBlocks.from_dask(client, da.zeros((8, 8), chunks=4), da.zeros(8, chunks=4))
+    with pytest.raises(ParameterError, match="y must be cut by rows as X is"):
+        RowBlocks.from_dask(client, da.zeros((8, 8), chunks=(4, 8)), da.zeros(8, chunks=2))
+    with pytest.raises(FileNotFoundError):
+        RowBlocks.from_svmlight(client, "no/such/file", n_features=3)
+    with pytest.raises(ParameterError, match="parts_per_file must be a positive integer"):
+        RowBlocks.from_svmlight(client, "rows", n_features=3, parts_per_file=0)
