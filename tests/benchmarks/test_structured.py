@@ -300,12 +300,24 @@ def test_time_to_an_accuracy_is_that_of_the_cheapest_fit():
     assert found.seconds_to(0.9) is None
 
 
+def test_few_sequences_with_all_tags():
+    y = np.array([0, 0, 1, 2, 0, 1, 3, 0])
+    X = sp.identity(8, format="csr", dtype=np.float32)
+    train = Chains(X, y, np.array([2, 2, 3, 1]))
+    found = Split(train, train, 4).with_all_tags()
+    # {0, 1, 3} brings most, then {1, 2}; the others bring nothing.
+    assert found.train.y.tolist() == [1, 2, 0, 1, 3]
+    assert found.train.X.indices.tolist() == [2, 3, 4, 5, 6]
+    assert found.n_labels == 4
+    assert found.test.n_tokens == 8
+
+
 def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "OPTIONS", bench.Options())
     monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
     monkeypatch.setattr(bench.OPTIONS, "sets", ["conll2000", "chinese_ocr"], raising=False)
     monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, bench.LBFGS], raising=False)
-    limit = bench.TUNING_SHARE * bench.OPTIONS.limit
+    limit = min(bench.TUNING_LIMIT, bench.OPTIONS.limit)
     for name, ours, lbfgs in (("conll2000", 0.9, 0.8), ("chinese_ocr", 0.3, 0.4)):
         key = f"{name}, all asked"
         for value in bench.TUNED[bench.OURS][1]:
