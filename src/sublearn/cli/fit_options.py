@@ -34,6 +34,7 @@ __all__ = [
     "StopWords",
     "Target",
     "TaxonomyFile",
+    "TokenColumns",
     "Tol",
     "Vectorizer",
 ]
@@ -184,6 +185,17 @@ MaxDf = Annotated[
 MaxFeatures = Annotated[int | None, _text("N", False, "Keep the N most frequent words.", min=1)]
 StopWords = Annotated[str | None, _text("NAME", False, "english: leave out words such as `the`.")]
 Hashes = Annotated[int | None, _text("N", "1048576", "Columns that words are hashed to.", min=1)]
+
+TokenColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--token-columns",
+        metavar="N,...",
+        show_default="all columns; 2,4 of a .conllu file",
+        rich_help_panel="Files of tokens (--method chain)",
+        help="Columns to read, counted from 1: the word's, further ones, the tag's last.",
+    ),
+]
 
 # For `--method forecast`.
 Horizon = Annotated[
