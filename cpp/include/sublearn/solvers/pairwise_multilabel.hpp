@@ -675,10 +675,9 @@ class PairwiseMultilabel {
     });
     const std::size_t n = std::min(support.size(), most_entries(row));
     const auto score = [&](index_t l) { return scratch.unary[static_cast<std::size_t>(l)]; };
-    std::partial_sort(support.begin(), support.begin() + static_cast<std::ptrdiff_t>(n),
-                      support.end(), [&](index_t a, index_t b) {
-                        return std::pair(-score(a), a) < std::pair(-score(b), b);
-                      });
+    std::partial_sort(
+        support.begin(), support.begin() + static_cast<std::ptrdiff_t>(n), support.end(),
+        [&](index_t a, index_t b) { return std::pair(-score(a), a) < std::pair(-score(b), b); });
     row.labels.insert(row.labels.end(), support.begin(),
                       support.begin() + static_cast<std::ptrdiff_t>(n));
     row.p.resize(row.labels.size(), 0.0);
