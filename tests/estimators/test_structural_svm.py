@@ -189,7 +189,7 @@ def test_tables_of_too_many_cells_are_refused():
 
 
 def majority(n_samples, seed):
-    """Stars of three leaves: the middle has the label that most leaves have, which no pair tells."""
+    """Stars of three leaves: the middle has the label of most leaves, which no pair tells."""
     rng = np.random.default_rng(seed)
     leaves = rng.integers(2, size=(n_samples, 3))
     truth = np.column_stack([leaves.sum(axis=1) >= 2, leaves]).astype(int)

@@ -151,7 +151,7 @@ def test_trees_with_two_templates_and_scales_reach_the_optimum(C):
 
 
 def factor_trees(seed):
-    """Samples of up to six nodes without cycles: pairs, triples and quadruples that share a node."""
+    """Samples without cycles: pairs, triples and quadruples that share a node."""
     rng = np.random.default_rng(seed)
     shapes = [
         (4, {"b": [[0, 1, 2]], "a": [[2, 3]]}),
