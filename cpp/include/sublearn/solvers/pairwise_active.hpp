@@ -24,6 +24,14 @@ struct PairWeights {
   }
 };
 
+/// V += amount at a pair of a row; V is symmetric.
+template <class T>
+void add_pair(HashedRows<T>& pairs, const PairRow& row, const ActivePair& pair, double amount) {
+  const index_t k = row.labels[pair.ends[0]], l = row.labels[pair.ends[1]];
+  pairs.add(static_cast<std::size_t>(k), pairs.place(l), static_cast<T>(amount));
+  pairs.add(static_cast<std::size_t>(l), pairs.place(k), static_cast<T>(amount));
+}
+
 /// What is known of the row that is visited, by slot and by active pair.
 struct RowVisit {
   std::vector<double> score;           ///< w'x of each slot, as p moves

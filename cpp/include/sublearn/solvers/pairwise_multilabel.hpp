@@ -51,6 +51,7 @@
 #include "sublearn/solvers/pairwise_active.hpp"
 #include "sublearn/solvers/pairwise_certificate.hpp"
 #include "sublearn/solvers/pairwise_feasible.hpp"
+#include "sublearn/solvers/pairwise_joining.hpp"
 #include "sublearn/solvers/pairwise_sweeps.hpp"
 #include "sublearn/solvers/pairwise_task.hpp"
 
@@ -64,6 +65,7 @@ class PairwiseMultilabel {
       : data_(data),
         settings_(settings),
         n_labels_(n_labels),
+        has_pairs_(settings.has_pairs),
         rho_(settings.rho),
         rng_(settings.seed),
         weights_(static_cast<std::size_t>(data.X.n_cols()), n_labels, T{0}, Rng(settings.seed)),
@@ -99,6 +101,14 @@ class PairwiseMultilabel {
     }
     out.work = std::exchange(work_, 0) + std::exchange(sweeps_.work, 0);
     return out;
+  }
+
+  /// Passes look at labels alone, as if V were zero, until `join_pairs` is called. Most labels
+  /// enter their rows while that costs little; the dual value is no bound meanwhile.
+  void leave_pairs_out() { has_pairs_ = false; }
+  void join_pairs() {
+    has_pairs_ = true;
+    PairJoining<T>(pairs_, pair_curvature()).run(rows_, rng_);
   }
 
   /// Solves the linear program of each row, and lets in what that program uses and the row lacks.
@@ -146,10 +156,10 @@ class PairwiseMultilabel {
   void visit(std::size_t i) {
     PairRow& row = rows_[i];
     search(i);
-    if (settings_.has_pairs) work_ += admit_pairs(row, visit_, PairWeights<T>{pairs_});
+    if (has_pairs_) work_ += admit_pairs(row, visit_, PairWeights<T>{pairs_});
     visit_.remember(row);
     sweeps_.run(row, visit_, squares_[i], rho_);
-    if (settings_.has_pairs) feasible_.take(row, visit_, squares_[i]);
+    if (has_pairs_) feasible_.take(row, visit_, squares_[i]);
     move_weights(i);
     shrink(row, new_slot_);
   }
@@ -165,7 +175,7 @@ class PairwiseMultilabel {
       weights_.add_to(d, x.values[k], board_);
       work_ += weights_.n_weights(d);
     }
-    if (settings_.has_pairs) add_pair_scores(row);
+    if (has_pairs_) add_pair_scores(row);
     visit_.score.clear();
     visit_.pull.clear();
     for (std::size_t s = 0; s < row.labels.size(); ++s) take_score(row.labels[s]);
@@ -224,14 +234,8 @@ class PairwiseMultilabel {
     work_ += static_cast<offset_t>(x.size() * changes_.size());
     for (std::size_t e = 0; e < row.pairs.size(); ++e) {
       const double change = static_cast<double>(row.pairs[e].q) - visit_.starts[e];
-      if (change != 0.0) add_pair(row, row.pairs[e], -pair_curvature() * change);
+      if (change != 0.0) add_pair(pairs_, row, row.pairs[e], -pair_curvature() * change);
     }
-  }
-
-  void add_pair(const PairRow& row, const ActivePair& pair, double amount) {
-    const index_t k = row.labels[pair.ends[0]], l = row.labels[pair.ends[1]];
-    pairs_.add(static_cast<std::size_t>(k), pairs_.place(l), static_cast<T>(amount));
-    pairs_.add(static_cast<std::size_t>(l), pairs_.place(k), static_cast<T>(amount));
   }
 
   // ---- values ----------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ class PairwiseMultilabel {
     for (const PairRow& row : rows_) {
       for (const ActivePair& pair : row.pairs) {
         const double change = pair.q - row.truth(pair);
-        if (change != 0.0) add_pair(row, pair, -pair_curvature() * change);
+        if (change != 0.0) add_pair(pairs_, row, pair, -pair_curvature() * change);
       }
     }
   }
@@ -270,6 +274,7 @@ class PairwiseMultilabel {
   const LabelledRows<T, I>& data_;
   PairwiseSettings settings_;
   index_t n_labels_;
+  bool has_pairs_;
   double rho_;
   Rng rng_;
   HashedRows<T> weights_, pairs_;  ///< W by feature, V by label
