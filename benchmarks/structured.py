@@ -21,16 +21,16 @@ import argparse
 import functools
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.chains import N_FOLDS, PROBLEMS, Chains, Split, split_tags
+from harness.chains import N_FOLDS, PROBLEMS, Split
 from harness.figures import Figures, Measurement, main
-from harness.growth import fit_exponent
+from harness.label_sets import LABEL_SETS
+from harness.tag_growth import GROWTH
 from harness.tagging import Course, Lap, Tagger, follow
 
 OURS = "sublearn"
@@ -376,118 +376,6 @@ def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
     return rows
 
 
-# --- growth ---------------------------------------------------------------------------------------
-
-GROWTH_TOKENS = 20_000
-#: Parts of each of the 45 tags.
-GROWTH_PARTS = tuple(2**k for k in range(8))
-FEW, MANY = 3, 9
-
-
-def growth(directory: Path, seed: int) -> Figures:
-    """Tags cut into 2, 4, ... parts: CPU time of a pass."""
-    chains = opened("wsj_pos_crf", directory).train.head(GROWTH_TOKENS)
-    kinds = {"by word": None, "at random": seed}
-    rows = [row for kind, how in kinds.items() for row in grown(kind, chains, how)]
-    columns = {
-        "cut": "", "tags": "", "ms / pass": ",.1f", "operations / pass": ",.3g",
-        "first passes, s": ".2f", "active tags": ",.0f", "active pairs": ",.0f",
-    }  # fmt: skip
-    return Figures(columns, rows)
-
-
-def grown(kind: str, chains: Chains, how: int | None) -> list[list[Any]]:
-    """A row for each number of parts, and the exponents of time and operations in the tags."""
-    rows: list[list[Any]] = []
-    for n_parts in GROWTH_PARTS:
-        cut = split_tags(chains, n_parts, how)
-        n_tags = int(cut.y.max()) + 1
-        rows.append([kind, f"{n_tags}", *timed(cut)])
-        print(f"  {rows[-1]}", file=sys.stderr, flush=True)
-    # Small sizes have much in them that does not grow: the largest ones show where it goes.
-    fits = {"exponent": rows, "exponent, last three": rows[-3:]}
-    ends = [[kind, name, *exponents(part), None, None, None] for name, part in fits.items()]
-    return rows + ends
-
-
-def exponents(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Of time and of operations in the tags."""
-    sizes = [float(row[1]) for row in rows]
-    return [f"{fit_exponent(sizes, [row[k] for row in rows]):.2f}" for k in (2, 3)]
-
-
-def timed(chains: Chains) -> list[float]:
-    """Milliseconds and operations of a late pass; seconds of the first ones; what is active."""
-    from sublearn.structured import ChainSVM
-
-    seconds, model = {}, None
-    for n_iter in (FEW, MANY):
-        model = ChainSVM(
-            C=OBJECTIVE_C, max_iter=n_iter, evaluate_every=0, fit_intercept=False, random_state=0
-        )
-        start = time.process_time()
-        model.fit(chains.X, chains.y.tolist(), lengths=chains.lengths)
-        seconds[n_iter] = time.process_time() - start
-    assert model is not None
-    work = np.diff(model.trace_["work"][[FEW - 1, MANY - 1]])[0] / (MANY - FEW)
-    active = [float(model.trace_[name][-1]) for name in ("n_labels", "n_states")]
-    per_pass = 1000 * (seconds[MANY] - seconds[FEW]) / (MANY - FEW)
-    return [per_pass, float(work), seconds[FEW], *active]
-
-
-# --- pairs of labels ------------------------------------------------------------------------------
-
-MULTILABEL_SETS = ("yeast", "enron", "bibtex", "delicious")
-MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.02
-MULTILABEL_LIMIT = 500.0
-
-
-def multilabel(directory: Path, seed: int) -> Figures:
-    """Each set without and with weights of pairs, all else equal."""
-    rows = [
-        multilabel_row(directory / name, pairs, seed)
-        for name in MULTILABEL_SETS
-        for pairs in ("none", "all")
-    ]
-    columns = {
-        "set": "", "pairs": "", "sets right": ".2%", "labels wrong": ".3%", "CPU s": ".1f",
-        "passes": "", "above the optimum at most": ".2%", "predictions proven best": ".1%",
-    }  # fmt: skip
-    return Figures(columns, rows)
-
-
-def multilabel_row(folder: Path, pairs: str, seed: int) -> list[Any]:
-    from sklearn.metrics import hamming_loss
-    from sklearn.preprocessing import Normalizer
-
-    from sublearn.io import load_arff
-    from sublearn.structured import PairwiseMultilabelSVM
-
-    train, test = (
-        load_arff(folder / f"{folder.name}-{part}.arff.xz", labels=folder / f"{folder.name}.xml")
-        for part in ("train", "test")
-    )
-    X, X_test = (Normalizer().fit_transform(part.X) for part in (train, test))
-    start = time.process_time()
-    model = PairwiseMultilabelSVM(
-        MULTILABEL_C,
-        pairs=pairs,
-        tol=MULTILABEL_TOL,
-        random_state=seed,
-        callback=lambda _: time.process_time() - start > MULTILABEL_LIMIT,
-    )
-    model.fit(X, train.Y)
-    seconds = time.process_time() - start
-    found, scores, bounds = model.predict_with_bounds(X_test)
-    row = [
-        f"{folder.name} ({X.shape[0]:,} rows, {train.Y.shape[1]} labels)", pairs,
-        model.score(X_test, test.Y), hamming_loss(test.Y, found), seconds, str(model.n_iter_),
-        model.certificate_, float(np.mean(bounds <= scores + 1e-7)),
-    ]  # fmt: skip
-    print(f"  {row}", file=sys.stderr, flush=True)
-    return row
-
-
 MEASUREMENTS = [
     Measurement(
         "accuracy",
@@ -519,23 +407,8 @@ MEASUREMENTS = [
         f"{SOFT_RHO:g}) has another optimum.",
         objective,
     ),
-    Measurement(
-        "growth",
-        f"Growth: {GROWTH_TOKENS:,} tokens of wsj_pos_crf, each tag cut into parts",
-        f"Time of a pass: of passes {FEW + 1} to {MANY}, their mean. Cut by word: a word has its "
-        "part, so that tags can be told; at random they cannot. Tags are those that occur: words "
-        "do not fill all parts.",
-        growth,
-    ),
-    Measurement(
-        "multilabel",
-        "Sets of labels: with and without weights of pairs",
-        f"PairwiseMultilabelSVM with C = {MULTILABEL_C:g} and tol = {MULTILABEL_TOL:g} on rows of "
-        "length one, the split that comes with the data; without pairs it is one support vector "
-        "machine for each label. `sets right`: rows with exactly their labels. A fit is stopped "
-        f"after {MULTILABEL_LIMIT:g} CPU seconds.",
-        multilabel,
-    ),
+    GROWTH,
+    LABEL_SETS,
 ]
 
 if __name__ == "__main__":

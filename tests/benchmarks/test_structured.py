@@ -339,6 +339,29 @@ def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
     assert named[0]["remark"].startswith("C = 0.3")
 
 
+def test_folds_are_means_with_their_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
+    monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
+    monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, "crf-ap"], raising=False)
+    for fold in range(bench.N_FOLDS):
+        key = f"ocr_letters/{fold}, all asked"
+        for value in bench.TUNED[bench.OURS][1]:
+            bench.keep(
+                [f"{key}, inner", bench.OURS, {"C": value}, bench.TUNING_LIMIT, 0, None],
+                course((1, 0.9 if value == 0.3 else 0.1)),
+            )
+        ours, theirs = 0.9, 0.88 if fold % 2 else 0.91
+        bench.keep([key, bench.OURS, {"C": 0.3}, 60.0, 0, None], course((2.0, ours)))
+        bench.keep([key, "crf-ap", {"algorithm": "ap"}, 60.0, 0, None], course((3.0, theirs)))
+    found = bench.folds(tmp_path, 0)
+    mine, other = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
+    assert mine["% right"] == pytest.approx(90.0)
+    assert other["ours is ahead by"] == pytest.approx(0.5)  # -1 and 2 points by turns
+    assert other["standard error"] == pytest.approx(0.5)
+    assert other["ours is ahead in"] == "5 of 10"
+    assert other["CPU s"] == 3.0
+
+
 def test_takes_its_own_options_and_leaves_the_others(monkeypatch):
     monkeypatch.setattr(bench, "OPTIONS", bench.Options())
     rest = bench.parse(["--only", "growth", "--limit", "2", "--sets", "brown", "--seed", "3"])

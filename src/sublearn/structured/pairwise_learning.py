@@ -22,8 +22,8 @@ _COLUMNS = (
 
 
 #: With more labels than this, the first passes are without pairs: from zero weights rows of
-#: delicious (983 labels) would fill up with pairs for many passes. With fewer, a fit from zero takes
-#: as long, and its pair weights are further from zero at the same certificate.
+#: delicious (983 labels) would fill up with pairs for many passes. With fewer, a fit from zero
+#: takes as long, and its pair weights are further from zero at the same certificate.
 _MANY_LABELS = 200
 _ALONE = 0.02  # relative gap of labels alone at which pairs join
 
@@ -71,7 +71,9 @@ def run_passes(
 
     With pairs of many labels the first passes are without pairs, which is much cheaper, until they
     are nearly optimal: most labels are then in the active sets of their rows, and the fit goes on
-    from there. Objective and dual are known at evaluated passes, and stand in the rows between them.
+    from there.
+
+    Objective and dual are known at evaluated passes, and stand in the rows between them.
     """
     best, objective, dual = None, math.nan, 0.0
     rows: list[tuple[float, ...]] = []
