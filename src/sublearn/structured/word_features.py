@@ -41,21 +41,26 @@ def word_features(sentence: Iterable[Any]) -> list[list[str]]:
     if not rows:
         return []
     n_columns = len(rows[0])
+    _refuse_other_widths(rows, n_columns)
     edge = (_OUTSIDE,) * n_columns
     around = [edge, edge, *rows, edge, edge]
     found = []
     for t, row in enumerate(rows):
-        if len(row) != n_columns:
-            raise ValueError(
-                f"word_features.sentence must have {n_columns} column(s) for each word, as for "
-                f"the first, got {len(row)}"
-            )
         names = [*_of_word(row[0])]
         names += [f"{offset:+d}={around[t + 2 + offset][0].lower()}" for offset in _OFFSETS]
         for column in range(1, n_columns):
             names += [f"{column}@{o:+d}={around[t + 2 + o][column]}" for o in (-2, -1, 0, 1, 2)]
         found.append(names)
     return found
+
+
+def _refuse_other_widths(rows: list[Sequence[str]], n_columns: int) -> None:
+    for row in rows:
+        if len(row) != n_columns:
+            raise ValueError(
+                f"word_features.sentence must have {n_columns} column(s) for each word, as for "
+                f"the first, got {len(row)}"
+            )
 
 
 def _as_row(token: Any) -> Sequence[str]:
