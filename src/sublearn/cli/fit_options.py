@@ -132,12 +132,12 @@ Tol = Annotated[
         "X",
         "0.03",
         "Stop when the certificate (relative duality gap) is below: that of a label "
-        "(pd-sparse: of the whole problem, default 0.01).",
+        "(pd-sparse, chain: of the whole problem, default 0.01).",
     ),
 ]
 MaxIter = Annotated[
     int | None,
-    _solver("N", "100", "Most searches for a label (pd-sparse: most passes over the rows)."),
+    _solver("N", "100", "Most searches for a label (pd-sparse, chain: most passes over the rows)."),
 ]
 Prune = Annotated[
     float | None,
@@ -148,7 +148,8 @@ EarlyStopping = Annotated[
     _solver(
         None,
         True,
-        "Hold a tenth of the rows out and keep the weights that rank them best (pd-sparse).",
+        "Hold a tenth of the rows or sequences out and keep the weights that are best for them "
+        "(pd-sparse, chain).",
         "--early-stopping",
     ),
 ]
