@@ -123,5 +123,5 @@ def show_plain_figures(figures: dict[str, Any], *, title: str, json: bool, quiet
     if json:
         print_json(figures)
     elif not quiet:
-        rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-        print_titled(title, facts(rows))
+        words = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in figures.items()}
+        print_titled(title, facts([(name.replace("_", " "), word) for name, word in words.items()]))
