@@ -100,7 +100,11 @@ TEST(pairs_that_join_later_lead_to_the_same_optimum) {
   for (int pass = 0; pass < 20; ++pass) joined.pass(nullptr);
   const double alone = joined.certify(nullptr).dual;
   CHECK(joined.pairs().values.empty());
-  joined.join_pairs();
+  Monitor stopped;
+  stopped.request_stop();
+  joined.join_pairs(&stopped);
+  CHECK(joined.pairs().values.empty());
+  joined.join_pairs(nullptr);
   // p stays and |V| is as small as it can be: the value of labels alone, less gamma/2 |V|^2.
   double before = joined.certify(nullptr).dual;
   CHECK(before <= alone + 1e-9);

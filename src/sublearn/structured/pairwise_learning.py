@@ -93,7 +93,7 @@ def run_passes(
                 objective, best = primal, _weights(learner, n_labels)
             is_nearly_optimal = _relative_gap(primal, lower) <= _ALONE
         if is_alone and (is_nearly_optimal or 2 * n_iter >= max_iter):
-            learner.join_pairs()
+            learner.join_pairs(monitor.core)
             is_alone = False
         certificate = _relative_gap(objective, dual)
         monitor.n_done, monitor.nnz_dual = n_iter, report["n_labels"] + report["n_pairs"]

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "sublearn/core/monitor.hpp"
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/search/hashed_rows.hpp"
@@ -31,8 +32,11 @@ class PairJoining {
   PairJoining(HashedRows<T>& pairs, double curvature)
       : pairs_(pairs), value_{pairs}, curvature_(curvature) {}
 
-  void run(std::span<PairRow> rows, Rng& rng) {
+  /// False if it was stopped; q is then anywhere.
+  bool run(std::span<PairRow> rows, Rng& rng, const Monitor* monitor) {
+    const auto is_stopped = [&] { return monitor != nullptr && monitor->stop_requested(); };
     for (PairRow& row : rows) {
+      if (is_stopped()) return false;
       number_pairs(row);
       for_each_pair(row, [&](std::size_t a, std::size_t b) {
         const double q = row.truth(a) * row.truth(b);
@@ -43,8 +47,12 @@ class PairJoining {
     std::iota(order.begin(), order.end(), index_t{0});
     for (int round = 0; round < kRounds; ++round) {
       rng.shuffle(std::span<index_t>(order));
-      for (const index_t i : order) take(rows[static_cast<std::size_t>(i)]);
+      for (const index_t i : order) {
+        if (is_stopped()) return false;
+        take(rows[static_cast<std::size_t>(i)]);
+      }
     }
+    return true;
   }
 
  private:

@@ -106,9 +106,12 @@ class PairwiseMultilabel {
   /// Passes look at labels alone, as if V were zero, until `join_pairs` is called. Most labels
   /// enter their rows while that costs little; the dual value is no bound meanwhile.
   void leave_pairs_out() { has_pairs_ = false; }
-  void join_pairs() {
-    has_pairs_ = true;
-    PairJoining<T>(pairs_, pair_curvature()).run(rows_, rng_);
+  /// A stop on the way leaves them out.
+  void join_pairs(const Monitor* monitor) {
+    has_pairs_ = PairJoining<T>(pairs_, pair_curvature()).run(rows_, rng_, monitor);
+    if (has_pairs_) return;
+    for (PairRow& row : rows_) row.pairs.clear();
+    pairs_.reset();
   }
 
   /// Solves the linear program of each row, and lets in what that program uses and the row lacks.
