@@ -35,8 +35,8 @@ from harness.tagging import Course, Lap, Tagger, follow
 
 OURS = "sublearn"
 LBFGS, LBFGS_END = "crf-lbfgs", "crf-lbfgs-to-its-end"
-#: One fit that long, where a fit to the end takes hours.
-LBFGS_SOME, N_SOME = "crf-lbfgs-20-iterations", 20
+#: From so many iterations on, within `--end-limit`: where a fit to the end takes hours.
+LBFGS_SOME, N_SOME = "crf-lbfgs-longer", 20
 
 
 def crfsuite(name: str, algorithm: str) -> Tagger:
