@@ -21,20 +21,22 @@ import argparse
 import functools
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.chains import PROBLEMS, Chains, Split, split_tags
+from harness.chains import N_FOLDS, PROBLEMS, Split
 from harness.figures import Figures, Measurement, main
-from harness.growth import fit_exponent
+from harness.label_sets import LABEL_SETS
+from harness.tag_growth import GROWTH
 from harness.tagging import Course, Lap, Tagger, follow
 
 OURS = "sublearn"
 LBFGS, LBFGS_END = "crf-lbfgs", "crf-lbfgs-to-its-end"
+#: From so many iterations on, within `--end-limit`: where a fit to the end takes hours.
+LBFGS_SOME, N_SOME = "crf-lbfgs-longer", 20
 
 
 def crfsuite(name: str, algorithm: str) -> Tagger:
@@ -46,6 +48,7 @@ TAGGERS = [
     Tagger(OURS, "main", "sublearn_chain.py"),
     crfsuite(LBFGS, "lbfgs"),
     crfsuite(LBFGS_END, "lbfgs").having(first=1024),
+    crfsuite(LBFGS_SOME, "lbfgs").having(first=N_SOME),
     crfsuite("crf-lbfgs-tuned", "lbfgs"),
     crfsuite("crf-l2sgd", "l2sgd"),
     crfsuite("crf-ap", "ap"),
@@ -58,20 +61,23 @@ TUNED: Mapping[str, tuple[str, Sequence[float]]] = {
     OURS: ("C", (0.1, 0.3, 1.0)),
     "crf-lbfgs-tuned": ("c2", (0.01, 0.1, 10.0)),
 }
-#: Share of the limit that a fit for choosing a parameter may take: less, and C is chosen too small,
-#: for small values are at their end sooner.
-TUNING_SHARE = 1.0
-#: One fit until CRFsuite itself ends; stopped after three times this.
-END_LIMIT = 60.0
-DEFAULT_SETS = tuple(p.name for p in PROBLEMS if p.name not in ("ocr_letters/1",))
+#: CPU seconds of a fit for choosing a parameter at most. Less than fits have later, and C is chosen
+#: too small, for small values are at their end sooner.
+TUNING_LIMIT = 30.0
+#: Training tokens at most for choosing a parameter: brown has a million.
+TUNING_TOKENS = 200_000
+_OTHER_FOLDS = [f"ocr_letters/{fold}" for fold in range(1, N_FOLDS)]
+DEFAULT_SETS = tuple(p.name for p in PROBLEMS if p.name not in _OTHER_FOLDS)
 
 
 class Options(argparse.Namespace):
     """What this script takes besides the arguments of harness/figures.py."""
 
     limit: float = 60.0
+    end_limit: float = 60.0
     sets: Sequence[str] = DEFAULT_SETS
     taggers: Sequence[str] = tuple(BY_NAME)
+    solvers: Sequence[str] = ()
     test_tokens: int | None = None
     runs: Path | None = None
 
@@ -83,8 +89,12 @@ def parse(arguments: Sequence[str]) -> list[str]:
     """Sets OPTIONS; the arguments that are left."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--limit", type=float, help="CPU seconds of a fit at most (60)")
+    parser.add_argument(
+        "--end-limit", type=float, help=f"of {LBFGS_END}, stopped after three times this (60)"
+    )
     parser.add_argument("--sets", nargs="+", choices=[p.name for p in PROBLEMS], help="these alone")
     parser.add_argument("--taggers", nargs="+", choices=list(BY_NAME), help="these alone")
+    parser.add_argument("--solvers", nargs="+", help="of the objective, these alone")
     parser.add_argument("--test-tokens", type=int, help="ask the first sequences alone")
     parser.add_argument(
         "--runs", type=Path, help="keep every run in this file, and take it from there"
@@ -99,6 +109,13 @@ def parse(arguments: Sequence[str]) -> list[str]:
 
 
 # --- runs -----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def opened(name: str, directory: Path) -> Split:
+    """A set by its name; brown takes half a minute to read."""
+    (problem,) = (p for p in PROBLEMS if p.name == name)
+    return problem.open(directory)
 
 
 class Data:
@@ -170,13 +187,17 @@ def chosen(data: Data, tagger: Tagger) -> Tagger:
     if tagger.name not in TUNED:
         return tagger
     name, values = TUNED[tagger.name]
-    inner = Data(f"{data.name}, inner", lambda: data.split.inner(), data.seed)
-    limit = TUNING_SHARE * OPTIONS.limit
+    inner = Data(f"{data.name}, inner", lambda: shortened(data.split).inner(), data.seed)
+    limit = min(OPTIONS.limit, TUNING_LIMIT)
     found = {v: inner.run(tagger.having(**{name: v}), limit).last for v in values}
     rated = {v: lap.accuracy for v, lap in found.items() if lap and lap.accuracy is not None}
     if not rated:
         return tagger
     return tagger.having(**{name: max(rated, key=lambda v: rated[v])})
+
+
+def shortened(split: Split) -> Split:
+    return Split(split.train.head(TUNING_TOKENS), split.test, split.n_labels)
 
 
 # --- accuracy -------------------------------------------------------------------------------------
@@ -198,17 +219,16 @@ Contest = tuple[Data, dict[str, tuple[Tagger, Course]]]
 
 
 def contest(directory: Path, name: str, seed: int) -> Contest:
-    (problem,) = (p for p in PROBLEMS if p.name == name)
-
     def load() -> Split:
-        split = problem.open(directory)
+        split = opened(name, directory)
         return Split(split.train, split.test.head(OPTIONS.test_tokens), split.n_labels)
 
     data = Data(f"{name}, {OPTIONS.test_tokens or 'all'} asked", load, seed)
     found = {}
     for tagger in (BY_NAME[n] for n in OPTIONS.taggers):
         tagger = chosen(data, tagger)
-        limit = max(END_LIMIT, OPTIONS.limit) if tagger.name == LBFGS_END else OPTIONS.limit
+        is_long = tagger.name in (LBFGS_END, LBFGS_SOME)
+        limit = max(OPTIONS.end_limit, OPTIONS.limit) if is_long else OPTIONS.limit
         found[tagger.name] = tagger, data.run(tagger, limit)
     return data, found
 
@@ -231,7 +251,7 @@ def rows_of(data: Data, found: Mapping[str, tuple[Tagger, Course]]) -> list[list
     facts = data.facts()
     title = f"{data.name.partition(',')[0]} ({facts['tokens']:,} tokens, {facts['tags']} tags)"
     ours = accuracy_of(found[OURS][1]) if OURS in found else None
-    goals = [accuracy_of(found[n][1]) for n in (LBFGS_END, LBFGS) if n in found]
+    goals = [accuracy_of(found[n][1]) for n in (LBFGS_END, LBFGS_SOME, LBFGS) if n in found]
     goal = next((g for g in goals if g is not None), None)
     rows = []
     for name, (tagger, course) in found.items():
@@ -257,13 +277,40 @@ def remark(tagger: Tagger, course: Course) -> str:
     return ", ".join(parts)
 
 
+# --- folds ----------------------------------------------------------------------------------------
+
+FOLD_TAGGERS = (OURS, LBFGS, "crf-ap", "crf-pa")
+
+
+def folds(directory: Path, seed: int) -> Figures:
+    """Means over the folds of handwriting, the parameter chosen anew in each."""
+    names = [f"ocr_letters/{fold}" for fold in range(N_FOLDS)]
+    contests = [contest(directory, name, seed)[1] for name in names]
+    rows = []
+    for tagger in (t for t in FOLD_TAGGERS if t in OPTIONS.taggers):
+        found = [(accuracy_of(c[tagger][1]), accuracy_of(c[OURS][1])) for c in contests]
+        right = [100 * a for a, _ in found if a is not None]
+        ahead = [100 * (ours - a) for a, ours in found if a is not None and ours is not None]
+        seconds = [c[tagger][1].last.seconds for c in contests if c[tagger][1].last]
+        is_ours = tagger == OURS
+        rows.append([
+            tagger, np.mean(right), None if is_ours else np.mean(ahead),
+            None if is_ours else np.std(ahead, ddof=1) / np.sqrt(len(ahead)),
+            None if is_ours else f"{sum(a > 0 for a in ahead)} of {len(ahead)}", np.mean(seconds),
+        ])  # fmt: skip
+    columns = {
+        "tagger": "", "% right": ".2f", "ours is ahead by": "+.2f", "standard error": ".2f",
+        "ours is ahead in": "", "CPU s": ".1f",
+    }  # fmt: skip
+    return Figures(columns, rows)
+
+
 # --- the objective --------------------------------------------------------------------------------
 
 OBJECTIVE_C = 0.1
 #: Soft-BCFW's penalty; the larger, the closer its optimum and the longer the way.
 SOFT_RHO = 1.0
-#: Sets, and the first sequences of their training part; None is all.
-OBJECTIVE_SETS: Sequence[tuple[str, int | None]] = [("ud_latin_ittb", None), ("brown", 500)]
+OBJECTIVE_SETS = ("ud_latin_ittb", "ud_latin_ittb/all_tags", "brown/all_tags")
 SOLVERS = [
     Tagger(OURS, "main", "sublearn_chain.py", {"C": OBJECTIVE_C, "max_passes": 256}),
     Tagger("bcfw", "main", "judge_oracle.py", {"method": "bcfw", "C": OBJECTIVE_C}),
@@ -288,15 +335,15 @@ REFERENCE_SHARE = 4.0
 def objective(directory: Path, seed: int) -> Figures:
     """CPU seconds until the objective is within 1 % of the least that anybody reached."""
     rows = []
-    for name, n_sequences in OBJECTIVE_SETS:
-        if name not in OPTIONS.sets:
-            continue
-        (problem,) = (p for p in PROBLEMS if p.name == name)
-        load = functools.partial(_first, problem.open, directory, n_sequences)
-        data = Data(f"{name}, first {n_sequences or 'all'}", load, seed)
-        found = {s.name: data.run(s, OPTIONS.limit, OBJECTIVE_C) for s in SOLVERS}
-        longer = REFERENCE_SHARE * OPTIONS.limit
-        found[REFERENCE.name] = data.run(REFERENCE, longer, OBJECTIVE_C)
+    for name in (name for name in OBJECTIVE_SETS if name in OPTIONS.sets):
+        data = Data(f"{name}, first all", functools.partial(opened, name, directory), seed)
+        wanted = OPTIONS.solvers or [s.name for s in (*SOLVERS, REFERENCE)]
+        found = {
+            s.name: data.run(s, OPTIONS.limit, OBJECTIVE_C) for s in SOLVERS if s.name in wanted
+        }
+        if REFERENCE.name in wanted:
+            longer = REFERENCE_SHARE * OPTIONS.limit
+            found[REFERENCE.name] = data.run(REFERENCE, longer, OBJECTIVE_C)
         rows += objective_rows(data, found)
     columns = {
         "set": "", "solver": "", "passes": ".2f", "CPU s": ".1f", "objective": ",.2f",
@@ -305,11 +352,6 @@ def objective(directory: Path, seed: int) -> Figures:
         "bound from below": ",.2f", "remark": "",
     }  # fmt: skip
     return Figures(columns, rows)
-
-
-def _first(opened: Callable[[Path], Split], directory: Path, n: int | None) -> Split:
-    split = opened(directory)
-    return split if n is None else split.first(n)
 
 
 def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
@@ -334,125 +376,26 @@ def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
     return rows
 
 
-# --- growth ---------------------------------------------------------------------------------------
-
-GROWTH_TOKENS = 20_000
-#: Parts of each of the 45 tags.
-GROWTH_PARTS = tuple(2**k for k in range(8))
-FEW, MANY = 3, 9
-
-
-def growth(directory: Path, seed: int) -> Figures:
-    """Tags cut into 2, 4, ... parts: CPU time of a pass."""
-    (problem,) = (p for p in PROBLEMS if p.name == "wsj_pos_crf")
-    chains = problem.open(directory).train.head(GROWTH_TOKENS)
-    kinds = {"by word": None, "at random": seed}
-    rows = [row for kind, how in kinds.items() for row in grown(kind, chains, how)]
-    columns = {
-        "cut": "", "tags": "", "ms / pass": ",.1f", "operations / pass": ",.3g",
-        "first passes, s": ".2f", "active tags": ",.0f", "active pairs": ",.0f",
-    }  # fmt: skip
-    return Figures(columns, rows)
-
-
-def grown(kind: str, chains: Chains, how: int | None) -> list[list[Any]]:
-    """A row for each number of parts, and the exponents of time and operations in the tags."""
-    rows: list[list[Any]] = []
-    for n_parts in GROWTH_PARTS:
-        cut = split_tags(chains, n_parts, how)
-        n_tags = int(cut.y.max()) + 1
-        rows.append([kind, f"{n_tags}", *timed(cut)])
-        print(f"  {rows[-1]}", file=sys.stderr, flush=True)
-    # Small sizes have much in them that does not grow: the largest ones show where it goes.
-    fits = {"exponent": rows, "exponent, last three": rows[-3:]}
-    ends = [[kind, name, *exponents(part), None, None, None] for name, part in fits.items()]
-    return rows + ends
-
-
-def exponents(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Of time and of operations in the tags."""
-    sizes = [float(row[1]) for row in rows]
-    return [f"{fit_exponent(sizes, [row[k] for row in rows]):.2f}" for k in (2, 3)]
-
-
-def timed(chains: Chains) -> list[float]:
-    """Milliseconds and operations of a late pass; seconds of the first ones; what is active."""
-    from sublearn.structured import ChainSVM
-
-    seconds, model = {}, None
-    for n_iter in (FEW, MANY):
-        model = ChainSVM(
-            C=OBJECTIVE_C, max_iter=n_iter, evaluate_every=0, fit_intercept=False, random_state=0
-        )
-        start = time.process_time()
-        model.fit(chains.X, chains.y.tolist(), lengths=chains.lengths)
-        seconds[n_iter] = time.process_time() - start
-    assert model is not None
-    work = np.diff(model.trace_["work"][[FEW - 1, MANY - 1]])[0] / (MANY - FEW)
-    active = [float(model.trace_[name][-1]) for name in ("n_labels", "n_states")]
-    per_pass = 1000 * (seconds[MANY] - seconds[FEW]) / (MANY - FEW)
-    return [per_pass, float(work), seconds[FEW], *active]
-
-
-# --- pairs of labels ------------------------------------------------------------------------------
-
-MULTILABEL_SETS = ("yeast", "enron", "bibtex")
-MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.02
-
-
-def multilabel(directory: Path, seed: int) -> Figures:
-    """Each set without and with weights of pairs, all else equal."""
-    rows = [
-        multilabel_row(directory / name, pairs, seed)
-        for name in MULTILABEL_SETS
-        for pairs in ("none", "all")
-    ]
-    columns = {
-        "set": "", "pairs": "", "sets right": ".2%", "labels wrong": ".3%", "CPU s": ".1f",
-        "passes": "", "above the optimum at most": ".2%", "predictions proven best": ".1%",
-    }  # fmt: skip
-    return Figures(columns, rows)
-
-
-def multilabel_row(folder: Path, pairs: str, seed: int) -> list[Any]:
-    from sklearn.metrics import hamming_loss
-    from sklearn.preprocessing import Normalizer
-
-    from sublearn.io import load_arff
-    from sublearn.structured import PairwiseMultilabelSVM
-
-    train, test = (
-        load_arff(folder / f"{folder.name}-{part}.arff.xz", labels=folder / f"{folder.name}.xml")
-        for part in ("train", "test")
-    )
-    X, X_test = (Normalizer().fit_transform(part.X) for part in (train, test))
-    model = PairwiseMultilabelSVM(MULTILABEL_C, pairs=pairs, tol=MULTILABEL_TOL, random_state=seed)
-    start = time.process_time()
-    model.fit(X, train.Y)
-    seconds = time.process_time() - start
-    found, scores, bounds = model.predict_with_bounds(X_test)
-    row = [
-        f"{folder.name} ({X.shape[0]:,} rows, {train.Y.shape[1]} labels)", pairs,
-        model.score(X_test, test.Y), hamming_loss(test.Y, found), seconds, str(model.n_iter_),
-        model.certificate_, float(np.mean(bounds <= scores + 1e-7)),
-    ]  # fmt: skip
-    print(f"  {row}", file=sys.stderr, flush=True)
-    return row
-
-
 MEASUREMENTS = [
     Measurement(
         "accuracy",
         "Tagging: the same features for everybody",
         "The last model counts: its fit takes about half the limit to the limit, more if a single "
         "iteration does. Who is `not at its end` may become better with more, CRFsuite's L-BFGS "
-        "above all: crf-lbfgs-to-its-end has no limit but "
-        f"{3 * END_LIMIT:g} CPU seconds. `ours is ahead by`: points; negative where we lose. Our C "
+        "above all: crf-lbfgs-to-its-end is stopped by three "
+        "times `--end-limit` alone. `ours is ahead by`: points; negative where we lose. Our C "
         "and c2 of crf-lbfgs-tuned were chosen on training sequences, by fits within the same "
-        "limit; all else are defaults. `CPU s to lbfgs' accuracy`: of the cheapest fit that is "
-        "right as often as crf-lbfgs-to-its-end, or as the last crf-lbfgs where that has no model; "
-        "no figure if none is.",
+        f"limit, {TUNING_LIMIT:g} s at most; all else are defaults. `CPU s to lbfgs' accuracy`: of "
+        "the cheapest fit that is right as often as the longest fit of crf-lbfgs in the table; no "
+        "figure if none is. `/all_tags`: few of the training sequences, with every tag, so that "
+        "dense solvers can be followed.",
         accuracy,
+    ),
+    Measurement(
+        "folds",
+        f"ocr_letters, mean of {N_FOLDS} folds",
+        "As above, with the folds that come with the data.",
+        folds,
     ),
     Measurement(
         "objective",
@@ -464,22 +407,8 @@ MEASUREMENTS = [
         f"{SOFT_RHO:g}) has another optimum.",
         objective,
     ),
-    Measurement(
-        "growth",
-        f"Growth: {GROWTH_TOKENS:,} tokens of wsj_pos_crf, each tag cut into parts",
-        f"Time of a pass: of passes {FEW + 1} to {MANY}, their mean. Cut by word: a word has its "
-        "part, so that tags can be told; at random they cannot. Tags are those that occur: words "
-        "do not fill all parts.",
-        growth,
-    ),
-    Measurement(
-        "multilabel",
-        "Sets of labels: with and without weights of pairs",
-        f"PairwiseMultilabelSVM with C = {MULTILABEL_C:g} and tol = {MULTILABEL_TOL:g} on rows of "
-        "length one, the split that comes with the data; without pairs it is one support vector "
-        "machine for each label. `sets right`: rows with exactly their labels.",
-        multilabel,
-    ),
+    GROWTH,
+    LABEL_SETS,
 ]
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ def draw(model, tags, path):
     passes = np.arange(1, model.n_iter_ + 1)
     left.plot(passes, 100 * model.trace_["held_out"], "o-", color=BLUE)
     left.set(xlabel="pass", ylabel="% of held-out words right")
+    left.xaxis.get_major_locator().set_params(integer=True)
     left.set_title(f"{len(model.classes_)} tags", loc="left")
     names, counts = np.unique(np.concatenate(tags), return_counts=True)
     usual = sorted(set(names[np.argsort(-counts)[:SHOWN]]) & set(model.classes_))

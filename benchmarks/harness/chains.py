@@ -8,6 +8,7 @@ weights like others and everybody has the same model.
 from __future__ import annotations
 
 import functools
+import heapq
 import lzma
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["PROBLEMS", "ChainProblem", "Chains", "Split", "features", "split_tags"]
+__all__ = ["N_FOLDS", "PROBLEMS", "ChainProblem", "Chains", "Split", "features", "split_tags"]
 
 #: A sentence: for each token its columns, the tag last.
 Sentence = list[list[str]]
@@ -74,7 +75,32 @@ class Split:
 
     def first(self, n_sequences: int) -> Split:
         """The first training sequences, tags numbered anew."""
-        train = self.train.take(slice(n_sequences))
+        return self.part(slice(n_sequences))
+
+    def with_all_tags(self) -> Split:
+        """Few training sequences with every tag: again and again the one with most new tags."""
+        begin, tags = 0, []
+        for length in self.train.lengths:
+            tags.append(frozenset(self.train.y[begin : begin + length].tolist()))
+            begin += length
+        # What a sequence would bring can only become less: most of the queue stays as it is.
+        queue = [(-len(found), i) for i, found in enumerate(tags)]
+        heapq.heapify(queue)
+        seen: set[int] = set()
+        taken = []
+        while queue:
+            gain, i = heapq.heappop(queue)
+            left = -len(tags[i] - seen)
+            if left == gain and gain:
+                taken.append(i)
+                seen |= tags[i]
+            elif left:
+                heapq.heappush(queue, (left, i))
+        return self.part(sorted(taken))
+
+    def part(self, sequences: Any) -> Split:
+        """These training sequences alone, tags numbered anew."""
+        train = self.train.take(sequences)
         classes, codes = np.unique(train.y, return_inverse=True)
         known = np.full(self.n_labels + 1, -1)  # the last place is for -1
         known[classes] = np.arange(len(classes))
@@ -260,19 +286,28 @@ def _cut(X: sp.csr_matrix, tags: np.ndarray, lengths: np.ndarray, learnt: np.nda
     return split.first(len(learnt))
 
 
+def with_all_tags(load: Callable[[Path], Split]) -> Callable[[Path], Split]:
+    """The smaller problem on which dense solvers can be followed to their end."""
+    return lambda folder: load(folder).with_all_tags()
+
+
+_ittb = universal("la_ittb-ud-dev.conllu.xz", "la_ittb-ud-test.conllu.xz")
+_FEW = "few of its sequences learnt, in which all tags occur"
+N_FOLDS = 10
+
 PROBLEMS: Sequence[ChainProblem] = [
     ChainProblem("brown", "every fifth file asked", brown),
     ChainProblem("conll2000", "chunks, with the parts of speech given", conll2000),
     ChainProblem(
         "ud_english_ewt", "XPOS", universal("en_ewt-ud-train.conllu.xz", "en_ewt-ud-test.conllu.xz")
     ),
-    ChainProblem(
-        "ud_latin_ittb",
-        "XPOS; the development part is learnt",
-        universal("la_ittb-ud-dev.conllu.xz", "la_ittb-ud-test.conllu.xz"),
+    ChainProblem("ud_latin_ittb", "XPOS; the development part is learnt", _ittb),
+    ChainProblem("brown/all_tags", _FEW, with_all_tags(brown)),
+    ChainProblem("ud_latin_ittb/all_tags", _FEW, with_all_tags(_ittb)),
+    *(
+        ChainProblem(f"ocr_letters/{fold}", f"fold {fold} asked", letters(fold))
+        for fold in range(N_FOLDS)
     ),
-    ChainProblem("ocr_letters/0", "fold 0 asked", letters(0)),
-    ChainProblem("ocr_letters/1", "fold 1 asked", letters(1)),
     ChainProblem("wsj_pos_crf", "last fifth asked, words alone", given("wsj.pos.crf.test.xz")),
     ChainProblem("chinese_ocr", "last fifth asked", given("data.fea.test.xz")),
 ]

@@ -138,8 +138,7 @@ def _page(records: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> s
     """Records as Markdown, below a heading of the page that includes it."""
     script = records[0]["script"]
     parts = [f"<!-- Written by benchmarks/{script} with --markdown; do not edit. -->"]
-    for record in records:
-        parts += _tables(record, only)
+    parts += _tables(_merged(records, only))
     parts.append("### Where and how")
     for record in records:
         if len(records) > 1:
@@ -148,9 +147,25 @@ def _page(records: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> s
     return "\n\n".join(parts) + "\n"
 
 
-def _tables(record: Mapping[str, Any], only: Sequence[str] | None) -> list[str]:
+def _merged(
+    records: Sequence[Mapping[str, Any]], only: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """Tables of all records; one that continues the table before it is joined to that."""
+    found: list[dict[str, Any]] = []
+    for part in (t for record in records for t in record["tables"]):
+        if only and part["name"] not in only:
+            continue
+        same = ("title", "note", "columns")
+        if found and all(found[-1][name] == part[name] for name in same):
+            found[-1]["rows"] = [*found[-1]["rows"], *part["rows"]]
+        else:
+            found.append(dict(part))
+    return found
+
+
+def _tables(tables: Sequence[Mapping[str, Any]]) -> list[str]:
     parts: list[str] = []
-    for part in (t for t in record["tables"] if not only or t["name"] in only):
+    for part in tables:
         forms = list(part["columns"].values())
         rows = [
             [_text(cell, form) for cell, form in zip(row, forms, strict=True)]

@@ -51,6 +51,11 @@ void bind_learner(nb::module_& m, const char* name) {
             return nb::make_tuple(found.primal, found.dual, found.is_complete);
           },
           "monitor"_a, "(primal, dual, whether all rows were evaluated) at the present weights.")
+      .def("leave_pairs_out", &Learner::leave_pairs_out, "Look at labels alone in passes to come.")
+      .def(
+          "join_pairs", [](Learner& learner, Monitor& monitor) { learner.join_pairs(&monitor); },
+          "monitor"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Look at pairs again, from a feasible point with weights of pairs near zero.")
       .def(
           "weights", [](const Learner& learner) { return to_tuple(learner.weights()); },
           "CSR arrays of the weights, a row for each feature.")

@@ -2,6 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,17 +39,17 @@ void check_labels(const char* name, std::span<const index_t> labels, index_t n) 
   }
 }
 
-/// Keeps the arrays that the learner looks at.
-template <class T>
+/// Keeps the arrays that the learner looks at; factors have up to `kEnds` nodes.
+template <class T, std::size_t kEnds>
 class Learner {
  public:
   Learner(Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_features,
           Vector<index_t> truth, index_t n_labels, Vector<offset_t> node_begin,
           Vector<offset_t> factor_begin, Vector<index_t> scope, Vector<index_t> table,
           std::optional<Vector<double>> scale, std::optional<Vector<double>> weight,
-          index_t n_tables, const GdmmLearnSettings& settings)
+          Vector<index_t> arity, const GdmmLearnSettings& settings)
       : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale,
-                weight) {
+                weight, arity) {
     StructuredData<T, index_t> data;
     data.X = compressed_view<CsrView, T, index_t>(indptr, indices, values, n_features);
     data.truth = as_span<index_t>(truth);
@@ -58,10 +60,10 @@ class Learner {
     data.table = as_span<index_t>(table);
     if (scale) data.scale = as_span<double>(*scale);
     if (weight) data.weight = as_span<double>(*weight);
-    data.n_tables = n_tables;
+    data.arity = as_span<index_t>(arity);
     check(data);
     nb::gil_scoped_release unlocked;
-    learner_ = std::make_unique<GdmmLearn<T, index_t>>(data, settings);
+    learner_ = std::make_unique<GdmmLearn<T, index_t, kEnds>>(data, settings);
   }
 
   nb::dict run_pass(Monitor& monitor) {
@@ -111,32 +113,30 @@ class Learner {
                           to_numpy(std::move(values)));
   }
 
-  /// The tables one below the other: n_tables n_labels rows.
-  NumpyMatrix<double> tables(bool is_mean) const {
+  /// The cells of all tables, one table after another.
+  NumpyVector<double> tables(bool is_mean) const {
     std::vector<double> all;
-    for (index_t t = 0; t < n_tables_; ++t) {
-      const auto values = is_mean ? learner_->mean_table(t) : learner_->table(t).values();
+    for (std::size_t t = 0; t < n_tables_; ++t) {
+      const auto values = is_mean ? learner_->mean_table(t) : learner_->table(t);
       all.insert(all.end(), values.begin(), values.end());
     }
-    const auto n = static_cast<std::size_t>(n_labels_);
-    return to_numpy(std::move(all), static_cast<std::size_t>(n_tables_) * n, n);
+    return to_numpy(std::move(all));
   }
 
   double dual_value() const {
     nb::gil_scoped_release unlocked;
     return learner_->dual_value();
   }
-  double feasible_dual() const {
+  double feasible_dual() {
     nb::gil_scoped_release unlocked;
     return learner_->feasible_dual();
   }
 
  private:
   void check(const StructuredData<T, index_t>& data) {
-    n_labels_ = data.n_labels;
-    n_tables_ = data.n_tables;
+    n_tables_ = data.arity.size();
     const auto n_nodes = data.truth.size();
-    if (data.n_labels < 1 || data.n_tables < 0) refuse("n_labels", "be at least 1", "less");
+    if (data.n_labels < 1) refuse("n_labels", "be at least 1", "less");
     if (static_cast<std::size_t>(data.X.n_rows()) != n_nodes) {
       refuse("truth", "have " + std::to_string(data.X.n_rows()) + " entries",
              std::to_string(n_nodes));
@@ -144,56 +144,73 @@ class Learner {
     check_labels("truth", data.truth, data.n_labels);
     check_offsets("node_begin", data.node_begin, n_nodes);
     check_offsets("factor_begin", data.factor_begin, data.table.size());
-    if (data.scope.size() != 2 * data.table.size() ||
-        data.node_begin.size() != data.factor_begin.size() ||
-        (!data.scale.empty() && data.scale.size() != data.table.size()) ||
-        (!data.weight.empty() && data.weight.size() != data.n_samples())) {
-      throw std::invalid_argument("scope, table, scale, weight and factor_begin must fit together");
-    }
-    check_labels("table", data.table, data.n_tables);
-    for (std::size_t sample = 0; sample < data.n_samples(); ++sample) {
-      const auto end = static_cast<std::size_t>(data.factor_begin[sample + 1]);
-      for (auto f = static_cast<std::size_t>(data.factor_begin[sample]); f < end; ++f) {
-        for (std::size_t side = 0; side < 2; ++side) {
-          const index_t node = data.scope[2 * f + side];
-          if (node < data.node_begin[sample] || node >= data.node_begin[sample + 1]) {
-            refuse("scope", "hold nodes of the factor's sample", std::to_string(node));
-          }
-        }
-        if (data.scope[2 * f] == data.scope[2 * f + 1]) {
-          refuse("scope", "hold two different nodes", std::to_string(data.scope[2 * f]));
-        }
+    check_labels("table", data.table, static_cast<index_t>(n_tables_));
+    for (const index_t arity : data.arity) {
+      if (arity < 2 || static_cast<std::size_t>(arity) > kEnds) {
+        refuse("arity", "be in 2.." + std::to_string(kEnds), std::to_string(arity));
       }
     }
+    if (data.node_begin.size() != data.factor_begin.size() ||
+        (!data.scale.empty() && data.scale.size() != data.table.size()) ||
+        (!data.weight.empty() && data.weight.size() != data.n_samples())) {
+      throw std::invalid_argument("table, scale, weight and factor_begin must fit together");
+    }
+    check_scopes(data);
     for (const double scale : data.scale) {
       if (!(scale >= 0.0)) refuse("scale", "be at least 0", as_text(scale));
     }
   }
 
+  static void check_scopes(const StructuredData<T, index_t>& data) {
+    std::size_t at = 0;
+    for (std::size_t f = 0; f < data.table.size(); ++f) at += data.arity_of(f);
+    if (at != data.scope.size()) {
+      refuse("scope", "have " + std::to_string(at) + " nodes", std::to_string(data.scope.size()));
+    }
+    at = 0;
+    for (std::size_t sample = 0; sample < data.n_samples(); ++sample) {
+      const auto end = static_cast<std::size_t>(data.factor_begin[sample + 1]);
+      for (auto f = static_cast<std::size_t>(data.factor_begin[sample]); f < end; ++f) {
+        const auto nodes = data.scope.subspan(at, data.arity_of(f));
+        at += nodes.size();
+        for (std::size_t k = 0; k < nodes.size(); ++k) {
+          if (nodes[k] < data.node_begin[sample] || nodes[k] >= data.node_begin[sample + 1]) {
+            refuse("scope", "hold nodes of the factor's sample", std::to_string(nodes[k]));
+          }
+          if (std::find(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(k), nodes[k]) !=
+              nodes.begin() + static_cast<std::ptrdiff_t>(k)) {
+            refuse("scope", "hold different nodes", std::to_string(nodes[k]));
+          }
+        }
+      }
+    }
+  }
+
   std::tuple<Vector<index_t>, Vector<index_t>, Vector<T>, Vector<index_t>, Vector<offset_t>,
              Vector<offset_t>, Vector<index_t>, Vector<index_t>, std::optional<Vector<double>>,
-             std::optional<Vector<double>>>
+             std::optional<Vector<double>>, Vector<index_t>>
       arrays_;
-  index_t n_labels_ = 0, n_tables_ = 0;
-  std::unique_ptr<GdmmLearn<T, index_t>> learner_;
+  std::size_t n_tables_ = 0;
+  std::unique_ptr<GdmmLearn<T, index_t, kEnds>> learner_;
 };
 
-template <class T>
+template <class T, std::size_t kEnds>
 void bind_learner(nb::module_& m, const char* name) {
-  using L = Learner<T>;
+  using L = Learner<T, kEnds>;
   nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/gdmm_learn.hpp.")
       .def(nb::init<Vector<index_t>, Vector<index_t>, Vector<T>, offset_t, Vector<index_t>, index_t,
                     Vector<offset_t>, Vector<offset_t>, Vector<index_t>, Vector<index_t>,
-                    std::optional<Vector<double>>, std::optional<Vector<double>>, index_t,
+                    std::optional<Vector<double>>, std::optional<Vector<double>>, Vector<index_t>,
                     const GdmmLearnSettings&>(),
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
            "truth"_a.noconvert(), "n_labels"_a, "node_begin"_a.noconvert(),
            "factor_begin"_a.noconvert(), "scope"_a.noconvert(), "table"_a.noconvert(),
-           "scale"_a.noconvert().none(), "weight"_a.noconvert().none(), "n_tables"_a, "settings"_a)
+           "scale"_a.noconvert().none(), "weight"_a.noconvert().none(), "arity"_a.noconvert(),
+           "settings"_a)
       .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
       .def("weights", &L::weights, "is_mean"_a = false,
            "indptr, indices and values of W, a row for each feature.")
-      .def("tables", &L::tables, "is_mean"_a = false, "The tables of factors, one below the other.")
+      .def("tables", &L::tables, "is_mean"_a = false, "The cells of all tables, one after another.")
       .def("dual_value", &L::dual_value, "Of (10); a bound only where the constraints hold.")
       .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective.");
 }
@@ -287,8 +304,10 @@ void bind_structured(nb::module_& m) {
       .def_rw("uses_away_steps", &GdmmLearnSettings::uses_away_steps)
       .def_rw("n_parts", &GdmmLearnSettings::n_parts)
       .def_rw("seed", &GdmmLearnSettings::seed);
-  bind_learner<float>(m, "GdmmLearner32");
-  bind_learner<double>(m, "GdmmLearner64");
+  bind_learner<float, 2>(m, "GdmmLearner32");
+  bind_learner<double, 2>(m, "GdmmLearner64");
+  bind_learner<float, LineTable::kMostEnds>(m, "GdmmHighOrderLearner32");
+  bind_learner<double, LineTable::kMostEnds>(m, "GdmmHighOrderLearner64");
   bind_decode<float>(m);
   bind_decode<double>(m);
 }

@@ -89,3 +89,35 @@ TEST(pairwise_weights_are_symmetric_and_tell_who_belongs_together) {
   CHECK(dense[1] > 0.0);
   CHECK(dense[2] < 0.0);
 }
+
+TEST(pairs_that_join_later_lead_to_the_same_optimum) {
+  const SmallProblem problem;
+  const auto data = problem.labelled();
+  PairwiseSettings settings;
+  settings.gamma = 0.5;
+  PairwiseMultilabel<double, index_t> whole(data, 3, settings), joined(data, 3, settings);
+  joined.leave_pairs_out();
+  for (int pass = 0; pass < 20; ++pass) joined.pass(nullptr);
+  const double alone = joined.certify(nullptr).dual;
+  CHECK(joined.pairs().values.empty());
+  Monitor stopped;
+  stopped.request_stop();
+  joined.join_pairs(&stopped);
+  CHECK(joined.pairs().values.empty());
+  joined.join_pairs(nullptr);
+  // p stays and |V| is as small as it can be: the value of labels alone, less gamma/2 |V|^2.
+  double before = joined.certify(nullptr).dual;
+  CHECK(before <= alone + 1e-9);
+  for (int pass = 0; pass < 300; ++pass) {
+    joined.pass(nullptr);
+    whole.pass(nullptr);
+    if (pass % 50 != 0) continue;
+    const auto now = joined.certify(nullptr);
+    CHECK(now.dual >= before - 1e-6);
+    CHECK(now.primal >= now.dual - 1e-6);
+    before = now.dual;
+  }
+  const auto one = joined.certify(nullptr), other = whole.certify(nullptr);
+  CHECK(std::abs(one.dual - other.dual) < 1e-3 * other.dual);
+  CHECK(one.primal - one.dual < 1e-2 * one.primal);
+}

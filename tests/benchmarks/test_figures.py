@@ -148,3 +148,19 @@ def test_no_table_is_written_and_not_included():
     included = {name for page in pages() for name in INCLUDE.findall(page.read_text())}
     written = {f"measured/{path.name}" for path in (ROOT / "docs" / "measured").glob("*.md")}
     assert written == included
+
+
+def test_a_table_that_goes_on_in_another_record_is_one_table(tmp_path, capsys):
+    records = [tmp_path / "a.json", tmp_path / "b.json"]
+    for record in records:
+        main("Things", MEASUREMENTS, ["--only", "first", "--json", str(record)])
+    capsys.readouterr()
+    page = tmp_path / "page.md"
+    main("Things", MEASUREMENTS, ["--records", *map(str, records), "--markdown", str(page)])
+    alone = tmp_path / "alone.md"
+    main("Things", MEASUREMENTS, ["--records", str(records[0]), "--markdown", str(alone)])
+    headings = [line for line in page.read_text().splitlines() if line.startswith("### ")]
+    assert headings == [line for line in alone.read_text().splitlines() if line.startswith("### ")]
+    rows = [line for line in page.read_text().splitlines() if line.startswith("|")]
+    of_one = [line for line in alone.read_text().splitlines() if line.startswith("|")]
+    assert len(rows) == 2 * len(of_one) - 2  # one head and one ruler

@@ -300,12 +300,24 @@ def test_time_to_an_accuracy_is_that_of_the_cheapest_fit():
     assert found.seconds_to(0.9) is None
 
 
+def test_few_sequences_with_all_tags():
+    y = np.array([0, 0, 1, 2, 0, 1, 3, 0])
+    X = sp.identity(8, format="csr", dtype=np.float32)
+    train = Chains(X, y, np.array([2, 2, 3, 1]))
+    found = Split(train, train, 4).with_all_tags()
+    # {0, 1, 3} brings most, then {1, 2}; the others bring nothing.
+    assert found.train.y.tolist() == [1, 2, 0, 1, 3]
+    assert found.train.X.indices.tolist() == [2, 3, 4, 5, 6]
+    assert found.n_labels == 4
+    assert found.test.n_tokens == 8
+
+
 def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "OPTIONS", bench.Options())
     monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
     monkeypatch.setattr(bench.OPTIONS, "sets", ["conll2000", "chinese_ocr"], raising=False)
     monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, bench.LBFGS], raising=False)
-    limit = bench.TUNING_SHARE * bench.OPTIONS.limit
+    limit = min(bench.TUNING_LIMIT, bench.OPTIONS.limit)
     for name, ours, lbfgs in (("conll2000", 0.9, 0.8), ("chinese_ocr", 0.3, 0.4)):
         key = f"{name}, all asked"
         for value in bench.TUNED[bench.OURS][1]:
@@ -325,6 +337,29 @@ def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
     assert named[2]["CPU s to lbfgs' accuracy"] == 1.0
     assert named[0]["CPU s to lbfgs' accuracy"] is None
     assert named[0]["remark"].startswith("C = 0.3")
+
+
+def test_folds_are_means_with_their_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
+    monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
+    monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, "crf-ap"], raising=False)
+    for fold in range(bench.N_FOLDS):
+        key = f"ocr_letters/{fold}, all asked"
+        for value in bench.TUNED[bench.OURS][1]:
+            bench.keep(
+                [f"{key}, inner", bench.OURS, {"C": value}, bench.TUNING_LIMIT, 0, None],
+                course((1, 0.9 if value == 0.3 else 0.1)),
+            )
+        ours, theirs = 0.9, 0.88 if fold % 2 else 0.91
+        bench.keep([key, bench.OURS, {"C": 0.3}, 60.0, 0, None], course((2.0, ours)))
+        bench.keep([key, "crf-ap", {"algorithm": "ap"}, 60.0, 0, None], course((3.0, theirs)))
+    found = bench.folds(tmp_path, 0)
+    mine, other = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
+    assert mine["% right"] == pytest.approx(90.0)
+    assert other["ours is ahead by"] == pytest.approx(0.5)  # -1 and 2 points by turns
+    assert other["standard error"] == pytest.approx(0.5)
+    assert other["ours is ahead in"] == "5 of 10"
+    assert other["CPU s"] == 3.0
 
 
 def test_takes_its_own_options_and_leaves_the_others(monkeypatch):

@@ -71,6 +71,8 @@ def folder_with_data(tmp_path, monkeypatch):
     (tmp_path / "network.uai").write_text("MARKOV 2 2 3 1 2 0 1\n6 0.1 0.5 0.4 0.3 0.0 0.7\n")
     (tmp_path / "network.uai.evid").write_text("1 0 0\n")
     (tmp_path / "topics.tsv").write_text("8\t0\t1\t2\t3\n9\t4\t5\t6\t7\n")
+    (tmp_path / "test.conll").write_text("the DET\nrun NOUN\n")
+    (tmp_path / "new.conll").write_text("the\ndog\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

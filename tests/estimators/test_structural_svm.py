@@ -135,7 +135,14 @@ BAD_SAMPLES = {
     r"samples\[0\]\.features must have shape": [Sample(np.zeros(3))],
     "at least one node": [Sample(np.zeros((0, 3)))],
     r"one number of features, got 2 and 3 \(samples\[1\]\)": [two(), Sample(np.eye(3))],
-    "templates of more than two nodes cannot be learnt": [two({"t": [[0, 1, 0]]})],
+    "must have 2 to 4 nodes for each factor, got 5": [two({"t": [[0, 1, 2, 3, 4]]})],
+    "must have 2 to 4 nodes for each factor, got 1": [two({"t": [[0]]})],
+    "must have as many nodes in each row": [two({"t": [[0, 1], [0]]})],
+    r"must connect different nodes, got \[0, 1, 0\]": [two({"t": [[0, 1, 0]]})],
+    r"samples\[1\].edges\['t'\] must have 2 nodes for each factor, as in samples before, got 3": [
+        two({"t": [[0, 1]]}),
+        Sample(np.eye(3, 2), {"t": [[0, 1, 2]]}),
+    ],
     r"edges\['t'\] must be integers of shape": [two({"t": [0, 1]})],
     r"edges\['t'\] must be integers": [two({"t": [[0.0, 1.0]]})],
     r"edges\['t'\] must be nodes in 0\.\.1, got 0 to 2": [two({"t": [[0, 2]]})],
@@ -173,6 +180,37 @@ def test_refuses_bad_samples_by_a_sentence(sentence):
 def test_refuses_bad_labels_by_a_sentence(labels, sentence):
     with pytest.raises(ValueError, match=sentence):
         StructuralSVM().fit([two()], labels)
+
+
+def test_tables_of_too_many_cells_are_refused():
+    sample = Sample(np.eye(200, 2), {"t": [[0, 1, 2, 3]]})
+    with pytest.raises(ValueError, match="at most 100,000,000 cells, got 200 labels at 4 nodes"):
+        StructuralSVM().fit([sample], [list(range(200))])
+
+
+def majority(n_samples, seed):
+    """Stars of three leaves: the middle has the label of most leaves, which no pair tells."""
+    rng = np.random.default_rng(seed)
+    leaves = rng.integers(2, size=(n_samples, 3))
+    truth = np.column_stack([leaves.sum(axis=1) >= 2, leaves]).astype(int)
+    samples = []
+    for labels in truth:
+        X = np.zeros((4, 2))
+        X[np.arange(1, 4), labels[1:]] = 1.0  # the middle has no feature
+        samples.append(Sample(X, {"vote": [[0, 1, 2, 3]]}))
+    return samples, truth
+
+
+def test_factors_of_four_nodes_learn_what_pairs_cannot(tmp_path):
+    samples, truth = majority(40, 0)
+    model = StructuralSVM(C=1.0, max_iter=300, tol=0.02, random_state=0).fit(samples, truth)
+    assert model.tables_["vote"].shape == (2, 2, 2, 2)
+    new, expected = majority(20, 1)
+    assert model.score(new, expected) == 1.0
+    model.save(tmp_path / "model")
+    again = sublearn.load(tmp_path / "model")
+    assert np.array_equal(again.tables_["vote"], model.tables_["vote"])
+    assert again.predict(new) == model.predict(new)
 
 
 def test_refuses_unknown_templates_and_other_features(fitted):

@@ -10,31 +10,31 @@ def labelings(n_nodes, n_labels):
     return np.array(list(itertools.product(range(n_labels), repeat=n_nodes)))
 
 
-def features_of(X, edges, scale, labels, n_labels, n_tables):
+def features_of(X, edges, scale, labels, n_labels, arities):
     """phi(x, y) as one vector: a block of features per label, then the tables."""
     nodes = np.zeros((n_labels, X.shape[1]))
     for x, label in zip(X, labels, strict=True):
         nodes[label] += x
-    tables = np.zeros((n_tables, n_labels, n_labels))
-    for (table, a, b), s in zip(edges, scale, strict=True):
-        tables[table, labels[a], labels[b]] += s
-    return np.concatenate([nodes.ravel(), tables.ravel()])
+    tables = [np.zeros((n_labels,) * arity) for arity in arities]
+    for (table, *scope), s in zip(edges, scale, strict=True):
+        tables[table][tuple(labels[node] for node in scope)] += s
+    return np.concatenate([nodes.ravel(), *(table.ravel() for table in tables)])
 
 
 class EnumeratedSVM:
     """1/2 |w|^2 + C sum_i max_y [mistakes + w' (phi(x_i, y) - phi(x_i, y_i))].
 
-    A sample is (X, edges, scale, truth), an edge (table, node, node).
+    A sample is (X, edges, scale, truth), an edge (table, node, node), or with more nodes where
+    `arities` says so for its table.
     """
 
-    def __init__(self, samples, n_labels, n_tables):
+    def __init__(self, samples, n_labels, n_tables, arities=None):
+        arities = arities or [2] * n_tables
         self.differences, self.mistakes = [], []
         for X, edges, scale, truth in samples:
             all_labels = labelings(len(X), n_labels)
-            phi = np.array(
-                [features_of(X, edges, scale, y, n_labels, n_tables) for y in all_labels]
-            )
-            of_truth = features_of(X, edges, scale, truth, n_labels, n_tables)
+            phi = np.array([features_of(X, edges, scale, y, n_labels, arities) for y in all_labels])
+            of_truth = features_of(X, edges, scale, truth, n_labels, arities)
             self.differences.append(phi - of_truth)
             self.mistakes.append((all_labels != np.asarray(truth)).sum(axis=1).astype(float))
 

@@ -7,7 +7,7 @@ from pairwise_judges import best_set, objective, optimum, relaxed_best, set_scor
 
 from sublearn import _core
 from sublearn.graph import FactorGraph, solve_map
-from sublearn.structured import PairwiseMultilabelSVM
+from sublearn.structured import PairwiseMultilabelSVM, pairwise_learning
 
 
 def random_problem(seed, n_rows=12, n_features=4, n_labels=5):
@@ -47,6 +47,18 @@ def test_reaches_the_optimum_of_the_relaxed_problem(C, gamma, seed):
     assert model.certificate_ <= 1e-4
     assert least * (1 - 1e-6) <= model.objective_ <= least * (1 + 1e-4)
     assert least * (1 - 1e-4) <= model.trace_["dual"].max() <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_that_join_later_lead_to_the_same_optimum(seed, monkeypatch):
+    monkeypatch.setattr(pairwise_learning, "_MANY_LABELS", 4)  # as if five were many
+    X, Y = random_problem(seed)
+    model = PairwiseMultilabelSVM(tol=1e-4, max_iter=5000, random_state=seed).fit(X, Y)
+    least = optimum(X, Y, C=1.0, gamma=1.0)
+    assert least * (1 - 1e-6) <= model.objective_ <= least * (1 + 1e-4)
+    trace = model.trace_
+    assert (trace["active_pairs"] == 0).any()  # the first passes were without
+    assert (trace["dual"] <= least * (1 + 1e-6)).all()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -150,6 +150,44 @@ def test_trees_with_two_templates_and_scales_reach_the_optimum(C):
     assert 0.5 * np.sum((found - w) ** 2) <= 3e-4 * best + 1e-5
 
 
+def factor_trees(seed):
+    """Samples without cycles: pairs, triples and quadruples that share a node."""
+    rng = np.random.default_rng(seed)
+    shapes = [
+        (4, {"b": [[0, 1, 2]], "a": [[2, 3]]}),
+        (5, {"b": [[0, 1, 2], [2, 3, 4]]}),
+        (4, {"c": [[3, 1, 0, 2]]}),
+        (5, {"c": [[0, 1, 2, 3]], "a": [[4, 0]]}),
+        (2, {}),
+    ]
+    samples, labels, judged = [], [], []
+    for n_nodes, scopes in shapes:
+        X, truth = rng.normal(size=(n_nodes, 3)), rng.integers(2, size=n_nodes)
+        scale = {name: rng.uniform(0.3, 2.0, size=len(found)) for name, found in scopes.items()}
+        samples.append(Sample(X, scopes, scale))
+        labels.append(truth)
+        edges = [("abc".index(n), *nodes) for n, found in scopes.items() for nodes in found]
+        scales = np.concatenate([np.zeros(0), *(scale[name] for name in scopes)])
+        judged.append((X, edges, scales, truth))
+    return samples, labels, EnumeratedSVM(judged, 2, 3, arities=[2, 3, 4])
+
+
+@pytest.mark.parametrize("method", ["block", "away"])
+@pytest.mark.parametrize("C", [0.1, 2.0])
+def test_factors_of_three_and_four_nodes_reach_the_optimum(C, method):
+    samples, labels, judge = factor_trees(3)
+    best, w = judge.optimum(C)
+    model = StructuralSVM(C, fit_intercept=False, method=method, **tight(max_iter=6000))
+    model.fit(samples, labels)
+    assert [table.ndim for table in model.tables_.values()] == [2, 3, 4]
+    tables = [table.ravel() for table in model.tables_.values()]
+    found = np.concatenate([model.coef_.toarray().ravel(), *tables])
+    assert model.objective_ == pytest.approx(judge.objective(found, C), rel=1e-6)
+    assert model.objective_ == pytest.approx(best, rel=2e-4)
+    assert np.nanmax(model.trace_["bound"]) <= best * (1 + 1e-6)
+    assert 0.5 * np.sum((found - w) ** 2) <= 3e-4 * best + 1e-5
+
+
 def test_a_chain_is_a_graph():
     X, y = sequences(3)
     chain = ChainSVM(1.0, **tight()).fit(X, y)

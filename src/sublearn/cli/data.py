@@ -150,6 +150,8 @@ def feature_names(model: Any) -> np.ndarray | None:
     if is_text_model(model):
         return model.feature_names_
     names = getattr(model, "notes_", {}).get("feature_names")
+    if names is None:
+        names = getattr(model, "feature_names_", None)
     return getattr(model, "feature_names_in_", None) if names is None else names
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "StopWords",
     "Target",
     "TaxonomyFile",
+    "TokenColumns",
     "Tol",
     "Vectorizer",
 ]
@@ -131,12 +132,12 @@ Tol = Annotated[
         "X",
         "0.03",
         "Stop when the certificate (relative duality gap) is below: that of a label "
-        "(pd-sparse: of the whole problem, default 0.01).",
+        "(pd-sparse, chain: of the whole problem, default 0.01).",
     ),
 ]
 MaxIter = Annotated[
     int | None,
-    _solver("N", "100", "Most searches for a label (pd-sparse: most passes over the rows)."),
+    _solver("N", "100", "Most searches for a label (pd-sparse, chain: most passes over the rows)."),
 ]
 Prune = Annotated[
     float | None,
@@ -147,7 +148,8 @@ EarlyStopping = Annotated[
     _solver(
         None,
         True,
-        "Hold a tenth of the rows out and keep the weights that rank them best (pd-sparse).",
+        "Hold a tenth of the rows or sequences out and keep the weights that are best for them "
+        "(pd-sparse, chain).",
         "--early-stopping",
     ),
 ]
@@ -184,6 +186,17 @@ MaxDf = Annotated[
 MaxFeatures = Annotated[int | None, _text("N", False, "Keep the N most frequent words.", min=1)]
 StopWords = Annotated[str | None, _text("NAME", False, "english: leave out words such as `the`.")]
 Hashes = Annotated[int | None, _text("N", "1048576", "Columns that words are hashed to.", min=1)]
+
+TokenColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--token-columns",
+        metavar="N,...",
+        show_default="all columns; 2,4 of a .conllu file",
+        rich_help_panel="Files of tokens (--method chain)",
+        help="Columns to read, counted from 1: the word's, further ones, the tag's last.",
+    ),
+]
 
 # For `--method forecast`.
 Horizon = Annotated[

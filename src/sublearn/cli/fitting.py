@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-__all__ = ["figure_rows", "fit_texts_with_figures", "fit_with_figures", "show_figures"]
+__all__ = [
+    "figure_rows",
+    "fit_texts_with_figures",
+    "fit_with_figures",
+    "show_figures",
+    "show_plain_figures",
+]
 
 
 def fit_with_figures(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
@@ -108,3 +114,14 @@ def _work(work: int, one_pass: int) -> str:
         f"{work:,} matrix entries visited; a single pass of one-vs-rest over all rows "
         f"would visit {one_pass:,}"
     )
+
+
+def show_plain_figures(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+    """Figures by their names, of methods for which the work of one pass says nothing."""
+    from sublearn.cli.console import facts, print_json, print_titled
+
+    if json:
+        print_json(figures)
+    elif not quiet:
+        words = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in figures.items()}
+        print_titled(title, facts([(name.replace("_", " "), word) for name, word in words.items()]))

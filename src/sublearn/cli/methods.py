@@ -18,6 +18,7 @@ METHODS = {
     "sparse-linear": ("sublearn.linear", "SparseLinearRegression"),
     "hiclass": ("sublearn.hierarchy", "HierarchicalClassifier"),
     "hml": ("sublearn.hierarchy", "HierarchicalMultilabelClassifier"),
+    "chain": ("sublearn.structured", "ChainSVM"),
 }
 #: Methods whose l1 may be chosen by cross-validation.
 _CHOOSE_L1 = ("sparse-logistic", "sparse-linear")

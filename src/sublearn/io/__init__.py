@@ -2,6 +2,7 @@
 
 from sublearn.io.arff import load_arff
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
+from sublearn.io.conll import Tokens, load_conll
 from sublearn.io.dataset import Dataset
 from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.npz import load_npz, save_npz
@@ -16,8 +17,10 @@ __all__ = [
     "HmcData",
     "Quickstart",
     "Texts",
+    "Tokens",
     "load_arff",
     "load_bundle",
+    "load_conll",
     "load_dataset",
     "load_hmc",
     "load_npz",

@@ -4,5 +4,6 @@ from sublearn.structured.chain_svm import ChainSVM
 from sublearn.structured.pairwise_multilabel import PairwiseMultilabelSVM
 from sublearn.structured.samples import Sample
 from sublearn.structured.structural_svm import StructuralSVM
+from sublearn.structured.word_features import word_features
 
-__all__ = ["ChainSVM", "PairwiseMultilabelSVM", "Sample", "StructuralSVM"]
+__all__ = ["ChainSVM", "PairwiseMultilabelSVM", "Sample", "StructuralSVM", "word_features"]

@@ -326,10 +326,10 @@ class ChainSVM(StructuredModel):
             n_labels=len(self.classes_),
             node_begin=node_begin.astype(np.int64),
             factor_begin=np.concatenate([[0], np.cumsum(n_pairs)]).astype(np.int64),
-            scope=np.column_stack([firsts, firsts + 1]).astype(np.int32),
+            scope=np.column_stack([firsts, firsts + 1]).astype(np.int32).reshape(-1),
             table=np.zeros(len(firsts), dtype=np.int32),
+            arity=(2,) if self.transitions else (),
             scale=None,
-            n_tables=1 if self.transitions else 0,
             weight=None if weight is None else np.ascontiguousarray(weight[filled]),
         )
 
@@ -362,7 +362,7 @@ class ChainSVM(StructuredModel):
         """Tags as in `predict`, and the score of each sequence with them."""
         check_is_fitted(self)
         flat = flatten(X, lengths, type(self).__name__)
-        weights = Weights(self._weights, self.transitions_[None])
+        weights = Weights(self._weights, [self.transitions_])
         codes, scores = self._decode(self._read(flat), weights, _core.Monitor())
         tags = self.classes_[codes]
         return (tags if flat.is_one else _cut(tags.tolist(), flat.lengths)), scores
@@ -390,7 +390,7 @@ class ChainSVM(StructuredModel):
         if not len(truth):
             raise ValueError(f"{name}: X must have at least one position, got none")
         judge = self._judge((self._read(flat), truth))
-        return judge(Weights(self._weights, self.transitions_[None]), _core.Monitor())
+        return judge(Weights(self._weights, [self.transitions_]), _core.Monitor())
 
     @property
     def coef_(self) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ __all__ = ["Learnt", "PassProgress", "Plan", "Problem", "Weights", "learn"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Samples as the core reads them: nodes with features and true labels, pairs of nodes.
+    """Samples as the core reads them: nodes with features and true labels, factors over them.
 
     Parameters
     ----------
@@ -35,13 +35,14 @@ class Problem:
         Of every node.
     node_begin, factor_begin : ndarray of int64, shape (n_samples + 1,)
         First node and first factor of each sample, and the ends.
-    scope : ndarray of int32, shape (n_factors, 2)
-        Nodes of each factor.
+    scope : ndarray of int32
+        Nodes of each factor, one factor after another.
     table : ndarray of int32, shape (n_factors,)
         Which table scores a factor.
+    arity : tuple of int
+        For each table, how many nodes its factors have.
     scale : ndarray of float64, shape (n_factors,), or None
         What the table is multiplied by; None is 1.
-    n_tables : int
     weight : ndarray of float64, shape (n_samples,), or None
         What the loss of each sample counts; None is 1.
     """
@@ -53,8 +54,8 @@ class Problem:
     factor_begin: np.ndarray
     scope: np.ndarray
     table: np.ndarray
+    arity: tuple[int, ...]
     scale: np.ndarray | None
-    n_tables: int
     weight: np.ndarray | None = None
 
     def learner(self, plan: Plan) -> Any:
@@ -62,7 +63,8 @@ class Problem:
         settings = _core.GdmmLearnSettings()
         settings.C, settings.rho, settings.seed = plan.C, plan.rho or 0.0, plan.seed
         settings.n_parts, settings.uses_away_steps = plan.n_parts, plan.method == "away"
-        make = _core.GdmmLearner32 if self.X.dtype == np.float32 else _core.GdmmLearner64
+        kind = "GdmmLearner" if max(self.arity, default=2) == 2 else "GdmmHighOrderLearner"
+        make = getattr(_core, f"{kind}{8 * self.X.dtype.itemsize}")
         return make(
             self.X.indptr.astype(np.int32, copy=False),
             self.X.indices.astype(np.int32, copy=False),
@@ -72,13 +74,27 @@ class Problem:
             self.n_labels,
             self.node_begin,
             self.factor_begin,
-            np.ascontiguousarray(self.scope.reshape(-1)),
+            self.scope,
             self.table,
             self.scale,
             self.weight,
-            self.n_tables,
+            np.array(self.arity, dtype=np.int32),
             settings,
         )
+
+    def scopes_of(self, table: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which factors have this table, and their nodes: shape (n_factors, arity)."""
+        chosen = np.flatnonzero(self.table == table)
+        sizes = np.array(self.arity, dtype=np.int64)[self.table]
+        begin = (np.cumsum(sizes) - sizes)[chosen]
+        return chosen, self.scope[begin[:, None] + np.arange(self.arity[table])]
+
+    def split_tables(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Tables of shape (n_labels, ..., n_labels) from their cells, one after another."""
+        ends = np.cumsum([self.n_labels**arity for arity in self.arity])
+        parts = np.split(cells, ends[:-1]) if self.arity else []
+        shapes = [(self.n_labels,) * arity for arity in self.arity]
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def features_of_truth(self) -> Weights:
         """The sum of phi(x, y) over samples: its product with w is the score of all truths."""
@@ -87,10 +103,12 @@ class Problem:
         of_nodes = np.repeat(weight, np.diff(self.node_begin))
         of_factors = np.repeat(weight, np.diff(self.factor_begin))
         Y = sp.csr_matrix((of_nodes, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
-        tables = np.zeros((self.n_tables, self.n_labels, self.n_labels))
-        states = (self.table, self.truth[self.scope[:, 0]], self.truth[self.scope[:, 1]])
-        scale = 1.0 if self.scale is None else self.scale
-        np.add.at(tables, states, of_factors * scale)
+        if self.scale is not None:
+            of_factors = of_factors * self.scale
+        tables = [np.zeros((self.n_labels,) * arity) for arity in self.arity]
+        for number, table in enumerate(tables):
+            chosen, nodes = self.scopes_of(number)
+            np.add.at(table, tuple(self.truth[nodes].T), of_factors[chosen])
         return Weights((self.X.T @ Y).tocsr(), tables)
 
 
@@ -99,17 +117,18 @@ class Weights:
     """W, a row for each feature and a column for each label, and a table for each template."""
 
     W: sp.csr_matrix
-    tables: np.ndarray
+    tables: Sequence[np.ndarray]
 
     def dot(self, other: Weights) -> float:
         """Inner product."""
         of_nodes = self.W.astype(np.float64).multiply(other.W).sum()
-        return float(of_nodes + np.vdot(self.tables, other.tables))
+        pairs = zip(self.tables, other.tables, strict=True)
+        return float(of_nodes + sum(np.vdot(mine, its) for mine, its in pairs))
 
     def squared_norm(self) -> float:
         """|w|^2."""
         of_nodes = np.square(self.W.data, dtype=np.float64).sum()
-        return float(of_nodes + np.vdot(self.tables, self.tables))
+        return float(of_nodes + sum(np.vdot(table, table) for table in self.tables))
 
 
 @dataclass(frozen=True)
@@ -233,7 +252,7 @@ class _Run:
         indptr, indices, values = self.learner.weights(is_mean)
         n_labels = self.problem.n_labels
         W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
-        return Weights(W, self.learner.tables(is_mean).reshape(-1, n_labels, n_labels))
+        return Weights(W, self.problem.split_tables(self.learner.tables(is_mean)))
 
     def ask(self, judge: Callable[[Weights], float], found: _Candidate) -> float:
         """What `judge` says of the weights; NaN if a stop cut its work short."""

@@ -232,7 +232,8 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         def job() -> tuple[PairWeights, Solution]:
             learner = _core.pairwise_learner(self._labelled(X, labels), settings)
             limits = (float(self.tol), int(self.max_iter), int(self.evaluate_every))
-            return run_passes(learner, labels.n_classes, *limits, monitor)
+            has_pairs = self.pairs == "all"
+            return run_passes(learner, labels.n_classes, has_pairs, *limits, monitor)
 
         return watch(
             job,

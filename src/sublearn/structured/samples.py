@@ -1,4 +1,4 @@
-"""Samples that are graphs: nodes with features, and edges by template, as arrays of the core."""
+"""Samples that are graphs: nodes with features, and factors by template, as arrays of the core."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from sublearn.validation.values import show
 
 __all__ = ["Graphs", "Sample", "stack_samples"]
 
+_MOST_NODES = 4  # of a factor: LineTable::kMostEnds of the core
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """A graph whose nodes are to be labelled.
 
     Edges that are of one kind, horizontal neighbours for instance, are listed under one name, the
-    *template*; all of them, in all samples, share one table of scores of label pairs.
+    *template*; all of them, in all samples, share one table of scores of label pairs. A template
+    may also connect three or four nodes: its table then has an axis for each of them.
 
     Parameters
     ----------
     features : array-like or sparse matrix of shape (n_nodes, n_features)
         A row for each node.
-    edges : mapping from template to array-like of int of shape (n_edges, 2)
+    edges : mapping from template to array-like of int of shape (n_edges, 2), or 3 or 4 columns
         Pairs of nodes. The label of the first is the row of the table, that of the second the
-        column. An edge without direction can be listed both ways.
+        column. An edge without direction can be listed both ways. With three or four columns a
+        factor of so many nodes, in the order of the table's axes.
     scale : mapping from template to number or array-like of shape (n_edges,), optional
         What the table is multiplied by at each edge, not negative: for instance how similar two
         pixels are. By default 1.
@@ -78,7 +82,11 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Samples one after another: rows of nodes, and edges between numbers of rows."""
+    """Samples one after another: rows of nodes, and factors between numbers of rows.
+
+    `arities` has the templates in order, with the number of nodes of their factors; `scope` has the
+    nodes of one factor after another.
+    """
 
     rows: Any
     n_nodes: np.ndarray
@@ -86,11 +94,11 @@ class Graphs:
     scope: np.ndarray
     table: np.ndarray
     scale: np.ndarray | None
-    templates: tuple[str, ...]
+    arities: dict[str, int]
 
 
-def stack_samples(samples: Any, templates: tuple[str, ...] | None, head: str) -> Graphs:
-    """All samples as one graph; `templates` are those of the fit, None in the fit itself."""
+def stack_samples(samples: Any, arities: dict[str, int] | None, head: str) -> Graphs:
+    """All samples as one graph; `arities` are those of the fit, None in the fit itself."""
     if isinstance(samples, (Sample, str, bytes, Mapping)) or not isinstance(samples, Sequence):
         raise ValueError(f"{head}: samples must be a list of Sample, got {show(samples)}")
     for i, sample in enumerate(samples):
@@ -101,23 +109,40 @@ def stack_samples(samples: Any, templates: tuple[str, ...] | None, head: str) ->
         raise ValueError(f"{head}: samples must have at least one Sample, got none")
     matrices = [_as_matrix(s.features, f"{head}: samples[{i}]") for i, s in enumerate(samples)]
     n_nodes = np.array([matrix.shape[0] for matrix in matrices], dtype=np.int64)
-    if templates is None:
-        templates = tuple(sorted({name for sample in samples for name in sample.edges}))
+    if arities is None:
+        arities = _find_arities(samples, head)
     edges = [
-        _edges_of(sample, int(n), templates, f"{head}: samples[{i}]")
+        _edges_of(sample, int(n), arities, f"{head}: samples[{i}]")
         for i, (sample, n) in enumerate(zip(samples, n_nodes, strict=True))
     ]
-    first = np.repeat(np.cumsum(n_nodes) - n_nodes, [len(table) for _, table, _ in edges])
+    first = np.repeat(np.cumsum(n_nodes) - n_nodes, [len(scope) for scope, _, _ in edges])
     scale = np.concatenate([scale for _, _, scale in edges])
     return Graphs(
         rows=_stack(matrices, head),
         n_nodes=n_nodes,
         n_factors=np.array([len(table) for _, table, _ in edges], dtype=np.int64),
-        scope=(np.concatenate([pairs for pairs, _, _ in edges]) + first[:, None]).astype(np.int32),
+        scope=(np.concatenate([scope for scope, _, _ in edges]) + first).astype(np.int32),
         table=np.concatenate([table for _, table, _ in edges]),
         scale=None if (scale == 1.0).all() else scale,
-        templates=templates,
+        arities=arities,
     )
+
+
+def _find_arities(samples: Sequence[Sample], head: str) -> dict[str, int]:
+    """Templates of all samples, sorted; two nodes where a template has no edge anywhere."""
+    found: dict[str, int] = {}
+    for i, sample in enumerate(samples):
+        for name, edges in sample.edges.items():
+            shape = _as_array(edges, f"{head}: samples[{i}].edges[{name!r}]").shape
+            if len(shape) != 2 or not shape[0]:
+                continue  # empty, or refused by _as_scopes
+            if found.setdefault(name, shape[1]) != shape[1]:
+                raise ValueError(
+                    f"{head}: samples[{i}].edges[{name!r}] must have {found[name]} nodes for each "
+                    f"factor, as in samples before, got {shape[1]}"
+                )
+    names = {name for sample in samples for name in sample.edges}
+    return {name: found.get(name, 2) for name in sorted(names)}
 
 
 def _refuse_other_mappings(sample: Sample, head: str) -> None:
@@ -153,50 +178,57 @@ def _stack(matrices: list[Any], head: str) -> Any:
 
 
 def _edges_of(
-    sample: Sample, n_nodes: int, templates: tuple[str, ...], head: str
+    sample: Sample, n_nodes: int, arities: dict[str, int], head: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of nodes, the number of the template of each, and its scale."""
+    """Nodes of one factor after another, the number of the template of each, and its scale."""
     for name in sample.edges:
-        if name not in templates:
-            known = ", ".join(map(repr, templates)) or "none"
+        if name not in arities:
+            known = ", ".join(map(repr, arities)) or "none"
             raise ValueError(
                 f"{head}.edges must have templates of the fit ({known}), got {show(name)}"
             )
     for name in sample.scale:
         if name not in sample.edges:
             raise ValueError(f"{head}.scale must be of templates in edges, got {show(name)}")
-    pairs, tables, scales = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
-    for number, name in enumerate(templates):
+    scopes, tables, scales = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
+    for number, (name, arity) in enumerate(arities.items()):
         if name in sample.edges:
-            found = _as_pairs(sample.edges[name], n_nodes, f"{head}.edges[{name!r}]")
-            pairs.append(found)
+            found = _as_scopes(sample.edges[name], n_nodes, arity, f"{head}.edges[{name!r}]")
+            scopes.append(found.reshape(-1))
             tables.append(np.full(len(found), number, dtype=np.int32))
             scale = sample.scale.get(name, 1.0)
             scales.append(_as_scale(scale, len(found), f"{head}.scale[{name!r}]"))
-    return np.concatenate(pairs), np.concatenate(tables), np.concatenate(scales)
+    return np.concatenate(scopes), np.concatenate(tables), np.concatenate(scales)
 
 
-def _as_pairs(edges: Any, n_nodes: int, name: str) -> np.ndarray:
-    pairs = np.asarray(edges)
-    if pairs.size == 0:
-        return np.zeros((0, 2), dtype=np.int64)
-    if pairs.ndim == 2 and pairs.shape[1] > 2:
+def _as_array(edges: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(edges)
+    except ValueError:
+        raise ValueError(f"{name} must have as many nodes in each row, got several") from None
+
+
+def _as_scopes(edges: Any, n_nodes: int, arity: int, name: str) -> np.ndarray:
+    scopes = _as_array(edges, name)
+    if scopes.size == 0:
+        return np.zeros((0, arity), dtype=np.int64)
+    if scopes.ndim == 2 and not 2 <= scopes.shape[1] <= _MOST_NODES:
         raise ValueError(
-            f"{name} must be pairs of nodes, got {pairs.shape[1]} nodes for each factor: templates "
-            "of more than two nodes cannot be learnt"
+            f"{name} must have 2 to {_MOST_NODES} nodes for each factor, got {scopes.shape[1]}"
         )
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers of shape (n_edges, 2), got {show(edges)}")
-    if pairs.min() < 0 or pairs.max() >= n_nodes:
+    if scopes.ndim != 2 or scopes.shape[1] != arity or scopes.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of shape (n_edges, {arity}), got {show(edges)}")
+    if scopes.min() < 0 or scopes.max() >= n_nodes:
         raise ValueError(
-            f"{name} must be nodes in 0..{n_nodes - 1}, got {pairs.min()} to {pairs.max()}"
+            f"{name} must be nodes in 0..{n_nodes - 1}, got {scopes.min()} to {scopes.max()}"
         )
-    loops = pairs[:, 0] == pairs[:, 1]
+    ordered = np.sort(scopes, axis=1)
+    loops = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     if loops.any():
         raise ValueError(
-            f"{name} must connect different nodes, got {pairs[int(np.argmax(loops))].tolist()}"
+            f"{name} must connect different nodes, got {scopes[int(np.argmax(loops))].tolist()}"
         )
-    return pairs.astype(np.int64)
+    return scopes.astype(np.int64)
 
 
 def _as_scale(scale: Any, n_edges: int, name: str) -> np.ndarray:

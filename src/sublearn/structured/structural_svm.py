@@ -19,11 +19,12 @@ from sublearn.validation.values import show
 
 __all__ = ["StructuralSVM"]
 
+_MOST_CELLS = 10**8  # of a table: 800 MB
 _MAP_ITER = 200  # of the solver of the linear program, where a graph has cycles
 
 
 class StructuralSVM(StructuredModel):
-    r"""Labels of the nodes of a graph, chosen together: grids, trees, any graph of pairs.
+    r"""Labels of the nodes of a graph, chosen together: grids, trees, any graph.
 
     Edges are listed by template (see :class:`Sample`); each template F has one table
     :math:`T_F` of scores of label pairs. The score of labels :math:`y` is
@@ -35,7 +36,10 @@ class StructuralSVM(StructuredModel):
     template. On trees it is solved exactly. On graphs with cycles the inner maximum is relaxed to
     the local polytope, (5) of [1]_: a linear program, of value at least that of the best labels.
 
-    Templates connect two nodes; those of more are refused.
+    A template of three or four nodes has a table with as many axes, and
+    :math:`T_F(y_a, y_b, y_c)` in the score. Its search takes about :math:`K^{n - 1}` steps for n
+    nodes, where that of a pair reads a few cells; where one template has more than two nodes, all
+    are searched that way.
 
     Parameters
     ----------
@@ -90,7 +94,8 @@ class StructuralSVM(StructuredModel):
     templates_ : tuple of str
         Names of templates, sorted.
     tables_ : dict from template to ndarray of shape (n_classes, n_classes)
-        Score of label a at the first node and b at the second in row a, column b.
+        Score of label a at the first node and b at the second in row a, column b; an axis for each
+        node where a template has more of them.
     objective_ : float
         Value of the objective; an upper bound of it on graphs with cycles. NaN if it was never
         computed.
@@ -122,6 +127,7 @@ class StructuralSVM(StructuredModel):
     }
 
     _weights: sp.csr_matrix  # a row for each feature, then for the bias
+    _arities: dict[str, int]  # how many nodes the factors of each template have
     templates_: tuple[str, ...]
     tables_: dict[str, np.ndarray]
 
@@ -185,7 +191,9 @@ class StructuralSVM(StructuredModel):
         flat = _flatten_labels(labels, given.n_nodes, name)
         X = self._with_bias(check_features(self, given.rows, reset=True))
         self.classes_, truth = encode_tags(flat, name, "labels")
-        self.templates_ = given.templates
+        self._arities = given.arities
+        self.templates_ = tuple(given.arities)
+        self._refuse_large_tables()
         seed = self._seed()
         train, held_out = self._divide(samples, seed)
         if held_out is None:
@@ -196,7 +204,7 @@ class StructuralSVM(StructuredModel):
             parts = []
             for which in (train, held_out):
                 rows = np.concatenate([nodes[i] for i in which])
-                graphs = stack_samples([samples[i] for i in which], self.templates_, name)
+                graphs = stack_samples([samples[i] for i in which], self._arities, name)
                 parts.append(self._problem(graphs, X[rows], truth[rows]))
             problem, judged = parts
             judge = self._judge(judged)
@@ -206,6 +214,15 @@ class StructuralSVM(StructuredModel):
         if not learnt.ended_early:
             learnt.solution.warn_unless_converged(self, self.tol)
         return self
+
+    def _refuse_large_tables(self) -> None:
+        n_labels = len(self.classes_)
+        for name, arity in self._arities.items():
+            if n_labels**arity > _MOST_CELLS:
+                raise ValueError(
+                    f"{type(self).__name__}: the table of template {name!r} must have at most "
+                    f"{_MOST_CELLS:,} cells, got {n_labels} labels at {arity} nodes"
+                )
 
     def _divide(self, samples: Any, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
         if not self.early_stopping:
@@ -225,8 +242,8 @@ class StructuralSVM(StructuredModel):
             factor_begin=np.concatenate([[0], np.cumsum(graphs.n_factors)]),
             scope=graphs.scope,
             table=graphs.table,
+            arity=tuple(graphs.arities.values()),
             scale=graphs.scale,
-            n_tables=len(self.templates_),
         )
 
     def _primal(self, problem: Problem) -> Any:
@@ -249,15 +266,15 @@ class StructuralSVM(StructuredModel):
 
         return accuracy
 
-    def _solve(self, graphs: Any, weights: Weights, extra: Any, monitor: Any = None) -> Any:
+    def _solve(self, graphs: Problem, weights: Weights, extra: Any, monitor: Any = None) -> Any:
         """MAP inference on all samples at once: one graph of as many components."""
         unary = np.asarray((graphs.X @ weights.W).todense(), dtype=np.float64) + extra
         graph = FactorGraph(unary=unary)
         for number, table in enumerate(weights.tables):
-            of_template = graphs.table == number
-            if of_template.any():
-                scale = None if graphs.scale is None else graphs.scale[of_template]
-                graph.add_factors(graphs.scope[of_template], table, scale)
+            chosen, nodes = graphs.scopes_of(number)
+            if len(chosen):
+                scale = None if graphs.scale is None else graphs.scale[chosen]
+                graph.add_factors(nodes, table, scale)
         return solve_map(
             graph,
             max_iter=_MAP_ITER,
@@ -304,11 +321,10 @@ class StructuralSVM(StructuredModel):
 
     @property
     def _model(self) -> Weights:
-        shape = (len(self.templates_), len(self.classes_), len(self.classes_))
-        return Weights(self._weights, np.array(list(self.tables_.values())).reshape(shape))
+        return Weights(self._weights, list(self.tables_.values()))
 
     def _read(self, samples: Any) -> tuple[Problem, np.ndarray]:
-        graphs = stack_samples(samples, self.templates_, type(self).__name__)
+        graphs = stack_samples(samples, self._arities, type(self).__name__)
         X = self._with_bias(check_features(self, graphs.rows, reset=False))
         return self._problem(graphs, X, np.zeros(X.shape[0])), graphs.n_nodes
 
@@ -318,13 +334,25 @@ class StructuralSVM(StructuredModel):
         return sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
 
     def _to_bundle(self) -> dict[str, Any]:
-        tables = self._model.tables
-        state = {"weights": self._weights, "templates": list(self.templates_), "tables": tables}
+        cells = [np.zeros(0), *(table.reshape(-1) for table in self.tables_.values())]
+        state = {
+            "weights": self._weights,
+            "templates": list(self.templates_),
+            "arities": list(self._arities.values()),
+            "tables": np.concatenate(cells),
+        }
         return super()._to_bundle() | state
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._weights, self.templates_ = state.pop("weights"), tuple(state.pop("templates"))
-        self.tables_ = dict(zip(self.templates_, state.pop("tables"), strict=True))
+        # Files of before templates of three nodes have no arities: all of them were pairs.
+        arities = state.pop("arities", [2] * len(self.templates_))
+        self._arities = dict(zip(self.templates_, arities, strict=True))
+        cells, n_labels = state.pop("tables").reshape(-1), len(state["classes_"])
+        self.tables_ = {}
+        for name, arity in self._arities.items():
+            part, cells = np.split(cells, [n_labels**arity])
+            self.tables_[name] = part.reshape((n_labels,) * arity)
         super()._restore(state)
 
 

@@ -1,12 +1,15 @@
 // Which way a Frank-Wolfe method with away steps goes on a simplex (algorithm 2 of 001, (15)-(17)):
 // towards the best vertex, or away from the worst one that has a share. On a simplex the shares of
-// vertices are the coordinates themselves. Used by: gdmm_learn.
+// vertices are the coordinates themselves. Used by: gdmm_node_step, gdmm_factor_step.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
 namespace sublearn {
+
+inline constexpr double kFlatSlope = 1e-6;  ///< slopes below are not followed
 
 struct AwayStep {
   std::size_t vertex = 0;
@@ -41,6 +44,16 @@ inline void fill_direction(const AwayStep& step, std::span<const double> point,
   const double sign = step.is_away ? 1.0 : -1.0;
   for (std::size_t s = 0; s < point.size(); ++s) change[s] = sign * point[s];
   change[step.vertex] -= sign;
+}
+
+/// Moves `point` along `change`; whether that dropped a vertex.
+inline bool advance(const AwayStep& step, double length, std::span<const double> change,
+                    std::span<double> point) {
+  for (std::size_t s = 0; s < point.size(); ++s) {
+    point[s] = std::max(0.0, point[s] + length * change[s]);
+  }
+  if (step.is_drop(length)) point[step.vertex] = 0.0;
+  return step.is_drop(length);
 }
 
 }  // namespace sublearn

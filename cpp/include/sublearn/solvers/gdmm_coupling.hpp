@@ -1,7 +1,8 @@
 // A feasible point of the dual (10) near an infeasible one: each q is moved to a distribution whose
-// marginals are the p of its two nodes. Used by: gdmm_learn, for its bound from below.
+// marginals are the p of its nodes. Used by: gdmm_learn, for its bound from below.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -12,54 +13,71 @@
 namespace sublearn {
 
 /// Holds scratch space.
+template <std::size_t kEnds>
 class Coupling {
  public:
-  /// Moves `table` (n_labels x n_labels) by -weight times the change of q: rows, then columns of q
-  /// that are too heavy are scaled down, and what is then missing is added as a product
-  /// (Altschuler, Weed, Rigollet 2017, algorithm 2).
-  void move(const LearnFactor& factor, const LearnNode& left, const LearnNode& right, double weight,
-            std::size_t n_labels, std::span<double> table) {
-    const LearnNode* ends[2] = {&left, &right};
-    scale_down(factor, ends);
-    const auto cell = [&](std::size_t s, std::size_t t) -> double& {
-      return table[static_cast<std::size_t>(left.labels[s]) * n_labels +
-                   static_cast<std::size_t>(right.labels[t])];
-    };
-    for (std::size_t side = 0; side < 2; ++side) {
-      lack_[side].resize(ends[side]->labels.size());
-      for (std::size_t s = 0; s < lack_[side].size(); ++s) lack_[side][s] = ends[side]->p(s);
+  using Factor = LearnFactor<kEnds>;
+
+  /// Moves `table` (n_labels along each end) by -weight times the change of q: what is too heavy in
+  /// q along one end after another is scaled down, and what is then missing is added as a product
+  /// (Altschuler, Weed, Rigollet 2017, algorithm 2; with more than two ends all lack the same).
+  void move(const Factor& factor, double weight, std::size_t n_labels, std::span<double> table) {
+    scale_down(factor);
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      const LearnNode& node = *factor.nodes[side];
+      lack_[side].resize(node.labels.size());
+      for (std::size_t s = 0; s < lack_[side].size(); ++s) lack_[side][s] = node.p(s);
     }
-    for (std::size_t n = 0; n < factor.size(); ++n) {
-      for (std::size_t side = 0; side < 2; ++side) lack_[side][factor[n].slots[side]] -= q_[n];
-      cell(factor[n].slots[0], factor[n].slots[1]) += weight * (factor[n].q - q_[n]);
+    for (std::size_t n = 0; n < factor.states.size(); ++n) {
+      const auto& state = factor.states[n];
+      std::size_t cell = 0;
+      for (std::size_t side = 0; side < factor.size(); ++side) {
+        lack_[side][state.slots[side]] -= q_[n];
+        cell = next(factor, side, state.slots[side], n_labels, cell);
+      }
+      table[cell] += weight * (state.q - q_[n]);
     }
     double missing = 0.0;
     for (const double share : lack_[0]) missing += share;
-    if (missing <= 0.0) return;
-    for (std::size_t s = 0; s < lack_[0].size(); ++s) {
-      if (lack_[0][s] <= 0.0) continue;
-      for (std::size_t t = 0; t < lack_[1].size(); ++t) {
-        if (lack_[1][t] > 0.0) cell(s, t) -= weight * lack_[0][s] * lack_[1][t] / missing;
-      }
-    }
+    if (missing > 0.0) add_product(factor, 0, -weight * missing, missing, n_labels, 0, table);
   }
 
  private:
-  void scale_down(const LearnFactor& factor, const LearnNode* const* ends) {
+  static std::size_t next(const Factor& factor, std::size_t side, std::size_t slot,
+                          std::size_t n_labels, std::size_t cell) {
+    return cell * n_labels + static_cast<std::size_t>(factor.nodes[side]->labels[slot]);
+  }
+
+  /// Adds `amount` times the product of lack / missing over the ends from `side` on.
+  void add_product(const Factor& factor, std::size_t side, double amount, double missing,
+                   std::size_t n_labels, std::size_t cell, std::span<double> table) {
+    if (side == factor.size()) {
+      table[cell] += amount;
+      return;
+    }
+    for (std::size_t s = 0; s < lack_[side].size(); ++s) {
+      if (lack_[side][s] <= 0.0) continue;
+      add_product(factor, side + 1, amount * lack_[side][s] / missing, missing, n_labels,
+                  next(factor, side, s, n_labels, cell), table);
+    }
+  }
+
+  void scale_down(const Factor& factor) {
     q_.clear();
-    for (const LearnState& state : factor) q_.push_back(state.q);
-    for (std::size_t side = 0; side < 2; ++side) {
-      const LearnNode& at = *ends[side];
+    for (const auto& state : factor.states) q_.push_back(state.q);
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      const LearnNode& at = *factor.nodes[side];
       sum_.assign(at.labels.size(), 0.0);
-      for (std::size_t n = 0; n < factor.size(); ++n) sum_[factor[n].slots[side]] += q_[n];
-      for (std::size_t n = 0; n < factor.size(); ++n) {
-        const std::size_t s = factor[n].slots[side];
+      for (std::size_t n = 0; n < q_.size(); ++n) sum_[factor.states[n].slots[side]] += q_[n];
+      for (std::size_t n = 0; n < q_.size(); ++n) {
+        const std::size_t s = factor.states[n].slots[side];
         if (sum_[s] > at.p(s)) q_[n] *= at.p(s) / sum_[s];
       }
     }
   }
 
-  std::vector<double> lack_[2], sum_, q_;
+  std::array<std::vector<double>, kEnds> lack_;
+  std::vector<double> sum_, q_;
 };
 
 }  // namespace sublearn

@@ -1,7 +1,10 @@
 // What gdmm_learn.hpp is given, what it returns, and what it keeps for a node and a factor.
+//
+// Used by: gdmm_learn, gdmm_node_step, gdmm_factor_step, gdmm_coupling.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,8 +15,8 @@
 
 namespace sublearn {
 
-/// Nodes with features and a true label each, factors over pairs of them; samples are ranges of
-/// both.
+/// Nodes with features and a true label each, factors over two or more of them; samples are ranges
+/// of both.
 template <class T, class I>
 struct StructuredData {
   CsrView<T, I> X;                         ///< a row for each node
@@ -21,12 +24,15 @@ struct StructuredData {
   index_t n_labels = 0;                    ///< of every node
   std::span<const offset_t> node_begin;    ///< of each sample, and the end
   std::span<const offset_t> factor_begin;  ///< likewise
-  std::span<const index_t> scope;          ///< two nodes for each factor
+  std::span<const index_t> scope;          ///< the nodes of each factor, one factor after another
   std::span<const index_t> table;          ///< of each factor
   std::span<const double> scale;           ///< of each factor; empty: 1
   std::span<const double> weight;          ///< of each sample, what its loss counts; empty: 1
-  index_t n_tables = 0;
+  std::span<const index_t> arity;          ///< of each table, how many nodes its factors have
 
+  std::size_t arity_of(std::size_t f) const {
+    return static_cast<std::size_t>(arity[static_cast<std::size_t>(table[f])]);
+  }
   std::size_t n_samples() const { return node_begin.size() - 1; }
   double scale_of(std::size_t f) const { return scale.empty() ? 1.0 : scale[f]; }
   double weight_of(std::size_t sample) const { return weight.empty() ? 1.0 : weight[sample]; }
@@ -79,11 +85,35 @@ struct LearnNode {
   }
 };
 
-/// A pair of labels with a share, by the slots of its two nodes.
+/// A state of a factor with a share, by the slots of its nodes.
+template <std::size_t kEnds>
 struct LearnState {
-  std::uint32_t slots[2];
+  std::array<std::uint32_t, kEnds> slots;
   double q;
 };
-using LearnFactor = std::vector<LearnState>;
+
+/// A factor with its nodes; `ends` says which of a node's factors it is. `kEnds` is the largest
+/// number of nodes: two are known when this is compiled, more are counted.
+template <std::size_t kEnds>
+struct LearnFactor {
+  std::vector<LearnState<kEnds>>& states;
+  std::array<LearnNode*, kEnds> nodes;
+  std::array<std::size_t, kEnds> ends;
+  std::size_t n_ends;
+  double scale;
+
+  std::size_t size() const {
+    if constexpr (kEnds == 2) return 2;
+    return n_ends;
+  }
+  /// Labels of a state, one for each node.
+  std::array<index_t, kEnds> labels(const LearnState<kEnds>& state) const {
+    std::array<index_t, kEnds> out{};
+    for (std::size_t side = 0; side < size(); ++side) {
+      out[side] = nodes[side]->labels[state.slots[side]];
+    }
+    return out;
+  }
+};
 
 }  // namespace sublearn

@@ -72,7 +72,8 @@ struct ActivePair {
 };
 /// What a row holds: labels by slot, the true ones first.
 struct PairRow {
-  static constexpr int kFewestSweeps = 4;  ///< over pairs and labels, in one visit
+  static constexpr int kFewestSweeps = 4;          ///< over pairs and labels, in one visit
+  static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
 
   std::vector<index_t> labels;
   std::vector<double> p;
@@ -80,6 +81,7 @@ struct PairRow {
   std::size_t n_true = 0;
   int budget = kFewestSweeps;  ///< sweeps of a visit
 
+  std::size_t most_entries() const { return std::max(kMostEntries, n_true); }
   double truth(std::size_t slot) const { return slot < n_true ? 1.0 : 0.0; }
   double truth(const ActivePair& pair) const { return truth(pair.ends[0]) * truth(pair.ends[1]); }
 };

@@ -77,12 +77,15 @@ def command(
     Of a model of labels in a taxonomy (hiclass, hml): precision, recall and F1 with the ancestors
     of all labels included, and the F1 of each level.
 
+    Of a model of sequences (chain): tokens and whole sequences with the right tags.
+
     Of a model of numbers (sparse-linear): R2, mean absolute error and root mean squared error.
 
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
     from sublearn.cli.data import predicts_numbers, read_rows, refuse_no_rows
+    from sublearn.cli.tagging import is_tagger, judge_tags
 
     cuts = _numbers(k or "1,3,5", int, "--k")
     constants = _numbers(propensity, float, "--propensity")
@@ -92,6 +95,17 @@ def command(
         )
     fitted = sublearn.load(model)
     form = TextForm(text, separator, columns)
+    if is_tagger(fitted):
+        given: dict[str, Any] = {
+            "k": k,
+            "train": train,
+            "labels": labels,
+            "data_format": data_format,
+        }
+        given |= {"text": text or None, "separator": separator, "columns": columns}
+        refuse_given(given, "is not for a model of sequences (chain)")
+        _show_tagging(judge_tags(fitted, data), title=f"{model.name} on {data.name}", json=json)
+        return
     if predicts_numbers(fitted):
         refuse_given({"k": k, "train": train}, "needs a model of labels, got one of numbers")
         X, truth = read_rows(data, fitted, labels, data_format, form)
@@ -132,6 +146,17 @@ def _show_hierarchical(model: Any, X: Any, truth: Any, *, title: str, json: bool
         return
     rows = [(name, f"{100 * value:.2f}") for name, value in scores.items()]
     print_titled(f"{title}, {X.shape[0]:,} rows, percent, ancestors included", facts(rows))
+
+
+def _show_tagging(figures: dict[str, float], *, title: str, json: bool) -> None:
+    from sublearn.cli.console import facts, print_json, print_titled
+
+    if json:
+        print_json(figures)
+        return
+    n_sequences, n_tokens = figures.pop("sequences"), figures.pop("tokens")
+    rows = [(name.replace("_", " "), f"{100 * value:.2f}") for name, value in figures.items()]
+    print_titled(f"{title}, {n_tokens:,} tokens in {n_sequences:,} sequences, percent", facts(rows))
 
 
 def _show_errors(found: np.ndarray, truth: np.ndarray, *, title: str, json: bool) -> None:

@@ -66,9 +66,11 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import print_json
+    from sublearn.cli.data import refuse_without
 
     _refuse_unclear(data, row, text)
     fitted = sublearn.load(model)
+    refuse_without(fitted, "explain", "MODEL")
     form = TextForm(False, separator, columns)
     x = _read(fitted, data, row, text, labels, data_format, form)
     found = _explain(fitted, x, label, k)
@@ -118,9 +120,8 @@ def _read(
 
 
 def _explain(model: Any, x: Any, labels: list[str] | None, k: int) -> list[Explanation]:
-    from sublearn.cli.data import feature_names, find_label, is_text_model, refuse_without
+    from sublearn.cli.data import feature_names, find_label, is_text_model
 
-    refuse_without(model, "explain", "MODEL")
     if labels:
         wanted = [model.classes_[find_label(model, name)] for name in labels]
     else:

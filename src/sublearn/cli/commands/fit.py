@@ -30,6 +30,7 @@ from sublearn.cli.fit_options import (
     StopWords,
     Target,
     TaxonomyFile,
+    TokenColumns,
     Tol,
     Vectorizer,
 )
@@ -65,8 +66,9 @@ def command(
             help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
             "other; sparse-logistic is for a few classes, one for each row, and sparse-linear for "
             "a number for each row; hiclass and hml learn labels in a taxonomy, one path or "
-            "several for each row; forecast is for a CSV file of loads over time, with --horizon "
-            "and --target. Defaults of the first two are shown where they differ.",
+            "several for each row; chain tags sequences: a token and its tag on each line, "
+            "blank lines between sequences (CoNLL); forecast is for a CSV file of loads over time, "
+            "with --horizon and --target. Defaults of the first two are shown where they differ.",
         ),
     ] = "ppd-sparse",
     horizon: Horizon = None,
@@ -85,6 +87,7 @@ def command(
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
     taxonomy: TaxonomyFile = None,
     label_paths: LabelPaths = None,
+    token_columns: TokenColumns = None,
     labels: Labels = None,
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
@@ -128,6 +131,8 @@ def command(
 
     Example: `sublearn fit loads.csv --model loads.model --method forecast --horizon 24`
 
+    Example: `sublearn fit train.conll --model tagger.model --method chain --C 0.3`
+
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
     from sublearn.cli.data import predicts_numbers, refuse_without
@@ -160,6 +165,18 @@ def command(
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
     if bits is not None:
         refuse_without(estimator, "compress", "--bits")
+    if method == "chain":
+        refuse_given(
+            {
+                "labels": labels, "data_format": data_format, "zero_based": zero_based or None,
+                "normalize": normalize, "text": text or None, "ngrams": ngrams,
+                "taxonomy": taxonomy, "label_paths": label_paths,
+            },
+            "is not for --method chain",
+        )  # fmt: skip
+        _fit_tagger(estimator, data, model, token_columns, json=json, quiet=quiet)
+        return
+    refuse_given({"token_columns": token_columns}, "needs --method chain")
     form = TextForm(text, separator, columns)
     words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
     words |= {
@@ -199,15 +216,22 @@ def command(
 def _fit_loads(
     data: Path, model: Path, target: str | None, params: dict[str, Any], *, json: bool, quiet: bool
 ) -> None:
-    from sublearn.cli.console import facts, print_json, print_titled
+    from sublearn.cli.fitting import show_plain_figures
     from sublearn.cli.forecasting import fit_forecast
 
     figures = fit_forecast(data, model, target, params)
-    if json:
-        print_json(figures)
-    elif not quiet:
-        rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-        print_titled(f"forecast on {data.name}", facts(rows))
+    show_plain_figures(figures, title=f"forecast on {data.name}", json=json, quiet=quiet)
+
+
+def _fit_tagger(
+    estimator: Any, data: Path, model: Path, columns: str | None, *, json: bool, quiet: bool
+) -> None:
+    from sublearn.cli.fitting import show_plain_figures
+    from sublearn.cli.tagging import fit_tagger, parse_token_columns
+
+    figures = fit_tagger(estimator, data, model, parse_token_columns(columns))
+    figures |= {"model": str(model), "model_bytes": model.stat().st_size}
+    show_plain_figures(figures, title=f"chain on {data.name}", json=json, quiet=quiet)
 
 
 def _read(data: Path, labels: str | None, data_format: str | None, *, zero_based: bool) -> Dataset:

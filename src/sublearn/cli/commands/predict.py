@@ -67,7 +67,8 @@ def command(
     """Write the k best labels of each row of DATA, best first.
 
     Rows are scaled as they were when the model was fitted. Labels that DATA carries are ignored.
-    A model of numbers (sparse-linear) writes one number a row.
+    A model of numbers (sparse-linear) writes one number a row, one of sequences (chain) the tokens
+    of DATA with their tags as the last column.
     In text a label ends at the last colon of its pair. For a model of raw text DATA is text, as for
     `sublearn fit --text`; a line without a tab is text without labels.
 
@@ -75,10 +76,22 @@ def command(
     """
     import sublearn
     from sublearn.cli.data import predicts_numbers, read_rows, refuse_uncalibrated
+    from sublearn.cli.tagging import is_tagger, write_tags
 
     format = _choose_format(format, output)
     check_folder(output, "--output")
     fitted = sublearn.load(model)
+    if is_tagger(fitted):
+        given: dict[str, Any] = {"k": k, "probabilities": probabilities or None, "labels": labels}
+        given |= {"data_format": data_format, "text": text or None, "separator": separator}
+        refuse_given(given | {"columns": columns}, "is not for a model of sequences (chain)")
+        if format == "npz":
+            raise typer.BadParameter(
+                "must be text or jsonl for a model of sequences, got npz", param_hint="--format"
+            )
+        with _open_text(output) as stream:
+            write_tags(stream, fitted, data, format=format)
+        return
     is_of_numbers = predicts_numbers(fitted)
     if is_of_numbers:
         refuse_given({"k": k}, "needs a model of labels, got one of numbers")

@@ -1,0 +1,85 @@
+"""Growth of a pass with the number of tags, for benchmarks/structured.py."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.chains import PROBLEMS, Chains, split_tags
+from harness.figures import Figures, Measurement
+from harness.growth import fit_exponent
+
+__all__ = ["GROWTH", "grown", "growth"]
+
+GROWTH_C = 0.1
+GROWTH_TOKENS = 20_000
+#: Parts of each of the 45 tags.
+GROWTH_PARTS = tuple(2**k for k in range(8))
+FEW, MANY = 3, 9
+
+
+def growth(directory: Path, seed: int) -> Figures:
+    """Tags cut into 2, 4, ... parts: CPU time of a pass."""
+    (problem,) = (p for p in PROBLEMS if p.name == "wsj_pos_crf")
+    chains = problem.open(directory).train.head(GROWTH_TOKENS)
+    kinds = {"by word": None, "at random": seed}
+    rows = [row for kind, how in kinds.items() for row in grown(kind, chains, how)]
+    columns = {
+        "cut": "", "tags": "", "ms / pass": ",.1f", "operations / pass": ",.3g",
+        "first passes, s": ".2f", "active tags": ",.0f", "active pairs": ",.0f",
+    }  # fmt: skip
+    return Figures(columns, rows)
+
+
+def grown(kind: str, chains: Chains, how: int | None) -> list[list[Any]]:
+    """A row for each number of parts, and the exponents of time and operations in the tags."""
+    rows: list[list[Any]] = []
+    for n_parts in GROWTH_PARTS:
+        cut = split_tags(chains, n_parts, how)
+        n_tags = int(cut.y.max()) + 1
+        rows.append([kind, f"{n_tags}", *timed(cut)])
+        print(f"  {rows[-1]}", file=sys.stderr, flush=True)
+    # Small sizes have much in them that does not grow: the largest ones show where it goes.
+    fits = {"exponent": rows, "exponent, last three": rows[-3:]}
+    ends = [[kind, name, *exponents(part), None, None, None] for name, part in fits.items()]
+    return rows + ends
+
+
+def exponents(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Of time and of operations in the tags."""
+    sizes = [float(row[1]) for row in rows]
+    return [f"{fit_exponent(sizes, [row[k] for row in rows]):.2f}" for k in (2, 3)]
+
+
+def timed(chains: Chains) -> list[float]:
+    """Milliseconds and operations of a late pass; seconds of the first ones; what is active."""
+    from sublearn.structured import ChainSVM
+
+    seconds, model = {}, None
+    for n_iter in (FEW, MANY):
+        model = ChainSVM(
+            C=GROWTH_C, max_iter=n_iter, evaluate_every=0, fit_intercept=False, random_state=0
+        )
+        start = time.process_time()
+        model.fit(chains.X, chains.y.tolist(), lengths=chains.lengths)
+        seconds[n_iter] = time.process_time() - start
+    assert model is not None
+    work = np.diff(model.trace_["work"][[FEW - 1, MANY - 1]])[0] / (MANY - FEW)
+    active = [float(model.trace_[name][-1]) for name in ("n_labels", "n_states")]
+    per_pass = 1000 * (seconds[MANY] - seconds[FEW]) / (MANY - FEW)
+    return [per_pass, float(work), seconds[FEW], *active]
+
+
+GROWTH = Measurement(
+    "growth",
+    f"Growth: {GROWTH_TOKENS:,} tokens of wsj_pos_crf, each tag cut into parts",
+    f"Time of a pass: of passes {FEW + 1} to {MANY}, their mean. Cut by word: a word has its "
+    "part, so that tags can be told; at random they cannot. Tags are those that occur: words "
+    "do not fill all parts.",
+    growth,
+)
