@@ -20,6 +20,7 @@ _LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants
 _ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
 _LAST_RATE = 0.1  # of the learning rate, in the last pass
 _BALANCE = 2.0  # no cluster of the index has more than this many times the mean
+_BATCHES = 16  # steps of a pass, at least; with enough words, of 64 visits each
 _ROUNDS = 5  # of k-means; centres need not be good, since rows move anyway
 
 COLUMNS = (
@@ -140,7 +141,7 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
     )  # fmt: skip
     index = _Index(vectors, plan) if plan.partition == "search" else None
     entropy, start = pairs.entropy(), time.perf_counter()
-    for settings in _settings(plan):
+    for settings in _settings(plan, pairs.n_words):
         if progress.stop_requested:
             break
         if index is not None and not settings.is_contrastive:
@@ -164,7 +165,7 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
     return found
 
 
-def _settings(plan: Plan) -> Iterator[Any]:
+def _settings(plan: Plan, n_words: int) -> Iterator[Any]:
     for done in range(plan.n_warm + plan.max_iter):
         settings = _core.SkipGramSettings()
         settings.is_contrastive = done < plan.n_warm
@@ -174,6 +175,7 @@ def _settings(plan: Plan) -> Iterator[Any]:
         settings.n_sampled = plan.n_sampled
         if plan.partition == "search" and not settings.is_contrastive:
             settings.n_found, settings.n_probe = plan.n_found, plan.n_probe
+        settings.visits_at_once = min(64, max(1, n_words // _BATCHES))
         settings.seed = plan.seed + done
         yield settings
 
