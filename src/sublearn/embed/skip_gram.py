@@ -81,7 +81,7 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
         Passes of negative sampling.
     max_iter : int, default=5
         Passes of the softmax after them.
-    learning_rate : float, default=0.2
+    learning_rate : float, default=0.3
         Of Adagrad; falls in a line to a tenth in the last pass.
     n_negative : int, default=5
         Weight of the noise in negative sampling: noise words for each pair.
@@ -204,7 +204,7 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
         subsample: float | None = 1e-4,
         n_warm: int = 1,
         max_iter: int = 5,
-        learning_rate: float = 0.2,
+        learning_rate: float = 0.3,
         n_negative: int = 5,
         noise_power: float = 0.75,
         partition: str = "auto",

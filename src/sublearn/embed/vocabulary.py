@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
 from sublearn.io.state import unpack_strings
 
@@ -79,11 +78,11 @@ class Pairs:
         shape = (other.n_words, other.n_words)
         begin = np.pad(self.begin, (0, other.n_words - self.n_words), mode="edge")
         old = sp.csr_array((self.counts, self.ids, begin), shape=shape)
-        total = sp.csr_array(old + sp.csr_array((other.counts, other.ids, other.begin), shape=shape))
-        total.sort_indices()
-        return Pairs(
-            total.indptr.astype(np.int64), total.indices.astype(np.int32), total.data
+        total = sp.csr_array(
+            old + sp.csr_array((other.counts, other.ids, other.begin), shape=shape)
         )
+        total.sort_indices()
+        return Pairs(total.indptr.astype(np.int64), total.indices.astype(np.int32), total.data)
 
     def row(self, word: int) -> tuple[np.ndarray, np.ndarray]:
         """Contexts of a word, and their counts in float64."""

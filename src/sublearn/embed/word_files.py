@@ -39,9 +39,7 @@ def write_word_vectors(
             file.write(word.encode("utf-8", "surrogatepass") + b" " + numbers + b"\n")
 
 
-def read_word_vectors(
-    path: PathLike, *, binary: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def read_word_vectors(path: PathLike, *, binary: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Read a file of word2vec, gensim or :meth:`sublearn.embed.SkipGram.export`.
 
     Parameters

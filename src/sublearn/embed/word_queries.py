@@ -82,9 +82,7 @@ class WordQueries:
         rows = self._rows([a, b, c])
         return self._nearest(self._question(*self._unit[rows])[None], rows[None], k)
 
-    def analogy_accuracy(
-        self, questions: Iterable[tuple[str, str, str, str]]
-    ) -> tuple[float, int]:
+    def analogy_accuracy(self, questions: Iterable[tuple[str, str, str, str]]) -> tuple[float, int]:
         """Share of questions "a is to b as c is to d" whose first answer is d.
 
         Parameters
