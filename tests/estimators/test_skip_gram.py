@@ -101,7 +101,8 @@ def test_frequent_words_are_dropped_as_often_as_said(sentences):
 def test_all_forms_of_a_corpus_are_the_same(tmp_path, sentences):
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(" ".join(s) for s in sentences))
-    forms = [sentences, (" ".join(s).upper() for s in sentences), path, str(path), map(tuple, sentences)]  # fmt: skip
+    shouted = (" ".join(s).upper() for s in sentences)
+    forms = [sentences, shouted, path, str(path), map(tuple, sentences)]
     found = [counted(form) for form in forms]
     for vocabulary, pairs in found[1:]:
         np.testing.assert_array_equal(vocabulary.words, found[0][0].words)

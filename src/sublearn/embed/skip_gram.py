@@ -53,8 +53,8 @@ _SUMS = ("word_sums", "context_sums")
 class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
     r"""Word vectors that predict the words around a word.
 
-    With :math:`q_x` the frequency of a word among pairs, :math:`q_{y|x}` that of y near x, minimises
-    over vectors :math:`u_x` of words, :math:`v_y` and biases :math:`b_y` of contexts
+    With :math:`q_x` the frequency of a word among pairs and :math:`q_{y|x}` that of y near x,
+    minimises over vectors :math:`u_x` of words, :math:`v_y` and biases :math:`b_y` of contexts
 
     .. math::
         \sum_x q_x \sum_y q_{y|x} \Bigl[\log \sum_{y'} \exp z_{xy'} - z_{xy}\Bigr],
@@ -406,7 +406,8 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
         words, contexts = (np.zeros((n_words, width), np.float32) for _ in range(2))
         words[:, :bias], words[:, bias] = self.vectors_, 1
         contexts[:, :bias], contexts[:, bias] = self.context_vectors_, self.context_bias_
-        return Vectors(words, contexts, *(sums.copy() for sums in self._sums), bias)
+        word_sums, context_sums = (sums.copy() for sums in self._sums)
+        return Vectors(words, contexts, word_sums, context_sums, bias)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -95,8 +95,13 @@ class Vectors:
 
     def copy(self) -> Vectors:
         """Arrays of their own."""
-        arrays = (self.words, self.contexts, self.word_sums, self.context_sums)
-        return Vectors(*(array.copy() for array in arrays), self.bias)
+        return Vectors(
+            self.words.copy(),
+            self.contexts.copy(),
+            self.word_sums.copy(),
+            self.context_sums.copy(),
+            self.bias,
+        )
 
 
 class Progress:
@@ -232,7 +237,7 @@ def exact_objective(
     sums = _core.log_partitions(vectors.contexts, queries, plan.n_threads, monitor)
     losses = np.empty(len(drawn))
     for i, word in enumerate(drawn):
-        ids, counts = pairs.row(word)
+        ids, counts = pairs.row(int(word))
         scores = vectors.contexts[ids] @ queries[i]
         losses[i] = sums[i] - (counts @ scores) / counts.sum()
     error = 0.0 if is_all else float(losses.std() / np.sqrt(len(losses)))
