@@ -97,8 +97,14 @@ class Problem {
   Problem(MutableMatrix<float> words, MutableMatrix<float> contexts, MutableVector<float> word_sums,
           MutableVector<float> context_sums, Vector<offset_t> begin, Vector<index_t> ids,
           Vector<float> counts, Vector<float> noise, offset_t bias)
-      : words_(words), contexts_(contexts), word_sums_(word_sums), context_sums_(context_sums),
-        begin_(begin), ids_(ids), counts_(counts), noise_(noise) {
+      : words_(words),
+        contexts_(contexts),
+        word_sums_(word_sums),
+        context_sums_(context_sums),
+        begin_(begin),
+        ids_(ids),
+        counts_(counts),
+        noise_(noise) {
     const std::size_t n = words.shape(0);
     if (n == 0 || words.shape(1) == 0 || words.shape(1) % kRowFloats != 0)
       refuse("words", "have rows of a multiple of 16 numbers", std::to_string(words.shape(1)));
@@ -144,10 +150,13 @@ class Problem {
              std::to_string(settings.visits_at_once));
     if (settings.pairs_of_visit < 1 || settings.n_sampled < 1)
       throw std::invalid_argument("pairs_of_visit and n_sampled must be positive");
-    SkipGramModel model{words_.data(),        contexts_.data(),
-                        word_sums_.data(),    context_sums_.data(),
+    SkipGramModel model{words_.data(),
+                        contexts_.data(),
+                        word_sums_.data(),
+                        context_sums_.data(),
                         static_cast<offset_t>(words_.shape(0)),
-                        static_cast<offset_t>(words_.shape(1)), bias_};
+                        static_cast<offset_t>(words_.shape(1)),
+                        bias_};
     const SkipGramData data{as_span<offset_t>(begin_), as_span<index_t>(ids_),
                             as_span<float>(counts_), as_span<float>(noise_)};
     nb::gil_scoped_release unlocked;
@@ -213,8 +222,8 @@ void bind_skip_gram(nb::module_& m) {
       .def(nb::init<MutableMatrix<float>, MutableMatrix<float>, MutableVector<float>,
                     MutableVector<float>, Vector<offset_t>, Vector<index_t>, Vector<float>,
                     Vector<float>, offset_t>(),
-           "words"_a, "contexts"_a, "word_sums"_a, "context_sums"_a, "begin"_a, "ids"_a,
-           "counts"_a, "noise"_a, "bias"_a)
+           "words"_a, "contexts"_a, "word_sums"_a, "context_sums"_a, "begin"_a, "ids"_a, "counts"_a,
+           "noise"_a, "bias"_a)
       .def("set_index", &Problem::set_index, "centres"_a, "begin"_a, "ids"_a, "rows"_a)
       .def("run", &Problem::run, "settings"_a, "n_threads"_a, "monitor"_a,
            "One pass over all pairs.");

@@ -20,7 +20,7 @@ void add_scaled_rows(const float* rows, const index_t* ids, const float* factors
 void add_to_rows(float* rows, const index_t* ids, const float* factors, offset_t n, offset_t stride,
                  const float* vector, offset_t first, offset_t last);
 
-/// out[i] = exp(scores[i] - shift), off by at most 2e-7 of itself; 0 below exp(-87). No NaN in,
+/// out[i] = exp(scores[i] - shift), off by at most 4e-7 of itself; 0 below exp(-87). No NaN in,
 /// none out. `out` may be `scores`.
 void exponentials(const float* scores, offset_t n, float shift, float* out);
 

@@ -59,15 +59,15 @@ struct SkipGramData {
 };
 
 struct SkipGramSettings {
-  bool is_contrastive = false;   ///< negative sampling instead of the softmax
-  bool is_exact = false;         ///< the partition sum runs over all contexts
+  bool is_contrastive = false;  ///< negative sampling instead of the softmax
+  bool is_exact = false;        ///< the partition sum runs over all contexts
   float learning_rate = 0.1F;
-  float n_negative = 5.0F;       ///< k above
-  offset_t n_sampled = 1024;     ///< |T|, drawn anew for each batch
-  offset_t n_found = 0;          ///< contexts to search for
-  offset_t n_probe = 0;          ///< of the index
+  float n_negative = 5.0F;    ///< k above
+  offset_t n_sampled = 1024;  ///< |T|, drawn anew for each batch
+  offset_t n_found = 0;       ///< contexts to search for
+  offset_t n_probe = 0;       ///< of the index
   offset_t visits_at_once = 64;
-  offset_t pairs_of_visit = 256; ///< a word with more has several visits
+  offset_t pairs_of_visit = 256;  ///< a word with more has several visits
   std::uint64_t seed = 0;
 };
 
@@ -84,8 +84,13 @@ class SkipGramPass {
  public:
   SkipGramPass(SkipGramModel model, SkipGramData data, const SkipGramSettings& settings,
                const MipsIndex* index, int n_threads, Monitor& monitor)
-      : model_(model), data_(data), settings_(settings), index_(index), n_threads_(n_threads),
-        monitor_(monitor), table_(data.noise) {
+      : model_(model),
+        data_(data),
+        settings_(settings),
+        index_(index),
+        n_threads_(n_threads),
+        monitor_(monitor),
+        table_(data.noise) {
     list_visits();
     scratch_.resize(static_cast<std::size_t>(std::max(1, n_threads)));
     results_.resize(static_cast<std::size_t>(settings.visits_at_once));
@@ -139,8 +144,8 @@ class SkipGramPass {
       const offset_t n_pairs = data_.begin[x + 1] - data_.begin[x];
       const offset_t parts = (n_pairs + settings_.pairs_of_visit - 1) / settings_.pairs_of_visit;
       for (offset_t part = 0; part < parts; ++part)
-        visits_.push_back({static_cast<index_t>(x), static_cast<index_t>(part),
-                           static_cast<index_t>(parts)});
+        visits_.push_back(
+            {static_cast<index_t>(x), static_cast<index_t>(part), static_cast<index_t>(parts)});
     }
     for (const float count : data_.counts) total_ += count;
     Rng rng = Rng(settings_.seed).split(0);
@@ -181,9 +186,8 @@ class SkipGramPass {
     gather(visits);
     inner_products(tail_rows(), n_tail(), words_.data(), n, model_.stride, tail_scores_.data());
     search(n);
-    parallel_for(n, n_threads_, &monitor_, [&](offset_t v, int thread) {
-      visit(visits[v], v, scratch_[thread]);
-    });
+    parallel_for(n, n_threads_, &monitor_,
+                 [&](offset_t v, int thread) { visit(visits[v], v, scratch_[thread]); });
     if (monitor_.stop_requested()) return;
     for (offset_t v = 0; v < n; ++v) {
       const Result& result = results_[v];
