@@ -46,8 +46,9 @@ def main():
     texts = [*read_news(), *read_brown(), *read_reuters()][:: 20 if options.small else 1]
     model = SkipGram(100, max_iter=5, n_jobs=-1, verbose=1).fit(texts)
     print(
-        f"{len(model.words_)} words, {model.n_pairs_} pairs: objective {model.objective_:.2f} after "
-        f"{model.n_iter_} passes, {model.trace_['objective'][0]:.2f} after the first"
+        f"{len(model.words_)} words, {model.n_pairs_} pairs: objective "
+        f"{model.trace_['objective'][0]:.2f} after the first pass, {model.objective_:.2f} after "
+        f"{model.n_iter_}"
     )
     for word in ("god", "oil", "hockey"):
         print(f"{word}: {', '.join(model.most_similar(word, 6)[0])}")

@@ -1,11 +1,14 @@
 """Word vectors: counts against a slow twin, gradients against a matrix, files, odd text."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import sublearn
 from sublearn import _core
@@ -310,6 +313,16 @@ def test_gradients_that_are_not_finite_keep_the_vectors_before(sentences):
         model.fit(sentences)
     assert np.isfinite(model.vectors_).all()
     assert np.isfinite(model.objective_)
+
+
+def test_is_a_part_of_a_pipeline(sentences):
+    """scikit-learn's own checks have no input for estimators of texts and leave them out."""
+    groups = [sentence[0][0] for sentence in sentences]
+    steps = make_pipeline(SkipGram(**SMALL), LogisticRegression()).fit(sentences, groups)
+    assert steps.score(sentences, groups) > 0.95
+    assert steps[:-1].get_feature_names_out().tolist() == [f"skipgram{i}" for i in range(7)]
+    again = pickle.loads(pickle.dumps(steps))
+    np.testing.assert_array_equal(again[0].vectors_, steps[0].vectors_)
 
 
 def test_parameters():

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,7 +50,9 @@ _WORDS = ("words_", "word_counts_", "vectors_", "context_vectors_", "context_bia
 _SUMS = ("word_sums", "context_sums")
 
 
-class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
+class SkipGram(
+    WordQueries, SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Word vectors that predict the words around a word.
 
     With :math:`q_x` the frequency of a word among pairs and :math:`q_{y|x}` that of y near x,
@@ -260,6 +262,7 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
             Itself, fitted.
         """
         check_params(self)
+        self._n_fits = 0
         none = Vectors.none(self.n_components)
         return self._learn(X, Vocabulary.empty(), none, None, as_seed(self.random_state))
 
@@ -330,16 +333,20 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
                 f"SkipGram.min_count must leave at least two words, got {self.min_count}: "
                 f"{len(vocabulary.words)} of {corpus.n_words} words are left"
             )
-        n_threads, monitor = as_n_threads(self.n_jobs), _core.Monitor()
-        counted = count_pairs(
-            "SkipGram", corpus, vocabulary, self.window, self.subsample, seed, n_threads, monitor
-        )
-        pairs = counted if pairs is None else pairs.plus(counted)
-        vectors = vectors.grown(pairs, np.random.default_rng(seed))
-        plan = self._plan(seed, pairs.n_words, self.n_traced)
-        progress = Progress(vectors)
-        found = watch(
-            lambda: learn(vectors, pairs, plan, progress),
+        plan = self._plan(seed, len(vocabulary.words), self.n_traced)
+        progress = Progress(2 * self.n_components * len(vocabulary.words))
+
+        def job() -> tuple[Passes, Pairs]:
+            counted = count_pairs(
+                "SkipGram", corpus, vocabulary, self.window, self.subsample, seed, plan.n_threads,
+                progress.monitor,
+            )  # fmt: skip
+            total = counted if pairs is None else pairs.plus(counted)
+            start = vectors.grown(total, np.random.default_rng(seed))
+            return learn(start, total, plan, progress), total
+
+        found, pairs = watch(
+            job,
             progress,
             n_total=plan.n_warm + plan.max_iter,
             callback=self.callback,
@@ -377,7 +384,7 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
         self.context_bias_ = vectors.contexts[:, vectors.bias].copy()
         self._sums = (vectors.word_sums, vectors.context_sums)
         self._pairs: Pairs | None = pairs
-        self._n_fits = getattr(self, "_n_fits", 0) + 1
+        self._n_fits += 1
         self.n_pairs_ = len(pairs.ids)
         self.n_iter_ = len(found.rows)
         columns = zip(*found.rows, strict=True) if found.rows else [()] * len(COLUMNS)
@@ -408,6 +415,10 @@ class SkipGram(WordQueries, SavedModel, TransformerMixin, BaseEstimator):
         contexts[:, :bias], contexts[:, bias] = self.context_vectors_, self.context_bias_
         word_sums, context_sums = (sums.copy() for sums in self._sums)
         return Vectors(words, contexts, word_sums, context_sums, bias)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.vectors_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,11 +109,11 @@ class Progress:
 
     nnz_dual = 0
 
-    def __init__(self, vectors: Vectors):
+    def __init__(self, n_numbers: int):
         self.monitor: Any = _core.Monitor()
         self.n_done = self.work = 0
         self.objective = self.gap = 0.0
-        self.nnz_primal = 2 * vectors.bias * len(vectors.words)
+        self.nnz_primal = n_numbers
 
     @property
     def stop_requested(self) -> bool:

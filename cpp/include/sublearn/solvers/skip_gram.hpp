@@ -109,10 +109,10 @@ class SkipGramPass {
       const offset_t last = std::min<offset_t>(first + settings_.visits_at_once, visits_.size());
       draw(Rng(settings_.seed).split(static_cast<std::uint64_t>(batch) + 1));
       take(std::span<const Visit>(visits_).subspan(first, last - first), report);
-      monitor_.work += 1;
     }
-    report.objective /= total_;
-    report.lower_bound /= total_;
+    const double n_pairs = std::max(n_visited_, 1e-300);  // all of them, unless it was stopped
+    report.objective /= n_pairs;
+    report.lower_bound /= n_pairs;
     return report;
   }
 
@@ -130,7 +130,8 @@ class SkipGramPass {
     std::vector<float> gradient;
     double objective = 0.0;
     double lower_bound = 0.0;
-    float square = 0.0F;  ///< of the word's length
+    float n_pairs = 0.0F;  ///< count of the visit
+    float square = 0.0F;   ///< of the word's length
   };
   struct Scratch {
     std::vector<float> scores;
@@ -147,7 +148,6 @@ class SkipGramPass {
         visits_.push_back(
             {static_cast<index_t>(x), static_cast<index_t>(part), static_cast<index_t>(parts)});
     }
-    for (const float count : data_.counts) total_ += count;
     Rng rng = Rng(settings_.seed).split(0);
     rng.shuffle(std::span<Visit>(visits_));
   }
@@ -193,6 +193,7 @@ class SkipGramPass {
       const Result& result = results_[v];
       report.objective += result.objective;
       report.lower_bound += result.lower_bound;
+      n_visited_ += result.n_pairs;
       report.work += static_cast<double>(result.ids.size()) + static_cast<double>(n_tail());
       report.is_finite = report.is_finite && std::isfinite(result.objective);
     }
@@ -240,7 +241,7 @@ class SkipGramPass {
     Result& result = results_[v];
     const float* word = words_.data() + v * model_.stride;
     float* tail = tail_scores_.data() + v * n_tail();
-    const float n_pairs = collect(visit, v, result, s);
+    const float n_pairs = result.n_pairs = collect(visit, v, result, s);
     const auto n_near = static_cast<offset_t>(result.ids.size());
     s.scores.resize(result.ids.size());
     if (settings_.is_exact) {
@@ -420,7 +421,7 @@ class SkipGramPass {
   int n_threads_;
   Monitor& monitor_;
   AliasTable table_;
-  double total_ = 0.0;
+  double n_visited_ = 0.0;
   std::vector<Visit> visits_;
   std::vector<index_t> tail_;
   std::vector<float> weights_, tail_rows_, tail_scores_, tail_steps_, words_;
