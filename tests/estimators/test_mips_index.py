@@ -131,6 +131,19 @@ def test_rows_change_come_and_go(rng, rows, queries):
     np.testing.assert_array_equal(index.rows(names[:9]), matrix[:9])
 
 
+def test_empty_clusters_are_not_looked_at(rows, queries):
+    index = MIPSIndex(20, n_probe=1).fit(rows)
+    begin, ids, _ = index._index.packed()
+    index.remove(ids[: begin[15]])
+    left = np.sort(ids[begin[15] :])
+    found, _ = index.search(queries, 2)
+    assert np.isin(found, left).all()
+    truth, _ = best(rows[left], queries, 2)
+    np.testing.assert_array_equal(index.search(queries, 2, n_probe=5)[0], left[truth])
+    index.add(rows[ids[: begin[15]]])
+    assert index.recall(queries, 5, n_probe=20) == 1.0
+
+
 def test_a_saved_index_is_mapped_and_can_change(tmp_path, rng, rows, queries):
     index = MIPSIndex(20, n_probe=2).fit(rows)
     index.save(tmp_path / "index")
