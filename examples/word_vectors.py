@@ -89,16 +89,18 @@ def draw(model, path):
     vectors = np.array([model[word] for word, _ in known])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     layout = TSNE(perplexity=8, init="pca", random_state=0).fit_transform(vectors)
-    figure, axes = plt.subplots(figsize=(10, 7.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(13, 9), layout="constrained")
     colours = plt.get_cmap("tab10").colors
     for (word, theme), (x, y) in zip(known, layout, strict=True):
         axes.plot(x, y, "o", color=colours[theme], markersize=4)
-        axes.annotate(word, (x, y), (3, 3), textcoords="offset points", color=colours[theme])
+        axes.annotate(
+            word, (x, y), (3, 3), textcoords="offset points", color=colours[theme], size=9
+        )
     for i, name in enumerate(THEMES):
         axes.plot([], [], "o", color=colours[i], label=name)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.set_axis_off()
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":
