@@ -119,7 +119,6 @@ Make = Callable[[Vectors], tuple[Search, list[int]]]
 CLUSTERS: dict[str, Make] = {
     "sublearn": sublearn_index,
     "faiss flat": faiss_flat,
-    "faiss IVF, 447 lists": faiss_ivf(447),
     "faiss IVF, 894 lists": faiss_ivf(894),
 }
 #: Graphs take long to build: they are compared on a quarter of the rows.
