@@ -58,7 +58,7 @@ static void all(const float* rows, offset_t n_rows, const float* queries, offset
                 offset_t stride, float* out) {
   offset_t q = 0;
   for (; q + 4 <= n_queries; q += 4)
-    all_rows<2, 4>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
+    all_rows<3, 4>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
   for (; q + 2 <= n_queries; q += 2)
     all_rows<4, 2>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
   for (; q < n_queries; ++q)

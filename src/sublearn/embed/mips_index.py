@@ -427,11 +427,13 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:
-    """The rows with zeros up to a multiple of 16 numbers."""
-    missing = -rows.shape[1] % _LANE
-    if missing:
-        rows = np.pad(rows, ((0, 0), (0, missing)))
-    return np.ascontiguousarray(rows, dtype=np.float32)
+    """The rows with zeros up to a multiple of 16 numbers, beginning with a cache line."""
+    n_rows, width = len(rows), -(-rows.shape[1] // _LANE) * _LANE
+    memory = np.zeros(n_rows * width + _LANE, dtype=np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    padded = memory[start : start + n_rows * width].reshape(n_rows, width)
+    padded[:, : rows.shape[1]] = rows
+    return padded
 
 
 def _as_ids(method: str, ids: Any) -> np.ndarray:

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sublearn/core/aligned.hpp"
 #include "sublearn/core/inner_products.hpp"
 #include "sublearn/core/monitor.hpp"
 #include "sublearn/core/parallel_for.hpp"
@@ -103,10 +104,10 @@ class MipsIndex {
  public:
   /// `centres` are unit rows, `stride` apart like all others. The rows of cluster c are those
   /// from begin[c] to begin[c + 1]; ids are in 0 .. n_ids - 1, each at most once.
-  MipsIndex(offset_t stride, std::vector<float> centres, std::span<const offset_t> begin,
+  MipsIndex(offset_t stride, const std::vector<float>& centres, std::span<const offset_t> begin,
             std::span<const index_t> ids, const float* rows, offset_t n_ids)
       : stride_(stride),
-        centres_(std::move(centres)),
+        centres_(centres.begin(), centres.end()),
         clusters_(begin.size() - 1),
         place_(static_cast<std::size_t>(n_ids)) {
     for (offset_t c = 0; c < n_clusters(); ++c) {
@@ -184,7 +185,7 @@ class MipsIndex {
     TopK<float> top;
     TopK<float> clusters;
     std::vector<std::pair<index_t, index_t>> visits;  ///< of a cluster by a query
-    std::vector<float> queries;
+    AlignedVector<float> queries;
     std::vector<TopK<float>> tops;
   };
 
@@ -325,13 +326,14 @@ class MipsIndex {
     for (offset_t first = 0; first < n_queries; first += kQueriesAtOnce) {
       const offset_t count = std::min(kQueriesAtOnce, n_queries - first);
       s.centre_scores.resize(static_cast<std::size_t>(count * n_clusters()));
-      inner_products(centres_.data(), n_clusters(), queries + first * stride_, count, stride_,
+      s.queries.assign(queries + first * stride_, queries + (first + count) * stride_);
+      inner_products(centres_.data(), n_clusters(), s.queries.data(), count, stride_,
                      s.centre_scores.data());
       for (offset_t q = 0; q < count; ++q) {
         const std::span<const float> scores(s.centre_scores.data() + q * n_clusters(),
                                             clusters_.size());
         offset_t left = n_probe;
-        for (const Scored<float>& item : top_k<float>(scores, n_best, s.clusters)) {
+        for (const Scored<float>& item : best_of(scores, n_best, s)) {
           if (clusters_[item.id].size() == 0) continue;
           s.visits.emplace_back(item.id, static_cast<index_t>(first + q));
           if (--left == 0) break;
@@ -339,6 +341,22 @@ class MipsIndex {
       }
     }
     std::sort(s.visits.begin(), s.visits.end());
+  }
+
+  /// The clusters of largest scores. One alone, the usual case, is found without a collector.
+  static std::span<const Scored<float>> best_of(std::span<const float> scores, std::size_t n_best,
+                                                Scratch& s) {
+    if (n_best != 1) return top_k<float>(scores, n_best, s.clusters);
+    Scored<float> best{scores[0], 0};
+    for (std::size_t c = 0; c < scores.size(); c += 64) {
+      const std::size_t end = std::min(c + 64, scores.size());
+      if (end == c + 64 && !any_reaches(scores.data() + c, best.score)) continue;
+      for (std::size_t i = c; i < end; ++i) {
+        if (scores[i] > best.score) best = {scores[i], static_cast<index_t>(i)};
+      }
+    }
+    s.order.assign(1, best);
+    return s.order;
   }
 
   /// Scans cluster by cluster; returns the inner products computed.
@@ -433,7 +451,7 @@ class MipsIndex {
   static constexpr float kSlack = 1e-5F;
 
   offset_t stride_;
-  std::vector<float> centres_;
+  AlignedVector<float> centres_;
   std::vector<RowCluster> clusters_;
   std::vector<Place> place_;
   offset_t n_rows_ = 0;
