@@ -33,7 +33,7 @@ import numpy as np
 from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
 from harness.vectors import Vectors, clustered_vectors
-from harness.word_contest import generated_contest, real_contest
+from harness.word_contest import EVERY, N_TOKENS, generated_contest, real_contest
 
 from sublearn.embed import MIPSIndex
 
@@ -292,7 +292,8 @@ MEASUREMENTS = [
     ),
     Measurement(
         "skipgram",
-        "Word vectors of 20news, brown and reuters21578",
+        "Word vectors of 20news, brown and reuters21578"
+        + (f", every {EVERY}th text" if EVERY > 1 else ""),
         "Exact objective (3.45), lower is better, after the CPU seconds that each method took. "
         "*noise put back*: log-frequencies of the noise added to the scores, which negative "
         "sampling leaves out.",
@@ -300,7 +301,7 @@ MEASUREMENTS = [
     ),
     Measurement(
         "skipgram-450k",
-        "Word vectors of a generated corpus with 450,000 words",
+        f"Word vectors of a generated corpus, 450,000 words and {N_TOKENS:,} tokens",
         "As above.",
         generated_contest,
     ),

@@ -18,7 +18,7 @@ import numpy as np
 from harness.corpora import analogies, generated_corpus, real_corpus
 from harness.figures import Cell, Figures
 
-__all__ = ["generated_contest", "real_contest"]
+__all__ = ["EVERY", "N_TOKENS", "generated_contest", "real_contest"]
 
 EVERY = int(os.environ.get("SUBLEARN_BENCHMARK_SENTENCES", "1"))
 N_TOKENS = int(os.environ.get("SUBLEARN_BENCHMARK_TOKENS", "10000000"))
@@ -30,6 +30,8 @@ N_COMPONENTS = 100
 WINDOW, SUBSAMPLE, N_NEGATIVE = 5, 1e-4, 5
 COLUMNS = {
     "method": "",
+    "words": ",d",
+    "pairs": ",d",
     "passes": "d",
     "CPU s": ".1f",
     "objective": ".3f",
@@ -111,8 +113,9 @@ def _row(name: str, n_passes: int, spent: float, model: Any, questions: Question
     accuracy = None
     if questions:
         accuracy = 100 * model.analogy_accuracy(questions)[0]
-    row: list[Cell] = [name, n_passes, spent, objective, error, accuracy]
-    announce(f"  {row}, {len(model.words_)} words, {model.n_pairs_} pairs")
+    sizes = [len(model.words_), model.n_pairs_]
+    row: list[Cell] = [name, *sizes, n_passes, spent, objective, error, accuracy]
+    announce(f"  {row}")
     return row
 
 
