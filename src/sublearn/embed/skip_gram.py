@@ -156,7 +156,7 @@ class SkipGram(
     >>> text = ["the cat sat on the mat", "the dog sat on the rug", "a cat and a dog"] * 20
     >>> model = SkipGram(8, subsample=None).fit(text)
     >>> model.vectors_.shape
-    (10, 8)
+    (9, 8)
     >>> words, cosines = model.most_similar("cat", k=2)
     """
 
