@@ -25,6 +25,7 @@ N_TOKENS = int(os.environ.get("SUBLEARN_BENCHMARK_TOKENS", "10000000"))
 #: For the generated corpus: how the partition sum is taken, and passes of the softmax.
 PARTITIONS = os.environ.get("SUBLEARN_BENCHMARK_PARTITIONS", "sampled search").split()
 N_PASSES = int(os.environ.get("SUBLEARN_BENCHMARK_PASSES", "3"))
+RIVALS = os.environ.get("SUBLEARN_BENCHMARK_RIVALS", "gensim fasttext").split()
 N_JUDGED = 500  # words with exact sums over all contexts
 N_COMPONENTS = 100
 WINDOW, SUBSAMPLE, N_NEGATIVE = 5, 1e-4, 5
@@ -97,14 +98,9 @@ def contest(
         rows.append(_row(f"sublearn, {partition}", model.n_iter_, spent, model, questions))
         if judge is None:
             seconds, judge = spent, model
-    for train in (_gensim, _fasttext):
-        try:
-            trained = train(sentences, min_count, seed, seconds)
-        except ImportError as error:
-            announce(f"  {error}")
-            continue
-        name = train.__name__.removeprefix("_")
-        rows += _judged(name, trained, judge, questions)
+    for name in RIVALS:
+        train = {"gensim": _gensim, "fasttext": _fasttext}[name]
+        rows += _judged(name, train(sentences, min_count, seed, seconds), judge, questions)
     return Figures(COLUMNS, rows)
 
 
