@@ -4,8 +4,10 @@
     python benchmarks/embed.py --only search graphs thresholds growth \\
         --json benchmarks/results/embed.json
     python benchmarks/embed.py --only skipgram --json benchmarks/results/embed-words.json
-    python benchmarks/embed.py --records benchmarks/results/embed*.json \\
+    python benchmarks/embed.py --records benchmarks/results/embed.json \\
         --markdown docs/measured/embed.md
+    python benchmarks/embed.py --records benchmarks/results/embed-words.json \\
+        --markdown docs/measured/embed_words.md
 
 Searches: 200,000 rows of 128 numbers (SUBLEARN_BENCHMARK_ROWS), 2,000 queries, the ten best rows of
 each, one thread. Every index is searched with more and more effort; a row of the table is the
