@@ -68,7 +68,7 @@ def real_contest(directory: Path, seed: int) -> Figures:
 def generated_contest(directory: Path, seed: int) -> Figures:
     """450,000 words, each seen at least twice."""
     sentences = generated_corpus(450_000, N_TOKENS, seed)
-    settings = {"n_sampled": 512, "max_iter": N_PASSES}
+    settings = {"n_sampled": 256, "max_iter": N_PASSES}
     return contest(sentences, 1, seed, [], PARTITIONS, settings)
 
 
