@@ -21,6 +21,7 @@ void bind_pairwise_multilabel(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
 void bind_ppd_sparse(nanobind::module_& m);
 void bind_prox(nanobind::module_& m);
+void bind_skip_gram(nanobind::module_& m);
 void bind_structured(nanobind::module_& m);
 void bind_trim(nanobind::module_& m);
 void bind_uai(nanobind::module_& m);
@@ -50,6 +51,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_pd_sparse(m);
   sublearn::bindings::bind_ppd_sparse(m);
   sublearn::bindings::bind_prox(m);
+  sublearn::bindings::bind_skip_gram(m);
   sublearn::bindings::bind_structured(m);
   sublearn::bindings::bind_trim(m);
   sublearn::bindings::bind_uai(m);

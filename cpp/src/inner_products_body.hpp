@@ -12,13 +12,18 @@ static inline Lane load(const float* from) {
   return lane;
 }
 
+typedef float Four __attribute__((vector_size(4 * sizeof(float))));
+
+/// The upper half is added to the lower one until one number is left. Four at a time: number by
+/// number it took longer than the products of a row with 128 numbers.
 static inline float total(const Lane& lane) {
-  float parts[kLane];
+  Four parts[kLane / 4];
   std::memcpy(parts, &lane, sizeof lane);
-  for (int width = kLane / 2; width > 0; width /= 2) {
+  for (int width = kLane / 8; width > 0; width /= 2) {
     for (int k = 0; k < width; ++k) parts[k] += parts[k + width];
   }
-  return parts[0];
+  const Four pairs = parts[0] + __builtin_shufflevector(parts[0], parts[0], 2, 3, 0, 1);
+  return pairs[0] + pairs[1];
 }
 
 /// A few rows by a few queries: each number that is loaded is used several times, and the sums do
@@ -53,7 +58,9 @@ static void all(const float* rows, offset_t n_rows, const float* queries, offset
                 offset_t stride, float* out) {
   offset_t q = 0;
   for (; q + 4 <= n_queries; q += 4)
-    all_rows<2, 4>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
+    all_rows<3, 4>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
+  for (; q + 2 <= n_queries; q += 2)
+    all_rows<4, 2>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
   for (; q < n_queries; ++q)
     all_rows<8, 1>(rows, n_rows, queries + q * stride, stride, out + q * n_rows);
 }

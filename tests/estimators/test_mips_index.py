@@ -1,5 +1,7 @@
 """Inner-product search: the same rows as a scan of all, whatever comes, goes and changes."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,6 +131,19 @@ def test_rows_change_come_and_go(rng, rows, queries):
     np.testing.assert_array_equal(index.rows(names[:9]), matrix[:9])
 
 
+def test_empty_clusters_are_not_looked_at(rows, queries):
+    index = MIPSIndex(20, n_probe=1).fit(rows)
+    begin, ids, _ = index._index.packed()
+    index.remove(ids[: begin[15]])
+    left = np.sort(ids[begin[15] :])
+    found, _ = index.search(queries, 2)
+    assert np.isin(found, left).all()
+    truth, _ = best(rows[left], queries, 2)
+    np.testing.assert_array_equal(index.search(queries, 2, n_probe=5)[0], left[truth])
+    index.add(rows[ids[: begin[15]]])
+    assert index.recall(queries, 5, n_probe=20) == 1.0
+
+
 def test_a_saved_index_is_mapped_and_can_change(tmp_path, rng, rows, queries):
     index = MIPSIndex(20, n_probe=2).fit(rows)
     index.save(tmp_path / "index")
@@ -165,6 +180,59 @@ def test_inner_products(rng, n_queries, n_rows):
     out = np.empty((n_queries, n_rows), np.float32)
     _core.inner_products(rows, queries, out)
     np.testing.assert_allclose(out, queries @ rows.T, rtol=1e-4, atol=1e-5)
+
+
+# --- the back end of faiss -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def faiss():
+    return pytest.importorskip("faiss", reason="faiss is not installed: pip install faiss-cpu")
+
+
+def test_faiss_searches_the_same_clusters(faiss, rows, queries):
+    ours, theirs = (MIPSIndex(20, n_probe=3, backend=b).fit(rows) for b in ("sublearn", "faiss"))
+    for n_probe in (3, None):
+        found = [index.search(queries, 7, n_probe=n_probe) for index in (ours, theirs)]
+        np.testing.assert_array_equal(found[0][0], found[1][0])
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    assert theirs.work_ == len(queries) * (600 + 20)
+    for a, b in zip(*(i.search_above(queries, 12.0) for i in (ours, theirs)), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+    assert theirs.tune(queries, recall=0.9).n_probe_ == ours.tune(queries, recall=0.9).n_probe_
+
+
+def test_rows_of_faiss_change_and_are_saved(faiss, tmp_path, rng, rows, queries):
+    before = faiss.omp_get_max_threads()
+    index = MIPSIndex(20, n_probe=None, backend="faiss", n_jobs=1).fit(rows)
+    index.update([3, 5], 50 * queries[:2])
+    index.remove([7, 8])
+    (new,) = index.add(100 * queries[2:3])
+    assert (new, index.n_rows_) == (600, 599)
+    assert index.search(queries[:3], 1)[0][:, 0].tolist() == [3, 5, 600]
+    np.testing.assert_array_equal(index.ids(), np.delete(np.arange(601), [7, 8]))
+    np.testing.assert_array_equal(index.rows([3, 9]), [50 * queries[0], rows[9]])
+    index.save(tmp_path / "index")
+    loaded = sublearn.load(tmp_path / "index")
+    assert loaded.backend == "faiss"
+    np.testing.assert_array_equal(loaded.search(queries, 5)[0], index.search(queries, 5)[0])
+    with pytest.raises(ValueError, match="ids must be rows of the index, got 7"):
+        loaded.remove([7])
+    assert faiss.omp_get_max_threads() == before
+
+
+def test_a_missing_faiss_is_named(monkeypatch, rows):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ValueError, match=r"backend must be 'sublearn' where faiss is missing"):
+        MIPSIndex(backend="faiss").fit(rows)
+
+
+def test_kmeans_of_many_rows_takes_batches(rng):
+    directions = unit_rows(rng.normal(size=(4, 10)).astype(np.float32))
+    rows = directions[rng.integers(4, size=2000)] + 0.05 * rng.normal(size=(2000, 10))
+    centres = spherical_kmeans(rows.astype(np.float32), 8, 12, np.random.default_rng(2))
+    _, similarity = assign(unit_rows(rows.astype(np.float32)), centres)
+    assert similarity.min() > 0.8
 
 
 def test_parameters():

@@ -6,8 +6,10 @@ import numpy as np
 
 __all__ = ["assign", "spherical_kmeans", "unit_rows"]
 
-#: Rows for each centre that are looked at. More make centres hardly better, and learning slower.
+#: Rows for each centre in a mini-batch. More make centres hardly better, and learning slower.
 _ROWS_PER_CENTRE = 64
+#: What a round keeps of the sums of rounds before it, where rounds see different rows.
+_MEMORY = 0.5
 #: Bytes of inner products held at a time.
 _CHUNK_BYTES = 64 << 20
 
@@ -23,8 +25,10 @@ def spherical_kmeans(
 ) -> np.ndarray:
     r"""Centres that maximise :math:`\sum_i \max_c \langle x_i / |x_i|, \mu_c \rangle`.
 
-    Alternates assignments and means over a sample of the rows. A centre without rows starts
-    anew at one of the rows that are farthest from theirs.
+    Each round assigns a mini-batch of rows, drawn anew, and moves centres to the direction of
+    their rows, those of earlier rounds included with a weight that halves each time. A centre
+    without rows starts anew at one of the rows that are farthest from theirs. Few rows make one
+    batch, and rounds are those of plain spherical k-means.
 
     Parameters
     ----------
@@ -35,7 +39,7 @@ def spherical_kmeans(
     n_iter : int
         Rounds.
     rng : Generator
-        Chooses the sample and the first centres.
+        Chooses the batches and the first centres.
 
     Returns
     -------
@@ -43,18 +47,26 @@ def spherical_kmeans(
         Unit rows.
     """
     size = min(len(rows), _ROWS_PER_CENTRE * n_clusters)
-    sample = unit_rows(rows[np.sort(rng.choice(len(rows), size, replace=False))])
-    centres = sample[rng.choice(size, n_clusters, replace=False)]
-    for _ in range(n_iter):
-        labels, similarity = assign(sample, centres)
-        sums = np.zeros_like(centres)
+    is_all = size == len(rows)
+    batch = unit_rows(rows if is_all else rows[_drawn(len(rows), size, rng)])
+    centres = batch[rng.choice(size, n_clusters, replace=False)]
+    totals = np.zeros_like(centres)
+    for round_ in range(n_iter):
+        if round_ > 0 and not is_all:
+            batch = unit_rows(rows[_drawn(len(rows), size, rng)])
+        labels, similarity = assign(batch, centres)
         order = np.argsort(labels, kind="stable")
         filled, begin = np.unique(labels[order], return_index=True)
-        sums[filled] = np.add.reduceat(sample[order], begin, axis=0)
+        totals *= 0 if is_all else _MEMORY
+        totals[filled] += np.add.reduceat(batch[order], begin, axis=0)
         empty = np.setdiff1d(np.arange(n_clusters), filled)
-        sums[empty] = sample[np.argpartition(similarity, len(empty))[: len(empty)]]
-        centres = unit_rows(sums)
+        totals[empty] = batch[np.argpartition(similarity, len(empty))[: len(empty)]]
+        centres = unit_rows(totals)
     return centres
+
+
+def _drawn(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    return np.sort(rng.choice(n_rows, size, replace=False))
 
 
 def assign(

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.faiss_index import FaissIndex
 from sublearn.errors import ParameterError
 from sublearn.io.models import SavedModel
 from sublearn.validation import (
@@ -58,7 +59,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
         No cluster has more than this many times the mean number of rows when the index is built;
         None lets rows go where they like.
     n_iter : int, default=10
-        Rounds of spherical k-means.
+        Rounds of spherical k-means, each on a mini-batch of the rows.
+    backend : {"sublearn", "faiss"}, default="sublearn"
+        Who keeps and scans the rows. "faiss" (extra ``faiss``) has an inverted file of the same
+        clusters, without bounds: its exact search scans all rows.
     n_jobs : int or None, default=None
         Threads.
     random_state : int, Generator, RandomState or None, default=0
@@ -95,6 +99,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         "n_probe": OrNone(Positive(int)),
         "balance": OrNone(Positive(float)),
         "n_iter": Positive(int),
+        "backend": OneOf("sublearn", "faiss"),
         "n_jobs": JobCount(),
         "random_state": RandomState(),
     }
@@ -106,6 +111,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         *,
         balance: float | None = 2.0,
         n_iter: int = 10,
+        backend: str = "sublearn",
         n_jobs: int | None = None,
         random_state: Any = 0,
     ):
@@ -113,6 +119,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_probe = n_probe
         self.balance = balance
         self.n_iter = n_iter
+        self.backend = backend
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -358,7 +365,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         return int(self.n_clusters)
 
     def _set(self, begin: np.ndarray, ids: np.ndarray, rows: np.ndarray, n_ids: int) -> None:
-        self._index = _core.MipsIndex(self._centres, begin, ids, rows, n_ids)
+        make = FaissIndex if self.backend == "faiss" else _core.MipsIndex
+        self._index: Any = make(self._centres, begin, ids, rows, n_ids)
         self.n_rows_ = self._index.n_rows
 
     def _rows(self, name: str, rows: Any, *, least: int, width: int | None = None) -> np.ndarray:
@@ -419,11 +427,13 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:
-    """The rows with zeros up to a multiple of 16 numbers."""
-    missing = -rows.shape[1] % _LANE
-    if missing:
-        rows = np.pad(rows, ((0, 0), (0, missing)))
-    return np.ascontiguousarray(rows, dtype=np.float32)
+    """The rows with zeros up to a multiple of 16 numbers, beginning with a cache line."""
+    n_rows, width = len(rows), -(-rows.shape[1] // _LANE) * _LANE
+    memory = np.zeros(n_rows * width + _LANE, dtype=np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    padded = memory[start : start + n_rows * width].reshape(n_rows, width)
+    padded[:, : rows.shape[1]] = rows
+    return padded
 
 
 def _as_ids(method: str, ids: Any) -> np.ndarray:

@@ -34,6 +34,7 @@ MODELS = {
     "PDSparseClassifier": "sublearn.extreme",
     "PPDSparseClassifier": "sublearn.extreme",
     "PairwiseMultilabelSVM": "sublearn.structured",
+    "SkipGram": "sublearn.embed",
     "SparseInverseCovariance": "sublearn.linear",
     "SparseLinearRegression": "sublearn.linear",
     "SparseLogisticRegression": "sublearn.linear",

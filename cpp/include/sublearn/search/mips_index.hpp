@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sublearn/core/aligned.hpp"
 #include "sublearn/core/inner_products.hpp"
 #include "sublearn/core/monitor.hpp"
 #include "sublearn/core/parallel_for.hpp"
@@ -103,10 +104,10 @@ class MipsIndex {
  public:
   /// `centres` are unit rows, `stride` apart like all others. The rows of cluster c are those
   /// from begin[c] to begin[c + 1]; ids are in 0 .. n_ids - 1, each at most once.
-  MipsIndex(offset_t stride, std::vector<float> centres, std::span<const offset_t> begin,
+  MipsIndex(offset_t stride, const std::vector<float>& centres, std::span<const offset_t> begin,
             std::span<const index_t> ids, const float* rows, offset_t n_ids)
       : stride_(stride),
-        centres_(std::move(centres)),
+        centres_(centres.begin(), centres.end()),
         clusters_(begin.size() - 1),
         place_(static_cast<std::size_t>(n_ids)) {
     for (offset_t c = 0; c < n_clusters(); ++c) {
@@ -117,6 +118,7 @@ class MipsIndex {
       tighten(c);
     }
     n_rows_ = begin.back();
+    for (const RowCluster& cluster : clusters_) n_empty_ += cluster.size() == 0;
   }
 
   offset_t stride() const { return stride_; }
@@ -157,6 +159,7 @@ class MipsIndex {
   void remove(index_t id) {
     Place& place = place_[static_cast<std::size_t>(id)];
     const index_t moved = clusters_[place.cluster].remove(place.slot);
+    n_empty_ += clusters_[place.cluster].size() == 0;
     if (moved >= 0) place_[static_cast<std::size_t>(moved)].slot = place.slot;
     place = Place{};
     --n_rows_;
@@ -181,6 +184,9 @@ class MipsIndex {
     std::vector<Scored<float>> order;
     TopK<float> top;
     TopK<float> clusters;
+    std::vector<std::pair<index_t, index_t>> visits;  ///< of a cluster by a query
+    AlignedVector<float> queries;
+    std::vector<TopK<float>> tops;
   };
 
   /// Calls found(query, best rows) for each of `n_queries` queries, in no definite order, from
@@ -188,12 +194,12 @@ class MipsIndex {
   template <class Found>
   offset_t search(const float* queries, offset_t n_queries, std::size_t k, MipsEffort effort,
                   int n_threads, const Monitor* monitor, Found&& found) const {
+    if (effort.n_probe > 0)
+      return probe_all(queries, n_queries, k, effort.n_probe, n_threads, monitor, found);
     return for_each_query(queries, n_queries, n_threads, monitor,
                           [&](offset_t q, const float* query, const float* scores, Scratch& s) {
                             s.top.start(k);
-                            const offset_t work = effort.n_probe > 0
-                                                      ? probe(query, scores, effort.n_probe, s)
-                                                      : scan_by_bound(query, scores, s, s.top);
+                            const offset_t work = scan_by_bound(query, scores, s, s.top);
                             found(q, s.top.finish());
                             return work;
                           });
@@ -231,6 +237,8 @@ class MipsIndex {
   };
 
   static constexpr offset_t kQueriesAtOnce = 8;
+  static constexpr offset_t kQueriesOfBlock = 4096;
+  static constexpr std::size_t kVisitsAtOnce = 16;
 
   float length(const float* row) const {
     float squared = 0.0F;
@@ -245,6 +253,7 @@ class MipsIndex {
   }
 
   void insert(index_t id, const float* row, index_t c) {
+    n_empty_ -= clusters_[c].size() == 0;
     place_[static_cast<std::size_t>(id)] = {c, static_cast<index_t>(clusters_[c].size())};
     clusters_[c].append(id, row);
     widen(c, row);
@@ -284,18 +293,113 @@ class MipsIndex {
     for (std::size_t slot = 0; slot < ids.size(); ++slot) best.offer(ids[slot], s.scores[slot]);
   }
 
-  /// The clusters whose centres the query likes best.
-  offset_t probe(const float* query, const float* scores, offset_t n_probe, Scratch& s) const {
-    s.clusters.start(static_cast<std::size_t>(n_probe));
-    for (offset_t c = 0; c < n_clusters(); ++c) {
-      if (clusters_[c].size() > 0) s.clusters.offer(static_cast<index_t>(c), scores[c]);
+  /// Searches a few clusters for each query. Queries of a block that look at the same cluster do so
+  /// together: its rows come from memory once, which is what a search waits for.
+  template <class Found>
+  offset_t probe_all(const float* queries, offset_t n_queries, std::size_t k, offset_t n_probe,
+                     int n_threads, const Monitor* monitor, Found&& found) const {
+    const offset_t share = n_queries / std::max(1, n_threads) + 1;
+    const offset_t size = std::min(kQueriesOfBlock, std::max(kQueriesAtOnce, share));
+    const offset_t n_blocks = (n_queries + size - 1) / size;
+    const int threads = effective_threads(n_blocks, n_threads);
+    std::vector<Scratch> scratch(static_cast<std::size_t>(threads));
+    std::vector<offset_t> work(static_cast<std::size_t>(threads), 0);
+    parallel_for(n_blocks, threads, monitor, [&](offset_t block, int thread) {
+      Scratch& s = scratch[thread];
+      const offset_t first = block * size, count = std::min(size, n_queries - first);
+      const float* own = queries + first * stride_;
+      list_visits(own, count, n_probe, s);
+      s.tops.resize(static_cast<std::size_t>(count));
+      for (TopK<float>& top : s.tops) top.start(k);
+      work[thread] += count * n_clusters() + make_visits(own, s);
+      for (offset_t q = 0; q < count; ++q) found(first + q, s.tops[q].finish());
+    });
+    offset_t total = 0;
+    for (const offset_t part : work) total += part;
+    return total;
+  }
+
+  /// Which clusters each query looks at: those whose centres it likes best, ordered by cluster.
+  void list_visits(const float* queries, offset_t n_queries, offset_t n_probe, Scratch& s) const {
+    s.visits.clear();
+    const auto n_best = static_cast<std::size_t>(std::min(n_probe + n_empty_, n_clusters()));
+    for (offset_t first = 0; first < n_queries; first += kQueriesAtOnce) {
+      const offset_t count = std::min(kQueriesAtOnce, n_queries - first);
+      s.centre_scores.resize(static_cast<std::size_t>(count * n_clusters()));
+      s.queries.assign(queries + first * stride_, queries + (first + count) * stride_);
+      inner_products(centres_.data(), n_clusters(), s.queries.data(), count, stride_,
+                     s.centre_scores.data());
+      for (offset_t q = 0; q < count; ++q) {
+        const std::span<const float> scores(s.centre_scores.data() + q * n_clusters(),
+                                            clusters_.size());
+        offset_t left = n_probe;
+        for (const Scored<float>& item : best_of(scores, n_best, s)) {
+          if (clusters_[item.id].size() == 0) continue;
+          s.visits.emplace_back(item.id, static_cast<index_t>(first + q));
+          if (--left == 0) break;
+        }
+      }
     }
+    std::sort(s.visits.begin(), s.visits.end());
+  }
+
+  /// The clusters of largest scores. One alone, the usual case, is found without a collector.
+  static std::span<const Scored<float>> best_of(std::span<const float> scores, std::size_t n_best,
+                                                Scratch& s) {
+    if (n_best != 1) return top_k<float>(scores, n_best, s.clusters);
+    Scored<float> best{scores[0], 0};
+    for (std::size_t c = 0; c < scores.size(); c += 64) {
+      const std::size_t end = std::min(c + 64, scores.size());
+      if (end == c + 64 && !any_reaches(scores.data() + c, best.score)) continue;
+      for (std::size_t i = c; i < end; ++i) {
+        if (scores[i] > best.score) best = {scores[i], static_cast<index_t>(i)};
+      }
+    }
+    s.order.assign(1, best);
+    return s.order;
+  }
+
+  /// Scans cluster by cluster; returns the inner products computed.
+  offset_t make_visits(const float* queries, Scratch& s) const {
     offset_t work = 0;
-    for (const Scored<float>& item : s.clusters.finish()) {
-      scan(clusters_[item.id], query, s, s.top);
-      work += clusters_[item.id].size();
+    for (std::size_t v = 0; v < s.visits.size();) {
+      const RowCluster& cluster = clusters_[s.visits[v].first];
+      std::size_t end = v + 1;
+      while (end < s.visits.size() && end - v < kVisitsAtOnce &&
+             s.visits[end].first == s.visits[v].first)
+        ++end;
+      const auto count = static_cast<offset_t>(end - v);
+      s.queries.resize(static_cast<std::size_t>(count * stride_));
+      for (offset_t i = 0; i < count; ++i)
+        std::copy_n(queries + s.visits[v + static_cast<std::size_t>(i)].second * stride_, stride_,
+                    s.queries.begin() + i * stride_);
+      s.scores.resize(static_cast<std::size_t>(count * cluster.size()));
+      inner_products(cluster.rows(), cluster.size(), s.queries.data(), count, stride_,
+                     s.scores.data());
+      for (offset_t i = 0; i < count; ++i)
+        offer_all(cluster.ids(), s.scores.data() + i * cluster.size(),
+                  s.tops[s.visits[v + static_cast<std::size_t>(i)].second]);
+      work += count * cluster.size();
+      v = end;
     }
     return work;
+  }
+
+  /// Whether one of 64 scores reaches the bar; NaN is reached by all. A reduction that vectorises.
+  static bool any_reaches(const float* scores, float bar) {
+    int any = 0;
+    for (int i = 0; i < 64; ++i) any |= !(scores[i] < bar);
+    return any != 0;
+  }
+
+  /// Most rows are below the bar: blocks without one above it are passed over as a whole.
+  static void offer_all(std::span<const index_t> ids, const float* scores, TopK<float>& top) {
+    std::size_t slot = 0;
+    for (; slot + 64 <= ids.size(); slot += 64) {
+      if (!any_reaches(scores + slot, top.bar())) continue;
+      for (std::size_t i = slot; i < slot + 64; ++i) top.offer(ids[i], scores[i]);
+    }
+    for (; slot < ids.size(); ++slot) top.offer(ids[slot], scores[slot]);
   }
 
   /// All clusters whose bound is above the bar, the best bound first.
@@ -347,10 +451,11 @@ class MipsIndex {
   static constexpr float kSlack = 1e-5F;
 
   offset_t stride_;
-  std::vector<float> centres_;
+  AlignedVector<float> centres_;
   std::vector<RowCluster> clusters_;
   std::vector<Place> place_;
   offset_t n_rows_ = 0;
+  offset_t n_empty_ = 0;  ///< clusters
 };
 
 }  // namespace sublearn

@@ -1,0 +1,178 @@
+"""Word vectors of several libraries, judged by one objective at no less time for the rivals."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.corpora import analogies, generated_corpus, real_corpus
+from harness.figures import Cell, Figures
+
+__all__ = ["EVERY", "N_TOKENS", "generated_contest", "real_contest"]
+
+EVERY = int(os.environ.get("SUBLEARN_BENCHMARK_SENTENCES", "1"))
+N_TOKENS = int(os.environ.get("SUBLEARN_BENCHMARK_TOKENS", "10000000"))
+#: For the generated corpus: how the partition sum is taken, and passes of the softmax.
+PARTITIONS = os.environ.get("SUBLEARN_BENCHMARK_PARTITIONS", "sampled search").split()
+N_PASSES = int(os.environ.get("SUBLEARN_BENCHMARK_PASSES", "3"))
+RIVALS = os.environ.get("SUBLEARN_BENCHMARK_RIVALS", "gensim fasttext").split()
+N_JUDGED = 500  # words with exact sums over all contexts
+N_COMPONENTS = 100
+WINDOW, SUBSAMPLE, N_NEGATIVE = 5, 1e-4, 5
+COLUMNS = {
+    "method": "",
+    "words": ",d",
+    "pairs": ",d",
+    "passes": "d",
+    "CPU s": ".1f",
+    "objective": ".3f",
+    "standard error": ".3f",
+    "analogies right, %": ".1f",
+}
+
+Sentences = Sequence[Sequence[str]]
+Questions = Sequence[tuple[str, str, str, str]]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Vectors of words and contexts, in the order of `words`, and what they took."""
+
+    words: Sequence[str]
+    vectors: np.ndarray
+    contexts: np.ndarray
+    n_passes: int
+    seconds: float
+
+
+def announce(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def real_contest(directory: Path, seed: int) -> Figures:
+    """News and the Brown corpus; words seen five times."""
+    sentences = real_corpus(directory)[::EVERY]
+    return contest(sentences, 5, seed, analogies(directory), ("sampled", "search"), {})
+
+
+def generated_contest(directory: Path, seed: int) -> Figures:
+    """450,000 words, each seen at least twice."""
+    sentences = generated_corpus(450_000, N_TOKENS, seed)
+    settings = {"n_sampled": 256, "max_iter": N_PASSES}
+    return contest(sentences, 1, seed, [], PARTITIONS, settings)
+
+
+def contest(
+    sentences: Sentences,
+    min_count: int,
+    seed: int,
+    questions: Questions,
+    partitions: Sequence[str],
+    settings: dict[str, Any],
+) -> Figures:
+    """Ours first; the others get passes until they had as much time."""
+    from sublearn.embed import SkipGram
+
+    announce(f"  {sum(map(len, sentences)):,} tokens")
+    rows: list[list[Cell]] = []
+    seconds, judge = 0.0, None
+    for partition in partitions:
+        model = SkipGram(
+            N_COMPONENTS - 1,  # the bias is the hundredth
+            window=WINDOW, min_count=min_count, subsample=SUBSAMPLE, n_negative=N_NEGATIVE,
+            partition=partition, random_state=seed, n_traced=64, **settings,
+        )  # fmt: skip
+        start = time.process_time()
+        model.fit(sentences)
+        spent = time.process_time() - start
+        rows.append(_row(f"sublearn, {partition}", model.n_iter_, spent, model, questions))
+        if judge is None:
+            seconds, judge = spent, model
+    for name in RIVALS:
+        train = {"gensim": _gensim, "fasttext": _fasttext}[name]
+        rows += _judged(name, train(sentences, min_count, seed, seconds), judge, questions)
+    return Figures(COLUMNS, rows)
+
+
+def _row(name: str, n_passes: int, spent: float, model: Any, questions: Questions) -> list[Cell]:
+    objective, error = model.exact_objective(N_JUDGED)
+    accuracy = None
+    if questions:
+        accuracy = 100 * model.analogy_accuracy(questions)[0]
+    sizes = [len(model.words_), model.n_pairs_]
+    row: list[Cell] = [name, *sizes, n_passes, spent, objective, error, accuracy]
+    announce(f"  {row}")
+    return row
+
+
+def _judged(name: str, trained: Trained, judge: Any, questions: Questions) -> list[list[Cell]]:
+    """The vectors as they are, and with the noise that negative sampling left out."""
+    model = copy.copy(judge)
+    place = {word: i for i, word in enumerate(trained.words)}
+    order = np.array([place[word] for word in judge.words_])
+    model.vectors_, model.context_vectors_ = trained.vectors[order], trained.contexts[order]
+    model._forget_queries()
+    noise = np.power(judge.word_counts_.astype(np.float64), 0.75)
+    rows = []
+    for title, bias in (("", 0 * noise), (", noise put back", np.log(noise / noise.sum()))):
+        model.context_bias_ = bias.astype(np.float32)
+        asked = [] if title else questions
+        rows.append(_row(name + title, trained.n_passes, trained.seconds, model, asked))
+    return rows
+
+
+def _passes(run: Callable[[Sentences, int], object], sentences: Sentences, seconds: float) -> int:
+    """How many passes take at least these seconds, from the time of one on some sentences."""
+    part = sentences[:: max(1, len(sentences) // max(1000, len(sentences) // 20))]
+    start = time.process_time()
+    run(part, 1)
+    one = (time.process_time() - start) * sum(map(len, sentences)) / sum(map(len, part))
+    return max(1, math.ceil(1.1 * seconds / one))
+
+
+def _gensim(sentences: Sentences, min_count: int, seed: int, seconds: float) -> Trained:
+    from gensim.models import Word2Vec
+
+    def run(part: Sentences, n_passes: int) -> Any:
+        return Word2Vec(
+            part, sg=1, vector_size=N_COMPONENTS, window=WINDOW, min_count=min_count,
+            sample=SUBSAMPLE, negative=N_NEGATIVE, workers=1, epochs=n_passes, seed=seed,
+        )  # fmt: skip
+
+    n_passes = _passes(run, sentences, seconds)
+    start = time.process_time()
+    model = run(sentences, n_passes)
+    spent = time.process_time() - start
+    return Trained(model.wv.index_to_key, model.wv.vectors, model.syn1neg, n_passes, spent)
+
+
+def _fasttext(sentences: Sentences, min_count: int, seed: int, seconds: float) -> Trained:
+    import fasttext
+
+    def run(part: Sentences, n_passes: int) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "corpus"
+            path.write_text("\n".join(" ".join(sentence) for sentence in part))
+            return fasttext.train_unsupervised(
+                str(path), "skipgram", dim=N_COMPONENTS, ws=WINDOW, minCount=min_count,
+                neg=N_NEGATIVE, t=SUBSAMPLE, epoch=n_passes, thread=1, maxn=0, verbose=0,
+            )  # fmt: skip
+
+    n_passes = _passes(run, sentences, seconds)
+    start = time.process_time()
+    model = run(sentences, n_passes)
+    spent = time.process_time() - start
+    words = model.get_words()
+    vectors = np.asarray(model.get_input_matrix(), dtype=np.float32)[: len(words)]
+    contexts = np.asarray(model.get_output_matrix(), dtype=np.float32)[: len(words)]
+    return Trained(words, vectors, contexts, n_passes, spent)

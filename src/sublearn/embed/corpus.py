@@ -1,0 +1,102 @@
+"""Text for word vectors: sentences from lists, strings or a file, as ids of their words."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.errors import ParameterError
+from sublearn.io.files import open_binary
+from sublearn.io.state import pack_strings
+from sublearn.validation.values import show
+
+__all__ = ["read_corpus"]
+
+_AT_ONCE = 4096  # sentences that are handed to the core together
+_SEPARATOR = "\x1f"  # as io/corpus.hpp has it
+
+
+def read_corpus(owner: str, corpus: Any, tokens: str, lowercase: bool) -> Any:
+    """The sentences of a file or an iterable, read once, as `_core.Corpus`.
+
+    Parameters
+    ----------
+    owner : str
+        Class that is named in refusals.
+    corpus : path or iterable
+        A file with a sentence on each line, or sentences: strings, or lists of words.
+    tokens : {"words", "spaces"}
+        How strings are split; lists of words are taken as they are.
+    lowercase : bool
+        Whether strings are written in small letters first.
+    """
+    found = _core.Corpus()
+    for batch in _batches(_sentences(owner, corpus)):
+        if isinstance(batch[0], str):
+            text = "\n".join(sentence.replace("\n", " ") for sentence in batch)
+            found.add_text(_bytes(text.lower() if lowercase else text), tokens)
+        else:
+            _add_words(owner, found, batch)
+    if found.n_tokens == 0:
+        raise ParameterError(f"{owner}: corpus must have words, got none")
+    return found
+
+
+def _sentences(owner: str, corpus: Any) -> Iterator[Any]:
+    if isinstance(corpus, (str, os.PathLike)):
+        if not os.path.exists(corpus):
+            raise ParameterError(
+                f"{owner}: corpus must be sentences or the path of a file, got {show(corpus)}, "
+                "which is no file"
+            )
+        return _lines(corpus)
+    if isinstance(corpus, bytes) or not isinstance(corpus, Iterable):
+        raise ParameterError(
+            f"{owner}: corpus must be a path or an iterable of strings or lists of words, "
+            f"got {show(corpus)}"
+        )
+    return iter(corpus)
+
+
+def _lines(path: Any) -> Iterator[str]:
+    with open_binary(path) as file:
+        for line in file:
+            yield line.decode("utf-8", "replace")
+
+
+def _batches(sentences: Iterator[Any]) -> Iterator[list[Any]]:
+    """Sentences of one kind together."""
+    for _, group in itertools.groupby(sentences, key=lambda sentence: isinstance(sentence, str)):
+        while batch := list(itertools.islice(group, _AT_ONCE)):
+            yield batch
+
+
+def _add_words(owner: str, corpus: Any, batch: list[Any]) -> None:
+    try:
+        sentences = [list(sentence) for sentence in batch]
+        text = "\n".join(_SEPARATOR.join(sentence) for sentence in sentences)
+    except TypeError:
+        bad = next(s for s in batch if not _is_words(s))
+        raise ParameterError(
+            f"{owner}: corpus must hold strings or lists of words, got {show(bad)}"
+        ) from None
+    n_words = [len(sentence) for sentence in sentences]
+    n_gaps = sum(n_words) - sum(n > 0 for n in n_words)
+    if text.count(_SEPARATOR) == n_gaps and text.count("\n") == len(batch) - 1:
+        corpus.add_text(_bytes(text), "separators")
+        return
+    utf8, bounds = pack_strings(itertools.chain.from_iterable(sentences))
+    corpus.add_words(utf8, bounds, np.cumsum([0, *n_words]))  # a word has a separator in it
+
+
+def _is_words(sentence: Any) -> bool:
+    return isinstance(sentence, Iterable) and all(isinstance(word, str) for word in sentence)
+
+
+def _bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)

@@ -1,0 +1,244 @@
+"""Passes of skip-gram over counts of pairs: negative sampling first, then the softmax itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.vocabulary import Pairs
+
+__all__ = ["Plan", "Progress", "Vectors", "exact_objective", "learn"]
+
+_LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
+_ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
+_LAST_RATE = 0.1  # of the learning rate, in the last pass
+_BALANCE = 2.0  # no cluster of the index has more than this many times the mean
+_BATCHES = 16  # steps of a pass, at least; with enough words, of 64 visits each
+_ROUNDS = 5  # of k-means; centres need not be good, since rows move anyway
+
+COLUMNS = (
+    "seconds", "objective", "error", "estimate", "lower_bound", "learning_rate", "is_warm", "work",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How passes go; :class:`~sublearn.embed.SkipGram` says what the values mean."""
+
+    n_warm: int
+    max_iter: int
+    learning_rate: float
+    n_negative: int
+    noise_power: float
+    partition: str
+    n_sampled: int
+    n_found: int
+    n_probe: int
+    tol: float | None
+    seed: int
+    n_threads: int
+    n_traced: int
+
+    def rate(self, done: int) -> float:
+        """Learning rate of a pass: falls in a line."""
+        n_passes = self.n_warm + self.max_iter
+        left = 1.0 - done / max(1, n_passes - 1)
+        return self.learning_rate * (_LAST_RATE + (1.0 - _LAST_RATE) * left)
+
+
+@dataclass
+class Vectors:
+    """Padded vectors and Adagrad's sums; the last number of a context is its bias."""
+
+    words: np.ndarray
+    contexts: np.ndarray
+    word_sums: np.ndarray
+    context_sums: np.ndarray
+    bias: int  # its column, where words have a 1
+
+    @staticmethod
+    def none(n_components: int) -> Vectors:
+        """No words yet."""
+        width = -(-(n_components + 1) // _LANE) * _LANE
+        rows, sums = np.empty((0, width), np.float32), np.empty(0, np.float32)
+        return Vectors(rows, rows.copy(), sums, sums.copy(), n_components)
+
+    def grown(self, pairs: Pairs, rng: np.random.Generator) -> Vectors:
+        """With vectors for new words: small random ones, contexts 0 with their log-frequency.
+
+        Adagrad's sums start at what the first pass will about add: else its first steps would be
+        as long as the learning rate, whatever the gradients.
+        """
+        n_old, n_new = len(self.words), pairs.n_words - len(self.words)
+        words = np.zeros((n_new, self.words.shape[1]), np.float32)
+        words[:, : self.bias] = rng.uniform(-0.5, 0.5, (n_new, self.bias)) / np.sqrt(self.bias)
+        words[:, self.bias] = 1
+        contexts = np.zeros_like(words)
+        shares = (pairs.totals + 0.5) / (pairs.totals + 0.5).sum()
+        contexts[:, self.bias] = np.log(shares[n_old:])
+        squares = pairs.squares()[n_old:] / (self.bias + 1)
+        mean_square = float(np.square(words).sum(axis=1).mean()) if n_new else 0.0
+        return Vectors(
+            np.concatenate([self.words, words]),
+            np.concatenate([self.contexts, contexts]),
+            np.concatenate([self.word_sums, squares.astype(np.float32)]),
+            np.concatenate([self.context_sums, (squares * mean_square).astype(np.float32)]),
+            self.bias,
+        )
+
+    def copy(self) -> Vectors:
+        """Arrays of their own."""
+        return Vectors(
+            self.words.copy(),
+            self.contexts.copy(),
+            self.word_sums.copy(),
+            self.context_sums.copy(),
+            self.bias,
+        )
+
+
+class Progress:
+    """Counters that :func:`sublearn.trace.watch` reads."""
+
+    nnz_dual = 0
+
+    def __init__(self, n_numbers: int):
+        self.monitor: Any = _core.Monitor()
+        self.n_done = self.work = 0
+        self.objective = self.gap = 0.0
+        self.nnz_primal = n_numbers
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked to stop."""
+        return bool(self.monitor.stop_requested)
+
+    def request_stop(self) -> None:
+        """Stop the passes."""
+        self.monitor.request_stop()
+
+
+@dataclass
+class Passes:
+    """What passes leave: rows of the trace, and how they ended."""
+
+    vectors: Vectors
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    is_finite: bool = True
+    converged: bool = False
+
+
+def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Passes:
+    """Run all passes; each adds a row to the trace."""
+    found = Passes(vectors)
+    noise = np.power(pairs.totals + 0.5, plan.noise_power)
+    problem = _core.SkipGramProblem(
+        vectors.words, vectors.contexts, vectors.word_sums, vectors.context_sums,
+        pairs.begin, pairs.ids, pairs.counts, (noise / noise.sum()).astype(np.float32),
+        vectors.bias,
+    )  # fmt: skip
+    index = _Index(vectors, plan) if plan.partition == "search" else None
+    entropy, start = pairs.entropy(), time.perf_counter()
+    for settings in _settings(plan, pairs.n_words):
+        if progress.stop_requested:
+            break
+        if index is not None and not settings.is_contrastive:
+            problem.set_index(*index.refreshed())
+        before = vectors.copy()
+        report = problem.run(settings, plan.n_threads, progress.monitor)
+        value, error = exact_objective(vectors, pairs, plan, _core.Monitor())
+        if not report.is_finite or not np.isfinite(value):
+            found.vectors, found.is_finite = before, False
+            break
+        progress.n_done += 1
+        progress.work += int(report.work)
+        progress.objective, progress.gap = value, value - entropy
+        found.rows.append((
+            time.perf_counter() - start, value, error, report.objective, report.lower_bound,
+            settings.learning_rate, float(settings.is_contrastive), float(progress.work),
+        ))  # fmt: skip
+        if _has_converged(found.rows, plan):
+            found.converged = True
+            break
+    return found
+
+
+def _settings(plan: Plan, n_words: int) -> Iterator[Any]:
+    for done in range(plan.n_warm + plan.max_iter):
+        settings = _core.SkipGramSettings()
+        settings.is_contrastive = done < plan.n_warm
+        settings.is_exact = plan.partition == "exact"
+        settings.learning_rate = plan.rate(done)
+        settings.n_negative = plan.n_negative
+        settings.n_sampled = plan.n_sampled
+        if plan.partition == "search" and not settings.is_contrastive:
+            settings.n_found, settings.n_probe = plan.n_found, plan.n_probe
+        settings.visits_at_once = min(64, max(1, n_words // _BATCHES))
+        settings.seed = plan.seed + done
+        yield settings
+
+
+def _has_converged(rows: list[tuple[float, ...]], plan: Plan) -> bool:
+    """Whether a pass of the softmax lowered the objective by less than `tol` of it."""
+    if plan.tol is None or len(rows) < plan.n_warm + 2:
+        return False
+    before, after = rows[-2][1], rows[-1][1]
+    return before - after < plan.tol * abs(before)
+
+
+class _Index:
+    """Clusters of the contexts; a pass begins with each context in the cluster that suits it."""
+
+    def __init__(self, vectors: Vectors, plan: Plan):
+        self._vectors, self._plan = vectors, plan
+        self._centres: np.ndarray | None = None
+
+    def refreshed(self) -> tuple[np.ndarray, ...]:
+        """Centres, begin of each cluster, ids and rows, at C inner products for each context."""
+        rows = self._vectors.contexts
+        n_clusters = max(1, round(2 * len(rows) ** 0.5))
+        capacity = int(np.ceil(_BALANCE * len(rows) / n_clusters))
+        with threadpool_limits(self._plan.n_threads, "blas"):
+            if self._centres is None:
+                rng = np.random.default_rng(self._plan.seed)
+                self._centres = spherical_kmeans(rows, n_clusters, _ROUNDS, rng)
+            labels, _ = assign(rows, self._centres, capacity)
+        order = np.argsort(labels, kind="stable")
+        begin = np.zeros(n_clusters + 1, dtype=np.int64)
+        np.cumsum(np.bincount(labels, minlength=n_clusters), out=begin[1:])
+        return self._centres, begin, order.astype(np.int32), rows[order]
+
+
+def exact_objective(
+    vectors: Vectors, pairs: Pairs, plan: Plan, monitor: Any
+) -> tuple[float, float]:
+    """The objective with exact partition sums, and its standard error.
+
+    Over all words of a small vocabulary; else over words drawn by their counts, the same ones in
+    each pass.
+    """
+    is_all = pairs.n_words <= max(_ALL_WORDS, plan.n_traced)
+    if is_all:
+        drawn = np.flatnonzero(pairs.totals > 0)
+        weights = pairs.totals[drawn] / pairs.totals.sum()
+    else:
+        rng = np.random.default_rng(plan.seed)
+        share = pairs.totals / pairs.totals.sum()
+        drawn = rng.choice(pairs.n_words, plan.n_traced, p=share)
+        weights = np.full(plan.n_traced, 1.0 / plan.n_traced)
+    queries = np.ascontiguousarray(vectors.words[drawn])
+    sums = _core.log_partitions(vectors.contexts, queries, plan.n_threads, monitor)
+    losses = np.empty(len(drawn))
+    for i, word in enumerate(drawn):
+        ids, counts = pairs.row(int(word))
+        scores = vectors.contexts[ids] @ queries[i]
+        losses[i] = sums[i] - (counts @ scores) / counts.sum()
+    error = 0.0 if is_all else float(losses.std() / np.sqrt(len(losses)))
+    return float(weights @ losses), error
