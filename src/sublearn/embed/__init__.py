@@ -1,5 +1,6 @@
-"""Dense vectors with very many outputs: search by inner product."""
+"""Dense vectors with very many outputs: inner-product search, classifiers that train by it."""
 
+from sublearn.embed.dense_extreme import DenseExtremeClassifier
 from sublearn.embed.mips_index import MIPSIndex
 
-__all__ = ["MIPSIndex"]
+__all__ = ["DenseExtremeClassifier", "MIPSIndex"]
