@@ -1,46 +1,53 @@
+// Products of core/lane_products.hpp, compiled for several instruction sets and chosen when first
+// called. Vector types as wide as the registers: with wider ones g++ keeps the sums in memory, and
+// takes five times as long.
 #include "sublearn/core/lane_products.hpp"
 
 #include <cstring>
 
-#include "sublearn/core/multiversion.hpp"
-
 namespace sublearn {
 namespace {
 
-typedef float Line __attribute__((vector_size(kPackRows * sizeof(float))));
+namespace portable {
+constexpr int kLane = 4;
+#include "lane_products_body.hpp"
+}  // namespace portable
 
-/// One pack by a few queries, whose sums stay in registers.
-template <int kQueries>
-SUBLEARN_INLINE void pack_by(const float* pack, offset_t dim, const float* queries,
-                             offset_t query_stride, float* out, offset_t out_stride) {
-  Line sums[kQueries] = {};
-  for (offset_t d = 0; d < dim; ++d) {
-    Line line;
-    std::memcpy(&line, pack + d * kPackRows, sizeof line);
-    for (int q = 0; q < kQueries; ++q) sums[q] += line * queries[q * query_stride + d];
-  }
-  for (int q = 0; q < kQueries; ++q) std::memcpy(out + q * out_stride, &sums[q], sizeof(Line));
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define SUBLEARN_HAS_SETS
+#pragma GCC push_options
+#pragma GCC target("avx2")
+namespace avx2 {
+constexpr int kLane = 8;
+#include "lane_products_body.hpp"
+}  // namespace avx2
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+namespace avx512 {
+constexpr int kLane = 16;
+#include "lane_products_body.hpp"
+}  // namespace avx512
+#pragma GCC pop_options
+#endif
+
+using Kernel = void (*)(const float*, offset_t, offset_t, const float*, offset_t, offset_t, float*,
+                        offset_t);
+
+Kernel choose() {
+#ifdef SUBLEARN_HAS_SETS
+  if (__builtin_cpu_supports("avx512f")) return avx512::all;
+  if (__builtin_cpu_supports("avx2")) return avx2::all;
+#endif
+  return portable::all;
 }
 
 }  // namespace
 
-SUBLEARN_MULTIVERSION void lane_products(const float* packs, offset_t count, offset_t dim,
-                                         const float* queries, offset_t n_queries,
-                                         offset_t query_stride, float* out, offset_t out_stride) {
-  for (offset_t p = 0; p < count; ++p) {
-    const float* pack = packs + p * dim * kPackRows;
-    float* to = out + p * kPackRows;
-    offset_t q = 0;
-    for (; q + 8 <= n_queries; q += 8)
-      pack_by<8>(pack, dim, queries + q * query_stride, query_stride, to + q * out_stride,
-                 out_stride);
-    for (; q + 4 <= n_queries; q += 4)
-      pack_by<4>(pack, dim, queries + q * query_stride, query_stride, to + q * out_stride,
-                 out_stride);
-    for (; q < n_queries; ++q)
-      pack_by<1>(pack, dim, queries + q * query_stride, query_stride, to + q * out_stride,
-                 out_stride);
-  }
+void lane_products(const float* packs, offset_t count, offset_t dim, const float* queries,
+                   offset_t n_queries, offset_t query_stride, float* out, offset_t out_stride) {
+  static const Kernel kernel = choose();
+  kernel(packs, count, dim, queries, n_queries, query_stride, out, out_stride);
 }
 
 }  // namespace sublearn

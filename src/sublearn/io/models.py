@@ -26,6 +26,7 @@ __all__ = [
 MODELS = {
     "ChainSVM": "sublearn.structured",
     "DenseExtremeClassifier": "sublearn.embed",
+    "EmbeddingExtremeClassifier": "sublearn.embed",
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
     "LatentFeatureLasso": "sublearn.latent",
