@@ -49,20 +49,17 @@ def announce(row: object) -> None:
 
 def plan(data: LayerData, gradient: str, **options: int | float | str) -> LayerPlan:
     """What DenseExtremeClassifier does by default, with other options in its place."""
-    root = round(data.n_labels**0.5)
     wanted: dict[str, object] = {
         "loss": "softmax",
         "mu": 1.0,
         "gradient": gradient,
         "optimizer": "adagrad",
         "n_blocks": 4,
-        "n_candidates": max(100, root),
         "n_probe": 8,
-        "n_sampled": max(100, data.n_labels // 100),
         "tau": 1e-3,
         "n_threads": 1,
     }
-    return LayerPlan(**(wanted | options))  # type: ignore[arg-type]
+    return LayerPlan.with_defaults(data.n_labels, **(wanted | options))  # type: ignore[arg-type]
 
 
 def ours(

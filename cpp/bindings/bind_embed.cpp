@@ -224,6 +224,11 @@ class Layer {
     layer_.set_rows(as_span<index_t>(labels), rows.data());
   }
 
+  void count_towards_refresh(offset_t n_samples, const LayerSettings& settings) {
+    nb::gil_scoped_release unlocked;
+    layer_.count_towards_refresh(n_samples, settings);
+  }
+
   NumpyMatrix<float> weights() const {
     const auto all = layer_.weights();
     return to_numpy(std::vector<float>(all.begin(), all.end()),
@@ -289,6 +294,7 @@ void bind_embed(nb::module_& m) {
       .def("differentiate", &Layer::differentiate, "features"_a, "begin"_a, "labels"_a,
            "settings"_a, "seed"_a)
       .def("move_rows", &Layer::move_rows, "settings"_a, "rate"_a)
+      .def("count_towards_refresh", &Layer::count_towards_refresh, "n_samples"_a, "settings"_a)
       .def("set_rows", &Layer::set_rows, "labels"_a, "rows"_a)
       .def("weights", &Layer::weights, "A copy of the padded rows.");
   m.def("output_loss", &loss_of<float>, "loss"_a, "mu"_a, "scores"_a.noconvert(), "n_positives"_a,

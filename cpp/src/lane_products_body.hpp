@@ -36,8 +36,8 @@ static void all(const float* packs, offset_t count, offset_t dim, const float* q
   for (offset_t p = 0; p < count; ++p, packs += dim * kPackRows, out += kPackRows) {
     offset_t q = 0;
     for (; q + kQueries <= n_queries; q += kQueries)
-      pack_by<kQueries>(packs, dim, queries + q * query_stride, query_stride,
-                        out + q * out_stride, out_stride);
+      pack_by<kQueries>(packs, dim, queries + q * query_stride, query_stride, out + q * out_stride,
+                        out_stride);
     for (; q < n_queries; ++q)
       pack_by<1>(packs, dim, queries + q * query_stride, query_stride, out + q * out_stride,
                  out_stride);

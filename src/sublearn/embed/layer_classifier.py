@@ -249,13 +249,10 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         return LayerTrainer(self.weights_, self._plan(len(self.classes_)), self._rng)
 
     def _plan(self, n_labels: int) -> LayerPlan:
-        root = n_labels**0.5
-        auto = {"n_candidates": max(100, round(root)), "n_sampled": max(100, n_labels // 100)}
-        chosen = {
-            name: count if getattr(self, name) == "auto" else int(getattr(self, name))
-            for name, count in auto.items()
-        }
-        return LayerPlan(
+        return LayerPlan.with_defaults(
+            n_labels,
+            n_candidates=self.n_candidates,
+            n_sampled=self.n_sampled,
             loss=self.loss,
             mu=float(self.mu),
             gradient=self.gradient,
@@ -264,7 +261,6 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
             n_probe=int(self.n_probe),
             tau=float(self.tau),
             n_threads=self._threads,
-            **chosen,
         )
 
     # --- prediction --------------------------------------------------------------------------
