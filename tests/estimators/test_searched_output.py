@@ -40,6 +40,7 @@ def test_is_softmax_when_all_labels_are_candidates(gradient):
     torch.testing.assert_close(layer.weight.grad.to_dense(), weight.grad, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of PyTorch's own Adagrad
 def test_trains_a_network_below_it():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(200, 10)).astype(np.float32)
