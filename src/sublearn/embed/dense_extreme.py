@@ -36,7 +36,7 @@ LAYER_RULES: dict[str, Rule] = {
     "max_iter": Positive(int),
     "batch_size": Positive(int),
     "n_blocks": Positive(int),
-    "n_candidates": Either(OneOf("auto"), Positive(int)),
+    "n_candidates": Positive(int),
     "n_probe": Positive(int),
     "n_sampled": Either(OneOf("auto"), Positive(int)),
     "n_warm": NonNegative(int),
@@ -92,9 +92,8 @@ class DenseExtremeClassifier(LayerClassifier):
         Samples in a step. Searches of one batch share what they read.
     n_blocks : int, default=4
         Blocks of coordinates of "decomposed". In the paper: B.
-    n_candidates : "auto" or int, default="auto"
-        Negatives that a search gives a sample, at most; "auto" is the square root of the number
-        of labels, at least 100. In the paper: Q.
+    n_candidates : int, default=128
+        Negatives that a search gives a sample, at most; the blocks share them. In the paper: Q.
     n_probe : int, default=8
         Clusters, of about twice the square root of the number of labels, that a search looks at
         in each block.
@@ -184,7 +183,7 @@ class DenseExtremeClassifier(LayerClassifier):
         max_iter: int = 10,
         batch_size: int = 256,
         n_blocks: int = 4,
-        n_candidates: int | str = "auto",
+        n_candidates: int = 128,
         n_probe: int = 8,
         n_sampled: int | str = "auto",
         n_warm: int = 1,

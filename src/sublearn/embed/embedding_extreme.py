@@ -79,7 +79,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         max_iter: int = 10,
         batch_size: int = 256,
         n_blocks: int = 4,
-        n_candidates: int | str = "auto",
+        n_candidates: int = 128,
         n_probe: int = 8,
         n_sampled: int | str = "auto",
         n_warm: int = 1,

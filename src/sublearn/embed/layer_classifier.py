@@ -251,7 +251,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
     def _plan(self, n_labels: int) -> LayerPlan:
         return LayerPlan.with_defaults(
             n_labels,
-            n_candidates=self.n_candidates,
+            n_candidates=int(self.n_candidates),
             n_sampled=self.n_sampled,
             loss=self.loss,
             mu=float(self.mu),

@@ -58,16 +58,13 @@ class LayerPlan:
         cls,
         n_labels: int,
         *,
-        n_candidates: int | str = "auto",
         n_sampled: int | str = "auto",
         **others: Any,
     ) -> LayerPlan:
-        """Counts that are "auto" follow from the number of labels."""
-        if n_candidates == "auto":
-            n_candidates = max(100, round(n_labels**0.5))
+        """A number of samples that is "auto" follows from the number of labels."""
         if n_sampled == "auto":
             n_sampled = max(100, n_labels // 100)
-        return cls(n_candidates=int(n_candidates), n_sampled=int(n_sampled), **others)
+        return cls(n_sampled=int(n_sampled), **others)
 
     def settings(self, gradient: str) -> Any:
         """What the core wants, for this or another way to find candidates."""

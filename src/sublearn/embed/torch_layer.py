@@ -59,7 +59,7 @@ class SearchedOutput(torch.nn.Module):
         loss: str = "softmax",
         gradient: str = "decomposed",
         n_blocks: int = 4,
-        n_candidates: int | str = "auto",
+        n_candidates: int = 128,
         n_probe: int = 8,
         n_sampled: int | str = "auto",
         n_warm: float = 1.0,

@@ -116,6 +116,8 @@ class CandidateSearch {
     std::uint32_t stamp = 0;
   };
 
+  static constexpr std::size_t kAhead = 4;  // rows asked for before they are needed
+
   // --- scores ----------------------------------------------------------------------------------
 
   /// Scores of the batch with some rows, a pack of them at a time.
@@ -230,8 +232,11 @@ class CandidateSearch {
       }
     }
     // With the rows as they are now, and all blocks.
-    for (std::size_t p = s.n_positives; p < s.ids.size(); ++p)
+    for (std::size_t p = s.n_positives; p < s.ids.size(); ++p) {
+      if (p + kAhead < s.ids.size())
+        prefetch_row(weights.row(s.ids[p + kAhead]), weights.stride);
       inner_products(weights.row(s.ids[p]), 1, batch.row(i), 1, weights.stride, &s.scores[p]);
+    }
   }
 
   static void mark_new_sample(offset_t n_labels, Scratch& s) {

@@ -105,8 +105,10 @@ class OutputLayer {
     gradients_.resize(static_cast<std::size_t>(threads * stride_));
     parallel_for(n_chunks, threads, [&](offset_t chunk, int thread) {
       const auto last = std::min<std::size_t>((chunk + 1) * kRowsAtOnce, touched_.size());
-      for (auto p = static_cast<std::size_t>(chunk * kRowsAtOnce); p < last; ++p)
+      for (auto p = static_cast<std::size_t>(chunk * kRowsAtOnce); p < last; ++p) {
+        if (p + kAhead < touched_.size()) ask_for(touched_[p + kAhead]);
         move_row(p, batch, step, gradients_.data() + thread * stride_);
+      }
     });
     count_towards_refresh(batch.n_samples(), settings);
   }
@@ -159,6 +161,7 @@ class OutputLayer {
     float value;
   };
   static constexpr offset_t kRowsAtOnce = 16;
+  static constexpr std::size_t kAhead = 3;  // rows asked for before they are needed
   static constexpr float kFar = 0.1F;
 
   /// Terms label by label, labels as they first appear. Linear: `slot_` says where a label stands.
@@ -185,6 +188,11 @@ class OutputLayer {
       ++sample_id;
     }
     for (const index_t label : touched_) slot_[label] = -1;
+  }
+
+  void ask_for(index_t label) const {
+    prefetch_row(weights_.data() + label * stride_, stride_);
+    for (const auto& state : states_) prefetch_row(state.data() + label * stride_, stride_);
   }
 
   void move_row(std::size_t p, const LabelBatch& batch, const RowStep& step, float* gradient) {
