@@ -233,8 +233,7 @@ class CandidateSearch {
     }
     // With the rows as they are now, and all blocks.
     for (std::size_t p = s.n_positives; p < s.ids.size(); ++p) {
-      if (p + kAhead < s.ids.size())
-        prefetch_row(weights.row(s.ids[p + kAhead]), weights.stride);
+      if (p + kAhead < s.ids.size()) prefetch_row(weights.row(s.ids[p + kAhead]), weights.stride);
       inner_products(weights.row(s.ids[p]), 1, batch.row(i), 1, weights.stride, &s.scores[p]);
     }
   }
