@@ -92,9 +92,9 @@ class DenseExtremeClassifier(LayerClassifier):
         Samples in a step. Searches of one batch share what they read.
     n_blocks : int, default=4
         Blocks of coordinates of "decomposed". In the paper: B.
-    n_candidates : int, default=128
+    n_candidates : int, default=64
         Negatives that a search gives a sample, at most; the blocks share them. In the paper: Q.
-    n_probe : int, default=8
+    n_probe : int, default=4
         Clusters, of about twice the square root of the number of labels, that a search looks at
         in each block.
     n_sampled : "auto" or int, default="auto"
@@ -183,8 +183,8 @@ class DenseExtremeClassifier(LayerClassifier):
         max_iter: int = 10,
         batch_size: int = 256,
         n_blocks: int = 4,
-        n_candidates: int = 128,
-        n_probe: int = 8,
+        n_candidates: int = 64,
+        n_probe: int = 4,
         n_sampled: int | str = "auto",
         n_warm: int = 1,
         mu: float = 1.0,

@@ -34,8 +34,8 @@ class EmbeddingExtremeClassifier(LayerClassifier):
     loss, gradient, optimizer, learning_rate, schedule, max_iter, batch_size, n_blocks, \
     n_candidates, n_probe, n_sampled, n_warm, mu, tau, fit_intercept, early_stopping, \
     validation_fraction, n_iter_no_change, recall, n_jobs, random_state, verbose, callback
-        As in `DenseExtremeClassifier`. Embeddings of features are always moved by Adagrad, with
-        the same learning rate.
+        As in `DenseExtremeClassifier`, but for a `learning_rate` of 0.1. Embeddings of features
+        are always moved by Adagrad, with the same learning rate.
 
     Attributes
     ----------
@@ -74,13 +74,13 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         loss: str = "softmax",
         gradient: str = "decomposed",
         optimizer: str = "adagrad",
-        learning_rate: float = 0.5,
+        learning_rate: float = 0.1,
         schedule: str = "linear",
         max_iter: int = 10,
         batch_size: int = 256,
         n_blocks: int = 4,
-        n_candidates: int = 128,
-        n_probe: int = 8,
+        n_candidates: int = 64,
+        n_probe: int = 4,
         n_sampled: int | str = "auto",
         n_warm: int = 1,
         mu: float = 1.0,

@@ -14,7 +14,7 @@ from sublearn.embed.clustering import assign, spherical_kmeans
 __all__ = ["EpochReport", "LabelRows", "LayerPlan", "LayerTrainer", "padded"]
 
 _LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
-_ROUNDS = 4  # of k-means: rows move on, so that better centres would not stay better
+_ROUNDS = 3  # of k-means: rows move on, so that better centres would not stay better
 _BALANCE = 2.0  # no cluster has more than this many times the mean number of rows
 
 
