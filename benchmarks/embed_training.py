@@ -115,7 +115,8 @@ def library(directory: Path, seed: int) -> Figures:
     data = yso(directory, N_RECORDS)
     everything = (N_EPOCHS, RATE, BATCH, 10**9, seed)
     runs: dict[str, tuple[np.ndarray | None, float]] = {
-        "decomposed search": ours(data, plan(data, "decomposed"), seed),
+        "decomposed search, 4 blocks": ours(data, plan(data, "decomposed"), seed),
+        "decomposed search, 2 blocks": ours(data, plan(data, "decomposed", n_blocks=2), seed),
         "plain search": ours(data, plan(data, "mips"), seed),
         "sampled": ours(data, plan(data, "sampled"), seed),
         "sampled, PyTorch": torch_sampled(data, *everything),
