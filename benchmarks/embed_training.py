@@ -50,7 +50,7 @@ def announce(row: object) -> None:
 
 
 def plan(data: LayerData, gradient: str, **options: int | float | str) -> LayerPlan:
-    """What DenseExtremeClassifier does by default, with other options in its place."""
+    """What DenseExtremeClassifier does by default, but for four blocks; or with other options."""
     wanted: dict[str, object] = {
         "loss": "softmax",
         "mu": 1.0,

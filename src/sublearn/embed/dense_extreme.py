@@ -90,7 +90,7 @@ class DenseExtremeClassifier(LayerClassifier):
         Passes over the samples.
     batch_size : int, default=256
         Samples in a step. Searches of one batch share what they read.
-    n_blocks : int, default=4
+    n_blocks : int, default=2
         Blocks of coordinates of "decomposed". In the paper: B.
     n_candidates : int, default=64
         Negatives that a search gives a sample, at most; the blocks share them. In the paper: Q.
@@ -182,7 +182,7 @@ class DenseExtremeClassifier(LayerClassifier):
         schedule: str = "linear",
         max_iter: int = 10,
         batch_size: int = 256,
-        n_blocks: int = 4,
+        n_blocks: int = 2,
         n_candidates: int = 64,
         n_probe: int = 4,
         n_sampled: int | str = "auto",

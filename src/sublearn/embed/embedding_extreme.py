@@ -78,7 +78,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         schedule: str = "linear",
         max_iter: int = 10,
         batch_size: int = 256,
-        n_blocks: int = 4,
+        n_blocks: int = 2,
         n_candidates: int = 64,
         n_probe: int = 4,
         n_sampled: int | str = "auto",

@@ -58,7 +58,7 @@ class SearchedOutput(torch.nn.Module):
         *,
         loss: str = "softmax",
         gradient: str = "decomposed",
-        n_blocks: int = 4,
+        n_blocks: int = 2,
         n_candidates: int = 64,
         n_probe: int = 4,
         n_sampled: int | str = "auto",
