@@ -3,6 +3,7 @@
 
 namespace sublearn::bindings {
 void bind_core(nanobind::module_& m);
+void bind_embed(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_forecast(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
@@ -33,6 +34,7 @@ NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(false);
   m.doc() = "Compiled core of sublearn. Private: names and signatures may change in any release.";
   sublearn::bindings::bind_core(m);
+  sublearn::bindings::bind_embed(m);
   sublearn::bindings::bind_features(m);
   sublearn::bindings::bind_forecast(m);
   sublearn::bindings::bind_graph(m);

@@ -34,6 +34,26 @@ def test_the_tagger_says_that_its_records_are_missing(tmp_path):
     assert not (tmp_path / "tagger.png").exists()
 
 
+def test_the_tagger_by_dense_vectors_draws_its_picture(shared_data, tmp_path):
+    done = run(shared_data, tmp_path / "dense.png", "--small", script="dense_tagger")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dense.png").read_bytes().startswith(b"\x89PNG")
+    assert "20,578 labels" in done.stdout
+
+
+def test_the_tagger_by_dense_vectors_says_that_its_records_are_missing(tmp_path):
+    done = run(tmp_path, tmp_path / "dense.png", script="dense_tagger")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set SUBLEARN_DATA" in done.stdout
+
+
+def test_proxies_bring_pictures_of_new_people_together(tmp_path):
+    pytest.importorskip("torch", reason="examples/proxies.py needs PyTorch")
+    done = run(tmp_path, tmp_path / "proxies.png", "--small", script="proxies")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "proxies.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("name", ["stock_network", "gene_network"])
 def test_networks_are_drawn(name, shared_data, tmp_path):
     done = run(shared_data, tmp_path / "network.png", "--small", script=name)

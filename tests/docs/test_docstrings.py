@@ -23,8 +23,8 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name):
-    if name.startswith("sublearn.trim"):
-        pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
+    if name.startswith(("sublearn.trim", "sublearn.embed.torch_layer")):
+        pytest.importorskip("torch", reason=f"{name} needs PyTorch")
     if name.startswith("sublearn.distributed"):
         pytest.importorskip("distributed", reason="sublearn.distributed needs Dask")
     assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -1,7 +1,15 @@
-"""Dense vectors with very many outputs: search by inner product, word vectors."""
+"""Dense vectors with very many outputs: search by inner product, last layers, word vectors."""
 
+from sublearn.embed.dense_extreme import DenseExtremeClassifier
+from sublearn.embed.embedding_extreme import EmbeddingExtremeClassifier
 from sublearn.embed.mips_index import MIPSIndex
 from sublearn.embed.skip_gram import SkipGram
 from sublearn.embed.word_files import read_word_vectors
 
-__all__ = ["MIPSIndex", "SkipGram", "read_word_vectors"]
+__all__ = [
+    "DenseExtremeClassifier",
+    "EmbeddingExtremeClassifier",
+    "MIPSIndex",
+    "SkipGram",
+    "read_word_vectors",
+]

@@ -25,6 +25,8 @@ __all__ = [
 #: Public class name to the room it is imported from. A file cannot make us import anything else.
 MODELS = {
     "ChainSVM": "sublearn.structured",
+    "DenseExtremeClassifier": "sublearn.embed",
+    "EmbeddingExtremeClassifier": "sublearn.embed",
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
     "LatentFeatureLasso": "sublearn.latent",

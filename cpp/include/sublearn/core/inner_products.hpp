@@ -16,6 +16,12 @@ inline offset_t padded_dim(offset_t dim) {
   return (dim + kRowFloats - 1) / kRowFloats * kRowFloats;
 }
 
+/// Asks for a row that will be read soon. Rows picked here and there come from memory one by one
+/// otherwise, at a tenth of a microsecond and more.
+inline void prefetch_row(const float* row, offset_t stride) {
+  for (offset_t d = 0; d < stride; d += kRowFloats) __builtin_prefetch(row + d);
+}
+
 /// out[q * n_rows + r] = <row r, query q>; rows and queries lie `stride` numbers apart, a
 /// multiple of 16.
 void inner_products(const float* rows, offset_t n_rows, const float* queries, offset_t n_queries,

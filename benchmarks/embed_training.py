@@ -1,0 +1,249 @@
+"""Last layers with very many labels: time and accuracy of search, beside exact and sampled softmax.
+
+    python benchmarks/embed_training.py --only yso --json benchmarks/results/embed_training.json
+    python benchmarks/embed_training.py --records benchmarks/results/embed_training.json \\
+        --markdown docs/measured/embed_training.md
+
+Needs PyTorch. One thread, CPU seconds. Everybody minimises softmax by Adagrad on the same batches;
+precision is of a scan of all labels, whoever trained the weights.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from harness.figures import Cell, Figures, Measurement, main
+from harness.growth import fit_exponent
+from harness.output_layers import (
+    LayerData,
+    faces,
+    precisions,
+    torch_exact,
+    torch_sampled,
+    yso,
+)
+
+from sublearn import _core
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+
+N_EPOCHS = int(os.environ.get("SUBLEARN_BENCHMARK_EPOCHS", "2"))
+#: Records of `yso_en` to learn from; the exact methods take most of the time.
+N_RECORDS = int(os.environ.get("SUBLEARN_BENCHMARK_RECORDS", "50000"))
+BATCH = 256
+RATE = 0.3
+COLUMNS = {
+    "method": "",
+    "P@1, %": ".2f",
+    "P@5, %": ".2f",
+    "microseconds a sample": ",.1f",
+    "times faster than exact": ",.1f",
+}
+
+
+def announce(row: object) -> None:
+    print(f"  {row}", file=sys.stderr, flush=True)
+
+
+def plan(data: LayerData, gradient: str, **options: int | float | str) -> LayerPlan:
+    """What DenseExtremeClassifier does by default, but for four blocks; or with other options."""
+    wanted: dict[str, object] = {
+        "loss": "softmax",
+        "mu": 1.0,
+        "gradient": gradient,
+        "optimizer": "adagrad",
+        "n_blocks": 4,
+        "n_candidates": 64,
+        "n_probe": 4,
+        "tau": 1e-3,
+        "n_threads": 1,
+    }
+    return LayerPlan.with_defaults(data.n_labels, **(wanted | options))  # type: ignore[arg-type]
+
+
+def ours(
+    data: LayerData, wanted: LayerPlan, seed: int, *, n_epochs: int = N_EPOCHS, n_rows: int = 10**9
+) -> tuple[np.ndarray, float]:
+    """Weights, and CPU seconds of a sample in the last epoch.
+
+    Clusters are learnt anew when K samples have passed: they count as their share of these.
+    """
+    weights = np.zeros((data.n_labels, data.X.shape[1]), dtype=np.float32)
+    trainer = LayerTrainer(weights, wanted, np.random.default_rng(seed))
+    labels = LabelRows.of(data.Y)
+    per_sample = 0.0
+    for epoch in range(n_epochs):
+        is_warm = epoch > 0 or n_epochs == 1
+        start = time.process_time()
+        trainer.prepare(is_warm)
+        share = (time.process_time() - start) / data.n_labels
+        X = data.X[:n_rows]
+        start = time.process_time()
+        report = trainer.run(
+            X,
+            labels if n_rows >= len(data.X) else labels.take(np.arange(len(X))),
+            batch_size=BATCH,
+            rates=(RATE, RATE),
+            is_warm=is_warm,
+            monitor=_core.Monitor(),
+        )
+        per_sample = share + (time.process_time() - start) / len(X)
+        announce((wanted.gradient, epoch, f"{1e6 * per_sample:.1f} us", f"{report.loss:.3f}"))
+    return trainer.weights(), per_sample
+
+
+def compared(runs: dict[str, tuple[np.ndarray | None, float]], data: LayerData) -> Figures:
+    """A row for each method; the faster of the two exact ones is what others are compared with."""
+    exact = min(seconds for name, (_, seconds) in runs.items() if "exact" in name)
+    rows: list[list[Cell]] = []
+    for name, (weights, seconds) in runs.items():
+        hits: tuple[float | None, float | None] = (None, None)
+        if weights is not None:
+            hits = precisions(weights, data)
+        rows.append([name, *hits, 1e6 * seconds, exact / seconds])
+        announce(rows[-1])
+    return Figures(COLUMNS, rows)
+
+
+def library(directory: Path, seed: int) -> Figures:
+    """Library records with 20,578 labels: two epochs of everybody."""
+    torch.set_num_threads(1)
+    data = yso(directory, N_RECORDS)
+    everything = (N_EPOCHS, RATE, BATCH, 10**9, seed)
+    runs: dict[str, tuple[np.ndarray | None, float]] = {
+        "decomposed search, 4 blocks": ours(data, plan(data, "decomposed"), seed),
+        "decomposed search, 2 blocks": ours(data, plan(data, "decomposed", n_blocks=2), seed),
+        "plain search": ours(data, plan(data, "mips"), seed),
+        "sampled": ours(data, plan(data, "sampled"), seed),
+        "sampled, PyTorch": torch_sampled(data, *everything),
+        "exact": (None, ours(data, plan(data, "exact"), seed, n_epochs=1, n_rows=20 * BATCH)[1]),
+        "exact, PyTorch": torch_exact(data, *everything),
+    }
+    return compared(runs, data)
+
+
+def identities(directory: Path, seed: int) -> Figures:
+    """200,000 generated identities: the time of a sample, weights as after some epochs."""
+    torch.set_num_threads(1)
+    data = faces(200_000, 200_000, seed)
+    runs: dict[str, tuple[np.ndarray | None, float]] = {
+        name: (None, seconds_of_a_sample(data, gradient, n_rows, seed)[0])
+        for name, gradient, n_rows in (
+            ("decomposed search", "decomposed", 80 * BATCH),
+            ("plain search", "mips", 80 * BATCH),
+            ("sampled", "sampled", 80 * BATCH),
+            ("exact", "exact", 2 * BATCH),
+        )
+    }
+    runs["sampled, PyTorch"] = (None, torch_sampled(data, 1, RATE, BATCH, 20 * BATCH, seed)[1])
+    runs["exact, PyTorch"] = (None, torch_exact(data, 1, RATE, BATCH, 2 * BATCH, seed)[1])
+    return compared(runs, data)
+
+
+def seconds_of_a_sample(
+    data: LayerData, gradient: str, n_rows: int, seed: int
+) -> tuple[float, float]:
+    """CPU seconds and inner products; clusters, which serve K samples, count as their share.
+
+    The weights are the pictures themselves, longer: one of each identity.
+    """
+    wanted = plan(data, gradient)
+    trainer = LayerTrainer(8 * data.X, wanted, np.random.default_rng(seed))
+    start = time.process_time()
+    trainer.prepare(is_warm=True)
+    share = (time.process_time() - start) / data.n_labels
+    labels = LabelRows.of(data.Y).take(np.arange(n_rows))
+    start = time.process_time()
+    report = trainer.run(
+        data.X[:n_rows],
+        labels,
+        batch_size=BATCH,
+        rates=(0.01, 0.01),
+        is_warm=True,
+        monitor=_core.Monitor(),
+    )
+    seconds = share + (time.process_time() - start) / n_rows
+    announce((gradient, data.n_labels, f"{1e6 * share:.1f} us of clusters, {1e6 * seconds:.1f}"))
+    return seconds, report.work / n_rows
+
+
+def growth(directory: Path, seed: int) -> Figures:
+    """Time of a sample as the number of identities doubles; weights as after some epochs."""
+    sizes, costs, products = [12_500, 25_000, 50_000, 100_000], [], []
+    for n_labels in sizes:
+        data = faces(n_labels, n_labels, seed)
+        # As many samples as pass between two refreshes of the searches' copies, and a bit more.
+        n_rows = max(8_000, round(0.3 * n_labels))
+        seconds, work = seconds_of_a_sample(data, "decomposed", n_rows, seed)
+        costs.append(seconds)
+        products.append(work)
+    rows: list[list[Cell]] = [
+        [f"{n_labels:,}", 1e6 * seconds, f"{work:,.0f}"]
+        for n_labels, seconds, work in zip(sizes, costs, products, strict=True)
+    ]
+    exponent, by_work = fit_exponent(sizes, costs), fit_exponent(sizes, products)
+    rows.append(["exponent", exponent, f"{by_work:.2f}"])
+    columns = {"labels": "", "microseconds a sample": ".2f", "inner products a sample": ""}
+    return Figures(columns, rows)
+
+
+def trade(directory: Path, seed: int) -> Figures:
+    """Blocks B and candidates Q on the library records: one epoch by sampling, one by search."""
+    data = yso(directory, N_RECORDS)
+    rows: list[list[Cell]] = []
+    for n_blocks in (1, 2, 4, 8):
+        for n_candidates in (16, 64, 256):
+            kind = "mips" if n_blocks == 1 else "decomposed"
+            wanted = plan(data, kind, n_blocks=n_blocks, n_candidates=n_candidates)
+            weights, seconds = ours(data, wanted, seed)
+            rows.append([n_blocks, n_candidates, *precisions(weights, data), 1e6 * seconds])
+            announce(rows[-1])
+    return Figures(
+        {
+            "blocks B": "d",
+            "candidates Q": "d",
+            "P@1, %": ".2f",
+            "P@5, %": ".2f",
+            "microseconds a sample": ",.1f",
+        },
+        rows,
+    )
+
+
+MEASUREMENTS = [
+    Measurement(
+        "yso",
+        "Library records, 20,578 labels",
+        f"`yso_en`: {N_RECORDS:,} records of 3.6 labels, 128 numbers each (singular vectors of "
+        "words and labels). Two epochs; searches begin with one by sampling, and their time is "
+        "that of the second. Our own exact steps see 5,120 samples, for their time alone.",
+        library,
+    ),
+    Measurement(
+        "faces",
+        "Generated identities, 200,000 labels",
+        "Unit vectors of 128 numbers, one picture of each identity, in families of fifty. Times "
+        "alone, with weights as after some epochs: 20,480 samples of searches, 512 of exact "
+        "methods. Clusters, which serve K samples, count as their share.",
+        identities,
+    ),
+    Measurement(
+        "growth",
+        "Time of a sample by the number of labels",
+        "Decomposed search on generated identities, with refreshes of the searches' copies.",
+        growth,
+    ),
+    Measurement(
+        "trade",
+        "Blocks and candidates",
+        "`yso_en` as above. One block is plain search.",
+        trade,
+    ),
+]
+
+if __name__ == "__main__":
+    sys.exit(main("Training last layers with very many labels", MEASUREMENTS))

@@ -1,0 +1,23 @@
+"""How many threads NumPy's matrix products take here."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["blas_threads"]
+
+
+@cache
+def _controller() -> Any:
+    """Looks for the libraries once: each look takes some milliseconds, longer than small fits."""
+    return ThreadpoolController()
+
+
+def blas_threads(n_threads: int) -> AbstractContextManager[Any]:
+    """Within it, matrix products use so many threads."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=n_threads, user_api="blas")
+    return limits

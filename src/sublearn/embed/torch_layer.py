@@ -1,0 +1,219 @@
+"""A last layer for PyTorch networks whose loss looks at few of very many labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from sublearn.embed.dense_extreme import LAYER_RULES
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.errors import ParameterError
+from sublearn.validation import as_n_threads, as_seed
+from sublearn.validation.values import show
+
+__all__ = ["SearchedOutput"]
+
+
+class SearchedOutput(torch.nn.Module):
+    r"""The mean loss of scores :math:`z = W x`, on labels that a search finds.
+
+    ``layer(features, targets)`` is a scalar to call ``backward()`` on. It reaches the features
+    densely, so that a network of any shape can stand below, and the weight as a sparse gradient of
+    the rows of candidates: use an optimizer that takes one (``torch.optim.SGD``, ``Adagrad``,
+    ``SparseAdam``) for it. Rows that had a gradient are copied at the next call; after any other
+    change of `weight` call :meth:`refresh`.
+
+    Parameters
+    ----------
+    in_features, n_labels : int
+        Shape of W: a row of `in_features` numbers for each label.
+    loss, gradient, n_blocks, n_candidates, n_probe, n_sampled, n_warm, mu, tau
+        As in `DenseExtremeClassifier`; `n_warm` counts samples here, in multiples of `n_labels`.
+    n_jobs, random_state
+        Threads, and the seed of clusters and samples.
+
+    Attributes
+    ----------
+    weight : Parameter of shape (n_labels, in_features)
+        W, zero at first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = SearchedOutput(8, 100)
+    >>> features = torch.randn(5, 8, requires_grad=True)
+    >>> loss = layer(features, torch.tensor([3, 1, 4, 1, 5]))
+    >>> loss.backward()
+    >>> layer.weight.grad.is_sparse
+    True
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_labels: int,
+        *,
+        loss: str = "softmax",
+        gradient: str = "decomposed",
+        n_blocks: int = 2,
+        n_candidates: int = 64,
+        n_probe: int = 4,
+        n_sampled: int | str = "auto",
+        n_warm: float = 1.0,
+        mu: float = 1.0,
+        tau: float = 1e-3,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ):
+        super().__init__()
+        _check(
+            in_features=in_features,
+            n_labels=n_labels,
+            loss=loss,
+            gradient=gradient,
+            n_blocks=n_blocks,
+            n_candidates=n_candidates,
+            n_probe=n_probe,
+            n_sampled=n_sampled,
+            mu=mu,
+            tau=tau,
+        )
+        self.weight = torch.nn.Parameter(torch.zeros(n_labels, in_features))
+        self.n_warm = n_warm
+        plan = LayerPlan.with_defaults(
+            n_labels,
+            loss=loss,
+            mu=float(mu),
+            gradient=gradient,
+            optimizer="sgd",
+            n_blocks=n_blocks,
+            n_candidates=n_candidates,
+            n_probe=n_probe,
+            n_sampled=n_sampled,
+            tau=float(tau),
+            n_threads=as_n_threads(n_jobs),
+        )
+        self._rng = np.random.default_rng(as_seed(random_state))
+        self._trainer = LayerTrainer(np.zeros((n_labels, in_features)), plan, self._rng)
+        self._n_seen = 0
+        self._touched: set[int] = set()  # rows that the core has to copy
+
+    def refresh(self) -> None:
+        """Read all of `weight` anew, after a change that no gradient has made."""
+        self._touched = set(range(len(self.weight)))
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self.refresh()
+
+    def forward(self, features: torch.Tensor, targets: Any) -> torch.Tensor:
+        """Mean loss of a batch.
+
+        Parameters
+        ----------
+        features : tensor of shape (n_samples, in_features)
+            On the CPU; made float32.
+        targets : tensor of int64, shape (n_samples,), or sparse indicator matrix (SciPy)
+            The label of each sample, or its labels.
+
+        Returns
+        -------
+        tensor
+            A scalar.
+        """
+        labels = self._labels(targets, len(features))
+        return _SearchedLoss.apply(features, self.weight, labels, self)
+
+    def _labels(self, targets: Any, n_samples: int) -> LabelRows:
+        n_labels = len(self.weight)
+        if sp.issparse(targets):
+            rows = sp.csr_matrix(targets)
+            rows.sort_indices()
+            if rows.shape != (n_samples, n_labels):
+                raise ValueError(
+                    f"SearchedOutput: targets must have shape ({n_samples}, {n_labels}), "
+                    f"got {rows.shape}"
+                )
+            return LabelRows.of(rows)
+        ids = np.asarray(torch.as_tensor(targets).cpu())
+        if ids.shape != (n_samples,) or ids.dtype.kind not in "iu":
+            raise ValueError(
+                f"SearchedOutput: targets must be {n_samples} label numbers, got shape {ids.shape} "
+                f"of {ids.dtype}"
+            )
+        if n_samples and not 0 <= ids.min() <= ids.max() < n_labels:
+            raise ValueError(
+                f"SearchedOutput: targets must be in 0 .. {n_labels - 1}, got {ids.min()} .. "
+                f"{ids.max()}"
+            )
+        return LabelRows(np.arange(n_samples + 1), ids.astype(np.int32))
+
+    def _differentiate(self, features: np.ndarray, labels: LabelRows) -> tuple[np.ndarray, ...]:
+        trainer = self._trainer
+        self._copy_changed_rows()
+        is_warm = self._n_seen >= self.n_warm * trainer.n_labels
+        settings = trainer.plan.settings(trainer.prepare(is_warm))
+        self._n_seen += len(features)
+        trainer.note_samples(len(features))
+        trainer.layer.count_towards_refresh(len(features), settings)
+        seed = int(self._rng.integers(2**63))
+        return trainer.layer.differentiate(
+            padded(features), labels.begin, labels.ids, settings, seed
+        )
+
+    def _copy_changed_rows(self) -> None:
+        if self._touched:
+            changed = np.array(sorted(self._touched), dtype=np.int32)
+            values = self.weight.detach().numpy()[changed]
+            self._trainer.layer.set_rows(changed, padded(values))
+            self._touched = set()
+
+
+class _SearchedLoss(torch.autograd.Function):
+    """Value and gradients at once: the search is done in forward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: torch.Tensor,
+        weight: torch.Tensor,
+        labels: LabelRows,
+        layer: SearchedOutput,
+    ) -> torch.Tensor:
+        rows = features.detach().to(torch.float32).numpy()
+        losses, samples, ids, values, slopes = layer._differentiate(rows, labels)
+        touched, places = np.unique(ids, return_inverse=True)
+        share = 1 / max(len(rows), 1)
+        matrix = sp.csr_matrix((values * share, (places, samples)), (len(touched), len(rows)))
+        ctx.of_features = torch.from_numpy(slopes[:, : rows.shape[1]] * np.float32(share))
+        ctx.of_weight = torch.from_numpy(np.asarray(matrix @ rows, dtype=np.float32))
+        ctx.touched = torch.from_numpy(touched.astype(np.int64))
+        ctx.shape = weight.shape
+        ctx.dtype = features.dtype
+        layer._touched.update(touched.tolist())
+        return torch.tensor(losses.mean() if len(losses) else 0.0, dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Any) -> Any:
+        (scale,) = outputs
+        of_weight = torch.sparse_coo_tensor(
+            ctx.touched[None],
+            ctx.of_weight * scale,
+            ctx.shape,
+            is_coalesced=True,
+            check_invariants=False,
+        )
+        return (ctx.of_features * scale).to(ctx.dtype), of_weight, None, None
+
+
+def _check(**values: Any) -> None:
+    rules = LAYER_RULES | {
+        "in_features": LAYER_RULES["n_blocks"],
+        "n_labels": LAYER_RULES["n_blocks"],
+    }
+    for name, value in values.items():
+        if not rules[name].accepts(value):
+            raise ParameterError(f"SearchedOutput.{name} must be {rules[name]}, got {show(value)}")
