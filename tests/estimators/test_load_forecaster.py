@@ -357,6 +357,8 @@ Y, X1 = loads(8)
         (Y, np.where(X1 > 5, np.nan, X1), "finite"),
         (pd.Series(Y), None, "DatetimeIndex"),
         (frame(Y).iloc[::-1], None, "rising"),
+        (frame(Y), frame(X1[:, 0], start="2021-01-05"), "X must have the times of y, got 2021-01"),
+        (frame(Y), frame(X1[:, 0], tz="UTC"), "must have times without a time zone, as y"),
         (frame(Y, start="2021-01-01 00:00:30"), None, "whole minutes"),
     ],
 )
@@ -374,6 +376,7 @@ def test_refuses_what_is_no_load_series(y, X, words):
         ({"holidays": ["soon"]}, "holidays must be"),
         ({"holidays": ["2021-01-01"]}, "without times"),
         ({"quantile": 1.0}, "quantile"),
+        ({"steps_per_day": 100}, "steps_per_day must divide the 1440 minutes of a day, got 100"),
     ],
 )
 def test_refuses_parameters_by_name(parameters, words):
@@ -404,3 +407,18 @@ def test_refuses_loads_that_are_known_already():
     model = small(intervals=False, steps_per_day=None).fit(frame(Y))
     with pytest.raises(ValueError, match="must follow"):
         model.update(frame(Y).iloc[-4:])
+
+
+def test_new_hours_come_one_at_a_time_and_on_the_grid():
+    y, X = frame(Y), frame(X1[:, 0]).to_frame("temperature")
+    model = small(intervals=False, steps_per_day=None).fit(y[: -2 * DAY], X[: -2 * DAY])
+    for t in range(-2 * DAY, -DAY):
+        model.update(y[t : t + 1], X[t : t + 1])
+    assert model.predict(X=X[-DAY:]).index.equals(y.index[-DAY:])
+    with pytest.raises(ValueError, match="X must have the times of y, got"):
+        model.predict(X=X[-2 * DAY : -DAY])
+    last = y[-DAY:]
+    with pytest.raises(ValueError, match="on the steps of the known series"):
+        model.update(last.shift(freq="1h"), X[-DAY:])
+    with pytest.raises(ValueError, match="8 steps a day as steps_per_day says"):
+        model.update(last.set_axis(last.index[0] + pd.timedelta_range(0, periods=DAY, freq="1h")))

@@ -93,7 +93,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
     holidays : sequence of dates, mapping with dates as keys, or None, default=None
         Days unlike others, as `datetime.date`, `datetime64` or "2008-12-25". Needs times.
     steps_per_day : int or None, default=None
-        Steps of a series without times; None is 24. A series with times says it itself.
+        Steps of a series without times, a divisor of 1440; None is 24. A series with times says it
+        itself.
     n_clusters : int or None, default=None
         Number of clusters (in the paper: k); None is one for 4,000 rows, up to eight.
     clustering : {"nmf", "kmeans"}, default="nmf"
@@ -269,7 +270,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
             need them are left out.
         X : array-like of shape (n_steps, n_columns), optional
             What is known of each step besides, such as temperature. Of a forecast's own steps it
-            must be given to `predict` as well. All series share it.
+            must be given to `predict` as well. All series share it. With a pandas index of times,
+            these must be the times of y.
 
         Returns
         -------
@@ -281,6 +283,11 @@ class LoadForecaster(SavedModel, BaseEstimator):
         if self.loss == "shifted" and not self.eta < max(self.epsilon, 1e-300) and self.eta > 0:
             raise ParameterError(
                 f"{name}.eta must be below epsilon={self.epsilon:g}, got {self.eta:g}"
+            )
+        if self.steps_per_day is not None and 1440 % self.steps_per_day:
+            raise ParameterError(
+                f"{name}.steps_per_day must divide the 1440 minutes of a day, got "
+                f"{self.steps_per_day}"
             )
         series = check_series(y, self.steps_per_day, name)
         X_grid = None if X is None else exogenous_grid(self, X, series, 0, None)
