@@ -324,6 +324,15 @@ def test_a_callback_sees_blocks_and_may_stop():
     assert np.isfinite(stopped.predict(X=X[:DAY])).all()
 
 
+def test_a_stop_ends_the_trials_of_baselines():
+    y, X = loads()
+    tried = {"profile_weeks": "auto", "anchored": "auto", "intervals": True}
+    with pytest.warns(ConvergenceWarning, match="asked to stop"):
+        stopped = small(**tried, callback=lambda event: True).fit(y, X)
+    (block,) = stopped._models[0]
+    assert (len(block.members), block.weights.tolist(), block.has_intervals) == (1, [1.0], False)
+
+
 def test_too_few_steps_are_a_warning():
     y, X = loads()
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
