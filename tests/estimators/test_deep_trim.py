@@ -331,6 +331,15 @@ def test_a_file_cannot_call_what_it_likes(tmp_path, step):
         load_network(path)
 
 
+def test_saving_leaves_the_mode_of_the_network(tmp_path):
+    network = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+    network[0].eval()
+    save_network(network, tmp_path / "x")
+    assert [part.training for part in network.modules()] == [True, False, True]
+    with pytest.raises(ValueError, match=r"module must be a torch\.nn\.Module, got 'network'"):
+        save_network("network", tmp_path / "y")
+
+
 def test_what_cannot_be_kept_as_data_is_refused(tmp_path, network):
     class Decides(nn.Module):
         def forward(self, x):

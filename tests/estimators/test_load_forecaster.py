@@ -431,3 +431,15 @@ def test_new_hours_come_one_at_a_time_and_on_the_grid():
         model.update(last.shift(freq="1h"), X[-DAY:])
     with pytest.raises(ValueError, match="8 steps a day as steps_per_day says"):
         model.update(last.set_axis(last.index[0] + pd.timedelta_range(0, periods=DAY, freq="1h")))
+
+
+def test_columns_of_a_table_keep_their_names_and_order(tmp_path):
+    y, X = frame(Y), frame(X1[:, 0]).to_frame("temperature").assign(wind=0.0)
+    model = small(intervals=False, steps_per_day=None).fit(y[:-DAY], X[:-DAY])
+    model.save(tmp_path / "model")
+    for own in (model, sublearn.load(tmp_path / "model")):
+        with pytest.raises(ValueError, match="in their order, temperature, wind, got wind, temp"):
+            own.predict(X=X[-DAY:][["wind", "temperature"]])
+        assert own.feature_names_in_.tolist() == ["temperature", "wind"]
+    assert np.isfinite(model.predict(X=X[-DAY:].to_numpy())).all()
+    assert not hasattr(model.fit(y, X.to_numpy()), "feature_names_in_")

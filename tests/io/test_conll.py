@@ -80,6 +80,7 @@ def test_compressed(tmp_path):
         ("a X\n", [1, 3], "must have at least 3 columns, got 2"),
         ("\n\n", None, "must have at least one token, got none"),
         ("a X\n", [0, 1], r"load_conll\.columns must be at least two numbers from 1"),
+        ("a X\n", 2, r"load_conll\.columns must be at least two numbers from 1"),
         ("a X\n", [1], r"load_conll\.columns must be at least two numbers from 1"),
     ],
 )

@@ -23,7 +23,7 @@ from sublearn.forecast.plan import (
     settings_of,
 )
 from sublearn.forecast.rules import Dates, Integers
-from sublearn.forecast.series import check_series
+from sublearn.forecast.series import check_series, column_names
 from sublearn.forecast.stored import restore_fitted, state_of_fitted
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Status
@@ -150,6 +150,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         A row for each series and block: seconds, objective, certificate, clusters, rows.
     n_series_in_, n_features_in_ : int
         Columns of y, and of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X was a data frame with string column names.
 
     References
     ----------
@@ -307,6 +309,10 @@ class LoadForecaster(SavedModel, BaseEstimator):
         self.lags_ = list(embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of another fit
+        names = column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names)
         self.objective_ = solution.objective
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter

@@ -13,7 +13,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.forecast.horizon import History
-from sublearn.forecast.series import LoadSeries, check_exogenous, check_series, refuse_other_times
+from sublearn.forecast.series import (
+    LoadSeries,
+    check_exogenous,
+    check_series,
+    column_names,
+    refuse_other_times,
+)
 from sublearn.validation import Interval
 
 __all__ = ["asked", "exogenous_grid", "extended", "refuse_coverage"]
@@ -108,3 +114,9 @@ def _refuse_other_columns(model: Any, X: Any, what: str) -> None:
     if (X is None) != (model.n_features_in_ == 0):
         has = "with" if model.n_features_in_ else "without"
         raise ValueError(f"{what} must be as in fit, which was {has} X")
+    known, given = getattr(model, "feature_names_in_", None), column_names(X)
+    if known is not None and given is not None and given != known.tolist():
+        raise ValueError(
+            f"{what} must have the columns of fit in their order, {', '.join(known)}, got "
+            f"{', '.join(given)}"
+        )

@@ -13,7 +13,14 @@ import numpy as np
 
 from sublearn.forecast.clock import Clock, regular_times, utc_stamps
 
-__all__ = ["LoadSeries", "Shape", "check_exogenous", "check_series", "refuse_other_times"]
+__all__ = [
+    "LoadSeries",
+    "Shape",
+    "check_exogenous",
+    "check_series",
+    "column_names",
+    "refuse_other_times",
+]
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,14 @@ def check_exogenous(X: Any, n_rows: int, n_columns: int | None, what: str) -> np
     if not np.isfinite(values).all():
         raise ValueError(f"{what} must be finite, got NaN or infinity")
     return values
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Of a pandas DataFrame whose columns all have strings as names."""
+    if not _is_pandas(X) or not hasattr(X, "columns"):
+        return None
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def refuse_other_times(X: Any, clock: Clock, positions: np.ndarray, what: str) -> None:

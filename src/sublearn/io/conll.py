@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sublearn.io.files import PathLike, open_binary, plain_name
-from sublearn.validation.values import show
+from sublearn.validation.values import is_int64, show
 
 __all__ = ["Tokens", "load_conll"]
 
@@ -100,13 +100,13 @@ def _decoded(line: bytes) -> str:
 def _as_columns(columns: Any, default: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if columns is None:
         return default
-    found = tuple(columns)
-    if len(found) < 2 or not all(isinstance(n, int) and n > 0 for n in found):
+    found = tuple(columns) if isinstance(columns, Iterable) else ()
+    if len(found) < 2 or not all(is_int64(n) and n > 0 for n in found):
         raise ValueError(
             "load_conll.columns must be at least two numbers from 1, the word's first and the "
             f"tag's last, got {show(columns)}"
         )
-    return found
+    return tuple(int(n) for n in found)
 
 
 class _Reader:

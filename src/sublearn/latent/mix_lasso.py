@@ -216,6 +216,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     coef_: np.ndarray
     intercept_: np.ndarray
     criteria_: dict[int, float]
+    _fill: GaussianFill | None
 
     def __init__(
         self,
