@@ -5,7 +5,7 @@ import json
 import pytest
 
 import sublearn as package
-from sublearn.structured import word_features
+from sublearn.structured import ChainSVM, word_features
 
 SENTENCES = ["the/D dog/N runs/V", "a/D run/N", "dogs/N run/V", "the/D dogs/N run/V"]
 
@@ -87,6 +87,9 @@ def test_columns_can_be_chosen(sublearn, tmp_path):
     [
         (["--method", "chain", "--l1", 1], "chain has no parameter l1"),
         (["--method", "chain", "--normalize"], "--normalize"),
+        (["--method", "chain", "--min-df", 2], "--min-df"),
+        (["--method", "chain", "--separator", ";"], "--separator"),
+        (["--method", "forecast", "--token-columns", "1,2"], "--token-columns"),
         (["--method", "chain", "--token-columns", "1"], "--token-columns"),
         (["--token-columns", "1,2"], "needs --method chain"),
     ],
@@ -107,3 +110,11 @@ def test_refusals_with_a_model(sublearn, files, model, tmp_path):
                     ["calibrate", model, files / "test.conll", "-o", tmp_path / "c"]):  # fmt: skip
         done = sublearn(*command)
         assert (done.code, "got a ChainSVM" in done.err) == (2, True)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_model_with_features_of_its_own_is_refused(sublearn, files, tmp_path):
+    ChainSVM(max_iter=1).fit([[["a"], ["b"]]], [["x", "y"]]).save(tmp_path / "own.model")
+    for command in ("predict", "evaluate"):
+        done = sublearn(command, tmp_path / "own.model", files / "test.conll")
+        assert (done.code, "must be from `sublearn fit --method chain`" in done.err) == (2, True)

@@ -331,6 +331,15 @@ def test_a_file_cannot_call_what_it_likes(tmp_path, step):
         load_network(path)
 
 
+def test_saving_leaves_the_mode_of_the_network(tmp_path):
+    network = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+    network[0].eval()
+    save_network(network, tmp_path / "x")
+    assert [part.training for part in network.modules()] == [True, False, True]
+    with pytest.raises(ValueError, match=r"module must be a torch\.nn\.Module, got 'network'"):
+        save_network("network", tmp_path / "y")
+
+
 def test_what_cannot_be_kept_as_data_is_refused(tmp_path, network):
     class Decides(nn.Module):
         def forward(self, x):
@@ -395,3 +404,26 @@ def test_a_network_with_an_infinite_loss_is_refused(network, data):
         broken.out.weight.fill_(torch.nan)
     with pytest.raises(ValueError, match="module must have a finite loss on the data, got nan"):
         deep_trim(broken, data)
+
+
+def test_arrays_of_numpys_own_types_are_taken(network, data):
+    X, y = data
+    given = (X[:60].double().numpy(), y[:60].numpy().astype(np.int32))
+    found = deep_trim(network, given, l1=1e-3, warm_epochs=1, polish_epochs=1, max_iter=1)
+    assert found.module.out.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "message"),
+    [
+        (slice(0, 5), lambda y: y, "data must have inputs that the network takes, got one it"),
+        (slice(None), lambda y: y + 5, "targets of data must be integers from 0 to 9, got 1"),
+        (slice(None), lambda y: y - 9, "targets of data must be integers from 0 to 9, got -"),
+        (slice(None), lambda y: y.float(), "from 0 to 9, got torch.float32"),
+        (slice(None), lambda y: torch.eye(12)[y], r"as long as the logits, 10, got shape \(50"),
+    ],
+)
+def test_data_beside_the_network_are_named(network, data, inputs, targets, message):
+    X, y = data[0][:50], data[1][:50]
+    with pytest.raises(ValueError, match=message):
+        deep_trim(network, (X[:, inputs], targets(y)))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
@@ -161,7 +161,7 @@ def test_optional_leaves_end_where_a_threshold_says():
     some = model.set_params(threshold={"a.x": 1.0}).predict(X)
     assert "a" in some
     assert not [name for name in some if name.startswith("a.x")]
-    with pytest.raises(ValueError, match="has no label 'nowhere'"):
+    with pytest.raises(ValueError, match="must name labels of the taxonomy, got 'nowhere'"):
         model.set_params(threshold={"nowhere": 1.0}).predict(X)
 
 
@@ -263,6 +263,14 @@ def test_a_callback_stops_the_fit():
     assert seen[0].n_total > 1
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+def test_progress_counts_the_models_that_are_solved(strategy, leaf):
+    X, y = single_rows()
+    model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
+    assert model._n_models(model._nodes) == len(model.trace_)
+
+
 def test_says_when_it_did_not_converge():
     X, y = single_rows(100)
     with pytest.warns(UserWarning, match="iteration limit"):
@@ -286,7 +294,9 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
         ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
         ({"path": "longest"}, ["a", "b"], "path must be 'best' or 'greedy'"),
-        ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with a method fit"),
+        ({"threshold": {"z": 0.5}}, ["a", "b"], "threshold must name labels of the taxonomy, got"),
+        ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with fit"),
+        ({"estimator": LinearRegression()}, ["a", "b"], "predict_proba or decision_function"),
         (
             {"strategy": "global", "estimator": LogisticRegression()},
             ["a", "b"],

@@ -324,6 +324,15 @@ def test_a_callback_sees_blocks_and_may_stop():
     assert np.isfinite(stopped.predict(X=X[:DAY])).all()
 
 
+def test_a_stop_ends_the_trials_of_baselines():
+    y, X = loads()
+    tried = {"profile_weeks": "auto", "anchored": "auto", "intervals": True}
+    with pytest.warns(ConvergenceWarning, match="asked to stop"):
+        stopped = small(**tried, callback=lambda event: True).fit(y, X)
+    (block,) = stopped._models[0]
+    assert (len(block.members), block.weights.tolist(), block.has_intervals) == (1, [1.0], False)
+
+
 def test_too_few_steps_are_a_warning():
     y, X = loads()
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
@@ -357,6 +366,8 @@ Y, X1 = loads(8)
         (Y, np.where(X1 > 5, np.nan, X1), "finite"),
         (pd.Series(Y), None, "DatetimeIndex"),
         (frame(Y).iloc[::-1], None, "rising"),
+        (frame(Y), frame(X1[:, 0], start="2021-01-05"), "X must have the times of y, got 2021-01"),
+        (frame(Y), frame(X1[:, 0], tz="UTC"), "must have times without a time zone, as y"),
         (frame(Y, start="2021-01-01 00:00:30"), None, "whole minutes"),
     ],
 )
@@ -374,6 +385,7 @@ def test_refuses_what_is_no_load_series(y, X, words):
         ({"holidays": ["soon"]}, "holidays must be"),
         ({"holidays": ["2021-01-01"]}, "without times"),
         ({"quantile": 1.0}, "quantile"),
+        ({"steps_per_day": 100}, "steps_per_day must divide the 1440 minutes of a day, got 100"),
     ],
 )
 def test_refuses_parameters_by_name(parameters, words):
@@ -404,3 +416,30 @@ def test_refuses_loads_that_are_known_already():
     model = small(intervals=False, steps_per_day=None).fit(frame(Y))
     with pytest.raises(ValueError, match="must follow"):
         model.update(frame(Y).iloc[-4:])
+
+
+def test_new_hours_come_one_at_a_time_and_on_the_grid():
+    y, X = frame(Y), frame(X1[:, 0]).to_frame("temperature")
+    model = small(intervals=False, steps_per_day=None).fit(y[: -2 * DAY], X[: -2 * DAY])
+    for t in range(-2 * DAY, -DAY):
+        model.update(y[t : t + 1], X[t : t + 1])
+    assert model.predict(X=X[-DAY:]).index.equals(y.index[-DAY:])
+    with pytest.raises(ValueError, match="X must have the times of y, got"):
+        model.predict(X=X[-2 * DAY : -DAY])
+    last = y[-DAY:]
+    with pytest.raises(ValueError, match="on the steps of the known series"):
+        model.update(last.shift(freq="1h"), X[-DAY:])
+    with pytest.raises(ValueError, match="8 steps a day as steps_per_day says"):
+        model.update(last.set_axis(last.index[0] + pd.timedelta_range(0, periods=DAY, freq="1h")))
+
+
+def test_columns_of_a_table_keep_their_names_and_order(tmp_path):
+    y, X = frame(Y), frame(X1[:, 0]).to_frame("temperature").assign(wind=0.0)
+    model = small(intervals=False, steps_per_day=None).fit(y[:-DAY], X[:-DAY])
+    model.save(tmp_path / "model")
+    for own in (model, sublearn.load(tmp_path / "model")):
+        with pytest.raises(ValueError, match="in their order, temperature, wind, got wind, temp"):
+            own.predict(X=X[-DAY:][["wind", "temperature"]])
+        assert own.feature_names_in_.tolist() == ["temperature", "wind"]
+    assert np.isfinite(model.predict(X=X[-DAY:].to_numpy())).all()
+    assert not hasattr(model.fit(y, X.to_numpy()), "feature_names_in_")

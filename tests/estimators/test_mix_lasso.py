@@ -292,6 +292,20 @@ def test_constant_and_collinear_columns_change_no_prediction():
     assert (model.coef_[:, 1] == 0).all()
 
 
+@pytest.mark.parametrize("mixture", ["standard", "generalised"])
+def test_targets_that_are_all_zero_are_explained(mixture):
+    x = np.linspace(-1, 1, 30)[:, None]
+    model = MixLassoRegressor(2, mixture=mixture, **FAST).fit(x, np.zeros(30))
+    np.testing.assert_allclose(model.predict(x), 0, atol=1e-12)
+
+
+def test_what_was_fitted_decides_about_missing_entries():
+    x = np.linspace(-1, 1, 30)[:, None]
+    model = MixLassoRegressor(1, **FAST).fit(x, x[:, 0])
+    before = model.predict(x)
+    np.testing.assert_array_equal(model.set_params(missing="mask").predict(x), before)
+
+
 def test_constant_targets_and_duplicated_rows_are_explained():
     x = np.repeat([[0.0], [1.0]], 10, axis=0)
     model = MixLassoRegressor(2, **FAST).fit(x, np.full(20, 5.0))

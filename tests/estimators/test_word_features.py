@@ -37,3 +37,8 @@ def test_refuses_what_is_no_word(sentence):
 def test_refuses_rows_of_other_widths():
     with pytest.raises(ValueError, match=r"must have 2 column\(s\) for each word"):
         word_features([("a", "b"), "c"])
+
+
+def test_refuses_a_sentence_that_was_not_split():
+    with pytest.raises(ValueError, match=r"sentence must be words, as sentence\.split\(\) gives"):
+        word_features("the dog")

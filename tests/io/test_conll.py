@@ -19,7 +19,7 @@ CONLLU = """# sent_id = 1
 @pytest.fixture
 def write(tmp_path):
     def write(name, text):
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
         return tmp_path / name
 
     return write
@@ -54,6 +54,18 @@ def test_tags_may_be_absent(write):
     assert load_conll(write("b.conll", "a b\n"), has_tags=False).tokens == [[("a", "b")]]
 
 
+def test_only_line_feeds_and_spaces_separate(write):
+    words = ["10\u00a0000", "a\u2028b", "c\u0085d", "e\x0cf"]
+    text = "".join(f"{word} X\r\n" for word in words)
+    assert load_conll(write("a.conll", "\ufeff" + text)).tokens == [[(word,) for word in words]]
+
+
+def test_another_encoding_is_refused_by_line(tmp_path):
+    (tmp_path / "a.conll").write_bytes("a X\ncafé X\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"a\.conll:2: must be UTF-8, got invalid"):
+        load_conll(tmp_path / "a.conll")
+
+
 def test_compressed(tmp_path):
     with gzip.open(tmp_path / "a.conllu.gz", "wt", encoding="utf-8") as file:
         file.write(CONLLU)
@@ -68,6 +80,7 @@ def test_compressed(tmp_path):
         ("a X\n", [1, 3], "must have at least 3 columns, got 2"),
         ("\n\n", None, "must have at least one token, got none"),
         ("a X\n", [0, 1], r"load_conll\.columns must be at least two numbers from 1"),
+        ("a X\n", 2, r"load_conll\.columns must be at least two numbers from 1"),
         ("a X\n", [1], r"load_conll\.columns must be at least two numbers from 1"),
     ],
 )

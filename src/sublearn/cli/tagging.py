@@ -28,8 +28,20 @@ def parse_token_columns(text: str | None) -> list[int] | None:
 
 
 def is_tagger(model: Any) -> bool:
-    """Whether a model was made by `fit --method chain` from a file of tokens."""
-    return _NOTE in getattr(model, "notes_", {})
+    """Whether a model was made by `fit --method chain` from a file of tokens.
+
+    Another model of sequences is refused: its features are not those of a file of tokens.
+    """
+    from sublearn.structured import ChainSVM
+
+    has_note = _NOTE in getattr(model, "notes_", {})
+    if isinstance(model, ChainSVM) and not has_note:
+        raise typer.BadParameter(
+            "must be from `sublearn fit --method chain`, got a ChainSVM saved in Python; use "
+            "sublearn.load there",
+            param_hint="MODEL",
+        )
+    return has_note
 
 
 def fit_tagger(

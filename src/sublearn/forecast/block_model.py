@@ -21,6 +21,13 @@ __all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
 #: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
 _HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28
+#: Settings of the small model that a block gets after a wish to stop.
+_HURRIED: dict[str, Any] = {
+    "relevance_rows": 100,
+    "n_clusters": 1,
+    "n_components": 50,
+    "max_iter": 5,
+}
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
 
 
@@ -54,6 +61,10 @@ class BlockTask:
         n_each = min(max(_ENOUGH_ROWS // max(len(known), 1), 1), 3, n_leads)
         positions = np.repeat(known, n_each)
         return positions, rng.integers(self.first, self.last + 1, len(positions))
+
+    def hurried(self) -> BlockTask:
+        """With a small model and no residuals, for who has asked to stop."""
+        return replace(self, settings=replace(self.settings, **_HURRIED), has_intervals=False)
 
     @property
     def n_held_out(self) -> int:
@@ -95,7 +106,10 @@ class BlockModel:
         """Fit to the older rows, keep residuals of the newest, fit to all."""
         start = time.perf_counter()
         rng = np.random.default_rng(task.seed)
-        chosen = [Candidate(task.baselines[0])] if task.is_hurried else choose(task)
+        has_trials = not (task.is_hurried or should_stop())
+        chosen = choose(task, should_stop) if has_trials else [Candidate(task.baselines[0])]
+        if should_stop():
+            task, chosen = task.hurried(), [replace(chosen[0], weight=1.0)]
         weights = np.array([candidate.weight for candidate in chosen])
         positions, leads = task.drawn(rng)
         rows = [task.rows(positions, leads, candidate.baseline) for candidate in chosen]

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-__all__ = ["Clock", "regular_times"]
+__all__ = ["Clock", "regular_times", "utc_stamps"]
 
 _DAY = 24 * 60  # minutes
 _MONDAY = 4 * _DAY  # 5 January 1970
@@ -71,17 +71,17 @@ class Clock:
         return cls(_MONDAY, _DAY // steps_per_day, None, has_dates=False)
 
 
-def regular_times(index: Any, owner: str) -> tuple[Clock, np.ndarray]:
+def regular_times(
+    index: Any, owner: str, known_step: int | None = None
+) -> tuple[Clock, np.ndarray]:
     """Clock of a DatetimeIndex or of an array of datetime64, and the position of each row.
 
     Missing times leave gaps between positions. Times that go back, stand twice or fall beside the
-    grid are refused.
+    grid are refused. Fewer than 3 rows do not tell their step: it must be known, in minutes.
     """
     zone = getattr(index, "tz", None)
-    if zone is not None:
-        index = index.tz_convert("UTC").tz_localize(None)
-    stamps = np.asarray(index).astype("datetime64[s]").astype(np.int64)
-    if len(stamps) < 3:
+    stamps = utc_stamps(index)
+    if len(stamps) < 3 and known_step is None:
         raise ValueError(f"{owner} must have at least 3 rows, got {len(stamps)}")
     if (stamps % 60).any():
         raise ValueError(f"{owner} must have times on whole minutes")
@@ -95,7 +95,7 @@ def regular_times(index: Any, owner: str) -> tuple[Clock, np.ndarray]:
             f"{owner} must have rising times, got {moment} which {what}; where clocks go back an "
             "hour, give the index a time zone or use UTC"
         )
-    step = int(np.median(gaps))
+    step = int(np.median(gaps)) if len(stamps) >= 3 or known_step is None else known_step
     if _DAY % step:
         raise ValueError(f"{owner} must have a step that divides a day, got {step} minutes")
     beside = np.flatnonzero((minutes - minutes[0]) % step)
@@ -104,3 +104,10 @@ def regular_times(index: Any, owner: str) -> tuple[Clock, np.ndarray]:
         raise ValueError(f"{owner} must have steps of {step} minutes, got {moment} beside the grid")
     clock = Clock(int(minutes[0]), step, None if zone is None else str(zone))
     return clock, (minutes - minutes[0]) // step
+
+
+def utc_stamps(index: Any) -> np.ndarray:
+    """Seconds since 1970 of a DatetimeIndex or of datetime64; in UTC if the index has a zone."""
+    if getattr(index, "tz", None) is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    return np.asarray(index).astype("datetime64[s]").astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,6 @@ from sublearn.trace import Solution, Status, Trace, watch
 from sublearn.validation import as_n_threads
 
 __all__ = ["Plan", "fit_blocks"]
-
-_HURRIED: dict[str, Any] = {
-    "relevance_rows": 100,
-    "n_clusters": 1,
-    "n_components": 50,
-    "max_iter": 5,
-}
 
 
 @dataclass(frozen=True)
@@ -48,9 +41,6 @@ def fit_blocks(
     tasks = _tasks(model, series, X, plan)
 
     def do(task: BlockTask) -> tuple[BlockModel, BlockReport]:
-        if progress.stop_requested:
-            hurried = replace(task.settings, **_HURRIED)
-            task = replace(task, settings=hurried, has_intervals=False, is_hurried=True)
         return count(BlockModel.fit(task, progress.should_stop))
 
     def count(found: tuple[BlockModel, BlockReport]) -> tuple[BlockModel, BlockReport]:

@@ -23,7 +23,7 @@ from sublearn.forecast.plan import (
     settings_of,
 )
 from sublearn.forecast.rules import Dates, Integers
-from sublearn.forecast.series import check_series
+from sublearn.forecast.series import check_series, column_names
 from sublearn.forecast.stored import restore_fitted, state_of_fitted
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Status
@@ -93,7 +93,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
     holidays : sequence of dates, mapping with dates as keys, or None, default=None
         Days unlike others, as `datetime.date`, `datetime64` or "2008-12-25". Needs times.
     steps_per_day : int or None, default=None
-        Steps of a series without times; None is 24. A series with times says it itself.
+        Steps of a series without times, a divisor of 1440; None is 24. A series with times says it
+        itself.
     n_clusters : int or None, default=None
         Number of clusters (in the paper: k); None is one for 4,000 rows, up to eight.
     clustering : {"nmf", "kmeans"}, default="nmf"
@@ -149,6 +150,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         A row for each series and block: seconds, objective, certificate, clusters, rows.
     n_series_in_, n_features_in_ : int
         Columns of y, and of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X was a data frame with string column names.
 
     References
     ----------
@@ -269,7 +272,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
             need them are left out.
         X : array-like of shape (n_steps, n_columns), optional
             What is known of each step besides, such as temperature. Of a forecast's own steps it
-            must be given to `predict` as well. All series share it.
+            must be given to `predict` as well. All series share it. With a pandas index of times,
+            these must be the times of y.
 
         Returns
         -------
@@ -281,6 +285,11 @@ class LoadForecaster(SavedModel, BaseEstimator):
         if self.loss == "shifted" and not self.eta < max(self.epsilon, 1e-300) and self.eta > 0:
             raise ParameterError(
                 f"{name}.eta must be below epsilon={self.epsilon:g}, got {self.eta:g}"
+            )
+        if self.steps_per_day is not None and 1440 % self.steps_per_day:
+            raise ParameterError(
+                f"{name}.steps_per_day must divide the 1440 minutes of a day, got "
+                f"{self.steps_per_day}"
             )
         series = check_series(y, self.steps_per_day, name)
         X_grid = None if X is None else exogenous_grid(self, X, series, 0, None)
@@ -300,6 +309,10 @@ class LoadForecaster(SavedModel, BaseEstimator):
         self.lags_ = list(embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of another fit
+        names = column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names)
         self.objective_ = solution.objective
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter

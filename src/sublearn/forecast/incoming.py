@@ -13,7 +13,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.forecast.horizon import History
-from sublearn.forecast.series import LoadSeries, check_exogenous, check_series
+from sublearn.forecast.series import (
+    LoadSeries,
+    check_exogenous,
+    check_series,
+    column_names,
+    refuse_other_times,
+)
 from sublearn.validation import Interval
 
 __all__ = ["asked", "exogenous_grid", "extended", "refuse_coverage"]
@@ -32,6 +38,8 @@ def asked(model: Any, horizon: int | None, X: Any, y: Any) -> tuple[History, int
         return history, ahead
     if y is None:
         future = check_exogenous(X, ahead, model.n_features_in_, "X")
+        steps = np.arange(history.end, history.end + ahead)
+        refuse_other_times(X, history.clock, steps, "X")
         return history.with_future(future), ahead
     series = check_series(y, model._history.clock.steps_per_day, type(model).__name__)
     return replace(history, X=exogenous_grid(model, X, series, ahead, model.n_features_in_)), ahead
@@ -42,11 +50,14 @@ def extended(model: Any, y_new: Any, X_new: Any) -> tuple[History, int]:
     history, name = model._history, type(model).__name__
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
         return history, 0
-    series = check_series(y_new, None if hasattr(y_new, "index") else 24, name)
+    series = check_series(y_new, history.clock.steps_per_day, name)
     _refuse_other_series(model, series, "y_new")
     skipped = 0
     if series.clock.has_dates and history.clock.has_dates:
         skipped = history.clock.position(series.clock.start) - history.end
+        if (series.clock.start - history.clock.start) % history.clock.step:
+            moment = np.datetime64(series.clock.start, "m")
+            raise ValueError(f"y_new must be on the steps of the known series, got {moment}")
         if skipped < 0:
             raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
     _refuse_other_columns(model, X_new, "X_new")
@@ -64,6 +75,7 @@ def exogenous_grid(
     given = check_exogenous(X, n_given + ahead, n_columns, f"{type(model).__name__}: X")
     n_grid = len(series.values)
     at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
+    refuse_other_times(X, series.clock, at, f"{type(model).__name__}: X")
     everywhere = np.arange(n_grid + ahead)
     return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
 
@@ -102,3 +114,9 @@ def _refuse_other_columns(model: Any, X: Any, what: str) -> None:
     if (X is None) != (model.n_features_in_ == 0):
         has = "with" if model.n_features_in_ else "without"
         raise ValueError(f"{what} must be as in fit, which was {has} X")
+    known, given = getattr(model, "feature_names_in_", None), column_names(X)
+    if known is not None and given is not None and given != known.tolist():
+        raise ValueError(
+            f"{what} must have the columns of fit in their order, {', '.join(known)}, got "
+            f"{', '.join(given)}"
+        )

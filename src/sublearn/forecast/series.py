@@ -11,9 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.clock import Clock, regular_times
+from sublearn.forecast.clock import Clock, regular_times, utc_stamps
 
-__all__ = ["LoadSeries", "Shape", "check_exogenous", "check_series"]
+__all__ = [
+    "LoadSeries",
+    "Shape",
+    "check_exogenous",
+    "check_series",
+    "column_names",
+    "refuse_other_times",
+]
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,30 @@ def check_exogenous(X: Any, n_rows: int, n_columns: int | None, what: str) -> np
     return values
 
 
+def column_names(X: Any) -> list[str] | None:
+    """Of a pandas DataFrame whose columns all have strings as names."""
+    if not _is_pandas(X) or not hasattr(X, "columns"):
+        return None
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def refuse_other_times(X: Any, clock: Clock, positions: np.ndarray, what: str) -> None:
+    """Exogenous rows with times that are not those of the steps they would be taken for."""
+    if not (_is_pandas(X) and hasattr(X.index, "tz") and clock.has_dates):
+        return
+    if (X.index.tz is None) != (clock.zone is None):
+        has = "without" if clock.zone is None else "with"
+        raise ValueError(f"{what} must have times {has} a time zone, as y, got {X.index.tz}")
+    given = utc_stamps(X.index)
+    wanted = 60 * (clock.start + clock.step * positions)
+    beside = np.flatnonzero(given != wanted)
+    if len(beside):
+        at = beside[0]
+        due, found = (np.datetime64(int(t[at]), "s") for t in (wanted, given))
+        raise ValueError(f"{what} must have the times of y, got {found} in the row of {due}")
+
+
 def _is_pandas(y: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(y, (pandas.Series, pandas.DataFrame))
@@ -117,7 +148,8 @@ def _clock_of(
                 "for a series without times"
             )
         return Clock.of_positions(24 if steps_per_day is None else steps_per_day), np.arange(n)
-    clock, rows = regular_times(y.index, owner)
+    known = None if steps_per_day is None else Clock.of_positions(steps_per_day).step
+    clock, rows = regular_times(y.index, owner, known)
     if steps_per_day is not None and clock.steps_per_day != steps_per_day:
         raise ValueError(
             f"{owner} must have {steps_per_day} steps a day as steps_per_day says, got "

@@ -21,6 +21,8 @@ _PLAIN = (
 def state_of_fitted(model: Any) -> dict[str, Any]:
     """All that forecasts and updates need."""
     state: dict[str, Any] = {name: getattr(model, name) for name in _PLAIN}
+    if hasattr(model, "feature_names_in_"):
+        state["feature_names_in_"] = model.feature_names_in_
     state["trace_"] = {name: model.trace_[name].tolist() for name in model.trace_.columns}
     state["embedding"] = model._embedding.to_state()
     calendar = model._calendar_of

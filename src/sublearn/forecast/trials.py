@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.local_models import LocalSettings
-from sublearn.forecast.member import Member
+from sublearn.forecast.member import Member, never
 from sublearn.forecast.tube_loss import TubeLoss
 
 if TYPE_CHECKING:
@@ -34,9 +35,17 @@ class Candidate:
     weight: float = 1.0
 
 
-def choose(task: BlockTask) -> list[Candidate]:
-    """The best candidate, with the second if it comes near, weighted by inverse squared errors."""
-    tried = sorted((_try(task, option) for option in task.baselines), key=lambda c: c.error)
+def choose(task: BlockTask, should_stop: Callable[[], bool] = never) -> list[Candidate]:
+    """The best candidate, with the second if it comes near, weighted by inverse squared errors.
+
+    After a wish to stop no more are tried.
+    """
+    tried = [_try(task, task.baselines[0], should_stop)]
+    for option in task.baselines[1:]:
+        if should_stop():
+            break
+        tried.append(_try(task, option, should_stop))
+    tried.sort(key=lambda c: c.error)
     best = tried[:1]
     if len(task.y) <= _SHORT and 0.0 < tried[0].error < np.inf:
         best += [c for c in tried[1:2] if c.error <= _NEAR * tried[0].error]
@@ -47,7 +56,7 @@ def choose(task: BlockTask) -> list[Candidate]:
     return [replace(c, weight=float(w)) for c, w in zip(best, shares, strict=True)]
 
 
-def _try(task: BlockTask, baseline: Baseline) -> Candidate:
+def _try(task: BlockTask, baseline: Baseline, should_stop: Callable[[], bool]) -> Candidate:
     """Mean absolute error of a small model, with the share of its local part that is best."""
     if baseline.weeks * 7 * task.embedding.day > len(task.y) // 3:
         return Candidate(baseline)
@@ -64,7 +73,7 @@ def _try(task: BlockTask, baseline: Baseline) -> Candidate:
     settings = _small(task.settings)
     if settings.loss.share_below is not None:  # how well another quantile fits, an error cannot say
         settings = replace(settings, loss=TubeLoss.quantile(0.5))
-    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, settings, rng)
+    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, settings, rng, should_stop)
     linear, local = small.parts(rows.only(new))
     left, power = loads[new] - linear, float(local @ local)
     share = min(max(float(local @ left) / power, 0.0), 1.0) if power > 0 else 0.0

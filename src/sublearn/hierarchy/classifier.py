@@ -25,12 +25,13 @@ from sublearn.hierarchy.nodes import (
     estimator_log_scores,
     fit_estimators,
     fit_sparse_models,
+    n_sparse_models,
     no_solution,
     sparse_log_scores,
     with_constant,
 )
 from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
-from sublearn.hierarchy.rules import HasFit, IsTaxonomy, SolverNames, Thresholds
+from sublearn.hierarchy.rules import HasScores, IsTaxonomy, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
@@ -68,8 +69,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         \log\bigl(1 + e^{-y_k (\langle x_k, w \rangle + b)}\bigr) \qquad \text{(2.2.2) of [1]}
 
     Nodes do not depend on each other and are learned at the same time. They are large at the top
-    of a tree and small below, and no solver is the fastest for both: which one serves a node is
-    decided by a measured model of their times.
+    of a tree and small below; a measured model of the solvers' times decides which one serves a
+    node. Nearly always that is coordinate descent inside a working set, for small nodes as well.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         "taxonomy": IsTaxonomy(),
         "strategy": OneOf("top_down", "flat", "global"),
         "path": OneOf("best", "greedy"),
-        "estimator": HasFit(),
+        "estimator": HasScores(),
         "C": Positive(float),
         "solver": SolverNames(),
         "leaf": OneOf("mandatory", "optional"),
@@ -261,6 +262,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         X = check_design(self, X).X
         labels = self._read_labels(y, X.shape[0])
         positions = self._positions(labels)
+        self._log_thresholds()  # refuses labels that are not in the taxonomy
         nodes = self._make_nodes(positions)
         progress = Progress(max(2, self._n_models(nodes)), 1)
         found = self._watch(lambda: self._learn(X, nodes, progress), progress)
@@ -268,8 +270,9 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         return self
 
     def _n_models(self, nodes: list[Node]) -> int:
-        taught = [node for node in nodes if not node.is_plain]
-        return sum(len(node.children) if self.estimator is None else 1 for node in taught)
+        if self.estimator is None:
+            return sum(n_sparse_models(node, self.strategy == "global") for node in nodes)
+        return sum(not node.is_plain for node in nodes)
 
     def _positions(self, labels: EncodedLabels) -> np.ndarray:
         """Position of each row's label in the taxonomy, which must be a forest."""
@@ -455,7 +458,13 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         found = np.full(self.taxonomy_.n_labels, 0.5)
         if isinstance(self.threshold, Mapping):
             for name, value in self.threshold.items():
-                found[self.taxonomy_.position(name)] = value
+                try:
+                    found[self.taxonomy_.position(name)] = value
+                except ValueError:
+                    raise ParameterError(
+                        f"{type(self).__name__}.threshold must name labels of the taxonomy, got "
+                        f"{show(name)}"
+                    ) from None
         else:
             found[:] = self.threshold
         with np.errstate(divide="ignore"):

@@ -22,7 +22,7 @@ from sublearn.hierarchy.projection import (
     hierarchy_support,
     project_hierarchy,
 )
-from sublearn.hierarchy.rules import HasFit, IsNumbers, IsTaxonomy
+from sublearn.hierarchy.rules import HasScores, IsNumbers, IsTaxonomy
 from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.stage_one import StageOne, hold_out
 from sublearn.hierarchy.taxonomy import Taxonomy
@@ -181,7 +181,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         "taxonomy": IsTaxonomy(),
         "loss": OneOf(*LOSSES),
         "l1": Positive(float),
-        "estimator": HasFit(),
+        "estimator": HasScores(),
         "metric": OneOf(*METRICS),
         "method": OneOf("dfo", "sweep", "subgradient", "none"),
         "phi": IsNumbers(),

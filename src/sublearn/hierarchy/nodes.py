@@ -31,7 +31,15 @@ from sublearn.optim.linear_solve import LinearSolution
 from sublearn.optim.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["STAY", "Node", "NodeReport", "collect_nodes", "fit_estimators", "fit_sparse_models"]
+__all__ = [
+    "STAY",
+    "Node",
+    "NodeReport",
+    "collect_nodes",
+    "fit_estimators",
+    "fit_sparse_models",
+    "n_sparse_models",
+]
 
 TOP = -1
 STAY = -1  # the class of rows that end at a node, beside the positions of its children
@@ -168,6 +176,13 @@ def fit_sparse_models(
     weights, intercepts = _spread(own, jobs, nodes, X, n_labels)
     reports = [_report(job, solution) for job, solution in zip(jobs, found, strict=True)]
     return LabelModels(weights, intercepts), reports, summarise(found)
+
+
+def n_sparse_models(node: Node, is_overlapping: bool) -> int:
+    """How many models `fit_sparse_models` solves for a node; children overlap with a closure."""
+    if node.is_plain:
+        return 0
+    return 1 if _is_pair(node) and not is_overlapping else len(node.children)
 
 
 def _jobs(X: Any, node: Node, C: float, solver: Any, closure: sp.csr_matrix | None) -> list[_Job]:

@@ -12,7 +12,7 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.validation import Rule
 from sublearn.validation.values import is_finite_number
 
-__all__ = ["HasFit", "IsNumbers", "IsTaxonomy", "SolverNames", "Thresholds"]
+__all__ = ["HasScores", "IsNumbers", "IsTaxonomy", "SolverNames", "Thresholds"]
 
 
 class IsTaxonomy(Rule):
@@ -39,15 +39,18 @@ class IsNumbers(Rule):
         return "a number or an array of one number per label"
 
 
-class HasFit(Rule):
-    """An estimator, or None."""
+class HasScores(Rule):
+    """An estimator whose classes have scores, or None."""
 
     def accepts(self, value: Any) -> bool:
         """Whether `value` obeys the rule."""
-        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
+        if value is None:
+            return True
+        has_scores = hasattr(value, "predict_proba") or hasattr(value, "decision_function")
+        return hasattr(value, "fit") and has_scores and not isinstance(value, type)
 
     def __str__(self) -> str:
-        return "an estimator with a method fit, or None"
+        return "an estimator with fit and with predict_proba or decision_function, or None"
 
 
 class SolverNames(Rule):

@@ -3,13 +3,14 @@ sequences."""
 
 from __future__ import annotations
 
+import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sublearn.io.files import PathLike, open_binary, plain_name
-from sublearn.validation.values import show
+from sublearn.validation.values import is_int64, show
 
 __all__ = ["Tokens", "load_conll"]
 
@@ -46,10 +47,10 @@ def load_conll(
     ----------
     path : path
         UTF-8, a token on each line and a blank line after each sequence; ``.gz``, ``.xz`` and
-        ``.bz2`` are decompressed. Columns have tabs between them, or any white space if the file
-        has no tab. In a file with tabs, lines that begin with ``#`` and have none are comments. In
-        a ``.conllu`` file words that stand for several (``3-4``) or for none (``3.1``) are
-        passed over.
+        ``.bz2`` are decompressed. Columns have tabs between them, or spaces if the file has no
+        tab. In a file with tabs, lines that begin with ``#`` and have none are comments. In a
+        ``.conllu`` file words that stand for several (``3-4``) or for none (``3.1``) are passed
+        over.
     columns : sequence of int, optional
         Which columns to read, counted from 1: the word's, further ones if there are any, and the
         tag's last. By default all of them, and 2 and 4 (FORM and UPOS) of a ``.conllu`` file.
@@ -63,7 +64,7 @@ def load_conll(
     Raises
     ------
     ValueError
-        For a line that lacks a column, naming file and line.
+        For a line that lacks a column or is not UTF-8, naming file and line.
 
     Examples
     --------
@@ -76,11 +77,11 @@ def load_conll(
     is_conllu = plain_name(path).endswith(".conllu")
     chosen = _as_columns(columns, _CONLLU if is_conllu else None)
     with open_binary(path) as stream:
-        lines = stream.read().decode("utf-8-sig").splitlines()
-    reader = _Reader(chosen, has_tags, is_conllu, has_tabs=any("\t" in line for line in lines))
+        lines = stream.read().removeprefix(codecs.BOM_UTF8).split(b"\n")
+    reader = _Reader(chosen, has_tags, is_conllu, has_tabs=any(b"\t" in line for line in lines))
     for number, line in enumerate(lines, 1):
         try:
-            reader.take(line)
+            reader.take(_decoded(line))
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}:{number}: {error}") from None
     reader.end_sequence()
@@ -89,16 +90,23 @@ def load_conll(
     return Tokens(reader.tokens, reader.tags if has_tags else None)
 
 
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"must be UTF-8, got {error.reason}") from None
+
+
 def _as_columns(columns: Any, default: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if columns is None:
         return default
-    found = tuple(columns)
-    if len(found) < 2 or not all(isinstance(n, int) and n > 0 for n in found):
+    found = tuple(columns) if isinstance(columns, Iterable) else ()
+    if len(found) < 2 or not all(is_int64(n) and n > 0 for n in found):
         raise ValueError(
             "load_conll.columns must be at least two numbers from 1, the word's first and the "
             f"tag's last, got {show(columns)}"
         )
-    return found
+    return tuple(int(n) for n in found)
 
 
 class _Reader:
@@ -116,12 +124,13 @@ class _Reader:
         self._width: int | None = None
 
     def take(self, line: str) -> None:
-        if not line.strip():
+        if not line.strip(" \t"):
             self.end_sequence()
             return
         if line.startswith("#") and self.has_tabs and "\t" not in line:
             return
-        fields = line.split("\t") if self.has_tabs else line.split()
+        # Not `split()`: words may hold spaces that do not break (1 000) and other separators.
+        fields = line.split("\t") if self.has_tabs else [part for part in line.split(" ") if part]
         if self.is_conllu and not fields[0].isdigit():
             return
         wanted = self._wanted(len(fields))

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Mixture", "MixtureEM"]
+__all__ = ["LEAST_SCALE", "Mixture", "MixtureEM"]
 
 _CAUTION = 0.3  # rows at the common noise level that each component sees, per degree of freedom
+#: Least mean square of targets: parts of it are above 0 even if all targets are 0.
+LEAST_SCALE = 1e-280
 _LEAST = 1e-20  # least variance, as a part of that of the targets
 _EXACT = 1e-14  # part of the targets' variance below which residuals are rounding
 _MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that may be kept
@@ -90,7 +92,7 @@ class MixtureEM:
         self.is_hard, self.should_stop = is_hard, should_stop
         self.n_rows, self.n_features = features.shape
         self._ridge = l2 * self.n_rows
-        self._scale = max(float(np.mean(targets**2)), np.finfo(float).tiny)
+        self._scale = max(float(np.mean(targets**2)), LEAST_SCALE)
         self._upper = np.triu_indices(self.n_features)
         n_products = self.n_rows * len(self._upper[0])
         self._products = self._all_products() if n_products <= _MOST_PRODUCTS else None

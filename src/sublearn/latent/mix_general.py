@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from sublearn.latent.mix_em import LEAST_SCALE
 from sublearn.latent.mix_program import Point
 from sublearn.latent.mix_rounding import (
     covering_functions,
@@ -74,7 +75,7 @@ class GeneralRefiner:
         self.should_stop = should_stop
         self.n_rows, self.n_features = features.shape
         self._ridge = l2 * self.n_rows
-        self._scale = max(float(np.mean(targets**2)), np.finfo(float).tiny)
+        self._scale = max(float(np.mean(targets**2)), LEAST_SCALE)
 
     def best(self, points: Iterable[Point], n_components: int) -> GeneralMixture:
         """The most likely mixture from several starts."""

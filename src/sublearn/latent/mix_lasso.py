@@ -216,6 +216,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     coef_: np.ndarray
     intercept_: np.ndarray
     criteria_: dict[int, float]
+    _fill: GaussianFill | None
 
     def __init__(
         self,
@@ -410,18 +411,17 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
 
     def _check(self, X: Any, reset: bool) -> np.ndarray:
         """Rows without NaN, as a dense array."""
-        has_gaps = self.missing == "mask"
+        # What was fitted decides about new rows, not what `set_params` said since.
+        has_gaps = self.missing == "mask" if reset else self._fill is not None
         if has_gaps and self.kernel == "precomputed":
             raise ParameterError(
                 f"{type(self).__name__}.missing must be 'refuse' for kernel='precomputed', "
                 "got 'mask'"
             )
         X = read_rows(self, X, reset=reset, allows_nan=has_gaps)
-        if not has_gaps:
-            return X
         if reset:
-            self._fill = GaussianFill.of(X)
-        return self._fill(X)
+            self._fill = GaussianFill.of(X) if has_gaps else None
+        return X if self._fill is None else self._fill(X)
 
     # --- solving -------------------------------------------------------------------------------
 
@@ -503,7 +503,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         parts["fitted"] = vars(self._fitted)
         if self._gate_map is not None:
             parts["gate_map"] = self._gate_map.state()
-        if self.missing == "mask":
+        if self._fill is not None:
             parts["fill"] = vars(self._fill)
         for part, values in parts.items():
             state |= {f"{part}.{name}": value for name, value in values.items()}
@@ -518,8 +518,8 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         gate_map = _part(state, "gate_map")
         self._gate_map = LinearMap(**gate_map) if gate_map else None
         self._gate = restore_gate(_part(state, "gate"))
-        if self.missing == "mask":
-            self._fill = GaussianFill(**_part(state, "fill"))
+        fill = _part(state, "fill")
+        self._fill = GaussianFill(**fill) if fill else None
         self._fitted = FittedMixture(**_part(state, "fitted"))
         super()._restore(state)
 

@@ -35,6 +35,7 @@ _NEWTON_TOL = 1e-5  # on |Phi'(z * a)| / (N l1) - 1 of active atoms
 _MOST_NEWTON = 30
 _SEARCH_SWEEPS = 100
 _SEARCH_TOL = 1e-2  # the bound is then within 1 to 4 % of the best atom, at the search's price
+_LEAST_L1 = 1e-150  # where all targets are 0 no atom enters at any weight, which must not be 0
 _RANK = 24  # of the relaxation's vectors at least; solutions have rank 1 to 5
 _COLUMNS = ("seconds", "l1", "objective", "certificate", "violation", "nnz_primal", "nnz_dual")
 
@@ -250,7 +251,7 @@ class Path:
     def __init__(self, program: MixtureProgram, parts: np.ndarray, tol: float, max_iter: int):
         self.program, self.parts, self.tol, self.max_iter = program, parts, tol, max_iter
         self.points: list[Point] = []
-        self._l1_max = program.l1_max()
+        self._l1_max = max(program.l1_max(), _LEAST_L1)
 
     def __iter__(self) -> Iterator[Point]:
         for i, part in enumerate(self.parts):

@@ -37,6 +37,10 @@ def word_features(sentence: Iterable[Any]) -> list[list[str]]:
     >>> word_features(["The", "dog"])[1][:4]
     ['word=dog', 'low=dog', 'shape=xx', 'begin=d']
     """
+    if isinstance(sentence, str):
+        raise ValueError(
+            f"word_features.sentence must be words, as sentence.split() gives, got {show(sentence)}"
+        )
     rows = [_as_row(token) for token in sentence]
     if not rows:
         return []

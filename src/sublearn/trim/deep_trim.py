@@ -13,9 +13,9 @@ from sublearn.errors import ParameterError
 from sublearn.trace import Callback, watch
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import evaluate
-from sublearn.trim.losses import Loss, as_loss
+from sublearn.trim.losses import Loss, as_loss, refuse_other_targets
 from sublearn.trim.proximal_adam import Passes
-from sublearn.trim.samples import Samples, read_samples
+from sublearn.trim.samples import Samples, call, read_samples
 from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor, TrimResult
 from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
@@ -181,19 +181,22 @@ def deep_trim(
     held_out = samples if validation is None else read_samples("validation", validation)
     trimmed = copy.deepcopy(module).eval()
     chosen = _choose(trimmed, layers)
-    device = next(iter(chosen.values())).weight.device
+    weight = next(iter(chosen.values())).weight
+    samples, held_out = samples.beside(weight), held_out.beside(weight)
+    for name, own in (("data", samples), ("validation", held_out)):
+        _refuse_misfit(name, trimmed, own, loss)
     monitor = TrimMonitor()
     trimmer = Trimmer(
         trimmed,
         chosen,
-        samples.to(device),
+        samples,
         as_loss(loss),
         torch.Generator().manual_seed(as_seed(random_state) % 2**63),
         lambda: monitor.stop_requested,
         _biases_of(chosen) if polish_biases else (),
         chunk_size,
     )
-    measure = _criterion(trimmer, held_out.to(device), criterion, chunk_size)
+    measure = _criterion(trimmer, held_out, criterion, chunk_size)
     stage = Stage(
         trimmer,
         Passes(warm_epochs, learning_rate, batch_size),
@@ -233,6 +236,20 @@ def _check(arguments: Mapping[str, Any]) -> None:
         raise ParameterError(
             f"deep_trim: module must be a torch.nn.Module, got {show(arguments['module'])}"
         )
+
+
+def _refuse_misfit(name: str, module: nn.Module, samples: Samples, loss: Any) -> None:
+    """Inputs that the network does not take, told by the first, and targets beside its logits."""
+    try:
+        with torch.no_grad():
+            logits = call(module, samples.take(slice(0, 1)).inputs)
+    except (RuntimeError, IndexError, TypeError) as error:
+        raise ParameterError(
+            f"deep_trim: {name} must have inputs that the network takes, got one it fails on: "
+            f"{error}"
+        ) from error
+    if isinstance(loss, str):
+        refuse_other_targets(name, logits, samples.targets)
 
 
 def _choose(module: nn.Module, names: Iterable[str] | None) -> dict[str, nn.Module]:

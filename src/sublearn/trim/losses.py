@@ -11,7 +11,17 @@ from torch.nn import functional
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
-__all__ = ["LOSSES", "Loss", "as_loss", "count_support_labels", "cross_entropy", "max_margin"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "as_loss",
+    "count_support_labels",
+    "cross_entropy",
+    "max_margin",
+    "refuse_other_targets",
+]
+
+_IGNORED = -100  # a target that PyTorch's cross-entropy passes over
 
 #: Logits and targets of a batch to the mean loss of its samples.
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -56,6 +66,30 @@ def as_loss(loss: str | Loss) -> Loss:
             f"logits and targets, got {show(loss)}"
         )
     return LOSSES[loss]
+
+
+def refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
+    """Targets that the named losses cannot compare with logits of this shape."""
+    n_classes = logits.shape[1] if logits.ndim > 1 else 0
+    if targets.ndim >= logits.ndim:
+        if logits.ndim < 2 or targets.shape[1:] != logits.shape[1:]:
+            raise ParameterError(
+                f"deep_trim: targets of {name} must be class numbers, or rows of 0 and 1 as long "
+                f"as the logits, {n_classes}, got shape {tuple(targets.shape)}"
+            )
+        return
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
+            f"{targets.dtype}"
+        )
+    known = targets[targets != _IGNORED]
+    beyond = known[(known < 0) | (known >= n_classes)]
+    if len(beyond):
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
+            f"{beyond[0].item()}"
+        )
 
 
 def count_support_labels(logits: Tensor, targets: Tensor, loss: Loss) -> int:

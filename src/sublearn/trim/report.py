@@ -112,7 +112,7 @@ class TrimReport:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 0.9 + 0.55 * len(self.layers)))
+            _, ax = plt.subplots(figsize=(6, 0.9 + 0.55 * len(self.layers)), layout="constrained")
         at = range(len(self.layers))
         ax.barh(at, [layer.n_before for layer in self.layers], color="#d9d9d9", label="before")
         ax.barh(at, [layer.n_after for layer in self.layers], color="#2a78b5", label="left")

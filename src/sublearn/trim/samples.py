@@ -43,9 +43,18 @@ class Samples:
         for rows in torch.randperm(len(self), generator=generator).split(size):
             yield self.take(rows.to(self.targets.device))
 
-    def to(self, device: torch.device) -> Samples:
-        """The same samples on another device."""
-        return Samples(_map(self.inputs, lambda tensor: tensor.to(device)), self.targets.to(device))
+    def beside(self, weight: Tensor) -> Samples:
+        """The same samples on the device of a weight, in types that PyTorch can work with.
+
+        Doubles, NumPy's default, come in the type of the weight, short integers as class numbers.
+        """
+
+        def moved(tensor: Tensor) -> Tensor:
+            return tensor.to(weight if tensor.dtype == torch.float64 else weight.device)
+
+        is_short = self.targets.dtype in (torch.int8, torch.int16, torch.int32)
+        targets = self.targets.long() if is_short else self.targets
+        return Samples(_map(self.inputs, moved), targets.to(weight.device))
 
 
 def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:

@@ -21,6 +21,7 @@ from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.files import PathLike
 from sublearn.trim.graph import trace
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
+from sublearn.validation.values import show
 
 __all__ = ["SparseNetwork", "load_network", "save_network"]
 
@@ -61,14 +62,19 @@ def save_network(module: nn.Module, path: PathLike) -> None:
     ValueError
         If the network cannot be traced, or does something that cannot be kept as data.
     """
-    module = module.eval()
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"save_network: module must be a torch.nn.Module, got {show(module)}")
+    is_training = {part: part.training for part in module.modules()}
     try:
-        network = trace(module)
+        network = trace(module.eval())
     except Exception as error:
         raise ValueError(
             f"save_network: module must be a network that torch.fx can trace, got "
             f"{type(module).__name__}: {error}"
         ) from error
+    finally:  # the network is the caller's, who may train on
+        for part, mode in is_training.items():
+            part.training = mode
     arrays: dict[str, np.ndarray] = {}
     modules = dict(network.named_modules())
     parts: dict[str, Any] = {}

@@ -147,13 +147,18 @@ def command(
     params |= {"loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
+    words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
+    words |= {"min_df": min_df, "max_df": max_df, "max_features": max_features}
+    words |= {"stop_words": stop_words, "hashes": hashes}
+    of_texts = words | {"text": text or None, "separator": separator, "columns": columns}
     if method == "forecast":
         refuse_given(
-            {
-                "labels": labels, "data_format": data_format, "bits": bits, "ngrams": ngrams,
-                "zero_based": zero_based or None, "normalize": normalize, "text": text or None,
+            of_texts | {
+                "labels": labels, "data_format": data_format, "bits": bits,
+                "zero_based": zero_based or None, "normalize": normalize,
                 "l1": l1, "bias": bias, "prune": prune, "class_weight": class_weight,
-                "early_stopping": early_stopping or None,
+                "early_stopping": early_stopping or None, "taxonomy": taxonomy,
+                "label_paths": label_paths, "token_columns": token_columns,
             },
             "is not for --method forecast",
         )  # fmt: skip
@@ -167,10 +172,9 @@ def command(
         refuse_without(estimator, "compress", "--bits")
     if method == "chain":
         refuse_given(
-            {
+            of_texts | {
                 "labels": labels, "data_format": data_format, "zero_based": zero_based or None,
-                "normalize": normalize, "text": text or None, "ngrams": ngrams,
-                "taxonomy": taxonomy, "label_paths": label_paths,
+                "normalize": normalize, "taxonomy": taxonomy, "label_paths": label_paths,
             },
             "is not for --method chain",
         )  # fmt: skip
@@ -178,14 +182,6 @@ def command(
         return
     refuse_given({"token_columns": token_columns}, "needs --method chain")
     form = TextForm(text, separator, columns)
-    words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
-    words |= {
-        "min_df": min_df,
-        "max_df": max_df,
-        "max_features": max_features,
-        "stop_words": stop_words,
-    }
-    words |= {"hashes": hashes}
     if text:
         numbers = {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
         refuse_given(numbers, "is for data of numbers, got --text")
