@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sublearn
 from sublearn import _core
 from sublearn.embed import DenseExtremeClassifier
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
 from sublearn.validation import assert_rules_complete
 

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import (
     Boolean,

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.dense_extreme import LAYER_RULES
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import Positive, Rule, check_features
 

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.label_search import LabelSearch
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.io.models import SavedModel
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Trace, watch

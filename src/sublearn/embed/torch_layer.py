@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import torch
 
 from sublearn.embed.dense_extreme import LAYER_RULES
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
 from sublearn.validation import as_n_threads, as_seed
 from sublearn.validation.values import show
