@@ -151,8 +151,9 @@ class DenseExtremeClassifier(LayerClassifier):
     n_iter_ : int
         Epochs.
     trace_ : Trace
-        By epoch: seconds, objective (mean loss on candidates), held_out (share of rows whose best
-        label is right), n_updates (rows moved), work (inner products), rate.
+        By epoch: seconds, objective (mean loss on candidates), n_updates (rows moved), work (inner
+        products), rate, and with early stopping held_out (share of rows whose best label is right;
+        NaN for passes of `partial_fit`).
 
     References
     ----------

@@ -45,7 +45,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
     weights_ : ndarray of shape (n_classes, n_components [+ 1])
         W; the last column is the intercept, if there is one.
     classes_, objective_, certificate_, recall_, threshold_, n_iter_, trace_
-        As in `DenseExtremeClassifier`.
+        As in `DenseExtremeClassifier`; `work` is not counted, and 0.
 
     References
     ----------
