@@ -143,6 +143,12 @@ def test_refuses_what_is_no_client():
         cluster("tcp://localhost:8786").__enter__()
 
 
+def test_refuses_a_directory_that_is_no_path(client):
+    message = "directory must be a path or None, got 5"
+    with pytest.raises(ParameterError, match=message), cluster(client, directory=5):
+        pass
+
+
 def test_refuses_retries_that_are_no_number(client):
     with pytest.raises(ParameterError, match="cluster: retries must be an integer"):
         cluster(client, retries=-1).__enter__()
@@ -294,3 +300,27 @@ def test_predict_refuses_what_a_model_lacks(labels):
         distributed.predict(model, labels[0], method="transform")
     with pytest.raises(ParameterError, match="rows_per_block must be a positive integer"):
         distributed.predict(model, labels[0], rows_per_block=0)
+    with pytest.raises(ParameterError, match="predict: X must have rows, got 5"):
+        distributed.predict(model, 5)
+
+
+@pytest.mark.filterwarnings("error:X does not have valid feature names")
+def test_blocks_of_a_frame_keep_the_names_of_its_columns():
+    frame = pytest.importorskip("pandas").DataFrame(np.eye(4), columns=list("abcd"))
+    model = PPDSparseClassifier().fit(frame, [0, 1, 2, 3])
+    found = distributed.predict(model, frame, rows_per_block=3)
+    np.testing.assert_array_equal(found, model.predict(frame))
+
+
+def test_shards_of_lists_of_labels_have_bounds(tmp_path):
+    X = np.eye(4)
+    model = PPDSparseClassifier(l1=0.001).fit(X, [["a"], ["b"], ["a", "b"], []])
+    save_svmlight(tmp_path / "rows.svm", sp.csr_matrix(X), np.zeros(4))
+    (shard,) = distributed.predict_files(
+        model, tmp_path / "rows.svm", tmp_path / "out", n_features=4
+    )
+    with np.load(shard) as stored:
+        parts = np.split(stored["values_0"], stored["values_1"][1:-1])
+    expected = model.predict(X)
+    assert sorted(map(len, expected)) != [len(expected[0])] * 4
+    assert [part.tolist() for part in parts] == [list(labels) for labels in expected]

@@ -1,17 +1,20 @@
 """Rows that lie on workers: the optimum of one machine, rounds and bytes counted, refusals."""
 
 import itertools
+import signal
+import threading
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from distributed import Client
 
 from sublearn.distributed import RowBlocks, fit_by_rows
 from sublearn.distributed.row_blocks import RowBlock, RowLoss
-from sublearn.distributed.row_exchange import values_and_gradients
-from sublearn.errors import ParameterError
+from sublearn.distributed.row_exchange import Exchange, solve_together, values_and_gradients
+from sublearn.errors import ClusterError, ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_svmlight, save_svmlight
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
@@ -206,3 +209,81 @@ def test_refuses_blocks_that_do_not_fit(client, data):
         RowBlocks.from_svmlight(client, "no/such/file", n_features=3)
     with pytest.raises(ParameterError, match="parts_per_file must be a positive integer"):
         RowBlocks.from_svmlight(client, "rows", n_features=3, parts_per_file=0)
+    with pytest.raises(ParameterError, match="from_dask: X must be a Dask array, got"):
+        RowBlocks.from_dask(client, X.toarray(), da.from_array(y))
+
+
+def bad_part(client, X, y):
+    return RowBlocks.from_delayed(client, [dask.delayed((X, y))])
+
+
+BAD_ROWS = {
+    "y must be finite": lambda c, X, y: bad_part(c, X, np.where(y > 1, np.nan, 1.0)),
+    "X must hold numbers, got": lambda c, X, y: bad_part(c, X.toarray().astype(str), y),
+    "X must be a matrix": lambda c, X, y: bad_part(c, X.toarray()[0], y[:40]),
+    r"a pair \(X, y\), got": lambda c, X, y: RowBlocks.from_delayed(c, [dask.delayed(X)]),
+    "one kind of y, got names and numbers": lambda c, X, y: RowBlocks.from_delayed(
+        c, [(X, y), (X, y.astype(str))]
+    ),
+    "rows must be RowBlocks": lambda c, X, y: fit_by_rows(PPDSparseClassifier(), X),
+    "at least two classes": lambda c, X, y: fit_by_rows(
+        PPDSparseClassifier(), bad_part(c, X, np.ones(240))
+    ),
+    "y must hold numbers, got '1'": lambda c, X, y: fit_by_rows(
+        SparseLinearRegression(0.1), bad_part(c, X, y.astype(str))
+    ),
+}
+
+
+@pytest.mark.parametrize("message", BAD_ROWS)
+def test_rows_that_mean_nothing_are_named(client, data, message):
+    with pytest.raises(ValueError, match=message):
+        BAD_ROWS[message](client, *data[:2])
+
+
+def test_two_classes_may_be_names_of_any_type(client, data):
+    X, y, _ = data
+    names = np.where(y > 1, "yes", "no").astype(object)
+    found = fit_by_rows(PPDSparseClassifier(), delayed(client, X, names))
+    alone = fit_by_rows(PPDSparseClassifier(), delayed(client, X, y))
+    assert found.predict(X).tolist() == np.where(alone.predict(X) > 1, "yes", "no").tolist()
+
+
+def test_frames_and_lists_are_rows_and_stored_zeros_no_labels(client, data):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = data
+    dense, labels = X.toarray(), sp.csc_matrix(np.stack([y > 1, y < 2], axis=1).astype(float))
+    labels.data[:3] = 0
+    parts = [(pandas.DataFrame(dense), labels), (dense.tolist(), labels)]
+    rows = RowBlocks.from_delayed(client, [dask.delayed(part) for part in parts])
+    assert (rows.n_rows, rows.n_features) == (480, 40)
+    assert rows.counts.tolist() == [2 * ((y > 1).sum() - 3), 2 * (y < 2).sum()]
+
+
+def test_an_interrupt_ends_all_solvers(client, data):
+    exchange = Exchange(delayed(client, data[0], data[2]), 2)
+    loss = RowLoss("squared", 1.0, 1.0, False)
+
+    def solve(_):
+        while True:
+            exchange.ask(loss, np.zeros(40))
+            has_asked.set()
+
+    def press_ctrl_c():
+        has_asked.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    has_asked = threading.Event()
+    killer = threading.Thread(target=press_ctrl_c)
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        solve_together(exchange, 2, solve, range(2))
+    killer.join()
+    assert not [t for t in threading.enumerate() if t.name == "sublearn-rows"]
+
+
+def test_a_closed_client_is_named(servers, data):
+    with Client(servers, set_as_default=False) as client:
+        rows = delayed(client, data[0], data[1])
+    with pytest.raises(ClusterError, match="the client is closed"):
+        fit_by_rows(SparseLogisticRegression(0.1), rows)

@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sublearn
 from sublearn import _core
 from sublearn.embed import DenseExtremeClassifier
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
 from sublearn.validation import assert_rules_complete
 
@@ -239,6 +240,23 @@ def test_early_stopping_ends_before_the_limit():
     assert model.trace_["held_out"][-1] > 0.9
 
 
+def test_a_stream_follows_early_stopping(tmp_path):
+    X, y = identities(n_labels=30, n_rows=300)
+    model = DenseExtremeClassifier(max_iter=2, early_stopping=True).fit(X, y)
+    model.save(tmp_path / "model")
+    for other in (model, sublearn.load(tmp_path / "model")):
+        other.partial_fit(X, y)
+        assert np.isnan(other.trace_["held_out"]).tolist() == [False, False, True]
+
+
+def test_a_model_that_has_predicted_through_its_index_is_pickled():
+    X, y = identities(n_labels=2000, n_rows=2000, dim=8)
+    model = DenseExtremeClassifier(max_iter=1).fit(X, y)
+    expected = model.predict_top_k(X[:20], k=3)[0]
+    other = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(other.predict_top_k(X[:20], k=3)[0], expected)
+
+
 def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model():
     X, y = identities(n_labels=30, n_rows=600)
     model = DenseExtremeClassifier(
@@ -275,6 +293,18 @@ def test_zero_rows_more_blocks_than_columns_and_more_candidates_than_labels_work
     X[:10] = 0
     model = DenseExtremeClassifier(n_blocks=50, n_candidates=10**6, n_probe=99, n_sampled=10**6)
     assert np.isfinite(model.fit(X, y).weights_).all()
+
+
+def test_rows_that_all_have_the_only_label_get_it():
+    model = DenseExtremeClassifier(max_iter=1).fit([[1.0, 2.0]], [["a"]])
+    assert model.predict([[1.0, 2.0]]) == [["a"]]
+
+
+def test_score_refuses_other_numbers_of_lists():
+    X, _ = identities(n_labels=3, n_rows=6)
+    model = DenseExtremeClassifier(max_iter=1).fit(X, [["a"], ["b"]] * 3)
+    with pytest.raises(ValueError, match="score: y must have a list of labels for each of 6"):
+        model.score(X, [["a"]])
 
 
 def test_refuses_numbers_that_float32_cannot_hold():

@@ -1,5 +1,8 @@
 """The layer for PyTorch: equal to full softmax where all labels are candidates, and it trains."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -95,3 +98,38 @@ def test_refuses_parameters_that_mean_nothing():
         ParameterError, match=r"SearchedOutput\.n_labels must be a positive integer"
     ):
         SearchedOutput(8, 0)
+
+
+def test_copies_and_pickles_go_on_by_themselves():
+    layer = SearchedOutput(8, 30, gradient="exact")
+    features, targets = torch.randn(5, 8), torch.arange(5)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(30, 8))
+    layer.refresh()
+    expected = layer(features, targets)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        torch.testing.assert_close(other(features, targets), expected)
+        with torch.no_grad():
+            other.weight.zero_()
+        other.refresh()
+        assert other(features, targets).item() == pytest.approx(np.log(30), rel=1e-5)
+    torch.testing.assert_close(layer(features, targets), expected)
+
+
+def test_a_stored_zero_is_no_label():
+    Y = sp.csr_matrix(np.eye(30)[:6] + np.eye(30)[1:7])
+    Y.data[::2] = 0
+    layer = SearchedOutput(8, 30, gradient="exact")
+    assert layer(torch.randn(6, 8), Y).item() == pytest.approx(np.log(30), rel=1e-5)
+
+
+@pytest.mark.parametrize("features", [torch.zeros(5, 3), torch.zeros(8), np.zeros((5, 8))])
+def test_features_of_another_kind_are_named(features):
+    layer = SearchedOutput(8, 30)
+    with pytest.raises(ValueError, match=r"features must be a tensor of shape \(n_samples, 8\)"):
+        layer(features, torch.zeros(5, dtype=torch.int64))
+
+
+def test_a_number_of_warm_samples_is_not_negative():
+    with pytest.raises(ParameterError, match=r"SearchedOutput\.n_warm must be"):
+        SearchedOutput(8, 30, n_warm=-1)

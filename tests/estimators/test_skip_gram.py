@@ -341,12 +341,12 @@ def grown(model):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: SkipGram().fit([]), "corpus must have words, got none"),
-        (lambda m: SkipGram().fit(["", " "]), "corpus must have words, got none"),
+        (lambda m: SkipGram().fit([]), "SkipGram: X must have words, got none"),
+        (lambda m: SkipGram().fit(["", " "]), "SkipGram: X must have words, got none"),
         (lambda m: SkipGram().fit([["a", "b"]]), "at least two words, got 5: 0 of 2"),
         (lambda m: SkipGram(min_count=1).fit([["a"], ["b"]]), "two words of the vocabulary"),
         (lambda m: SkipGram().fit("no/such/file"), "which is no file"),
-        (lambda m: SkipGram().fit(3), "corpus must be a path or an iterable"),
+        (lambda m: SkipGram().fit(3), "X must be a path or an iterable"),
         (lambda m: SkipGram().fit([["a", 3]]), r"strings or lists of words, got \['a', 3\]"),
         (lambda m: SkipGram().fit([None]), "strings or lists of words, got None"),
         (lambda m: SkipGram(0).fit([["a"]]), r"SkipGram\.n_components must be"),
@@ -356,7 +356,13 @@ def grown(model):
         (lambda m: m["nobody"], "in the vocabulary"),
         (lambda m: m.analogy("a0", "a1", "nobody"), "got 'nobody'"),
         (lambda m: m.most_similar("a0", k=25), "k must be an integer from 1 to 24, got 25"),
+        (lambda m: m.most_similar(["a0"]), r"in the vocabulary of 25 words, got \['a0'\]"),
         (lambda m: m.transform("a0"), "X must be an iterable of texts"),
+        (lambda m: m.transform(None), "X must be an iterable of texts, got None"),
+        (lambda m: m.transform([None]), "X must hold strings or lists of words, got None"),
+        (lambda m: m.transform([["a0", 3]]), r"strings or lists of words, got \['a0', 3\]"),
+        (lambda m: m.transform([b"a0"]), "strings or lists of words, got b'a0'"),
+        (lambda m: m.analogy_accuracy([("a0", "a1", "a2")]), "questions must hold four words"),
         (lambda m: m.exact_objective(1), "n_words must be an integer above 1"),
     ],
 )  # fmt: skip
@@ -365,9 +371,42 @@ def test_bad_input_is_named(model, call, message):
         call(model)
 
 
+def test_a_frame_is_not_taken_for_the_names_of_its_columns(model):
+    frame = pytest.importorskip("pandas").DataFrame({"a0 a1": ["a0 a1 a2"] * 9})
+    with pytest.raises(ValueError, match="X must be a path or an iterable of strings"):
+        clone(model).fit(frame)
+    with pytest.raises(ValueError, match="X must be an iterable of texts"):
+        model.transform(frame)
+    np.testing.assert_array_equal(
+        model.transform(frame["a0 a1"]), model.transform(["a0 a1 a2"] * 9)
+    )
+
+
+def test_texts_of_a_generator_are_learned_from_and_transformed(sentences):
+    model = SkipGram(**SMALL, max_iter=0)
+    expected = model.fit_transform(sentences)
+    np.testing.assert_array_equal(model.fit_transform(iter(sentences)), expected)
+
+
+def test_means_of_texts_are_frames_where_they_are_wanted(sentences):
+    pandas = pytest.importorskip("pandas")
+    model = SkipGram(**SMALL, max_iter=0).set_output(transform="pandas")
+    for means in (model.fit_transform(sentences), model.transform(sentences)):
+        assert isinstance(means, pandas.DataFrame)
+        assert means.columns.tolist() == model.get_feature_names_out().tolist()
+
+
 def test_files_that_are_none_are_named(tmp_path):
     path = tmp_path / "vectors"
-    for content in (b"", b"2 3\na 1 2 3\nb 1 2\n", b"1 2\n"):
+    numbers = b"2 3\na 1 2 3\nb 1 2\n"
+    for content in (
+        b"",
+        numbers,
+        b"1 2\n",
+        b"1 2\na 1\n",
+        b"1 2\na 1 2\nb 1 2\n",
+        b"99999999999 2\na 1 2\n",
+    ):
         path.write_bytes(content)
         for binary in (False, True):
             with pytest.raises(ValueError, match="no vectors in word2vec's"):

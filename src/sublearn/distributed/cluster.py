@@ -11,6 +11,7 @@ be run again, elsewhere, or twice: the first answer counts.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import statistics
 import time
@@ -68,9 +69,11 @@ def refuse_if_gone(client: Client, what: str = "") -> None:
 
 
 def _gone(client: Client, what: str) -> ClusterError:
-    address = client.scheduler.address if client.scheduler is not None else "its address"
+    who = "the client is closed"
+    if client.scheduler is not None:
+        who = f"the scheduler at {client.scheduler.address} is gone"
     return ClusterError(
-        f"the scheduler at {address} is gone{what}. A fit with model_path has kept what it "
+        f"{who}{what}. A fit with model_path has kept what it "
         "finished: start the cluster and the same fit again, and it goes on from there"
     )
 
@@ -126,6 +129,8 @@ def cluster(client: Client, *, directory: Any = None, retries: int = 2) -> Itera
         raise ParameterError(
             f"cluster: retries must be an integer that is not negative, got {show(retries)}"
         )
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
+        raise ParameterError(f"cluster: directory must be a path or None, got {show(directory)}")
     blocks = DaskBlocks(client, FileStore(directory), int(retries))
     try:
         with use_executor(blocks):

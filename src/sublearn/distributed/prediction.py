@@ -31,7 +31,7 @@ def predict(
     ----------
     model : estimator
         Fitted; any that can be pickled.
-    X : array or sparse matrix of shape (n_samples, n_features)
+    X : array, sparse matrix or pandas data frame of shape (n_samples, n_features)
         Rows.
     method : str, default="predict"
         Name of the method, for instance "predict_top_k".
@@ -50,13 +50,16 @@ def predict(
         raise ParameterError(
             f"predict: rows_per_block must be a positive integer, got {show(rows_per_block)}"
         )
-    rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
-    n = rows.shape[0]
+    is_frame = hasattr(X, "iloc")  # keeps the names of its columns
+    rows: Any = X.tocsr() if sp.issparse(X) else X if is_frame else np.asarray(X)
+    if rows.ndim == 0:
+        raise ParameterError(f"predict: X must have rows, got {show(X)}")
 
     def do(first: int) -> Any:
-        return function(rows[first : first + int(rows_per_block)], **options)
+        part = slice(first, first + int(rows_per_block))
+        return function(rows.iloc[part] if is_frame else rows[part], **options)
 
-    return _join(map_blocks(do, range(0, max(n, 1), int(rows_per_block))))
+    return _join(map_blocks(do, range(0, max(rows.shape[0], 1), int(rows_per_block))))
 
 
 def predict_files(
@@ -78,7 +81,7 @@ def predict_files(
     ----------
     model : estimator
         Fitted.
-    paths : iterable of paths
+    paths : path or iterable of paths
         Files; see :func:`sublearn.io.load_svmlight`. Their names must differ.
     out : path
         Directory of the shards, made if it does not exist.
@@ -95,10 +98,12 @@ def predict_files(
     -------
     list of Path
         Files that :func:`numpy.load` reads: `values`, or `values_0`, `values_1`, ... where the
-        method returns several arrays; in the order of `paths`.
+        method returns several arrays; in the order of `paths`. Lists of labels are two arrays: the
+        labels of all rows, and where those of each row begin and the last ones end.
     """
     function = _method(model, method, "predict_files")
-    files = [Path(os.path.abspath(path)) for path in paths]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files = [Path(os.path.abspath(path)) for path in listed]
     shards = [Path(os.path.abspath(out)) / f"{file.name}.npz" for file in files]
     if len(set(shards)) < len(shards):
         raise ParameterError("predict_files: paths must have different names, got some twice")
@@ -109,7 +114,7 @@ def predict_files(
         file, shard = pair
         found = function(load_svmlight(file, n_features=n_features, zero_based=zero_based).X,
                          **options)  # fmt: skip
-        parts = found if isinstance(found, tuple) else (found,)
+        parts = found if isinstance(found, tuple) else _flat(found)
         names = ["values"] if len(parts) == 1 else [f"values_{i}" for i in range(len(parts))]
         arrays = {name: _dense(part) for name, part in zip(names, parts, strict=True)}
         with write_atomically(shard) as stream:
@@ -120,12 +125,20 @@ def predict_files(
 
 
 def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
-    function = getattr(model, name, None)
+    function = getattr(model, name, None) if isinstance(name, str) else None
     if not callable(function):
         raise ParameterError(
             f"{who}: method must be one of {type(model).__name__}, got {show(name)}"
         )
     return function
+
+
+def _flat(values: Any) -> tuple[Any, ...]:
+    """Lists of labels as one array, with their bounds; else the values alone."""
+    if not isinstance(values, list):
+        return (values,)
+    bounds = np.cumsum([0, *(len(labels) for labels in values)])
+    return [label for labels in values for label in labels], bounds
 
 
 def _dense(values: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dask
+import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from distributed import Client, Future
@@ -146,6 +147,9 @@ class RowBlocks:
         widths = sorted({summary.n_features for summary in filled})
         if len(widths) > 1:
             raise ValueError(f"RowBlocks must have one number of features, got {widths}")
+        kinds = sorted({_kind_of_targets(summary) for summary in filled})
+        if len(kinds) > 1:
+            raise ValueError(f"RowBlocks must have one kind of y, got {' and '.join(kinds)}")
         self.n_rows = sum(s.n_rows for s in filled)
         self.n_features = widths[0]
         self.n_bytes = sum(s.n_bytes for s in found)
@@ -243,6 +247,10 @@ class RowBlocks:
         RowBlocks
         """
         who = "RowBlocks.from_dask"
+        check_client(client, who)
+        for name, array in (("X", X), ("y", y)):
+            if not isinstance(array, da.Array):
+                raise ParameterError(f"{who}: {name} must be a Dask array, got {show(array)}")
         if X.ndim != 2 or X.numblocks[1] != 1:
             raise ParameterError(
                 f"{who}: X must have one block of columns, got {X.numblocks}; "
@@ -284,6 +292,7 @@ class RowBlocks:
 
     def sum_over(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """Sum of `function(block, *arguments)` over the blocks, added in a fixed order."""
+        refuse_if_gone(self.client)
         layer = [
             self.client.submit(function, block, *arguments, pure=False, priority=10)
             for block in self._blocks
@@ -333,6 +342,12 @@ def _summarise(block: RowBlock) -> _Summary:
     return _Summary(n_rows, n_features, size, dtype, total, classes, counts)
 
 
+def _kind_of_targets(summary: _Summary) -> str:
+    if summary.classes.ndim == 2:
+        return f"{summary.classes.shape[1]} columns of labels"
+    return "numbers" if summary.classes.dtype.kind in "biuf" else "names"
+
+
 def _join_classes(found: list[_Summary]) -> tuple[np.ndarray, np.ndarray]:
     if found[0].classes.ndim == 2:
         return found[0].classes[0], np.sum([s.counts for s in found], axis=0)
@@ -347,14 +362,31 @@ def _read_block(path: str, part: tuple[int, int] | None, options: dict[str, Any]
 
 def _make_block(X: Any, y: Any) -> RowBlock:
     if y is None:
+        if not isinstance(X, (tuple, list)) or len(X) != 2:
+            raise ValueError(f"a part must be a pair (X, y), got {show(X)}")
         X, y = X
-    if X.ndim != 2 or X.shape[0] != y.shape[0]:
+    X, y = (part if sp.issparse(part) else np.asarray(part) for part in (X, y))
+    if X.ndim != 2 or y.ndim not in (1, 2):
+        raise ValueError(f"X must be a matrix in a block, y a vector or matrix, got {X.shape}, "
+                         f"{y.shape}")  # fmt: skip
+    if X.shape[0] != y.shape[0]:
         raise ValueError(f"a block must have as many rows in y as in X, got {y.shape}, {X.shape}")
-    values = X.data if sp.issparse(X) else X
-    if not np.isfinite(values).all():
-        raise ValueError("X must be finite, got NaN or infinity in a block")
-    is_labels = sp.issparse(y) or y.ndim == 2
-    return RowBlock(as_columns(X), sp.csc_matrix(y) if is_labels else np.asarray(y))
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got {X.dtype} in a block")
+    for name, part in (("X", X), ("y", y)):
+        values = part.data if sp.issparse(part) else part
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity in a block")
+    return RowBlock(as_columns(X), _indicator(y) if y.ndim == 2 else y)
+
+
+def _indicator(y: Any) -> sp.csc_matrix:
+    """By columns, without stored zeros, which would count as labels."""
+    labels = sp.csc_matrix(y)
+    if not labels.data.all():
+        labels = labels.copy()
+        labels.eliminate_zeros()
+    return labels
 
 
 def _add(*parts: np.ndarray) -> np.ndarray:

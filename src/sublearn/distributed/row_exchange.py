@@ -110,6 +110,7 @@ class Exchange:
         self._began = time.perf_counter()
         self._asked: list[tuple[RowLoss, np.ndarray, list[Any]]] = []
         self._turn = threading.Condition()
+        self._stopped: BaseException | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -128,6 +129,10 @@ class Exchange:
             raise answer[0]
         share: np.ndarray = answer[0]
         return float(share[-1]), share[:-1]
+
+    def stop(self, error: BaseException) -> None:
+        """There are no more rounds: whoever asks for one gets this error."""
+        self._stopped = error
 
     def leave(self) -> None:
         """One solver less to wait for."""
@@ -152,6 +157,8 @@ class Exchange:
 
     def sum_over(self, function: Callable[..., np.ndarray], n_asked: int, *rest: Any) -> np.ndarray:
         """One round, counted."""
+        if self._stopped is not None:
+            raise self._stopped
         total = self.rows.sum_over(function, *rest)
         sent = sum(_n_bytes(value) for value in rest) * len(self.rows)
         last = self.history[-1] if self.history else {"bytes_sent": 0, "bytes_received": 0}
@@ -231,8 +238,14 @@ def solve_together(
     threads = [threading.Thread(target=work, name="sublearn-rows") for _ in range(n_solvers)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as error:  # Ctrl-C comes to this thread alone
+        exchange.stop(error)
+        for thread in threads:
+            thread.join()
+        raise
     if errors:
         raise errors[0]
     return results

@@ -69,7 +69,8 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
         classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the
         squared hinge loss and a learned bias; it reaches the optimum of the same problem, and its
-        model is that of `fit` up to `tol`, not to the last bit.
+        model is that of `fit` up to `tol`, not to the last bit. `n_jobs`, `verbose` and `callback`
+        are not used.
     rows : RowBlocks
         The data.
 
@@ -81,6 +82,8 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
         found, the size of the subgradient over that at the start. Columns are used as they are:
         unlike `fit`, nothing is scaled or centred.
     """
+    if not isinstance(rows, RowBlocks):
+        raise ParameterError(f"fit_by_rows: rows must be RowBlocks, got {show(rows)}")
     if isinstance(estimator, PPDSparseClassifier):
         _fit_ppd(estimator, rows)
     elif isinstance(estimator, (SparseLogisticRegression, SparseLinearRegression)):
@@ -221,8 +224,7 @@ def _fit_linear(estimator: Any, rows: RowBlocks) -> None:
 def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[_Task]:
     name = type(estimator).__name__
     _refuse_others(estimator, name, class_weight=None)
-    if len(rows.classes) < 2:
-        raise ValueError(f"fit_by_rows: y must have at least two classes, got {rows.classes}")
+    _refuse_one_class(rows)
     if len(rows.classes) > 2 and estimator.multi_class != "ovr":
         raise ParameterError(
             f"fit_by_rows: {name}.multi_class must be 'ovr' for more than two classes, "
@@ -240,6 +242,8 @@ def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> _Task:
             f"fit_by_rows: {type(estimator).__name__}.loss must be 'squared' or 'huber', "
             "got 'poisson'"
         )
+    if rows.classes.dtype.kind not in "biuf":
+        raise ValueError(f"fit_by_rows: y must hold numbers, got {show(rows.classes[0])}")
     return _linear_task(estimator, rows, estimator.loss, rows.total / rows.n_rows, None)
 
 
@@ -265,6 +269,11 @@ def _refuse_others(estimator: Any, name: str, **supported: Any) -> None:
             raise ParameterError(
                 f"fit_by_rows: {name}.{parameter} must be {value!r}, got {show(given)}"
             )
+
+
+def _refuse_one_class(rows: RowBlocks) -> None:
+    if len(rows.classes) < 2:
+        raise ValueError(f"fit_by_rows: y must have at least two classes, got {rows.classes}")
 
 
 def _solve_all(rows: RowBlocks, tasks: list[_Task]) -> list[LinearSolution]:
@@ -303,8 +312,9 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
 def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
     if rows.is_indicator:
         return LabelKind.SPARSE_INDICATOR, list(range(len(rows.classes)))
+    _refuse_one_class(rows)
     if len(rows.classes) == 2:
-        return LabelKind.BINARY, [rows.classes[1].item()]
+        return LabelKind.BINARY, rows.classes[1:].tolist()
     return LabelKind.MULTICLASS, rows.classes.tolist()
 
 

@@ -15,7 +15,7 @@ from sublearn.io.files import open_binary
 from sublearn.io.state import pack_strings
 from sublearn.validation.values import show
 
-__all__ = ["read_corpus"]
+__all__ = ["is_table", "is_words", "read_corpus"]
 
 _AT_ONCE = 4096  # sentences that are handed to the core together
 _SEPARATOR = "\x1f"  # as io/corpus.hpp has it
@@ -43,7 +43,7 @@ def read_corpus(owner: str, corpus: Any, tokens: str, lowercase: bool) -> Any:
         else:
             _add_words(owner, found, batch)
     if found.n_tokens == 0:
-        raise ParameterError(f"{owner}: corpus must have words, got none")
+        raise ParameterError(f"{owner}: X must have words, got none")
     return found
 
 
@@ -51,13 +51,13 @@ def _sentences(owner: str, corpus: Any) -> Iterator[Any]:
     if isinstance(corpus, (str, os.PathLike)):
         if not os.path.exists(corpus):
             raise ParameterError(
-                f"{owner}: corpus must be sentences or the path of a file, got {show(corpus)}, "
+                f"{owner}: X must be sentences or the path of a file, got {show(corpus)}, "
                 "which is no file"
             )
         return _lines(corpus)
-    if isinstance(corpus, bytes) or not isinstance(corpus, Iterable):
+    if isinstance(corpus, bytes) or is_table(corpus) or not isinstance(corpus, Iterable):
         raise ParameterError(
-            f"{owner}: corpus must be a path or an iterable of strings or lists of words, "
+            f"{owner}: X must be a path or an iterable of strings or lists of words, "
             f"got {show(corpus)}"
         )
     return iter(corpus)
@@ -81,9 +81,9 @@ def _add_words(owner: str, corpus: Any, batch: list[Any]) -> None:
         sentences = [list(sentence) for sentence in batch]
         text = "\n".join(_SEPARATOR.join(sentence) for sentence in sentences)
     except TypeError:
-        bad = next(s for s in batch if not _is_words(s))
+        bad = next(s for s in batch if not is_words(s))
         raise ParameterError(
-            f"{owner}: corpus must hold strings or lists of words, got {show(bad)}"
+            f"{owner}: X must hold strings or lists of words, got {show(bad)}"
         ) from None
     n_words = [len(sentence) for sentence in sentences]
     n_gaps = sum(n_words) - sum(n > 0 for n in n_words)
@@ -94,8 +94,14 @@ def _add_words(owner: str, corpus: Any, batch: list[Any]) -> None:
     corpus.add_words(utf8, bounds, np.cumsum([0, *n_words]))  # a word has a separator in it
 
 
-def _is_words(sentence: Any) -> bool:
+def is_words(sentence: Any) -> bool:
+    """Whether it is a list, or another iterable, of strings."""
     return isinstance(sentence, Iterable) and all(isinstance(word, str) for word in sentence)
+
+
+def is_table(corpus: Any) -> bool:
+    """Whether it is a data frame, which gives the names of its columns instead of texts."""
+    return hasattr(corpus, "columns")
 
 
 def _bytes(text: str) -> np.ndarray:

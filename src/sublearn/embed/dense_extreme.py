@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import (
     Boolean,
@@ -150,8 +151,9 @@ class DenseExtremeClassifier(LayerClassifier):
     n_iter_ : int
         Epochs.
     trace_ : Trace
-        By epoch: seconds, objective (mean loss on candidates), held_out (share of rows whose best
-        label is right), n_updates (rows moved), work (inner products), rate.
+        By epoch: seconds, objective (mean loss on candidates), n_updates (rows moved), work (inner
+        products), rate, and with early stopping held_out (share of rows whose best label is right;
+        NaN for passes of `partial_fit`).
 
     References
     ----------

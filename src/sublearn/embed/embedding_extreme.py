@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.dense_extreme import LAYER_RULES
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import Positive, Rule, check_features
 
@@ -44,7 +45,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
     weights_ : ndarray of shape (n_classes, n_components [+ 1])
         W; the last column is the intercept, if there is one.
     classes_, objective_, certificate_, recall_, threshold_, n_iter_, trace_
-        As in `DenseExtremeClassifier`.
+        As in `DenseExtremeClassifier`; `work` is not counted, and 0.
 
     References
     ----------

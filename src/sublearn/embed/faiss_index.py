@@ -105,7 +105,13 @@ class FaissIndex:
         """The values of rows."""
         if not len(ids):
             return np.empty((0, self._index.d), np.float32)
-        return self._index.reconstruct_batch(ids.astype(np.int64))
+        try:
+            return self._index.reconstruct_batch(ids.astype(np.int64))
+        except RuntimeError:
+            unknown = ids[~np.isin(ids, self.packed()[1])]
+            if not len(unknown):
+                raise
+            raise ValueError(f"ids must be rows of the index, got {unknown[0]}") from None
 
     def _insert(
         self, ids: np.ndarray, rows: np.ndarray, clusters: np.ndarray | None = None

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.label_search import LabelSearch
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.io.models import SavedModel
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Trace, watch
@@ -218,7 +219,8 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     def _finish(self, X: Any, labels: LabelRows) -> None:
         """The fitted attributes."""
-        columns = np.array(self._rows, dtype=np.float64).T
+        by_column = itertools.zip_longest(*self._rows, fillvalue=np.nan)
+        columns = np.array(list(by_column), dtype=np.float64)
         self.trace_ = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
         self.weights_ = self._trainer.weights()
         rows = np.sort(self._rng.permutation(X.shape[0])[:_N_MEASURED])
@@ -239,9 +241,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         scores = np.concatenate(
             list(LabelSearch(self.weights_, queries[:0], 1.0, self._threads).chunks(queries))
         ).ravel()
-        count = min(max(len(labels.ids), 1), len(scores) - 1)
-        low, high = np.sort(np.partition(scores, -count - 1)[-count - 1 :])[:2]
-        self.threshold_ = float((low + high) / 2)
+        self.threshold_ = _threshold(scores, max(len(labels.ids), 1))
 
     def _resume(self) -> LayerTrainer:
         self._rng = np.random.default_rng(as_seed(self.random_state))
@@ -348,6 +348,11 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         """
         predicted = self.predict(X)
         if self._kind is LabelKind.LABEL_LISTS:
+            if len(y) != len(predicted):
+                raise ValueError(
+                    f"{type(self).__name__}.score: y must have a list of labels for each of "
+                    f"{len(predicted)} samples, got {len(y)}"
+                )
             hits = [set(a) == set(b) for a, b in zip(y, predicted, strict=True)]
             return float(np.average(hits, weights=sample_weight))
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
@@ -408,3 +413,11 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         samples = state.pop("samples")
         super()._restore(state)
         self._search = LabelSearch(self.weights_, samples, self.recall, self._threads)
+
+
+def _threshold(scores: np.ndarray, count: int) -> float:
+    """What `count` scores are above: half-way to the next one, or just below all of them."""
+    if count >= len(scores):
+        return float(np.nextafter(scores.min(), np.float32(-np.inf)))
+    low, high = np.sort(np.partition(scores, -count - 1)[-count - 1 :])[:2]
+    return float((low + high) / 2)

@@ -10,10 +10,10 @@ import numpy as np
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.padding import padded
 
-__all__ = ["EpochReport", "LabelRows", "LayerPlan", "LayerTrainer", "padded"]
+__all__ = ["EpochReport", "LabelRows", "LayerPlan", "LayerTrainer"]
 
-_LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
 _ROUNDS = 3  # of k-means: rows move on, so that better centres would not stay better
 _BALANCE = 2.0  # no cluster has more than this many times the mean number of rows
 
@@ -183,11 +183,3 @@ class LayerTrainer:
                 cluster_of, _ = assign(block, centres, capacity)
                 self.layer.add_block(first, count, centres, cluster_of.astype(np.int32))
         self._since_build = 0
-
-
-def padded(rows: np.ndarray) -> np.ndarray:
-    """The rows in float32 with zeros up to a multiple of 16 numbers."""
-    missing = -rows.shape[1] % _LANE
-    if missing:
-        rows = np.pad(rows, ((0, 0), (0, missing)))
-    return np.ascontiguousarray(rows, dtype=np.float32)

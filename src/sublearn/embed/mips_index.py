@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -13,10 +14,12 @@ from threadpoolctl import threadpool_limits
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
+from sublearn.embed.padding import aligned
 from sublearn.errors import ParameterError
 from sublearn.io.models import SavedModel
 from sublearn.validation import (
     Either,
+    Interval,
     JobCount,
     OneOf,
     OrNone,
@@ -30,8 +33,6 @@ from sublearn.validation import (
 from sublearn.validation.values import show
 
 __all__ = ["MIPSIndex"]
-
-_LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
 
 
 class MIPSIndex(SavedModel, BaseEstimator):
@@ -152,8 +153,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         order = np.argsort(labels, kind="stable")
         begin = np.zeros(self.n_clusters_ + 1, dtype=np.int64)
         np.cumsum(np.bincount(labels, minlength=self.n_clusters_), out=begin[1:])
-        self._centres = _padded(centres)
-        self._set(begin, order.astype(np.int32), _padded(rows[order]), len(rows))
+        self._centres = aligned(centres)
+        self._set(begin, order.astype(np.int32), aligned(rows[order]), len(rows))
         return self
 
     # --- searching -------------------------------------------------------------------------------
@@ -179,18 +180,18 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         check_is_fitted(self)
         is_one = np.ndim(queries) == 1
-        rows = self._rows("queries", np.atleast_2d(queries), least=0, width=self.n_features_in_)
+        rows = self._queries(queries, least=0)
         if not Positive(int).accepts(k) or k > self.n_rows_:
             raise ParameterError(
                 f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
                 f"index, got {show(k)}"
             )
         count = self._probes(n_probe)
-        padded = _padded(rows)
-        ids, scores, self.work_ = self._search(padded, k, count)
+        wide = aligned(rows)
+        ids, scores, self.work_ = self._search(wide, k, count)
         few = np.flatnonzero(ids[:, -1] < 0)  # the clusters looked at have fewer than k rows
         if len(few):
-            ids[few], scores[few], work = self._search(padded[few], k, 0)
+            ids[few], scores[few], work = self._search(wide[few], k, 0)
             self.work_ += work
         ids = ids.astype(np.int64)
         return (ids[0], scores[0]) if is_one else (ids, scores)
@@ -217,7 +218,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
                 f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
             )
         begin, ids, scores, self.work_ = self._index.search_above(
-            _padded(rows), float(threshold), as_n_threads(self.n_jobs), _core.Monitor()
+            aligned(rows), float(threshold), as_n_threads(self.n_jobs), _core.Monitor()
         )
         return [
             (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
@@ -225,8 +226,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def recall(self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted") -> float:
         """Share of the k best rows of the queries that a search finds."""
-        found, _ = self.search(np.atleast_2d(queries), k, n_probe=n_probe)
-        truth, _ = self.search(np.atleast_2d(queries), k, n_probe=None)
+        check_is_fitted(self)
+        rows = self._queries(queries, least=1)
+        found, _ = self.search(rows, k, n_probe=n_probe)
+        truth, _ = self.search(rows, k, n_probe=None)
         return float(
             np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)])
         )
@@ -248,7 +251,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         MIPSIndex
         """
         check_is_fitted(self)
-        if not isinstance(recall, (int, float)) or not 0 < recall <= 1:
+        if not Interval(float, 0, 1, "right").accepts(recall):
             raise ParameterError(
                 f"MIPSIndex.tune: recall must be above 0 and at most 1, got {show(recall)}"
             )
@@ -285,7 +288,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         MIPSIndex
         """
         numbers, values = self._pairs("update", ids, rows)
-        self._require("update", numbers, np.isin(numbers, self.ids()), "rows of the index")
+        self._check_ids("update", numbers)
         self._index.update(numbers, values)
         return self
 
@@ -305,7 +308,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         check_is_fitted(self)
         values = self._rows("rows", rows, least=0, width=self.n_features_in_)
         ids = np.arange(self._index.n_ids, self._index.n_ids + len(values), dtype=np.int32)
-        self._index.add(ids, _padded(values))
+        self._index.add(ids, aligned(values))
         self.n_rows_ = self._index.n_rows
         return ids.astype(np.int64)
 
@@ -323,7 +326,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         check_is_fitted(self)
         numbers = _as_ids("remove", ids)
-        self._require("remove", numbers, np.isin(numbers, self.ids()), "rows of the index")
+        self._check_ids("remove", numbers)
         self._index.remove(numbers)
         self.n_rows_ = self._index.n_rows
         return self
@@ -336,14 +339,12 @@ class MIPSIndex(SavedModel, BaseEstimator):
     def rows(self, ids: Any) -> np.ndarray:
         """The values of rows."""
         check_is_fitted(self)
-        return self._index.rows_of(_as_ids("rows", ids))[:, : self.n_features_in_]
+        return self._values("rows", _as_ids("rows", ids))[:, : self.n_features_in_]
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _search(self, padded: np.ndarray, k: int, n_probe: int) -> Any:
-        return self._index.search(
-            padded, int(k), n_probe, as_n_threads(self.n_jobs), _core.Monitor()
-        )
+    def _search(self, wide: np.ndarray, k: int, n_probe: int) -> Any:
+        return self._index.search(wide, int(k), n_probe, as_n_threads(self.n_jobs), _core.Monitor())
 
     def _probes(self, n_probe: int | str | None) -> int:
         if isinstance(n_probe, str) and n_probe == "fitted":
@@ -369,20 +370,29 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self._index: Any = make(self._centres, begin, ids, rows, n_ids)
         self.n_rows_ = self._index.n_rows
 
+    def _queries(self, queries: Any, *, least: int) -> np.ndarray:
+        """Queries as rows; a vector is one of them."""
+        rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
+        return self._rows("queries", rows, least=least, width=self.n_features_in_)
+
     def _rows(self, name: str, rows: Any, *, least: int, width: int | None = None) -> np.ndarray:
         try:
-            array = np.asarray(rows, dtype=np.float32)
+            if sp.issparse(rows) or np.iscomplexobj(rows):
+                raise TypeError("not dense, or not real")
+            with np.errstate(over="ignore"):  # infinity is refused below
+                array = np.asarray(rows, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise ParameterError(
-                f"MIPSIndex: {name} must be a matrix of numbers, got {show(rows)}"
+                f"MIPSIndex: {name} must be a dense matrix of real numbers, got {show(rows)}"
             ) from error
         if array.ndim != 2 or len(array) < least or array.shape[1] != (width or array.shape[1]):
-            wanted = f"{width} columns" if width else "at least one row"
+            parts = [f"{width} columns"] * bool(width) + ["at least one row"] * bool(least)
+            wanted = " and ".join(parts)
             raise ParameterError(
                 f"MIPSIndex: {name} must be a matrix with {wanted}, got shape {np.shape(rows)}"
             )
         if array.shape[1] == 0 or not np.isfinite(array).all():
-            what = "no columns" if array.shape[1] == 0 else "NaN or infinity"
+            what = "no columns" if array.shape[1] == 0 else "NaN or infinity in float32"
             raise ParameterError(f"MIPSIndex: {name} must have finite numbers, got {what}")
         return array
 
@@ -395,12 +405,18 @@ class MIPSIndex(SavedModel, BaseEstimator):
                 f"MIPSIndex.{method}: rows must have a row for each of {len(numbers)} ids, "
                 f"got {len(values)}"
             )
-        return numbers, _padded(values)
+        return numbers, aligned(values)
 
-    @staticmethod
-    def _require(method: str, ids: np.ndarray, is_good: np.ndarray, what: str) -> None:
-        if not is_good.all():
-            raise ParameterError(f"MIPSIndex.{method}: ids must be {what}, got {ids[~is_good][0]}")
+    def _values(self, method: str, ids: np.ndarray) -> np.ndarray:
+        try:
+            rows: np.ndarray = self._index.rows_of(ids)
+        except ValueError as error:  # ids must be rows of the index
+            raise ParameterError(f"MIPSIndex.{method}: {error}") from None
+        return rows
+
+    def _check_ids(self, method: str, ids: np.ndarray) -> None:
+        """Before a change: asks for these rows alone, since all ids would be as long as a scan."""
+        self._values(method, ids)
         if len(np.unique(ids)) < len(ids):
             values, counts = np.unique(ids, return_counts=True)
             raise ParameterError(
@@ -425,15 +441,17 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_clusters_ = len(self._centres)
         self._set(state["begin"], state["ids"], state["rows"], state["n_ids"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if state.pop("_index", None) is not None:  # neither the core's nor faiss's is pickled
+            state["_packed"] = (*self._index.packed(), int(self._index.n_ids))
+        return state
 
-def _padded(rows: np.ndarray) -> np.ndarray:
-    """The rows with zeros up to a multiple of 16 numbers, beginning with a cache line."""
-    n_rows, width = len(rows), -(-rows.shape[1] // _LANE) * _LANE
-    memory = np.zeros(n_rows * width + _LANE, dtype=np.float32)
-    start = -memory.ctypes.data % 64 // 4
-    padded = memory[start : start + n_rows * width].reshape(n_rows, width)
-    padded[:, : rows.shape[1]] = rows
-    return padded
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_packed", None)
+        super().__setstate__(state)
+        if packed is not None:
+            self._set(*packed)
 
 
 def _as_ids(method: str, ids: Any) -> np.ndarray:

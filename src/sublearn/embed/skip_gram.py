@@ -6,7 +6,7 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,6 +42,7 @@ from sublearn.validation import (
     as_seed,
     check_params,
 )
+from sublearn.validation.values import show
 
 __all__ = ["SkipGram"]
 
@@ -50,9 +51,7 @@ _WORDS = ("words_", "word_counts_", "vectors_", "context_vectors_", "context_bia
 _SUMS = ("word_sums", "context_sums")
 
 
-class SkipGram(
-    WordQueries, SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class SkipGram(WordQueries, SavedModel, BaseEstimator):
     r"""Word vectors that predict the words around a word.
 
     With :math:`q_x` the frequency of a word among pairs and :math:`q_{y|x}` that of y near x,
@@ -316,7 +315,7 @@ class SkipGram(
             )
         if n_words is not None and not Interval(int, 2, 2**31 - 2).accepts(n_words):
             raise ParameterError(
-                f"SkipGram.exact_objective: n_words must be an integer above 1, got {n_words}"
+                f"SkipGram.exact_objective: n_words must be an integer above 1, got {show(n_words)}"
             )
         plan = self._plan(0, len(self.words_), len(self.words_) if n_words is None else n_words)
         return exact_objective(self._padded_vectors(), self._pairs, plan, _core.Monitor())

@@ -12,11 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.padding import padded_width
 from sublearn.embed.vocabulary import Pairs
 
 __all__ = ["Plan", "Progress", "Vectors", "exact_objective", "learn"]
 
-_LANE = 16  # numbers to which a row is padded, as core/inner_products.hpp wants it
 _ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
 _LAST_RATE = 0.1  # of the learning rate, in the last pass
 _BALANCE = 2.0  # no cluster of the index has more than this many times the mean
@@ -66,8 +66,8 @@ class Vectors:
     @staticmethod
     def none(n_components: int) -> Vectors:
         """No words yet."""
-        width = -(-(n_components + 1) // _LANE) * _LANE
-        rows, sums = np.empty((0, width), np.float32), np.empty(0, np.float32)
+        rows = np.empty((0, padded_width(n_components + 1)), np.float32)
+        sums = np.empty(0, np.float32)
         return Vectors(rows, rows.copy(), sums, sums.copy(), n_components)
 
     def grown(self, pairs: Pairs, rng: np.random.Generator) -> Vectors:

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 import torch
 
 from sublearn.embed.dense_extreme import LAYER_RULES
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer, padded
+from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
-from sublearn.validation import as_n_threads, as_seed
+from sublearn.validation import NonNegative, as_n_threads, as_seed
 from sublearn.validation.values import show
 
 __all__ = ["SearchedOutput"]
@@ -78,6 +79,7 @@ class SearchedOutput(torch.nn.Module):
             n_candidates=n_candidates,
             n_probe=n_probe,
             n_sampled=n_sampled,
+            n_warm=n_warm,
             mu=mu,
             tau=tau,
         )
@@ -97,7 +99,8 @@ class SearchedOutput(torch.nn.Module):
             n_threads=as_n_threads(n_jobs),
         )
         self._rng = np.random.default_rng(as_seed(random_state))
-        self._trainer = LayerTrainer(np.zeros((n_labels, in_features)), plan, self._rng)
+        self._plan = plan
+        self._trainer = self._new_trainer()
         self._n_seen = 0
         self._touched: set[int] = set()  # rows that the core has to copy
 
@@ -108,6 +111,18 @@ class SearchedOutput(torch.nn.Module):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self.refresh()
+
+    def _new_trainer(self) -> LayerTrainer:
+        return LayerTrainer(self.weight.detach().numpy(), self._plan, self._rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        del state["_trainer"]  # the core's object is not pickled
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._trainer = self._new_trainer()
 
     def forward(self, features: torch.Tensor, targets: Any) -> torch.Tensor:
         """Mean loss of a batch.
@@ -124,14 +139,23 @@ class SearchedOutput(torch.nn.Module):
         tensor
             A scalar.
         """
+        width = self.weight.shape[1]
+        is_tensor = isinstance(features, torch.Tensor)
+        if not is_tensor or features.ndim != 2 or features.shape[1] != width:
+            got = f"shape {tuple(features.shape)}" if is_tensor else show(features)
+            raise ValueError(
+                f"SearchedOutput: features must be a tensor of shape (n_samples, {width}), "
+                f"got {got}"
+            )
         labels = self._labels(targets, len(features))
         return _SearchedLoss.apply(features, self.weight, labels, self)
 
     def _labels(self, targets: Any, n_samples: int) -> LabelRows:
         n_labels = len(self.weight)
         if sp.issparse(targets):
-            rows = sp.csr_matrix(targets)
-            rows.sort_indices()
+            rows = sp.csr_matrix(targets, copy=True)
+            rows.sum_duplicates()  # sorts, too
+            rows.eliminate_zeros()
             if rows.shape != (n_samples, n_labels):
                 raise ValueError(
                     f"SearchedOutput: targets must have shape ({n_samples}, {n_labels}), "
@@ -213,6 +237,7 @@ def _check(**values: Any) -> None:
     rules = LAYER_RULES | {
         "in_features": LAYER_RULES["n_blocks"],
         "n_labels": LAYER_RULES["n_blocks"],
+        "n_warm": NonNegative(float),
     }
     for name, value in values.items():
         if not rules[name].accepts(value):

@@ -120,6 +120,6 @@ def count_pairs(
     )
     if len(ids) == 0:
         raise ParameterError(
-            f"{owner}: corpus must have two words of the vocabulary in one sentence, got none"
+            f"{owner}: X must have two words of the vocabulary in one sentence, got none"
         )
     return Pairs(begin, ids, counts)

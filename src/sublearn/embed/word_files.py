@@ -68,8 +68,12 @@ def read_word_vectors(path: PathLike, *, binary: bool = False) -> tuple[np.ndarr
                 else:
                     word, *numbers = file.readline().rstrip().split(b" ")
                     words[i] = word.decode("utf-8", "surrogatepass")
+                    if len(numbers) != n_numbers:  # one would be taken for all of them
+                        raise ValueError(f"{n_numbers} numbers are needed, got {len(numbers)}")
                     vectors[i] = np.array(numbers, dtype=np.float64)
-        except (ValueError, EOFError) as error:
+            if file.read(2).strip():
+                raise ValueError(f"the file goes on after {n_words} words")
+        except (ValueError, EOFError, MemoryError) as error:
             kind = "binary" if binary else "text"
             raise ValueError(f"{path}: no vectors in word2vec's {kind} format: {error}") from None
     return words, vectors

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.clustering import unit_rows
+from sublearn.embed.corpus import is_table, is_words
 from sublearn.embed.word_files import write_word_vectors
 from sublearn.errors import ParameterError
 from sublearn.io.files import PathLike
@@ -24,7 +26,7 @@ _WORD = re.compile(r"[A-Za-z0-9_'\u0080-\U0010ffff]+")
 _AT_ONCE = 256  # questions whose cosines with all words are held together
 
 
-class WordQueries:
+class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Questions to `words_` and `vectors_`; cosines of vectors say how alike words are."""
 
     words_: np.ndarray
@@ -98,7 +100,14 @@ class WordQueries:
             Questions that were left.
         """
         places = self.vocabulary_
-        known = [q for q in questions if all(word in places for word in q)]
+        listed = [tuple(question) for question in questions]
+        bad = next((q for q in listed if len(q) != 4 or not is_words(q)), None)
+        if bad is not None:
+            raise ParameterError(
+                f"{type(self).__name__}.analogy_accuracy: questions must hold four words each, "
+                f"got {show(bad)}"
+            )
+        known = [q for q in listed if all(word in places for word in q)]
         if not known:
             return float("nan"), 0
         rows = np.array([[places[word] for word in question] for question in known])
@@ -110,6 +119,25 @@ class WordQueries:
             np.put_along_axis(cosines, part[:, :3], -np.inf, axis=1)
             n_right += int((cosines.argmax(axis=1) == part[:, 3]).sum())
         return n_right / len(rows), len(rows)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Learn vectors from texts, and give the mean vector of each text.
+
+        Parameters
+        ----------
+        X : iterable of str or of lists of words
+            The texts; those of a generator are held, since they are gone through twice.
+        y : ignored
+            For pipelines.
+        **fit_params
+            For :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_texts, n_components)
+        """
+        texts = list(X) if isinstance(X, Iterator) else X
+        return super().fit_transform(texts, y, **fit_params)
 
     def transform(self, X: Iterable[Any]) -> np.ndarray:
         """Mean vector of the known words of each text; zeros where there is none.
@@ -124,7 +152,7 @@ class WordQueries:
         ndarray of float32 of shape (n_texts, n_components)
         """
         check_is_fitted(self)
-        if isinstance(X, (str, os.PathLike)):
+        if isinstance(X, (str, bytes, os.PathLike)) or is_table(X) or not isinstance(X, Iterable):
             raise ParameterError(
                 f"{type(self).__name__}.transform: X must be an iterable of texts, got {show(X)}"
             )
@@ -165,7 +193,7 @@ class WordQueries:
 
     def _rows(self, words: Sequence[str]) -> np.ndarray:
         places = self.vocabulary_
-        unknown = [word for word in words if word not in places]
+        unknown = [word for word in words if not isinstance(word, str) or word not in places]
         if unknown:
             raise ParameterError(
                 f"{type(self).__name__}: word must be in the vocabulary of {len(places)} words, "
@@ -192,7 +220,13 @@ class WordQueries:
 
     def _split(self, text: Any) -> list[str]:
         if not isinstance(text, str):
-            return list(text)
+            words = list(text) if isinstance(text, Iterable) else [text]
+            if not is_words(words):
+                raise ParameterError(
+                    f"{type(self).__name__}.transform: X must hold strings or lists of words, "
+                    f"got {show(text)}"
+                )
+            return words
         text = text.lower() if self.lowercase else text
         if self.tokens == "spaces":
             return text.split()
