@@ -45,9 +45,9 @@ PIP_DETAILS = (
     "WARNING: Location ",
 )
 ALL_EXTRAS = ("test", "check", "docs")
-#: What `ci` installs besides, so that no test of trim/ is left out. Of 2.13 there is a build for
-#: the CPU alone; without it pip would fetch gigabytes of libraries for graphics cards.
-CI_PACKAGES = ("torch>=2.2,<2.14",)
+#: What `ci` installs besides, so that no test of trim/ and embed/ is left out. Of torch 2.13 there
+#: is a build for the CPU alone; without it pip would fetch gigabytes for graphics cards.
+CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8")
 
 #: What to install, by need and system; "other" is said where the system is not known.
 INSTALL = {
