@@ -437,7 +437,9 @@ def cpp_tests(arguments: list[str]) -> int:
         build,
         "-G",
         "Ninja",
+        # -O1 and lines without variables compile in half the time of -O2 -g.
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG",
     ]
     options = ["-DSUBLEARN_TESTS=ON", "-DSUBLEARN_PYTHON=OFF"]
     if os.name != "nt":  # the sanitizer flags are those of g++ and clang
