@@ -27,6 +27,8 @@ def test_the_examples_of_a_module_run(name):
         pytest.importorskip("torch", reason=f"{name} needs PyTorch")
     if name.startswith("sublearn.distributed"):
         pytest.importorskip("distributed", reason="sublearn.distributed needs Dask")
+    if name.startswith("sublearn.serve"):
+        pytest.importorskip("uvicorn", reason="sublearn.serve needs FastAPI and uvicorn")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

@@ -85,6 +85,8 @@ RUNNABLE = [page for page, text in TEXTS.items() if snippets(text) or commands(t
 def test_page_runs(page, folder_with_data, capsys):
     if any("import torch\n" in snippet.code for snippet in snippets(TEXTS[page])):
         pytest.importorskip("torch", reason="the page needs PyTorch")
+    if "sublearn.serve" in TEXTS[page]:
+        pytest.importorskip("uvicorn", reason="the page needs FastAPI and uvicorn")
     run_page(page)
     for arguments in commands(TEXTS[page]):
         with warnings.catch_warnings():  # the command line shows warnings its own way
@@ -112,6 +114,8 @@ def test_the_page_of_the_command_line_names_every_command():
         "latent",
         "trim",
         "distributed",
+        "serve",
+        "structured",
         "forecast",
         "validation",
         "trace",

@@ -14,15 +14,12 @@ from sublearn.cli.options import TextForm, parse_labels
 
 if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help` may
     import numpy as np
-    from scipy import sparse
 
     from sublearn.io import Dataset
 
 __all__ = [
     "as_targets",
-    "feature_names",
     "find_label",
-    "is_text_model",
     "notes_for",
     "number_targets",
     "predicts_numbers",
@@ -35,7 +32,6 @@ __all__ = [
     "refuse_uncalibrated",
     "refuse_without",
     "sparse_weights",
-    "unit_rows",
 ]
 
 
@@ -54,6 +50,8 @@ def read_data(
 
 def read_for_model(path: Path, labels: str | None, format: str | None, model: Any) -> Dataset:
     """Read a data file as the training file was read, rows scaled as they were for `fit`."""
+    from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
+
     notes = getattr(model, "notes_", {})
     options = {
         "labels": parse_labels(labels),
@@ -62,7 +60,7 @@ def read_for_model(path: Path, labels: str | None, format: str | None, model: An
         "multilabel": notes.get("multilabel"),
     }
     dataset = _in_order_of(feature_names(model), _read(path, format, options))
-    if notes.get("normalize"):
+    if needs_unit_rows(model):
         unit_rows(dataset.X)
     return dataset
 
@@ -77,6 +75,8 @@ def read_rows(
     needs_labels: bool = True,
 ) -> tuple[Any, Any]:
     """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
+    from sublearn.io.prepared import is_text_model
+
     if is_text_model(model):
         for option, value in (("--labels", labels), ("--data-format", format)):
             if value is not None:
@@ -104,11 +104,6 @@ def read_texts(
 
     found = load_texts(path, needs_labels=needs_labels, **form.as_notes())
     return found.texts, found.labels
-
-
-def is_text_model(model: Any) -> bool:
-    """Whether a model takes raw text."""
-    return hasattr(model, "vectorizer_")
 
 
 def find_label(model: Any, label: str, option: str = "--label") -> int:
@@ -143,16 +138,6 @@ def refuse_without(model: Any, ability: str, option: str) -> None:
 def sparse_weights(model: Any) -> Any:
     """The weights as a CSR matrix with a row for each label, or one for two classes."""
     return model.sparse_coef_ if hasattr(model, "sparse_coef_") else model.coef_.tocsr()
-
-
-def feature_names(model: Any) -> np.ndarray | None:
-    """Names of the columns that the model was fitted to, if it knows them."""
-    if is_text_model(model):
-        return model.feature_names_
-    names = getattr(model, "notes_", {}).get("feature_names")
-    if names is None:
-        names = getattr(model, "feature_names_", None)
-    return getattr(model, "feature_names_in_", None) if names is None else names
 
 
 def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
@@ -204,14 +189,6 @@ def _count_labels(targets: Any, n_rows: int) -> np.ndarray:
     from sublearn.validation import encode_labels
 
     return encode_labels(targets, n_rows).counts()
-
-
-def unit_rows(X: sparse.csr_matrix) -> None:
-    """Scale each row to Euclidean length 1, in place; rows of zeros stay."""
-    from sklearn.preprocessing import normalize
-
-    if X.shape[0]:  # scikit-learn refuses a matrix without rows
-        normalize(X, copy=False)
 
 
 def as_targets(dataset: Dataset) -> Any:

@@ -103,7 +103,8 @@ def _read(
     form: TextForm,
 ) -> Any:
     """One row: a list with one text, or a matrix with one row."""
-    from sublearn.cli.data import is_text_model, read_rows
+    from sublearn.cli.data import read_rows
+    from sublearn.io.prepared import is_text_model
 
     if data is None or row is None:
         if not is_text_model(model):
@@ -120,7 +121,8 @@ def _read(
 
 
 def _explain(model: Any, x: Any, labels: list[str] | None, k: int) -> list[Explanation]:
-    from sublearn.cli.data import feature_names, find_label, is_text_model
+    from sublearn.cli.data import find_label
+    from sublearn.io.prepared import feature_names, is_text_model
 
     if labels:
         wanted = [model.classes_[find_label(model, name)] for name in labels]

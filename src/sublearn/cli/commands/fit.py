@@ -249,15 +249,10 @@ def _fit_numbers(
     normalize: bool,
     zero_based: bool,
 ) -> dict[str, Any]:
-    from sublearn.cli.data import (
-        as_targets,
-        notes_for,
-        number_targets,
-        predicts_numbers,
-        unit_rows,
-    )
+    from sublearn.cli.data import as_targets, notes_for, number_targets, predicts_numbers
     from sublearn.cli.fitting import fit_with_figures
     from sublearn.cli.taxonomies import labels_in
+    from sublearn.io.prepared import unit_rows
 
     if normalize:
         unit_rows(dataset.X)

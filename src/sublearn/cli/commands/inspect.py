@@ -150,12 +150,8 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     import numpy as np
 
     import sublearn
-    from sublearn.cli.data import (
-        is_text_model,
-        predicts_numbers,
-        refuse_numbers,
-        sparse_weights,
-    )
+    from sublearn.cli.data import predicts_numbers, refuse_numbers, sparse_weights
+    from sublearn.io.prepared import is_text_model
 
     model = sublearn.load(bundle.path)
     if labels:
@@ -212,7 +208,7 @@ def _weights_at(model: Any, coef: Any, row: int) -> Any:
 def _top_weights(model: Any, row: Any, top: int) -> list[tuple[str, float]]:
     import numpy as np
 
-    from sublearn.cli.data import feature_names
+    from sublearn.io.prepared import feature_names
 
     largest = np.argsort(-np.abs(row.data), kind="stable")[:top]
     names = feature_names(model)

@@ -13,8 +13,11 @@ import typer
 from sublearn.cli.options import Jobs, Json, check_folder, output_option
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
+
+    from sublearn.extreme import TextTagger
+    from sublearn.extreme.explanation import Explanation
+    from sublearn.io import Quickstart
 
 __all__ = ["command"]
 
@@ -26,7 +29,8 @@ _NEXT = """
  sublearn fit --text my.tsv --model my.model   [dim]raw text: labels, a tab, the text[/]
  sublearn fit train.txt --model my.model       [dim]or a .svm, .arff or .npz file[/]
  sublearn evaluate my.model test.txt           [dim]precision, nDCG, recall[/]
- sublearn predict my.model new.txt             [dim]the best labels of each row[/]"""
+ sublearn predict my.model new.txt             [dim]the best labels of each row[/]
+ sublearn serve my.model                       [dim]a page to try it, and HTTP[/]"""
 
 
 def command(
@@ -65,57 +69,50 @@ def command(
 
     check_folder(output, "--output")
     talk = err if json else out
-    data, vectorizer, X_train, X_test = _vectors(talk, rows)
-    model, figures = _fit(talk, X_train, data.train_labels, l1, jobs)
-    figures |= _precision(model, X_test, data.test_labels)
+    data = _read(talk, rows)
+    tagger, figures = _fit(talk, data, l1, jobs)
+    figures |= _precision(tagger, data)
     with _model_path(output) as path:
-        figures |= _save_and_reload(model, X_test, path, is_kept=output is not None)
+        figures |= _save_and_reload(tagger, data.test_texts, path, is_kept=output is not None)
     texts = data.test_texts[:examples] + ([text] if text else [])
     truth = data.test_labels[:examples] + ([[]] if text else [])
-    tagged = _tag(model, vectorizer, texts, truth)
+    tagged = _tag(tagger, texts, truth)
     if json:
         print_json({**figures, "examples": tagged})
     else:
         _show(out, figures, tagged)
 
 
-def _vectors(talk: Console, rows: int | None) -> tuple[Any, Any, Any, Any]:
-    import numpy as np
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
+def _read(talk: Console, rows: int | None) -> Quickstart:
     from sublearn.io import load_quickstart
 
     data = load_quickstart(rows)
-    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
-    X_train = vectorizer.fit_transform(data.train_texts)
-    X_test = vectorizer.transform(data.test_texts)
-    talk.print(
-        f"Read {len(data.train_texts):,} library records with their subject headings, and turned "
-        f"the words into tf-idf vectors of {X_train.shape[1]:,} features."
-    )
-    return data, vectorizer, X_train, X_test
+    talk.print(f"Read {len(data.train_texts):,} library records with their subject headings.")
+    return data
 
 
 def _fit(
-    talk: Console, X: Any, labels: list[list[str]], l1: float, jobs: int | None
-) -> tuple[Any, dict[str, Any]]:
-    from sublearn.cli.fitting import fit_with_figures
+    talk: Console, data: Quickstart, l1: float, jobs: int | None
+) -> tuple[TextTagger, dict[str, Any]]:
+    from sublearn.cli.fitting import fit_texts_with_figures
     from sublearn.cli.methods import make_estimator
+    from sublearn.extreme import TextTagger
 
-    talk.print("Fitting one sparse classifier per heading ...")
+    talk.print("Turning words into tf-idf vectors and fitting one classifier per heading ...")
     params = {"l1": l1, "n_jobs": -1 if jobs is None else jobs, "random_state": 0, "verbose": 1}
-    model = make_estimator("ppd-sparse", params)
-    figures = fit_with_figures(model, X, labels)
-    return model.set_params(verbose=0), figures
+    tagger = TextTagger(make_estimator("ppd-sparse", params), min_df=2)
+    figures = fit_texts_with_figures(tagger, data.train_texts, data.train_labels)
+    tagger.classifier_.set_params(verbose=0, n_jobs=None)
+    return tagger, figures
 
 
-def _precision(model: Any, X: Any, labels: list[list[str]]) -> dict[str, Any]:
+def _precision(tagger: TextTagger, data: Quickstart) -> dict[str, Any]:
     from sublearn.metrics import precision_at_k
 
-    ranked, _ = model.predict_top_k(X, max(_CUTS))
-    values = precision_at_k(labels, ranked, _CUTS)
+    ranked, _ = tagger.predict_top_k(data.test_texts, max(_CUTS))
+    values = precision_at_k(data.test_labels, ranked, _CUTS)
     return {
-        "test_rows": X.shape[0],
+        "test_rows": len(data.test_texts),
         **{f"P@{k}": round(float(v), 4) for k, v in zip(_CUTS, values, strict=True)},  # type: ignore[arg-type]
     }
 
@@ -129,14 +126,16 @@ def _model_path(output: Path | None) -> Iterator[Path]:
         yield Path(folder) / "quickstart.model"
 
 
-def _save_and_reload(model: Any, X: Any, path: Path, *, is_kept: bool) -> dict[str, Any]:
+def _save_and_reload(
+    tagger: TextTagger, texts: list[str], path: Path, *, is_kept: bool
+) -> dict[str, Any]:
     import numpy as np
 
     import sublearn
 
-    model.save(path)
+    tagger.save(path)
     again = sublearn.load(path)
-    pairs = zip(model.predict_top_k(X, 5), again.predict_top_k(X, 5), strict=True)
+    pairs = zip(tagger.predict_top_k(texts, 5), again.predict_top_k(texts, 5), strict=True)
     if not all(np.array_equal(before, after) for before, after in pairs):
         raise RuntimeError("the reloaded model predicts differently")
     return {
@@ -146,17 +145,11 @@ def _save_and_reload(model: Any, X: Any, path: Path, *, is_kept: bool) -> dict[s
     }
 
 
-def _tag(
-    model: Any, vectorizer: Any, texts: list[str], truth: list[list[str]]
-) -> list[dict[str, Any]]:
+def _tag(tagger: TextTagger, texts: list[str], truth: list[list[str]]) -> list[dict[str, Any]]:
     """The five best headings of each text, each with the words that speak for it."""
     if not texts:
         return []
-    X = vectorizer.transform(texts)
-    words = vectorizer.get_feature_names_out()
-    ranked, scores = model.predict_top_k(X, max(_CUTS))
-    coef = model.coef_.tocsr()
-    position = {name: row for row, name in enumerate(model.classes_.tolist())}
+    ranked, scores = tagger.predict_top_k(texts, max(_CUTS))
     return [
         {
             "text": text,
@@ -165,7 +158,7 @@ def _tag(
                 {
                     "label": str(label),
                     "score": round(float(score), 4),
-                    "words": _explain(coef[position[label]], X[i], words),
+                    "words": _words_for(tagger.explain(text, label, _N_WORDS)),
                 }
                 for label, score in zip(ranked[i].tolist(), scores[i].tolist(), strict=True)
             ],
@@ -174,14 +167,11 @@ def _tag(
     ]
 
 
-def _explain(weights: Any, x: Any, words: np.ndarray) -> list[str]:
-    """Words with the largest contributions w_j x_j to a label's score, largest first."""
-    import numpy as np
-
-    product = weights.multiply(x).tocsr()
-    order = np.argsort(-product.data, kind="stable")[:_N_WORDS]
-    least = _MIN_SHARE * product.data.max(initial=0)
-    return [str(words[product.indices[j]]) for j in order if product.data[j] > least]
+def _words_for(explanation: Explanation) -> list[str]:
+    """Words that raise the score, those left out that add little beside the first."""
+    raising = [part for part in explanation.contributions if part.contribution > 0]
+    least = _MIN_SHARE * max((part.contribution for part in raising), default=0.0)
+    return [str(part.feature) for part in raising if part.contribution > least]
 
 
 def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -> None:

@@ -1,0 +1,120 @@
+"""Rows of a question, each in the form that suits it, made one matrix of the model's width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import get_tags
+
+from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
+from sublearn.validation.values import show
+
+__all__ = ["Rows"]
+
+_POSITIONS = {"indices", "values"}
+
+
+class Rows:
+    """Makes the matrix that a model takes of rows as they come in JSON.
+
+    A row is a list of all its values, an object ``{"indices": [...], "values": [...]}`` with
+    columns counted from 0, or, for a model that knows the names of its columns, an object from
+    names to values. Columns that are not named are 0. Rows are scaled as they were for `fit`.
+    """
+
+    def __init__(self, model: Any):
+        names = feature_names(model)
+        self.n_columns = int(model.n_features_in_)
+        self.column_of = (
+            None if names is None else {str(name): j for j, name in enumerate(names.tolist())}
+        )
+        self.takes_sparse = bool(get_tags(model).input_tags.sparse)
+        self.scales = needs_unit_rows(model)
+
+    def matrix(self, rows: Sequence[list[float] | dict[str, Any]]) -> Any:
+        """A CSR matrix if any row is an object and the model takes one, else an array."""
+        if not rows:
+            raise ValueError("rows must hold at least one row, got none")
+        if any(isinstance(row, dict) for row in rows):
+            X = self._sparse(rows)
+            X = X if self.takes_sparse else X.toarray()
+        else:
+            X = np.array([self._all_values(row, i) for i, row in enumerate(rows)])
+        if self.scales:
+            unit_rows(X)
+        return X
+
+    def _sparse(self, rows: Sequence[list[float] | dict[str, Any]]) -> sparse.csr_matrix:
+        entries = [self._entries(row, i) for i, row in enumerate(rows)]
+        ends = np.cumsum([0, *(len(columns) for columns, _ in entries)])
+        columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+        X = sparse.csr_matrix((values, columns, ends), shape=(len(rows), self.n_columns))
+        X.sum_duplicates()
+        return X
+
+    def _entries(self, row: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values of a row in any form."""
+        if isinstance(row, list):
+            values = np.asarray(self._all_values(row, i), dtype=np.float64)
+            columns = np.flatnonzero(values)
+            return columns, values[columns]
+        if row.keys() == _POSITIONS:
+            return self._by_position(row, i)
+        return self._by_name(row, i)
+
+    def _all_values(self, row: Any, i: int) -> list[float]:
+        if len(row) != self.n_columns:
+            raise ValueError(
+                f"rows[{i}] must have {self.n_columns} values, as many as the model has features, "
+                f"got {len(row)}"
+            )
+        return list(row)
+
+    def _by_position(self, row: dict[str, Any], i: int) -> tuple[np.ndarray, np.ndarray]:
+        columns = _numbers(row["indices"], f"rows[{i}].indices", int)
+        values = _numbers(row["values"], f"rows[{i}].values", float)
+        if len(columns) != len(values):
+            raise ValueError(
+                f"rows[{i}].values must be as many as its indices, {len(columns)}, "
+                f"got {len(values)}"
+            )
+        outside = columns[(columns < 0) | (columns >= self.n_columns)]
+        if len(outside):
+            raise ValueError(
+                f"rows[{i}].indices must be from 0 to {self.n_columns - 1}, got {outside[0]}"
+            )
+        return columns, values
+
+    def _by_name(self, row: dict[str, Any], i: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.column_of is None:
+            raise ValueError(
+                f"rows[{i}] must be a list of {self.n_columns} values or an object with indices "
+                f"and values, as the model does not know names of features, got {show(row)}"
+            )
+        for name in row:
+            if name not in self.column_of:
+                raise ValueError(
+                    f"rows[{i}] must name features of the model ({_some(self.column_of)}), "
+                    f"got {show(name)}"
+                )
+        columns = np.array([self.column_of[name] for name in row], dtype=np.int64)
+        return columns, _numbers(list(row.values()), f"rows[{i}]", float)
+
+
+def _numbers(values: Any, what: str, kind: type) -> np.ndarray:
+    if not isinstance(values, list):
+        raise ValueError(f"{what} must be a list of numbers, got {show(values)}")
+    for value in values:
+        fits = isinstance(value, int) or (kind is float and isinstance(value, float))
+        if not fits or isinstance(value, bool):
+            noun = "whole numbers" if kind is int else "numbers"
+            raise ValueError(f"{what} must be {noun}, got {show(value)}")
+    return np.array(values, dtype=np.int64 if kind is int else np.float64)
+
+
+def _some(names: dict[str, int]) -> str:
+    shown = ", ".join(list(names)[:3])
+    return shown + (", ..." if len(names) > 3 else "")

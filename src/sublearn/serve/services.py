@@ -1,0 +1,366 @@
+"""What each kind of model is asked and what it answers; :func:`service_of` finds a model's kind.
+
+A question is a pydantic class, so that its fields are checked and documented in one place; an
+answer is what becomes JSON. A new kind of model is a class and a line of `_KINDS`.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from sklearn.base import is_regressor
+
+from sublearn.io.prepared import is_text_model
+from sublearn.serve.rows import Rows
+
+__all__ = ["Question", "Service", "service_of"]
+
+
+class Question(BaseModel):
+    """Fields that a question does not have are refused, since they are typing errors."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Service(ABC):
+    """A model and how to ask it."""
+
+    question: ClassVar[type[Question]]
+    answers: ClassVar[str]  # what the model gives, for people
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    @staticmethod
+    @abstractmethod
+    def fits(model: Any) -> bool:
+        """Whether a model is of this kind."""
+
+    @abstractmethod
+    def answer(self, question: Any) -> dict[str, Any]:
+        """The answer as JSON values."""
+
+    @abstractmethod
+    def example(self) -> dict[str, Any]:
+        """A question that this model answers."""
+
+
+class LabelQuestion(Question):
+    """Fields of all questions for labels."""
+
+    k: int = Field(5, ge=1, description="Labels per item, at most those of the model.")
+    probabilities: bool = Field(False, description="Probabilities instead of scores.")
+
+
+class LabelService(Service):
+    """The best labels of texts or rows, best first."""
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """`labels` and `scores`, or `probabilities`, of each item."""
+        if question.probabilities and not hasattr(self.model, "predict_proba_top_k"):
+            raise ValueError(
+                "probabilities must be false for a model without them, got true; "
+                "`sublearn calibrate` adds them"
+            )
+        best = (
+            self.model.predict_proba_top_k if question.probabilities else self.model.predict_top_k
+        )
+        k = min(question.k, len(self.model.classes_))
+        labels, scores = best(self.items(question), k)
+        name = "probabilities" if question.probabilities else "scores"
+        pairs = zip(labels.tolist(), scores.tolist(), strict=True)
+        return {"predictions": [{"labels": found, name: values} for found, values in pairs]}
+
+    @abstractmethod
+    def items(self, question: Any) -> Any:
+        """What `predict_top_k` takes."""
+
+
+class TextQuestion(LabelQuestion):
+    """Texts to be labelled."""
+
+    texts: list[str] = Field(min_length=1, description="Texts.")
+
+
+class TextLabels(LabelService):
+    """Labels of raw text."""
+
+    question, answers = TextQuestion, "labels of texts"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Models with words of their own."""
+        return is_text_model(model)
+
+    def items(self, question: Any) -> Any:
+        """The texts as they are."""
+        return question.texts
+
+    def example(self) -> dict[str, Any]:
+        """The words that speak most for the most frequent label, or its name."""
+        model, names = self.model, self.model.feature_names_
+        label = int(np.argmax(model.label_counts_))
+        if names is None:
+            text = str(model.classes_[label])
+        else:
+            row = model.coef_.tocsr()[label]
+            text = " ".join(str(names[j]) for j in row.indices[np.argsort(-row.data)[:3]])
+        return {"texts": [text], "k": min(5, len(model.classes_))}
+
+
+class RowQuestion(Question):
+    """Rows of numbers."""
+
+    rows: list[list[float] | dict[str, Any]] = Field(
+        min_length=1,
+        description="Each a list of all values, an object with `indices` (columns from 0) and "
+        "`values`, or an object from names of features to values.",
+    )
+
+
+class RowLabelQuestion(RowQuestion, LabelQuestion):
+    """Rows to be labelled."""
+
+
+class _OfRows(Service):
+    """Models that take rows of numbers."""
+
+    def __init__(self, model: Any):
+        self.rows = Rows(model)
+        super().__init__(_without_names(model))
+
+    def items(self, question: Any) -> Any:
+        """The rows as a matrix."""
+        return self.rows.matrix(question.rows)
+
+    def example(self) -> dict[str, Any]:
+        """One row with one value, by its name if there are names."""
+        names = self.rows.column_of
+        row = {"indices": [0], "values": [1.0]} if names is None else {next(iter(names)): 1.0}
+        return {"rows": [row]}
+
+
+class RowLabels(_OfRows, LabelService):
+    """Labels of rows."""
+
+    question, answers = RowLabelQuestion, "labels of rows"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Models that rank labels."""
+        return hasattr(model, "predict_top_k")
+
+    def example(self) -> dict[str, Any]:
+        """As for all rows, and how many labels."""
+        return super().example() | {"k": min(5, len(self.model.classes_))}
+
+
+class RowSets(_OfRows):
+    """Sets of labels, with what no other set can exceed."""
+
+    question, answers = RowQuestion, "sets of labels of rows"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Models that choose labels together."""
+        return hasattr(model, "predict_with_bounds")
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """`labels`, `score` and `bound` of each row."""
+        sets, scores, bounds = self.model.predict_with_bounds(self.items(question))
+        names = zip(_as_lists(sets, self.model), scores.tolist(), bounds.tolist(), strict=True)
+        return {
+            "predictions": [
+                {"labels": labels, "score": score, "bound": bound} for labels, score, bound in names
+            ]
+        }
+
+
+class RowNumbers(_OfRows):
+    """A number, or several, for each row."""
+
+    question, answers = RowQuestion, "numbers of rows"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Regressors on rows."""
+        return bool(is_regressor(model)) and hasattr(model, "n_features_in_")
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """The numbers."""
+        return {"predictions": self.model.predict(self.items(question)).tolist()}
+
+
+class WordSequenceQuestion(Question):
+    """Sentences of words, or of words with further columns."""
+
+    sequences: list[list[str | list[str]]] = Field(
+        min_length=1, description="Each a list of words, or of lists: a word, further columns."
+    )
+
+
+class SentenceTags(Service):
+    """Tags of sentences, by a model from a file of tokens."""
+
+    question, answers = WordSequenceQuestion, "tags of sentences"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Models that `sublearn fit --method chain` saved."""
+        return "token_columns" in getattr(model, "notes_", {})
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """The tags of each sentence."""
+        from sublearn.structured import word_features
+
+        return _tags(self.model, [word_features(words) for words in question.sequences])
+
+    def example(self) -> dict[str, Any]:
+        """Two words."""
+        n_columns = int(self.model.notes_["n_columns"])
+        words = ["the", "dog"]
+        if n_columns > 1:
+            return {"sequences": [[[word] + ["x"] * (n_columns - 1) for word in words]]}
+        return {"sequences": [words]}
+
+
+class FeatureSequenceQuestion(Question):
+    """Sequences of positions with features."""
+
+    sequences: list[list[list[str] | dict[str, float] | list[float]]] = Field(
+        min_length=1,
+        description="Each a list of positions: names of features, names with values, or numbers.",
+    )
+
+
+class SequenceTags(Service):
+    """Tags of sequences, by a model from features."""
+
+    question, answers = FeatureSequenceQuestion, "tags of sequences"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Sequence models saved in Python."""
+        return hasattr(model, "transitions_") and hasattr(model, "predict_one")
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """The tags of each sequence."""
+        by_value = [
+            np.asarray(positions, dtype=np.float64) if _are_numbers(positions) else positions
+            for positions in question.sequences
+        ]
+        return _tags(self.model, by_value)
+
+    def example(self) -> dict[str, Any]:
+        """One position."""
+        names = getattr(self.model, "feature_names_", None)
+        first = [0.0] * self.model.n_features_in_ if names is None else [str(names[0])]
+        return {"sequences": [[first]]}
+
+
+class ForecastQuestion(Question):
+    """How far to look ahead, and what is known of that time."""
+
+    horizon: int | None = Field(None, ge=1, description="Steps; as fitted if absent.")
+    future: list[list[float]] | None = Field(
+        None, description="Rows of exogenous columns, one for each step."
+    )
+    coverage: float | None = Field(
+        None, gt=0, lt=1, description="Adds the ends of an interval that holds loads this often."
+    )
+
+
+class Forecasts(Service):
+    """The steps that follow the series."""
+
+    question, answers = ForecastQuestion, "forecasts"
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Forecasters."""
+        return hasattr(model, "predict_interval")
+
+    def answer(self, question: Any) -> dict[str, Any]:
+        """`forecast`, by series if there are several, with `times`, `low` and `high` if known."""
+        X = None if question.future is None else np.array(question.future, dtype=np.float64)
+        forecast = self.model.predict(question.horizon, X)
+        found: dict[str, Any] = {"forecast": _series(forecast)}
+        if hasattr(forecast, "index"):
+            found["times"] = [str(when) for when in forecast.index]
+        if question.coverage is not None:
+            ends = self.model.predict_interval(question.horizon, X, coverage=question.coverage)
+            found["low"], found["high"] = map(_series, ends)
+        return found
+
+    def example(self) -> dict[str, Any]:
+        """One step."""
+        question: dict[str, Any] = {"horizon": 1}
+        if self.model.n_features_in_:
+            question["future"] = [[0.0] * self.model.n_features_in_]
+        return question
+
+
+#: Asked in this order: a tagger of texts also ranks labels, a forecaster is also a regressor.
+_KINDS: tuple[type[Service], ...] = (
+    TextLabels,
+    SentenceTags,
+    SequenceTags,
+    Forecasts,
+    RowSets,
+    RowLabels,
+    RowNumbers,
+)
+
+
+def service_of(model: Any) -> Service:
+    """How to ask this model.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be asked over HTTP, as of an index or of word vectors.
+    """
+    for kind in _KINDS:
+        if kind.fits(model):
+            return kind(model)
+    kinds = ", ".join(kind.answers for kind in _KINDS)
+    raise ValueError(f"model must give {kinds}, got a {type(model).__name__}")
+
+
+def _without_names(model: Any) -> Any:
+    """A shallow copy that expects no frame: `Rows` has dealt with names, and nobody is warned."""
+    model = copy.copy(model)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    return model
+
+
+def _tags(model: Any, sequences: list[Any]) -> dict[str, Any]:
+    return {"predictions": [{"tags": list(tags)} for tags in model.predict(sequences)]}
+
+
+def _are_numbers(positions: list[Any]) -> bool:
+    return bool(positions) and all(
+        isinstance(position, list) and not any(isinstance(value, str) for value in position)
+        for position in positions
+    )
+
+
+def _series(values: Any) -> Any:
+    if hasattr(values, "columns"):
+        return {str(name): values[name].tolist() for name in values.columns}
+    return np.asarray(values).tolist()
+
+
+def _as_lists(sets: Any, model: Any) -> list[list[Any]]:
+    """Sets of labels in any form as lists of names."""
+    if isinstance(sets, list):
+        return [list(labels) for labels in sets]
+    if getattr(sets, "ndim", 2) == 1:
+        return [[label] for label in sets.tolist()]
+    rows = sets.toarray() if hasattr(sets, "toarray") else np.asarray(sets)
+    return [model.classes_[np.flatnonzero(row)].tolist() for row in rows]
