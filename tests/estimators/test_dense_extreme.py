@@ -303,7 +303,7 @@ def test_rows_that_all_have_the_only_label_get_it():
 def test_score_refuses_other_numbers_of_lists():
     X, _ = identities(n_labels=3, n_rows=6)
     model = DenseExtremeClassifier(max_iter=1).fit(X, [["a"], ["b"]] * 3)
-    with pytest.raises(ValueError, match="score: y must have a list of labels for each of 6"):
+    with pytest.raises(ValueError, match=r"y must have one row per sample \(6\), got 1"):
         model.score(X, [["a"]])
 
 

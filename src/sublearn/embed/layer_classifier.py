@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
@@ -20,6 +19,7 @@ from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.io.models import SavedModel
+from sublearn.metrics.exact_labels import share_right
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Trace, watch
 from sublearn.validation import (
@@ -346,16 +346,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         -------
         float
         """
-        predicted = self.predict(X)
-        if self._kind is LabelKind.LABEL_LISTS:
-            if len(y) != len(predicted):
-                raise ValueError(
-                    f"{type(self).__name__}.score: y must have a list of labels for each of "
-                    f"{len(predicted)} samples, got {len(y)}"
-                )
-            hits = [set(a) == set(b) for a, b in zip(y, predicted, strict=True)]
-            return float(np.average(hits, weights=sample_weight))
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return share_right(self._kind, self.classes_, y, self.predict(X), sample_weight)
 
     @property
     def recall_(self) -> float:

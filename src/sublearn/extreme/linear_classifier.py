@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.extreme.explanation import Explanation, explain_score
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.probabilities import LabelProbabilities
 from sublearn.io.models import SavedModel
-from sublearn.metrics.names import find_positions
+from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Solution, Trace
 from sublearn.validation import (
     EncodedLabels,
@@ -184,24 +183,7 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
         -------
         float
         """
-        predicted = self.predict(X)
-        if self._kind.is_indicator:
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        truth = encode_labels(y, len(predicted), for_fit=False)
-        if self._kind.is_multilabel:
-            if not truth.kind.is_multilabel or getattr(y, "ndim", 1) != 1:
-                raise ValueError(
-                    f"y must be a list of label lists, as in fit, got {truth.kind.value}"
-                )
-            hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
-            return float(np.average(hits, weights=sample_weight))
-        if truth.kind.is_multilabel:
-            raise ValueError(f"y must be one label per sample, as in fit, got {truth.kind.value}")
-        # Positions, since labels need not have an order and accuracy_score sorts them.
-        places = find_positions(self.classes_, truth.classes, argument="y")
-        expected = np.repeat(places, truth.counts())[np.argsort(truth.rows, kind="stable")]
-        found = find_positions(self.classes_, predicted, argument="predicted")
-        return float(accuracy_score(expected, found, sample_weight=sample_weight))
+        return share_right(self._kind, self.classes_, y, self.predict(X), sample_weight)
 
     def explain(self, x: Any, label: Any, k: int = 10, *, feature_names: Any = None) -> Explanation:
         """The features behind a label's score of one sample.

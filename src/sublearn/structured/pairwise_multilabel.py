@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.io.models import SavedModel
+from sublearn.metrics.exact_labels import share_right
 from sublearn.structured.pairwise_learning import PairWeights, PassMonitor, run_passes
 from sublearn.trace import Callback, Solution, Trace, watch
 from sublearn.validation import (
@@ -370,15 +370,8 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         -------
         float
         """
-        predicted = self.predict(X)
         kind = LabelKind[self.label_kind_]
-        if kind is not LabelKind.LABEL_LISTS:
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        truth = encode_labels(y, len(predicted), for_fit=False)
-        if truth.kind is not LabelKind.LABEL_LISTS:
-            raise ValueError(f"y must be a list of label lists, as in fit, got {truth.kind.value}")
-        hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
-        return float(np.average(hits, weights=sample_weight))
+        return share_right(kind, self.classes_, y, self.predict(X), sample_weight)
 
     def _to_bundle(self) -> dict[str, Any]:
         names = [
