@@ -3,16 +3,23 @@
     python benchmarks/serving.py --json benchmarks/results/serving.json
     python benchmarks/serving.py --records benchmarks/results/serving.json \\
         --markdown docs/measured/serving.md
+    python benchmarks/serving.py --only http --markdown docs/measured/http.md
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import http.client
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +44,8 @@ SMALLER = ((32, 0.0), (16, 0.0), (8, 0.0), (8, 0.02))
 #: Features of the models that are opened; each has 650 weights, of a million labels.
 OPENED = (2_000, 20_000, 200_000)
 WEIGHTS_PER_FEATURE, MILLION = 650, 1_000_000
+#: Rows of a question over HTTP, questions asked, and connections that ask at the same time.
+QUESTIONS = ((1, 400, 1), (1, 400, 4), (100, 40, 1), (100, 40, 4))
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,73 @@ def forget_pages(path: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def over_http(directory: Path, seed: int) -> Figures:
+    """Questions to a server in a process of its own, from one and from four connections."""
+    found = []
+    for case in both(directory, seed):
+        with running_server(case.model) as port:
+            for n_rows, n_questions, n_connections in QUESTIONS:
+                seconds, latency = ask(
+                    port, questions_of(case.X, n_rows), n_questions, n_connections
+                )
+                rate = n_rows * n_questions / seconds
+                found.append([case.name, n_rows, n_connections, 1e3 * latency, rate])
+    columns = {"data": "", "rows a question": "d", "connections": "d"}
+    return Figures({**columns, "ms a question": ".2f", "rows a second": ",.0f"}, found)
+
+
+@contextlib.contextmanager
+def running_server(model: PPDSparseClassifier) -> Iterator[int]:
+    """The port of `sublearn serve`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        call = [sys.executable, "-m", "sublearn", "serve", str(path), "--port", "0"]
+        with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            address = server.stderr.readline().split()[0]
+            try:
+                yield int(address.rsplit(":", 1)[1])
+            finally:
+                server.terminate()
+
+
+def questions_of(X: sp.csr_matrix, n_rows: int) -> list[bytes]:
+    """The rows of X as bodies of requests."""
+    rows = [
+        {"indices": row.indices.tolist(), "values": row.data.tolist()}
+        for row in (X[i] for i in range(min(4 * n_rows + SINGLE_ROWS, X.shape[0])))
+    ]
+    parts = [rows[at : at + n_rows] for at in range(0, len(rows) - n_rows + 1, n_rows)]
+    return [json.dumps({"rows": part, "k": K}).encode() for part in parts]
+
+
+def ask(
+    port: int, bodies: list[bytes], n_questions: int, n_connections: int
+) -> tuple[float, float]:
+    """Seconds until all questions are answered, and the median of one."""
+
+    def one_connection(number: int) -> list[float]:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        laps = []
+        for i in range(number, n_questions, n_connections):
+            start = time.perf_counter()
+            connection.request("POST", "/predict", bodies[i % len(bodies)])
+            response = connection.getresponse()
+            if response.status != 200:
+                raise RuntimeError(response.read().decode())
+            response.read()
+            laps.append(time.perf_counter() - start)
+        connection.close()
+        return laps
+
+    one_connection(n_questions - 1)  # the first answer maps the model
+    start = time.perf_counter()
+    with ThreadPoolExecutor(n_connections) as pool:
+        laps = [lap for part in pool.map(one_connection, range(n_connections)) for lap in part]
+    return time.perf_counter() - start, statistics.median(laps)
+
+
 MEASUREMENTS = [
     Measurement(
         "rows",
@@ -215,6 +291,13 @@ MEASUREMENTS = [
         f"A million labels, {WEIGHTS_PER_FEATURE} drawn weights a feature, two features a row. "
         "In memory: the system still holds the file's pages; on disk: it was asked to drop them.",
         opening,
+    ),
+    Measurement(
+        "http",
+        "Over HTTP",
+        "`sublearn serve` on this machine, rows as indices and values, the five best labels; median "
+        "of a question on the clock, and rows answered in a second. Clients share the cores.",
+        over_http,
     ),
 ]
 
