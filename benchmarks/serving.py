@@ -295,8 +295,8 @@ MEASUREMENTS = [
     Measurement(
         "http",
         "Over HTTP",
-        "`sublearn serve` on this machine, rows as indices and values, the five best labels; "
-        "median of a question on the clock, and rows answered in a second. Clients share the cores.",
+        "`sublearn serve` on this machine, rows as indices and values, the five best labels. The "
+        "median of a question on the clock, and rows answered in a second; clients share cores.",
         over_http,
     ),
 ]
