@@ -429,7 +429,8 @@ MEASUREMENTS = [
     Measurement("quantile", "Quantiles", f"Sum of the zones, {SHARES_OF}.", quantile),
     Measurement(
         "intervals", "Loads inside their intervals",
-        f"Taylor's load on the same days, the sum of the zones on {SHARES_OF}. Updated: new loads renew the residuals; as fitted: they do not.", intervals,
+        f"Taylor's load on the same days, the sum of the zones on {SHARES_OF}. Updated: new loads "
+        "renew the residuals; as fitted: they do not.", intervals,
     ),
     Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
     Measurement("growth", "Growth with the length of the series", "One thread.", growth),
