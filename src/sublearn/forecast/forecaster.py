@@ -152,6 +152,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Columns of y, and of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X was a data frame with string column names.
+    time_zone_ : str or None
+        Name of the time zone of the series.
 
     References
     ----------
@@ -400,6 +402,13 @@ class LoadForecaster(SavedModel, BaseEstimator):
             )
         self._history = self._tail(history)
         return self
+
+    @property
+    def time_zone_(self) -> str | None:
+        """Name of the time zone of the series."""
+        check_is_fitted(self, "n_series_in_")
+        zone: str | None = self._history.clock.zone
+        return zone
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
         """Forecast, interval and truth; see `sublearn.forecast.plot_forecast`."""
