@@ -52,6 +52,7 @@ LIGHT: dict[str, Any] = {"n_components": 150, "n_clusters": 1, "relevance_rows":
 LONGEST = 186  # hours from the end of the history to that of the competition's last week
 COVERAGES = [0.5, 0.8, 0.9]
 ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
+SHORT_STEP = 5  # for shares of hours: hours of a day err alike, so that 24 days are few
 
 
 def stats(model: str, weeks: int) -> tuple[str, str, dict[str, Any]]:
@@ -110,8 +111,10 @@ def taylor_split(directory: Path) -> Split:
     return split_of(y, None, 48, n_train, np.arange(n_train, len(y) - 47, 48))
 
 
-def gefcom_split(directory: Path, zones: list[int] | None = None, n_days: int = 0) -> Split:
-    """Zones by number from 1; None is all of them, 21 their sum."""
+def gefcom_split(
+    directory: Path, zones: list[int] | None = None, n_days: int = 0, step: int = ORIGIN_STEP
+) -> Split:
+    """Zones by number from 1; None is all of them, 21 their sum. A day in `step` is forecast."""
     data = gefcom(directory)
     load = np.where(np.isnan(data["load"]), data["solution"][:, :20], data["load"])
     load = np.hstack([load, load.sum(axis=1, keepdims=True)])
@@ -121,7 +124,7 @@ def gefcom_split(directory: Path, zones: list[int] | None = None, n_days: int = 
     y, temperature = load[24 * first : 24 * last, chosen], data["measured"][24 * first : 24 * last]
     n_train = 24 * (FIRST_ORIGIN - first)
     X = np.stack([zone_temperature(y[:, s], temperature, n_train) for s in range(y.shape[1])], 1)
-    origins = n_train + 24 * ORIGIN_STEP * np.arange(N_ORIGINS)
+    origins = n_train + 24 * step * np.arange(ORIGIN_STEP * N_ORIGINS // step)
     return split_of(y, X, 24, n_train, origins, EPOCH_DAY + first)
 
 
@@ -189,15 +192,12 @@ def contest(
 
 #: Models of lags and the rule that costs nothing; models that are fitted at each origin.
 LAGGED = ("sublearn", "LightGBM", "scikit-learn SVR", "seasonal naive")
-STATISTICAL = ("seasonal naive", "MSTL", "AutoETS", "AutoARIMA")
+STATISTICAL = ("MSTL", "AutoETS", "AutoARIMA")
 
 
 def taylor_days(directory: Path, seed: int) -> Figures:
-    return contest("taylor", taylor_split(directory), {name: {} for name in LAGGED}, seed)
-
-
-def taylor_statistical(directory: Path, seed: int) -> Figures:
-    return contest("taylor", taylor_split(directory), {name: {} for name in STATISTICAL}, seed)
+    entrants = {name: {} for name in LAGGED + STATISTICAL}
+    return contest("taylor", taylor_split(directory), entrants, seed)
 
 
 def gefcom_days(directory: Path, seed: int) -> Figures:
@@ -207,14 +207,8 @@ def gefcom_days(directory: Path, seed: int) -> Figures:
     return contest("gefcom", gefcom_split(directory), entrants, seed)
 
 
-def gefcom_statistical(directory: Path, seed: int) -> Figures:
-    """On the sum of the zones: one series takes long enough."""
-    entrants = {name: {"weeks": 4} for name in STATISTICAL}
-    return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
-
-
 def gefcom_total(directory: Path, seed: int) -> Figures:
-    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED}
+    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED + STATISTICAL}
     entrants["sublearn"] = {"lead_blocks": [24]}
     return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
 
@@ -286,7 +280,7 @@ def dated(values: np.ndarray, first_day: int) -> Any:
 
 def under(directory: Path, seed: int, settings: list[dict[str, Any]]) -> list[list[Cell]]:
     """Share of under-forecasts, error and bias on the sum of zones, for each of some settings."""
-    split = gefcom_split(directory, [21])
+    split = gefcom_split(directory, [21], step=SHORT_STEP)
     rows: list[list[Cell]] = []
     for chosen in settings:
         outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24], **chosen)
@@ -315,7 +309,8 @@ def quantile(directory: Path, seed: int) -> Figures:
 
 def intervals(directory: Path, seed: int) -> Figures:
     """Share of loads inside intervals of several nominal shares, with updates and without."""
-    splits = {"Taylor": taylor_split(directory), "sum of the zones": gefcom_split(directory, [21])}
+    zones = gefcom_split(directory, [21], step=SHORT_STEP)
+    splits = {"Taylor": taylor_split(directory), "sum of the zones": zones}
     rows: list[list[Cell]] = []
     for name, split in splits.items():
         more = {} if name == "Taylor" else {"lead_blocks": [24]}
@@ -396,18 +391,17 @@ def clusters(directory: Path, seed: int) -> Figures:
     return Figures(columns | {"ratio": ".4f", "CPU s": ".2f", "CPU s of ten plain": ".2f"}, rows)
 
 
+SHARES_OF = f"{ORIGIN_STEP * N_ORIGINS // SHORT_STEP} days of the same year"
+AT_EACH_ORIGIN = (
+    "The last three are fitted anew at each origin, MSTL to the eight weeks before it, AutoETS and "
+    f"AutoARIMA to four; an entrant is ended after {BUDGET:.0f} CPU s."
+)
 MEASUREMENTS = [
     Measurement(
         "taylor",
         "Half-hourly load of England and Wales",
-        "Four weeks of days from 28 origins, after eight weeks to learn from.",
+        "Four weeks of days from 28 origins, after eight weeks to learn from. " + AT_EACH_ORIGIN,
         taylor_days,
-    ),
-    Measurement(
-        "taylor-statistical",
-        "The same days by models fitted at each origin",
-        "To all loads before it, AutoETS and AutoARIMA to four weeks.",
-        taylor_statistical,
     ),
     Measurement(
         "gefcom",
@@ -419,13 +413,7 @@ MEASUREMENTS = [
     Measurement(
         "total", "The sum of the zones of GEFCom 2012",
         f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
-        "temperatures.", gefcom_total,
-    ),
-    Measurement(
-        "total-statistical",
-        "The sum of the zones by models fitted at each origin",
-        "To the four weeks before it, without temperatures.",
-        gefcom_statistical,
+        f"temperatures. {AT_EACH_ORIGIN} They take no temperatures.", gefcom_total,
     ),
     Measurement(
         "competition", "The weeks of the GEFCom 2012 competition",
@@ -437,11 +425,12 @@ MEASUREMENTS = [
         "RMSE; the last week counts as much as the eight inside the history, as in the "
         "competition, where this series is nearly all of the score.", weeks,
     ),
-    Measurement("eta", "Under-forecasts", "Sum of the zones, the same days.", eta),
-    Measurement("quantile", "Quantiles", "Sum of the zones, the same days.", quantile),
+    Measurement("eta", "Under-forecasts", f"Sum of the zones, {SHARES_OF}.", eta),
+    Measurement("quantile", "Quantiles", f"Sum of the zones, {SHARES_OF}.", quantile),
     Measurement(
         "intervals", "Loads inside their intervals",
-        "The same days. Updated: new loads renew the residuals; as fitted: they do not.", intervals,
+        f"Taylor's load on the same days, the sum of the zones on {SHARES_OF}. Updated: new loads "
+        "renew the residuals; as fitted: they do not.", intervals,
     ),
     Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
     Measurement("growth", "Growth with the length of the series", "One thread.", growth),

@@ -20,6 +20,7 @@ from typing import Any
 from harness.data import data_directory
 from harness.machine import commit, machine, now
 from harness.markdown import origin, table
+from harness.provenance import TITLE, written
 from harness.report import write_record
 
 __all__ = ["Figures", "Measurement", "main", "median_ms", "ms_per_row"]
@@ -139,11 +140,9 @@ def _page(records: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> s
     script = records[0]["script"]
     parts = [f"<!-- Written by benchmarks/{script} with --markdown; do not edit. -->"]
     parts += _tables(_merged(records, only))
-    parts.append("### Where and how")
-    for record in records:
-        if len(records) > 1:
-            parts.append(", ".join(f"`{part['name']}`" for part in record["tables"]) + ":")
-        parts.append(origin(record))
+    own = [", ".join(f"`{part['name']}`" for part in record["tables"]) for record in records]
+    runs = [{"tables": names, **origin(record)} for names, record in zip(own, records, strict=True)]
+    parts += [TITLE, written(runs)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from harness.growth import growth_rows, joined
+from harness.provenance import written
 from harness.report import comparison, facts_in_words, shapes_in_words
 
 __all__ = ["origin", "render", "table"]
@@ -37,7 +38,7 @@ def _grouped(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _section(records: Sequence[dict[str, Any]]) -> str:
     record = records[0]
     growths = joined([growth for part in records for growth in part.get("growth", [])])
-    parts = [origin(record)]
+    parts = [written([origin(record)])]
     if len(records) > 1:
         parts[0] += f"\n- pieces: {len(records)}, the last of {records[-1]['date']}"
     if growths:
@@ -86,21 +87,20 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_names: int) 
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, rule, *named])
 
 
-def origin(record: Mapping[str, Any]) -> str:
-    """Where, when and how the figures of a record were taken, as a list."""
+def origin(record: Mapping[str, Any]) -> dict[str, str]:
+    """Where, when and how the figures of a record were taken."""
     machine = record["machine"]
     commit = (record["commit"] or "unknown")[:12] + (" with changes" if record["modified"] else "")
     load = machine["load_average"][0]
-    facts = [
-        ("date", record["date"]),
-        ("commit", commit),
-        ("machine", f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB"),
-        ("system", f"{machine['system']}, load average {load:.1f} at the end"),
-        ("software", ", ".join([f"Python {machine['python']}", *_versions(record)])),
-        ("options", f"`{' '.join(_portable(record['arguments'])) or 'none'}`"),
-        ("seed", record["seed"]),
-    ]
-    return "\n".join(f"- {name}: {value}" for name, value in facts)
+    return {
+        "date": record["date"],
+        "commit": commit,
+        "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB",
+        "system": f"{machine['system']}, load average {load:.1f} at the end",
+        "software": ", ".join([f"Python {machine['python']}", *_versions(record)]),
+        "options": f"`{' '.join(_portable(record['arguments'])) or 'none'}`",
+        "seed": str(record["seed"]),
+    }
 
 
 def _versions(record: Mapping[str, Any]) -> list[str]:

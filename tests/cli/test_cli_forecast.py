@@ -68,6 +68,83 @@ def test_an_update_moves_the_model_on(sublearn, files, model, tmp_path):
     assert str(again.predict(1, np.zeros((1, 1))).index[0]) == "2022-02-07 00:00:00"
 
 
+def test_an_update_without_columns_to_come_is_an_update_alone(sublearn, files, model, tmp_path):
+    copied = tmp_path / "copy.model"
+    copied.write_bytes(model.read_bytes())
+    done = sublearn("forecast", copied, "--update", files / "new.csv")
+    assert (done.code, done.out) == (0, "")
+    assert "a forecast needs --future" in done.err
+    done = sublearn("forecast", copied, "--future", files / "future.csv", "--horizon", 1)
+    assert done.out.splitlines()[1].startswith("2022-02-07 00:00:00,")
+
+
+def test_what_is_refused_leaves_the_model_as_it_was(sublearn, files, model, tmp_path):
+    copied = tmp_path / "copy.model"
+    copied.write_bytes(model.read_bytes())
+    (tmp_path / "short.csv").write_text("temperature\n1\n2\n")
+    (tmp_path / "wind.csv").write_text("time,wind\n2022-02-07 00:00,1\n")
+    (tmp_path / "late.csv").write_text("time,temperature\n2022-02-09 00:00,1\n")
+    for name, words in (
+        ("short", "short.csv: 3 rows are needed for the forecast, got 2"),
+        ("wind", "X must have the columns of fit in their order, temperature, got wind"),
+        ("late", "X must have the times of y, got 2022-02-09"),
+    ):
+        n = 3 if name == "short" else 1
+        done = sublearn("forecast", copied, "--update", files / "new.csv", "--horizon", n,
+                        "--future", tmp_path / f"{name}.csv")  # fmt: skip
+        assert done.code == 1
+        assert words in done.err
+        assert copied.read_bytes() == model.read_bytes()
+
+
+def test_clocks_that_change_holidays_and_a_quantile(sublearn, tmp_path):
+    """Local hours around the last Sunday of October: 2 o'clock stands twice."""
+    pd = pytest.importorskip("pandas")
+    times = pd.date_range("2021-10-10", periods=24 * 30, freq="h", tz="Europe/Berlin")
+    load = 100 + 20 * np.sin(2 * np.pi * times.hour / 24)
+    lines = [f"{when:%Y-%m-%d %H:%M},{y:.4f}" for when, y in zip(times, load, strict=True)]
+    (tmp_path / "loads.csv").write_text("\n".join(["time,load", *lines]))
+    (tmp_path / "days.csv").write_text("date,name\n2021-11-01,All Saints\n")
+    call = ("fit", tmp_path / "loads.csv", "--model", tmp_path / "m", "--method", "forecast", "-q")
+    refused = sublearn(*call)
+    assert (refused.code, "2021-10-31T02:00 which stands twice" in refused.err) == (1, True)
+    done = sublearn(*call, "--time-zone", "Europe/Berlin", "--horizon", 1, "--quantile", 0.9,
+                    "--holidays", tmp_path / "days.csv")  # fmt: skip
+    assert done.code == 0, done
+    model = package.load(tmp_path / "m")
+    assert (model.time_zone_, model.loss, model.quantile) == ("Europe/Berlin", "quantile", 0.9)
+    assert model.holidays == ["2021-11-01"]
+    done = sublearn("forecast", tmp_path / "m")
+    assert done.out.splitlines()[1].startswith(str(times[-1] + pd.Timedelta("1h")))
+    nowhere = sublearn(*call, "--time-zone", "Europe/Nowhere")
+    assert (nowhere.code, "Europe/Nowhere" in nowhere.err) == (1, True)
+
+
+def test_times_with_an_offset_are_read_as_such(tmp_path):
+    pytest.importorskip("pandas")
+    lines = ["time,load", "2021-10-31T02:00+02:00,1", "2021-10-31T02:00+01:00,2"]
+    (tmp_path / "loads.csv").write_text("\n".join(lines))
+    for zone, first in ((None, "2021-10-31 00:00:00+00:00"), ("Europe/Berlin", "2021-10-31 02:00")):
+        y, _ = read_loads(tmp_path / "loads.csv", None, zone)
+        assert str(y.index[0]).startswith(first)
+        assert (y.index[1] - y.index[0]).total_seconds() == 3600
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("load,load\n1,2\n", "different names, got 'load' twice"),
+        ("time\n2022-01-01 00:00\n", "a column of numbers is needed"),
+        ("time,load\n2022-01-01 00:00,many\n", "line 2 must hold numbers, got 'many'"),
+        ("time,load\nsoon,1\n", "the first column must hold numbers or times"),
+    ],
+)
+def test_files_that_are_no_loads_are_refused(text, words, tmp_path):
+    (tmp_path / "loads.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_loads(tmp_path / "loads.csv", None)
+
+
 def test_refusals_are_sentences(sublearn, files, model, tmp_path):
     done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--method", "forecast",
                     "--target", "demand")  # fmt: skip

@@ -3,6 +3,7 @@
 import copy
 import datetime
 
+import dateutil.tz
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.forecast import LoadForecaster, plot_forecast
+from sublearn.forecast.rules import Dates
 from sublearn.validation import assert_rules_complete
 
 DAY = 8  # steps of three hours keep the tests short
@@ -139,13 +141,19 @@ def test_several_series_are_forecast_as_each_alone():
     assert len(together.trace_) == 2
 
 
-@pytest.mark.parametrize("clustering", ["nmf", "kmeans"])
-def test_the_model_does_not_depend_on_the_number_of_threads(clustering):
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"clustering": "nmf", "lead_blocks": [2, DAY]},
+        {"clustering": "kmeans", "lead_blocks": [2, DAY]},
+        {"profile_weeks": "auto"},  # one block: threads go to trials and clusters
+        {"solver": "online"},
+    ],
+    ids=str,
+)
+def test_the_model_does_not_depend_on_the_number_of_threads(parameters):
     y, X = loads()
-    models = [
-        small(n_clusters=3, clustering=clustering, lead_blocks=[2, DAY], n_jobs=n).fit(y, X)
-        for n in (1, 2)
-    ]
+    models = [small(n_clusters=3, n_jobs=n, **parameters).fit(y, X) for n in (1, 2)]
     np.testing.assert_array_equal(models[0].predict(X=X[:DAY]), models[1].predict(X=X[:DAY]))
     assert models[0].trace_["n_clusters"].max() > 1
 
@@ -280,6 +288,13 @@ def test_missing_hours_and_missing_times_are_gaps():
     assert np.isfinite(small(intervals=False, steps_per_day=None).fit(broken).predict()).all()
 
 
+def test_numbers_as_names_of_columns_stay_numbers(tmp_path):
+    y = pd.DataFrame(np.column_stack([Y, Y]), index=frame(Y).index)
+    model = small(intervals=False, steps_per_day=None).fit(y)
+    model.save(tmp_path / "model")
+    assert sublearn.load(tmp_path / "model").predict().columns.tolist() == [0, 1]
+
+
 def test_float32_stays_float32():
     y, _ = loads(8)
     assert small(intervals=False).fit(y.astype(np.float32)).predict().dtype == np.float32
@@ -368,7 +383,21 @@ Y, X1 = loads(8)
         (frame(Y).iloc[::-1], None, "rising"),
         (frame(Y), frame(X1[:, 0], start="2021-01-05"), "X must have the times of y, got 2021-01"),
         (frame(Y), frame(X1[:, 0], tz="UTC"), "must have times without a time zone, as y"),
-        (frame(Y, start="2021-01-01 00:00:30"), None, "whole minutes"),
+        (frame(Y, start="2021-01-01 00:00:30"), None, "whole minutes, got 2021-01-01T00:00:30"),
+        (frame(Y, start="2021-01-01 00:00:00.5"), None, "whole minutes"),
+        (frame(Y).set_axis(frame(Y).index.where(Y[5] != Y)), None, "got NaT in row 5"),
+        (frame(Y).sample(frac=1, random_state=0), None, "sort the rows by time"),
+        (frame(Y, tz=dateutil.tz.gettz("Europe/Berlin")), None, "a time zone with a name"),
+        (frame(Y).where(np.arange(len(Y)) % 50 == 0), None, "at least 8 steps whose lags"),
+        (Y + 0j, None, "must hold numbers, got dtype complex128"),
+        ([str(load) for load in Y], None, "must hold numbers, got dtype <U"),
+        (frame(Y).index.to_numpy(), None, "times belong to a pandas DatetimeIndex"),
+        (frame(Y).reset_index(), None, "got dtype datetime64.* in column 'index'; times"),
+        (Y, ["warm"] * len(Y), "X must hold numbers"),
+        (Y, pd.DataFrame({"t": X1[:, 0], "sky": "blue"}), "X must hold numbers.* column 'sky'"),
+        (Y, 20.0, "X must be a column or a table"),
+        (Y, X1[:, :, None], "X must be a column or a table"),
+        (Y, np.where(np.arange(len(Y)) == 7, np.nan, X1[:, 0]), "finite, got nan in row 7"),
     ],
 )
 def test_refuses_what_is_no_load_series(y, X, words):
@@ -383,6 +412,9 @@ def test_refuses_what_is_no_load_series(y, X, words):
         ({"lead_blocks": [4]}, "must end at horizon"),
         ({"lags": [0]}, "lags must be"),
         ({"holidays": ["soon"]}, "holidays must be"),
+        ({"holidays": [20210101]}, "holidays must be"),
+        ({"holidays": ["NaT"]}, "holidays must be"),
+        ({"holidays": (day for day in ["2021-01-01"])}, "holidays must be"),
         ({"holidays": ["2021-01-01"]}, "without times"),
         ({"quantile": 1.0}, "quantile"),
         ({"steps_per_day": 100}, "steps_per_day must divide the 1440 minutes of a day, got 100"),
@@ -400,6 +432,14 @@ def test_refuses_questions_that_do_not_fit(fitted):
         fitted.predict()
     with pytest.raises(ValueError, match="X must have 8 rows"):
         fitted.predict(X=X1[:3])
+    with pytest.raises(ValueError, match=r"X must have as many columns as in fit \(1\), got 2"):
+        fitted.predict(X=np.zeros((DAY, 2)))
+    with pytest.raises(ValueError, match="y_new must hold numbers"):
+        fitted.update(["a"])
+    with pytest.raises(ValueError, match="X_new must have 4 rows"):
+        fitted.update(Y[:4], X1[:3])
+    with pytest.raises(ValueError, match="y must have no times as the fitted series"):
+        fitted.predict(X=np.zeros((len(Y) + DAY, 1)), y=frame(Y))
     with pytest.raises(ValueError, match="1 series"):
         fitted.predict(X=X1[:DAY], y=np.zeros((300, 2)))
     with pytest.raises(ValueError, match="X_new must be as in fit"):
@@ -408,8 +448,87 @@ def test_refuses_questions_that_do_not_fit(fitted):
         fitted.predict_interval(X=X1[:DAY], coverage=1.0)
     with pytest.raises(ValueError, match="intervals must be True"):
         small(intervals=False).fit(Y).predict_interval()
-    with pytest.raises(ValueError, match="gaps that no load"):
+    with pytest.raises(ValueError, match=r"must hold the last 66 loads .* got 16 steps"):
         fitted.predict(X=X1[: 3 * DAY], y=Y[: 2 * DAY])
+    gaps = np.where(np.arange(len(Y)) < len(Y) - 5, np.nan, Y)
+    with pytest.raises(ValueError, match="gaps that no load"):
+        fitted.predict(X=np.zeros((len(Y) + DAY, 1)), y=gaps)
+
+
+def test_refuses_times_of_another_kind():
+    """As UTC a wall time would be off by hours, and nobody would notice."""
+    plain, zoned = frame(Y), frame(Y, tz="Europe/Berlin")
+    models = [small(intervals=False, steps_per_day=None).fit(y[:-DAY]) for y in (plain, zoned)]
+    with pytest.raises(ValueError, match=r"y_new must have times with a time zone \(Europe/Berlin"):
+        models[1].update(plain[-DAY:])
+    with pytest.raises(ValueError, match="y must have times with a time zone"):
+        models[1].predict(y=plain)
+    with pytest.raises(ValueError, match="y_new must have times without a time zone"):
+        models[0].update(zoned[-DAY:])
+    with pytest.raises(ValueError, match="y must have a DatetimeIndex as the fitted series"):
+        models[0].predict(y=Y)
+    with pytest.raises(ValueError, match="y must be on the steps of the known series"):
+        models[0].predict(y=plain.shift(freq="1h"))
+
+
+def test_another_history_is_read_on_the_clock_of_the_fitted_one():
+    """Another zone, another first hour: the same moments give the same forecasts and intervals."""
+    y = frame(Y, tz="Europe/Berlin")
+    model = small(steps_per_day=None, n_clusters=1).fit(y)
+    elsewhere = y.tz_convert("America/New_York").iloc[3:]
+    pd.testing.assert_series_equal(model.predict(y=elsewhere), model.predict())
+    for found, asked in zip(
+        model.predict_interval(y=elsewhere), model.predict_interval(), strict=True
+    ):
+        pd.testing.assert_series_equal(found, asked)
+
+
+def test_a_zone_without_a_name_survives_a_file(tmp_path):
+    zone = datetime.timezone(datetime.timedelta(hours=-3, minutes=-30))
+    y = frame(Y, tz=zone)
+    model = small(steps_per_day=None, intervals=False).fit(y)
+    model.save(tmp_path / "model")
+    forecast = sublearn.load(tmp_path / "model").predict()
+    assert forecast.index[0] == y.index[-1] + pd.Timedelta("3h")
+    assert forecast.index[0].utcoffset() == zone.utcoffset(None)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_loads_does_not_matter(unit):
+    model = small(intervals=False, n_clusters=1)
+    expected = model.fit(Y).predict()
+    np.testing.assert_allclose(model.fit(unit * Y).predict(), unit * expected, rtol=1e-4)
+
+
+def test_polars_columns_are_taken_and_keep_their_names():
+    polars = pytest.importorskip("polars")
+    X = polars.DataFrame({"temperature": X1[:, 0], "wind": 0.0 * Y})
+    model = small(intervals=False, n_clusters=1).fit(polars.Series(Y), X)
+    assert model.feature_names_in_.tolist() == ["temperature", "wind"]
+    with pytest.raises(ValueError, match="in their order, temperature, wind, got wind, temp"):
+        model.predict(X=X[:DAY].select("wind", "temperature"))
+    dated = polars.DataFrame({"time": frame(Y).index.to_numpy(), "load": Y})
+    with pytest.raises(ValueError, match=r"must hold numbers, got dtype datetime64.* 'time'"):
+        model.fit(dated)
+
+
+def test_holidays_are_dates_in_any_form():
+    day = datetime.date(2021, 1, 20)
+    forms = [
+        [day], {day: "a feast"}, ["2021-01-20"], pd.DatetimeIndex([day]), np.array([day], "M8[D]"),
+        [pd.Timestamp("2021-01-20 00:00", tz="Europe/Berlin")],  # the day before, in UTC
+    ]  # fmt: skip
+    for form in forms:
+        assert Dates().accepts(form)
+        assert Dates.days(form) == [(day - datetime.date(1970, 1, 1)).days]
+
+
+def test_the_plot_refuses_what_it_cannot_draw(fitted):
+    pytest.importorskip("matplotlib").use("Agg")
+    with pytest.raises(ValueError, match=r"series must be an integer in \[0, 0\], got 1"):
+        plot_forecast(fitted, X=X1[:DAY], series=1)
+    with pytest.raises(ValueError, match="truth must have 8 rows, got 3"):
+        plot_forecast(fitted, X=X1[:DAY], truth=Y[:3])
 
 
 def test_refuses_loads_that_are_known_already():

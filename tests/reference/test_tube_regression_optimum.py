@@ -66,7 +66,7 @@ def test_a_perfect_fit_and_a_constant_target_are_no_obstacle():
 def test_algorithm_8_comes_close_on_features(loss):
     features, y = problem(n=200)
     value, _ = optimum(features, y, loss, 0.05)
-    fit = fit_online(features, y, loss, 0.05, 300, np.random.default_rng(0))
+    fit = fit_online(features, y, loss, 0.05, 300, seed=0)
     assert value <= fit.objective * (1 + 1e-7)
     assert fit.objective <= 1.02 * value
     assert fit.objective - fit.gap <= value * (1 + 1e-7)

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sublearn.cli.options import RAW_TEXT
+
 __all__ = [
     "L1",
     "Analyzer",
@@ -20,6 +22,7 @@ __all__ = [
     "ClassWeight",
     "EarlyStopping",
     "Hashes",
+    "Holidays",
     "Horizon",
     "LabelPaths",
     "Loss",
@@ -31,13 +34,17 @@ __all__ = [
     "Ngrams",
     "Output",
     "Prune",
+    "Quantile",
     "StopWords",
     "Target",
     "TaxonomyFile",
+    "TimeZone",
     "TokenColumns",
     "Tol",
     "Vectorizer",
 ]
+
+_TAXONOMY = "Labels in a taxonomy (--method hiclass, hml)"
 
 TaxonomyFile = Annotated[
     Path | None,
@@ -47,8 +54,8 @@ TaxonomyFile = Annotated[
         exists=True,
         dir_okay=False,
         show_default="that of DATA, if it is an ARFF file with one",
-        rich_help_panel="Labels in a taxonomy",
-        help="Labels and their parents, for hiclass and hml: lines `parent TAB child TAB ...`, a "
+        rich_help_panel=_TAXONOMY,
+        help="Labels and their parents: lines `parent TAB child TAB ...`, a "
         "SKOS vocabulary (.ttl) or an ARFF file with a hierarchical class (.arff).",
     ),
 ]
@@ -58,7 +65,7 @@ LabelPaths = Annotated[
         "--label-paths",
         metavar="SEP",
         show_default=False,
-        rich_help_panel="Labels in a taxonomy",
+        rich_help_panel=_TAXONOMY,
         help="Labels are paths with SEP between their parts, such as rec.sport.hockey.",
     ),
 ]
@@ -162,7 +169,7 @@ Bits = Annotated[
     ),
 ]
 
-_text = _panel("Raw text (with --text)")
+_text = _panel(RAW_TEXT)
 
 Vectorizer = Annotated[
     str | None,
@@ -193,20 +200,37 @@ TokenColumns = Annotated[
         "--token-columns",
         metavar="N,...",
         show_default="all columns; 2,4 of a .conllu file",
-        rich_help_panel="Files of tokens (--method chain)",
+        rich_help_panel="Tokens and their tags (--method chain)",
         help="Columns to read, counted from 1: the word's, further ones, the tag's last.",
     ),
 ]
 
-# For `--method forecast`.
-Horizon = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, show_default="24", help="Longest lead, in steps.",
-                 rich_help_panel="Loads over time"),
-]  # fmt: skip
+_loads = _panel("Loads over time (--method forecast)")
+
+Horizon = Annotated[int | None, _loads("N", "24", "Longest lead, in steps.", min=1)]
 Target = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", show_default="the first column of numbers",
-                 help="Columns that are loads, with commas between; the others are exogenous.",
-                 rich_help_panel="Loads over time"),
-]  # fmt: skip
+    _loads(
+        "NAMES",
+        "the first column of numbers",
+        "Columns that are loads, with commas between; the others are exogenous.",
+    ),
+]
+Quantile = Annotated[
+    float | None,
+    _loads("X", False, "Forecast the load that is not exceeded this often, such as 0.9."),
+]
+Holidays = Annotated[
+    Path | None,
+    _loads(
+        "FILE",
+        False,
+        "Days unlike others, a date such as 2008-12-25 at the beginning of each line.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    _loads("NAME", False, "Of the times in DATA, such as Europe/Berlin: clock changes count."),
+]

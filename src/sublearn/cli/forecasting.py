@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
-__all__ = ["fit_forecast", "read_columns", "read_loads"]
+__all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads"]
+
+_OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")  # from UTC, at the end of a time
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(\D|$)")
 
 
-def read_columns(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
+def read_columns(path: Path, zone: str | None = None) -> tuple[Any, dict[str, np.ndarray]]:
     """Times of a CSV file with a header (None without), and its columns of numbers by name.
 
-    The first column holds times if its first value is no number. An empty field is NaN.
+    The first column holds times if its first value is no number. An empty field is NaN. Times that
+    say no offset are of `zone`, or of none.
     """
     from sublearn.io.files import open_binary
 
@@ -26,6 +32,9 @@ def read_columns(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     if len(rows) < 2:
         raise ValueError(f"{path}: a header and rows of numbers are needed, got {len(rows)} lines")
     header, rows = rows[0], [row for row in rows[1:] if row]
+    twice = [name for name, n in Counter(header).items() if n > 1]
+    if twice:
+        raise ValueError(f"{path}: columns must have different names, got {twice[0]!r} twice")
     for i, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"{path}: line {i + 2} must have {len(header)} fields, got {len(row)}")
@@ -35,12 +44,14 @@ def read_columns(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
         for i, name in enumerate(header)
         if i or not has_times
     }
-    return (_as_times([row[0] for row in rows], path) if has_times else None), columns
+    if not columns:
+        raise ValueError(f"{path}: a column of numbers is needed, got times alone")
+    return (_as_times([row[0] for row in rows], path, zone) if has_times else None), columns
 
 
-def read_loads(path: Path, target: str | None) -> tuple[Any, Any]:
+def read_loads(path: Path, target: str | None, zone: str | None = None) -> tuple[Any, Any]:
     """Loads and exogenous columns; `target` names the loads, else the first column is one."""
-    times, columns = read_columns(path)
+    times, columns = read_columns(path, zone)
     names = [next(iter(columns))] if target is None else target.split(",")
     unknown = [name for name in names if name not in columns]
     if unknown:
@@ -48,30 +59,50 @@ def read_loads(path: Path, target: str | None) -> tuple[Any, Any]:
             f"must name columns of {path.name} ({', '.join(columns)}), got {unknown[0]}",
             param_hint="--target",
         )
-    others = [values for name, values in columns.items() if name not in names]
-    y: Any = np.stack([columns[name] for name in names], axis=1)
-    if times is not None:
-        import pandas as pd
+    others = {name: values for name, values in columns.items() if name not in names}
+    y = _frame(times, {name: columns[name] for name in names})
+    if len(names) == 1:
+        y = y[:, 0] if times is None else y[names[0]]
+    return y, _frame(times, others) if others else None
 
-        y = pd.DataFrame(y, index=times, columns=names)
-        y = y[names[0]] if len(names) == 1 else y
-    elif len(names) == 1:
-        y = y[:, 0]
-    return y, np.stack(others, axis=1) if others else None
+
+def read_future(path: Path, n_rows: int, zone: str | None) -> Any:
+    """Exogenous columns of the next `n_rows` steps."""
+    times, columns = read_columns(path, zone)
+    found = _frame(times, columns)[:n_rows]
+    if len(found) < n_rows:
+        raise ValueError(f"{path}: {n_rows} rows are needed for the forecast, got {len(found)}")
+    return found
+
+
+def read_dates(path: Path) -> list[str]:
+    """The dates at the beginning of the lines of a file; other lines, such as a header, none."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    dates = [line[:10] for line in lines if _DATE.match(line)]
+    if not dates:
+        raise ValueError(f"{path}: dates such as 2008-12-25 are needed, got none")
+    return dates
+
+
+def _frame(times: Any, columns: dict[str, np.ndarray]) -> Any:
+    """A table with times and names; without times an array, for which pandas is not needed."""
+    table = np.stack(list(columns.values()), axis=1)
+    if times is None:
+        return table
+    import pandas as pd
+
+    return pd.DataFrame(table, index=times, columns=list(columns))
 
 
 def fit_forecast(
-    data: Path, model: Path, target: str | None, params: dict[str, Any]
+    forecaster: Any, data: Path, model: Path, target: str | None, zone: str | None
 ) -> dict[str, Any]:
     """Fit, save, and tell the figures."""
-    from sublearn.forecast import LoadForecaster
-
-    y, X = read_loads(data, target)
+    y, X = read_loads(data, target, zone)
     start = time.perf_counter()
-    given = {name: value for name, value in params.items() if value is not None}
-    forecaster = LoadForecaster(**given).fit(y, X)
+    forecaster.fit(y, X)
     seconds = time.perf_counter() - start
-    forecaster.set_params(verbose=0).save(model)
+    forecaster.set_params(verbose=0, n_jobs=None).save(model)
     return {
         "rows": len(y),
         "series": forecaster.n_series_in_,
@@ -99,7 +130,7 @@ def _number(text: str, path: Path, line: int) -> float:
     return float(text.replace(",", "")) if text.strip() else np.nan
 
 
-def _as_times(texts: list[str], path: Path) -> Any:
+def _as_times(texts: list[str], path: Path, zone: str | None) -> Any:
     try:
         import pandas as pd
     except ImportError:
@@ -107,7 +138,16 @@ def _as_times(texts: list[str], path: Path) -> Any:
             f"{path}: a column of times needs pandas (pip install pandas); leave it out for a "
             "series without times"
         ) from None
+    says_offset = _OFFSET.search(texts[0]) is not None
     try:
-        return pd.DatetimeIndex(pd.to_datetime(texts))
+        times = pd.DatetimeIndex(pd.to_datetime(texts, utc=says_offset))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: the first column must hold numbers or times: {error}") from None
+    if zone is None:
+        return times
+    try:
+        if says_offset:
+            return times.tz_convert(zone)
+        return times.tz_localize(zone, ambiguous="infer")
+    except (ValueError, KeyError) as error:  # an unknown zone is a KeyError
+        raise ValueError(f"{path}: times must be those of a clock in {zone}: {error}") from None

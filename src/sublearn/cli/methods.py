@@ -8,7 +8,9 @@ from typing import Any
 
 import typer
 
-__all__ = ["METHODS", "make_estimator", "parse_l1"]
+from sublearn.cli.options import refuse_given
+
+__all__ = ["METHODS", "make_estimator", "parse_l1", "refuse_foreign"]
 
 #: A method's published name to the room and the class that implement it.
 METHODS = {
@@ -19,6 +21,12 @@ METHODS = {
     "hiclass": ("sublearn.hierarchy", "HierarchicalClassifier"),
     "hml": ("sublearn.hierarchy", "HierarchicalMultilabelClassifier"),
     "chain": ("sublearn.structured", "ChainSVM"),
+    "forecast": ("sublearn.forecast", "LoadForecaster"),
+}
+#: Methods with a form of data of their own, and the options of `fit` that no other method has.
+_OWN_OPTIONS = {
+    "forecast": ("horizon", "target", "quantile", "holidays", "time_zone"),
+    "chain": ("token_columns",),
 }
 #: Methods whose l1 may be chosen by cross-validation.
 _CHOOSE_L1 = ("sparse-logistic", "sparse-linear")
@@ -41,12 +49,25 @@ def make_estimator(method: str, params: dict[str, Any]) -> Any:
     """An unfitted estimator; a parameter that is None keeps the estimator's own default."""
     if method not in METHODS:
         raise typer.BadParameter(
-            f"must be one of {', '.join(METHODS)}, forecast, got {method}", param_hint="--method"
+            f"must be one of {', '.join(METHODS)}, got {method}", param_hint="--method"
         )
     room, name = METHODS[method]
     cls = getattr(importlib.import_module(room), name)
     given = {key: value for key, value in params.items() if value is not None}
     unknown = sorted(given.keys() - inspect.signature(cls).parameters.keys())
     if unknown:
-        raise typer.BadParameter(f"{method} has no parameter {unknown[0]}")
+        option = f"--{unknown[0].replace('_', '-')}"
+        raise typer.BadParameter(f"{method} has no parameter {unknown[0]}", param_hint=option)
     return cls(**given)
+
+
+def refuse_foreign(method: str, options: dict[str, Any]) -> None:
+    """Refuse options about data that the method does not read; those not given are None."""
+    owners = {name: owner for owner, names in _OWN_OPTIONS.items() for name in names}
+    for owner in _OWN_OPTIONS:
+        if owner != method:
+            own = {name: options[name] for name in _OWN_OPTIONS[owner]}
+            refuse_given(own, f"needs --method {owner}")
+    if method in _OWN_OPTIONS:
+        others = {name: value for name, value in options.items() if name not in owners}
+        refuse_given(others, f"is not for --method {method}")

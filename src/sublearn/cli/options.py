@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "NUMBERS",
+    "RAW_TEXT",
     "Columns",
     "Data",
     "DataFormat",
@@ -32,6 +34,9 @@ _FORMATS = (
     "`.txt`, `.xmc` (extreme classification repository), `.svm`, `.svmlight`, `.libsvm` (LIBSVM), "
     "`.arff` (Mulan) or `.npz`; with `.gz`, `.xz` or `.bz2` if compressed"
 )
+
+#: Panels of the help.
+NUMBERS, RAW_TEXT = "Data of numbers", "Raw text"
 
 Data = Annotated[
     Path,
@@ -57,6 +62,7 @@ Labels = Annotated[
         "the end, or their names with commas between. For an .npz file that holds one matrix of "
         "SciPy: the .npz file with the labels.",
         show_default=False,
+        rich_help_panel=NUMBERS,
     ),
 ]
 DataFormat = Annotated[
@@ -65,10 +71,16 @@ DataFormat = Annotated[
         metavar="NAME",
         help="Format of a data file whose name does not tell: xmc, libsvm, arff or npz.",
         show_default="by the ending",
+        rich_help_panel=NUMBERS,
     ),
 ]
 ZeroBased = Annotated[
-    bool, typer.Option("--zero-based", help="Features of a LIBSVM file count from 0, not from 1.")
+    bool,
+    typer.Option(
+        "--zero-based",
+        help="Features of a LIBSVM file count from 0, not from 1.",
+        rich_help_panel=NUMBERS,
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -84,6 +96,7 @@ Text = Annotated[
         "--text",
         help="DATA is raw text: on each line labels, a tab and the text (`.tsv`), or `.csv` and "
         "`.jsonl` with `text` and `labels`.",
+        rich_help_panel=RAW_TEXT,
     ),
 ]
 Separator = Annotated[
@@ -92,6 +105,7 @@ Separator = Annotated[
         metavar="TEXT",
         show_default="a comma, or what `fit` was told",
         help="What stands between two labels in a text file; a blank for any white space.",
+        rich_help_panel=RAW_TEXT,
     ),
 ]
 Columns = Annotated[
@@ -100,6 +114,7 @@ Columns = Annotated[
         metavar="ORDER",
         show_default="labels,text, or what `fit` was told",
         help="Order in a tab-separated text file: labels,text or text,labels.",
+        rich_help_panel=RAW_TEXT,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]

@@ -28,6 +28,7 @@ _HURRIED: dict[str, Any] = {
     "n_components": 50,
     "max_iter": 5,
 }
+_FEWEST_ROWS = 8  # without a gap, to fit anything
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
 
 
@@ -47,7 +48,7 @@ class BlockTask:
     settings: LocalSettings
     baselines: tuple[Baseline, ...]
     has_intervals: bool
-    seed: tuple[int, ...]
+    seed: tuple[int, ...]  # of the fit, and the numbers of series and block
     is_hurried: bool = False  # without trials
 
     def rows(self, positions: np.ndarray, leads: np.ndarray, baseline: Baseline) -> Rows:
@@ -114,6 +115,11 @@ class BlockModel:
         positions, leads = task.drawn(rng)
         rows = [task.rows(positions, leads, candidate.baseline) for candidate in chosen]
         usable = np.logical_and.reduce([own.usable for own in rows])
+        if usable.sum() < _FEWEST_ROWS:
+            raise ValueError(
+                f"y must leave at least {_FEWEST_ROWS} steps whose lags are no gaps, got "
+                f"{usable.sum()} in series {task.seed[1]}"
+            )
         positions = positions[usable]
         loads = task.y[positions]
         n_old = int(np.searchsorted(positions, len(task.y) - task.n_held_out))

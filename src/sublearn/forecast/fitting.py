@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sublearn.execution import Hints, map_blocks
+from sublearn.execution import Hints, map_blocks, n_places_elsewhere
 from sublearn.forecast.block_model import BlockModel, BlockReport, BlockTask
 from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.plan import baselines_of, settings_of
@@ -63,7 +63,10 @@ def fit_blocks(
 
 
 def _tasks(model: Any, series: LoadSeries, X: np.ndarray | None, plan: Plan) -> list[BlockTask]:
-    settings = settings_of(model)
+    n_tasks = len(plan.blocks) * series.values.shape[1]
+    # Where there are more threads than blocks, the clusters of a block share them.
+    n_threads = 1 if n_places_elsewhere() else max(as_n_threads(model.n_jobs) // n_tasks, 1)
+    settings = replace(settings_of(model), n_threads=n_threads)
     return [
         BlockTask(
             series.values[:, s], X, plan.embedding, plan.calendar, before + 1, last, settings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Steps back at which exogenous columns are taken, 0 for the row's own time.
     X_windows : "auto" or sequence of int, default="auto"
         Lengths of trailing means of exogenous columns; "auto" is one day and two.
-    holidays : sequence of dates, mapping with dates as keys, or None, default=None
+    holidays : collection of dates, mapping with dates as keys, or None, default=None
         Days unlike others, as `datetime.date`, `datetime64` or "2008-12-25". Needs times.
     steps_per_day : int or None, default=None
         Steps of a series without times, a divisor of 1440; None is 24. A series with times says it
@@ -152,6 +152,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
         Columns of y, and of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X was a data frame with string column names.
+    time_zone_ : str or None
+        Name of the time zone of the series.
 
     References
     ----------
@@ -210,7 +212,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         anchored: str | bool = "auto",
         X_lags: str | Sequence[int] = "auto",
         X_windows: str | Sequence[int] = "auto",
-        holidays: Iterable[Any] | None = None,
+        holidays: Collection[Any] | None = None,
         steps_per_day: int | None = None,
         n_clusters: int | None = None,
         clustering: str = "nmf",
@@ -291,8 +293,8 @@ class LoadForecaster(SavedModel, BaseEstimator):
                 f"{name}.steps_per_day must divide the 1440 minutes of a day, got "
                 f"{self.steps_per_day}"
             )
-        series = check_series(y, self.steps_per_day, name)
-        X_grid = None if X is None else exogenous_grid(self, X, series, 0, None)
+        series = check_series(y, self.steps_per_day, f"{name}: y")
+        X_grid = None if X is None else exogenous_grid(X, series, f"{name}: X")
         seed = as_seed(self.random_state)
         calendar = calendar_of(self, series)
         refuse_empty(self, series)
@@ -400,6 +402,13 @@ class LoadForecaster(SavedModel, BaseEstimator):
             )
         self._history = self._tail(history)
         return self
+
+    @property
+    def time_zone_(self) -> str | None:
+        """Name of the time zone of the series."""
+        check_is_fitted(self, "n_series_in_")
+        zone: str | None = self._history.clock.zone
+        return zone
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
         """Forecast, interval and truth; see `sublearn.forecast.plot_forecast`."""

@@ -119,7 +119,8 @@ def _direct(
             break
         at = history.end + leads - 1
         made = partial(history.rows, s, embedding, calendar, at, leads)
-        out[leads - 1] = model.forecast(_without_gaps(made, embedding.reach(model.last)))
+        n_needed = embedding.reach(model.last)
+        out[leads - 1] = model.forecast(_without_gaps(made, n_needed, len(history.values)))
     return out
 
 
@@ -132,18 +133,22 @@ def _recursive(
     for h in range(ahead):
         at, lead = np.array([one.end]), np.array([1])
         made = partial(one.rows, 0, embedding, calendar, at, lead)
-        out[h] = own[0].forecast(_without_gaps(made, embedding.reach(1)))[0]
+        out[h] = own[0].forecast(_without_gaps(made, embedding.reach(1), len(one.values)))[0]
         one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
     return out
 
 
-def _without_gaps(rows_of: Callable[[Baseline], Rows], n_needed: int) -> Callable[[Baseline], Rows]:
+def _without_gaps(
+    rows_of: Callable[[Baseline], Rows], n_needed: int, n_known: int
+) -> Callable[[Baseline], Rows]:
     def checked(baseline: Baseline) -> Rows:
         rows = rows_of(baseline)
         if not rows.usable.all():
+            got = "gaps that no load a week or a day before can fill"
+            if n_known < n_needed:
+                got = f"{n_known} steps"
             raise ValueError(
-                f"the history must hold the last {n_needed} loads to forecast from it, got gaps "
-                "that no load a week or a day before can fill"
+                f"the history must hold the last {n_needed} loads to forecast from it, got {got}"
             )
         return rows
 

@@ -6,12 +6,12 @@ columns say what fits.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.forecast.clock import Clock
 from sublearn.forecast.horizon import History
 from sublearn.forecast.series import (
     LoadSeries,
@@ -32,50 +32,44 @@ def asked(model: Any, horizon: int | None, X: Any, y: Any) -> tuple[History, int
     ahead = longest if horizon is None else horizon
     if not Interval(int, 1, longest).accepts(ahead):
         raise ValueError(f"horizon must be an integer in [1, {longest}] as fitted, got {horizon!r}")
-    history = model._history if y is None else _other_history(model, y)
     _refuse_other_columns(model, X, "X")
+    if y is not None:
+        return _other_history(model, y, X, ahead), ahead
+    history = model._history
     if X is None:
         return history, ahead
-    if y is None:
-        future = check_exogenous(X, ahead, model.n_features_in_, "X")
-        steps = np.arange(history.end, history.end + ahead)
-        refuse_other_times(X, history.clock, steps, "X")
-        return history.with_future(future), ahead
-    series = check_series(y, model._history.clock.steps_per_day, type(model).__name__)
-    return replace(history, X=exogenous_grid(model, X, series, ahead, model.n_features_in_)), ahead
+    future = check_exogenous(X, ahead, model.n_features_in_, "X")
+    refuse_other_times(X, history.clock, np.arange(history.end, history.end + ahead), "X")
+    return history.with_future(future), ahead
 
 
 def extended(model: Any, y_new: Any, X_new: Any) -> tuple[History, int]:
     """The history followed by new loads, and how many there are."""
-    history, name = model._history, type(model).__name__
+    history = model._history
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
         return history, 0
-    series = check_series(y_new, history.clock.steps_per_day, name)
+    series = check_series(y_new, history.clock.steps_per_day, "y_new")
     _refuse_other_series(model, series, "y_new")
     skipped = 0
     if series.clock.has_dates and history.clock.has_dates:
-        skipped = history.clock.position(series.clock.start) - history.end
-        if (series.clock.start - history.clock.start) % history.clock.step:
-            moment = np.datetime64(series.clock.start, "m")
-            raise ValueError(f"y_new must be on the steps of the known series, got {moment}")
+        skipped = _position(history.clock, series, "y_new") - history.end
         if skipped < 0:
             raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
     _refuse_other_columns(model, X_new, "X_new")
     X = None
     if X_new is not None:
-        X = exogenous_grid(model, X_new, series, 0, model.n_features_in_)
+        X = exogenous_grid(X_new, series, "X_new", n_columns=model.n_features_in_)
     return history.followed_by(series.values, X, skipped), len(series.values)
 
 
 def exogenous_grid(
-    model: Any, X: Any, series: LoadSeries, ahead: int, n_columns: int | None
+    X: Any, series: LoadSeries, what: str, *, ahead: int = 0, n_columns: int | None = None
 ) -> np.ndarray:
     """X on the series' grid and `ahead` steps beyond; gaps of the grid by straight lines."""
-    n_given = len(series.rows)
-    given = check_exogenous(X, n_given + ahead, n_columns, f"{type(model).__name__}: X")
+    given = check_exogenous(X, len(series.rows) + ahead, n_columns, what)
     n_grid = len(series.values)
     at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
-    refuse_other_times(X, series.clock, at, f"{type(model).__name__}: X")
+    refuse_other_times(X, series.clock, at, what)
     everywhere = np.arange(n_grid + ahead)
     return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
 
@@ -91,17 +85,31 @@ def refuse_coverage(model: Any, coverage: float) -> None:
         )
 
 
-def _other_history(model: Any, y: Any) -> History:
-    fitted = model._history.clock
-    series = check_series(y, fitted.steps_per_day, type(model).__name__)
+def _other_history(model: Any, y: Any, X: Any, ahead: int) -> History:
+    clock = model._history.clock
+    series = check_series(y, clock.steps_per_day, "y")
     _refuse_other_series(model, series, "y")
-    if series.clock.has_dates != fitted.has_dates:
-        raise ValueError("y must have times where the fitted series has, and only there")
+    if series.clock.has_dates != clock.has_dates:
+        has, got = ("a DatetimeIndex", "none") if clock.has_dates else ("no times", "some")
+        raise ValueError(f"y must have {has} as the fitted series, got {got}")
+    if X is not None:
+        X = exogenous_grid(X, series, "X", ahead=ahead, n_columns=model.n_features_in_)
     # Without times, positions count from a Monday's midnight, as in fit.
-    clock = series.clock
-    if clock.has_dates:
-        clock = replace(fitted, start=clock.start, zone=clock.zone)
-    return History(series.values, None, clock, len(series.values))
+    first = _position(clock, series, "y") if clock.has_dates else 0
+    return History(series.values, X, clock, first + len(series.values))
+
+
+def _position(clock: Clock, series: LoadSeries, what: str) -> int:
+    """Where a series begins on the clock of another."""
+    if (series.clock.zone is None) != (clock.zone is None):
+        has = "without a time zone" if clock.zone is None else f"with a time zone ({clock.zone})"
+        raise ValueError(
+            f"{what} must have times {has} as the fitted series, got {series.clock.zone}"
+        )
+    if (series.clock.start - clock.start) % clock.step:
+        moment = np.datetime64(series.clock.start, "m")
+        raise ValueError(f"{what} must be on the steps of the known series, got {moment}")
+    return clock.position(series.clock.start)
 
 
 def _refuse_other_series(model: Any, series: LoadSeries, what: str) -> None:
@@ -111,9 +119,10 @@ def _refuse_other_series(model: Any, series: LoadSeries, what: str) -> None:
 
 
 def _refuse_other_columns(model: Any, X: Any, what: str) -> None:
-    if (X is None) != (model.n_features_in_ == 0):
-        has = "with" if model.n_features_in_ else "without"
-        raise ValueError(f"{what} must be as in fit, which was {has} X")
+    n_columns = model.n_features_in_
+    if (X is None) != (n_columns == 0):
+        had, got = ("none", "one") if X is not None else (f"one of shape (n, {n_columns})", "none")
+        raise ValueError(f"{what} must be as in fit, which had {had}, got {got}")
     known, given = getattr(model, "feature_names_in_", None), column_names(X)
     if known is not None and given is not None and given != known.tolist():
         raise ValueError(

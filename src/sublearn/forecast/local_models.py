@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.execution import map_blocks
 from sublearn.forecast.interior_point import Fit, fit_interior_point, judge
 from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain
 from sublearn.forecast.kernel_map import KernelMap, make_map, restore_map
@@ -47,6 +48,7 @@ class LocalSettings:
     n_epochs: int = 20
     tol: float = 1e-3
     max_iter: int = 50
+    n_threads: int = 1  # over clusters; the models do not depend on it
 
 
 @dataclass
@@ -134,15 +136,19 @@ class LocalModels:
         """The same scales, maps and memberships with weights fitted to these rows."""
         U = X * self.scales
         shares = self.membership(self.gate_map(U))
-        weights, counts, training = [], [], Training()
-        for cluster, own_map in enumerate(self.maps):
+        seeds = rng.integers(2**31, size=len(self.maps)) if settings.solver == "online" else None
+
+        def solve(cluster: int) -> tuple[Fit, int]:
             rows = _rows_of(shares, cluster, settings.overlap)
-            features = _with_bias(own_map(U[rows]))
-            fit = _solve(features, y[rows], self.C, settings, rng, should_stop)
-            weights.append(fit.w)
-            counts.append(len(rows))
-            training.fits.append(fit)
-        return replace(self, weights=weights, n_seen=np.array(counts)), training
+            features = _with_bias(self.maps[cluster](U[rows]))
+            seed = 0 if seeds is None else int(seeds[cluster])
+            return _solve(features, y[rows], self.C, settings, seed, should_stop), len(rows)
+
+        clusters = range(len(self.maps))
+        found = map_blocks(solve, clusters, settings.n_threads, stay_here=True)
+        fits, counts = zip(*found, strict=True)
+        made = replace(self, weights=[fit.w for fit in fits], n_seen=np.array(counts))
+        return made, Training(list(fits))
 
     def update(self, X: np.ndarray, y: np.ndarray, settings: LocalSettings) -> LocalModels:
         """One pass of algorithm 8 over new rows, in their order, from the step it had reached."""
@@ -244,11 +250,11 @@ def _solve(
     y: np.ndarray,
     C: float,
     settings: LocalSettings,
-    rng: np.random.Generator,
+    seed: int,
     should_stop: Callable[[], bool],
 ) -> Fit:
     if settings.solver == "online":
-        return fit_online(features, y, settings.loss, C, settings.n_epochs, rng)
+        return fit_online(features, y, settings.loss, C, settings.n_epochs, seed)
     return fit_interior_point(
         features, y, settings.loss, C, tol=settings.tol, max_iter=settings.max_iter,
         should_stop=should_stop,
@@ -261,7 +267,7 @@ def fit_online(
     loss: TubeLoss,
     C: float,
     n_epochs: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Fit:
     """Algorithm 8 on explicit features, averaged over the second half of its steps.
 
@@ -270,7 +276,7 @@ def fit_online(
     """
     n = len(y)
     online = _online_settings(loss, 1.0 / (C * n))
-    online.n_epochs, online.seed = n_epochs, int(rng.integers(2**31))
+    online.n_epochs, online.seed = n_epochs, seed
     online.radius = float(np.sqrt(2.0 * loss.values(y).mean() * C * n))
     w = np.zeros(features.shape[1])
     _core.online_svr(features, np.ascontiguousarray(y), w, online, _core.Monitor())

@@ -46,13 +46,15 @@ class Member:
     ) -> tuple[Member, Training]:  # fmt: skip
         """To rows in the order of time; the tube of the loss is in shares of the mean load."""
         target = loads - rows.base
-        centre, spread = rows.design.mean(axis=0), _spread(rows.design)
+        unit = float(np.abs(loads).mean())
+        units = np.where(np.arange(rows.design.shape[1]) < rows.n_loads, unit, 1.0)
+        centre, spread = rows.design.mean(axis=0), _spread(rows.design, units)
         y_centre = float(target.mean())
         Z, z = (rows.design - centre) / spread, target - y_centre
         line = Line.fit(Z[:, rows.linear], z, rows.times, rows.n_varying)
         z = _without_dust(z - line(Z[:, rows.linear], rows.times), loads)
-        y_spread = float(_spread(z[:, None])[0])
-        settings = _in_spreads(settings, float(np.abs(loads).mean()) / y_spread)
+        y_spread = float(_spread(z[:, None], unit)[0])
+        settings = _in_spreads(settings, unit / y_spread)
         models, training = LocalModels.fit(Z, z / y_spread, settings, rng, should_stop)
         made = cls(baseline, share, centre, spread, y_centre, y_spread, line, models)
         return made, training
@@ -125,10 +127,11 @@ def _without_dust(left: np.ndarray, loads: np.ndarray) -> np.ndarray:
     return left if left.std() > 1e-9 * np.abs(loads).mean() else np.zeros_like(left)
 
 
-def _spread(rows: np.ndarray) -> np.ndarray:
-    """Standard deviations; 1 for a constant column."""
+def _spread(rows: np.ndarray, units: np.ndarray | float) -> np.ndarray:
+    """Standard deviations; the unit of a column that is constant but for rounding."""
     spread = rows.std(axis=0)
-    return np.where(spread > 1e-9 * (1.0 + np.abs(rows).max(axis=0)), spread, 1.0)
+    is_alive = spread > 1e-9 * (units + np.abs(rows).max(axis=0))
+    return np.where(is_alive, spread, np.where(np.asarray(units) > 0, units, 1.0))
 
 
 def _in_spreads(settings: LocalSettings, mean_load: float) -> LocalSettings:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.validation import Interval
 
 __all__ = ["plot_forecast"]
 
@@ -34,7 +37,7 @@ def plot_forecast(
     coverage : float, default=0.9
         Of the shaded interval, where the model was fitted with intervals.
     series : int, default=0
-        Which series.
+        Which series, counted from 0.
     color : str, default="C0"
         Of forecast and interval.
     ax : matplotlib axes, optional
@@ -46,8 +49,14 @@ def plot_forecast(
     """
     import matplotlib.pyplot as plt
 
-    ax = plt.subplots(figsize=(9, 4))[1] if ax is None else ax
+    check_is_fitted(model)
+    if not Interval(int, 0, model.n_series_in_ - 1).accepts(series):
+        last = model.n_series_in_ - 1
+        raise ValueError(f"series must be an integer in [0, {last}], got {series!r}")
     forecast = model.predict(horizon, X, y=y)
+    if truth is not None and len(truth) != len(forecast):
+        raise ValueError(f"truth must have {len(forecast)} rows, got {len(truth)}")
+    ax = plt.subplots(figsize=(9, 4))[1] if ax is None else ax
     when = getattr(forecast, "index", np.arange(len(forecast)))
     if model.intervals:
         low, high = model.predict_interval(horizon, X, coverage=coverage, y=y)

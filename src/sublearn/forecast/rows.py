@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,14 +16,16 @@ __all__ = ["Rows"]
 class Rows:
     """Design rows, what is added to a forecast of them, and their times of day in [0, 1).
 
-    The first `n_varying` columns, loads and exogenous ones, may have a linear coefficient for each
-    time of day. `linear` are the columns that have one at all: a weekly profile knows the day and
-    the week already, and on a few weeks their columns would only fit its errors.
+    The first `n_loads` columns are in units of the load. The first `n_varying`, loads and exogenous
+    ones, may have a linear coefficient for each time of day. `linear` are the columns that have one
+    at all: a weekly profile knows the day and the week already, and on a few weeks their columns
+    would only fit its errors.
     """
 
     design: np.ndarray
     base: np.ndarray
     times: np.ndarray
+    n_loads: int
     n_varying: int
     linear: np.ndarray
 
@@ -47,7 +49,7 @@ class Rows:
         if baseline.weeks:
             linear[n_varying + 1 : n_varying + 1 + calendar.n_of_week] = False
         times = calendar.times_of_day(positions + first_position)
-        return cls(design, base, times, n_varying, linear)
+        return cls(design, base, times, loads.shape[1], n_varying, linear)
 
     @property
     def usable(self) -> np.ndarray:
@@ -57,6 +59,6 @@ class Rows:
 
     def only(self, chosen: np.ndarray) -> Rows:
         """Some of the rows."""
-        return Rows(
-            self.design[chosen], self.base[chosen], self.times[chosen], self.n_varying, self.linear
+        return replace(
+            self, design=self.design[chosen], base=self.base[chosen], times=self.times[chosen]
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Dates(Rule):
 
     def accepts(self, value: Any) -> bool:
         """Whether `value` obeys the rule."""
-        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Collection):
             return False
         try:
             self.days(value)
@@ -50,10 +51,21 @@ class Dates(Rule):
         return True
 
     @staticmethod
-    def days(value: Iterable[Any]) -> list[int]:
+    def days(value: Collection[Any]) -> list[int]:
         """Days since 1970, sorted."""
-        stamps = [np.datetime64(item, "D") for item in value]
-        return sorted({int(stamp.astype(np.int64)) for stamp in stamps})
+        return sorted({_day(item) for item in value})
 
     def __str__(self) -> str:
-        return "dates"
+        return "a collection of dates such as '2008-12-25'"
+
+
+def _day(item: Any) -> int:
+    """Days since 1970 of a date; of a time with a zone, the day its clock shows."""
+    if not isinstance(item, (str, date, np.datetime64)):
+        raise TypeError(f"a date is needed, got {item!r}")
+    if isinstance(item, date):
+        item = item.isoformat()[:10]
+    day = np.datetime64(item, "D")
+    if np.isnat(day):
+        raise ValueError("a date is needed, got NaT")
+    return int(day.astype(np.int64))

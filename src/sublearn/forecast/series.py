@@ -29,7 +29,7 @@ class Shape:
 
     is_pandas: bool
     is_one: bool
-    names: list[str] | None
+    names: list[str | int] | None
     dtype: str
 
     def forecast(self, values: np.ndarray, clock: Clock, first: int) -> Any:
@@ -64,18 +64,13 @@ class LoadSeries:
     shape: Shape
 
 
-def check_series(y: Any, steps_per_day: int | None, owner: str) -> LoadSeries:
-    """A LoadSeries of an array, a pandas Series or a pandas DataFrame."""
+def check_series(y: Any, steps_per_day: int | None, what: str) -> LoadSeries:
+    """A LoadSeries of an array, a pandas Series or a pandas DataFrame; `what` it is called."""
     is_pandas = _is_pandas(y)
-    values = np.asarray(y)
-    if values.dtype.kind not in "fiub":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{owner}: y must hold numbers, got dtype {values.dtype}") from error
+    values = _numbers(y, what)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(
-            f"{owner}: y must be a series or a table with a column for each series, got shape "
+            f"{what} must be a series or a table with a column for each series, got shape "
             f"{values.shape}"
         )
     dtype = "float32" if values.dtype == np.float32 else "float64"
@@ -83,8 +78,8 @@ def check_series(y: Any, steps_per_day: int | None, owner: str) -> LoadSeries:
     shape = Shape(is_pandas, values.ndim == 1, names, dtype)
     values = values.reshape(len(values), -1).astype(np.float64)
     if np.isinf(values).any():
-        raise ValueError(f"{owner}: y must be finite or NaN, got infinity")
-    clock, rows = _clock_of(y, is_pandas, steps_per_day, len(values), f"{owner}: the index of y")
+        raise ValueError(f"{what} must be finite or NaN, got infinity")
+    clock, rows = _clock_of(y, is_pandas, steps_per_day, len(values), what)
     grid = np.full((int(rows[-1]) + 1, values.shape[1]), np.nan)
     grid[rows] = values
     return LoadSeries(grid, rows, clock, shape)
@@ -92,23 +87,28 @@ def check_series(y: Any, steps_per_day: int | None, owner: str) -> LoadSeries:
 
 def check_exogenous(X: Any, n_rows: int, n_columns: int | None, what: str) -> np.ndarray:
     """Exogenous columns as a finite array with the number of rows that belong to them."""
-    values = np.asarray(X, dtype=np.float64)
-    values = values.reshape(len(values), -1) if values.ndim else values.reshape(0, 1)
+    values = _numbers(X, what).astype(np.float64, copy=False)
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"{what} must be a column or a table of {n_rows} rows, got shape {values.shape}"
+        )
+    values = values[:, None] if values.ndim == 1 else values
     if len(values) != n_rows:
         raise ValueError(f"{what} must have {n_rows} rows, got {len(values)}")
     if n_columns is not None and values.shape[1] != n_columns:
-        raise ValueError(f"{what} must have {n_columns} columns, got {values.shape[1]}")
+        raise ValueError(
+            f"{what} must have as many columns as in fit ({n_columns}), got {values.shape[1]}"
+        )
     if not np.isfinite(values).all():
-        raise ValueError(f"{what} must be finite, got NaN or infinity")
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(f"{what} must be finite, got {values[row, column]} in row {row}")
     return values
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Of a pandas DataFrame whose columns all have strings as names."""
-    if not _is_pandas(X) or not hasattr(X, "columns"):
-        return None
-    names = list(X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    """Of a data frame whose columns all have strings as names."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def refuse_other_times(X: Any, clock: Clock, positions: np.ndarray, what: str) -> None:
@@ -127,32 +127,56 @@ def refuse_other_times(X: Any, clock: Clock, positions: np.ndarray, what: str) -
         raise ValueError(f"{what} must have the times of y, got {found} in the row of {due}")
 
 
+def _numbers(given: Any, what: str) -> np.ndarray:
+    """An array of numbers; words and times are refused, though NumPy can make numbers of some."""
+    for name in getattr(given, "columns", ()):  # an array of a whole frame has one dtype for all
+        _as_numbers(np.asarray(given[name]), what, f" in column {name!r}")
+    return _as_numbers(np.asarray(given), what)
+
+
+def _as_numbers(values: np.ndarray, what: str, where: str = "") -> np.ndarray:
+    kind, problem = values.dtype.kind, None
+    if kind in "fiub":
+        return values
+    if kind == "O" and not any(isinstance(value, (str, bytes)) for value in values.flat):
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            problem = error
+    advice = "; times belong to a pandas DatetimeIndex" if kind == "M" else ""
+    raise ValueError(
+        f"{what} must hold numbers, got dtype {values.dtype}{where}{advice}"
+    ) from problem
+
+
 def _is_pandas(y: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(y, (pandas.Series, pandas.DataFrame))
 
 
-def _names(y: Any, values: np.ndarray) -> list[str] | None:
-    if values.ndim == 2:
-        return [str(name) for name in y.columns]
-    return None if y.name is None else [str(y.name)]
+def _names(y: Any, values: np.ndarray) -> list[str | int] | None:
+    """As they are if a file can keep them, else in words."""
+    if values.ndim == 1 and y.name is None:
+        return None
+    names = y.columns.tolist() if values.ndim == 2 else [y.name]
+    return [name if isinstance(name, (str, int)) else str(name) for name in names]
 
 
 def _clock_of(
-    y: Any, is_pandas: bool, steps_per_day: int | None, n: int, owner: str
+    y: Any, is_pandas: bool, steps_per_day: int | None, n: int, what: str
 ) -> tuple[Clock, np.ndarray]:
     if not is_pandas or not hasattr(y.index, "tz"):
         if is_pandas:
             raise ValueError(
-                f"{owner} must be a DatetimeIndex, got {type(y.index).__name__}; pass an array "
+                f"{what} must have a DatetimeIndex, got {type(y.index).__name__}; pass an array "
                 "for a series without times"
             )
         return Clock.of_positions(24 if steps_per_day is None else steps_per_day), np.arange(n)
     known = None if steps_per_day is None else Clock.of_positions(steps_per_day).step
-    clock, rows = regular_times(y.index, owner, known)
+    clock, rows = regular_times(y.index, what, known)
     if steps_per_day is not None and clock.steps_per_day != steps_per_day:
         raise ValueError(
-            f"{owner} must have {steps_per_day} steps a day as steps_per_day says, got "
+            f"{what} must have {steps_per_day} steps a day as steps_per_day says, got "
             f"{clock.steps_per_day}"
         )
     return clock, rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.execution import map_blocks
 from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.member import Member, never
@@ -40,12 +41,13 @@ def choose(task: BlockTask, should_stop: Callable[[], bool] = never) -> list[Can
 
     After a wish to stop no more are tried.
     """
-    tried = [_try(task, task.baselines[0], should_stop)]
-    for option in task.baselines[1:]:
-        if should_stop():
-            break
-        tried.append(_try(task, option, should_stop))
-    tried.sort(key=lambda c: c.error)
+
+    def attempt(option: Baseline) -> Candidate | None:
+        is_needed = option == task.baselines[0] or not should_stop()
+        return _try(task, option, should_stop) if is_needed else None
+
+    found = map_blocks(attempt, task.baselines, task.settings.n_threads, stay_here=True)
+    tried = sorted((c for c in found if c is not None), key=lambda c: c.error)
     best = tried[:1]
     if len(task.y) <= _SHORT and 0.0 < tried[0].error < np.inf:
         best += [c for c in tried[1:2] if c.error <= _NEAR * tried[0].error]

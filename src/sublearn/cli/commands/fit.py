@@ -16,6 +16,7 @@ from sublearn.cli.fit_options import (
     ClassWeight,
     EarlyStopping,
     Hashes,
+    Holidays,
     Horizon,
     LabelPaths,
     Loss,
@@ -27,14 +28,17 @@ from sublearn.cli.fit_options import (
     Ngrams,
     Output,
     Prune,
+    Quantile,
     StopWords,
     Target,
     TaxonomyFile,
+    TimeZone,
     TokenColumns,
     Tol,
     Vectorizer,
 )
 from sublearn.cli.options import (
+    NUMBERS,
     Columns,
     Data,
     DataFormat,
@@ -63,16 +67,10 @@ def command(
         str,
         typer.Option(
             metavar="NAME",
-            help="ppd-sparse learns each label on its own, pd-sparse ranks all labels against each "
-            "other; sparse-logistic is for a few classes, one for each row, and sparse-linear for "
-            "a number for each row; hiclass and hml learn labels in a taxonomy, one path or "
-            "several for each row; chain tags sequences: a token and its tag on each line, "
-            "blank lines between sequences (CoNLL); forecast is for a CSV file of loads over time, "
-            "with --horizon and --target. Defaults of the first two are shown where they differ.",
+            help="One of those above. Defaults shown are those of ppd-sparse, and of pd-sparse "
+            "where they differ.",
         ),
     ] = "ppd-sparse",
-    horizon: Horizon = None,
-    target: Target = None,
     C: LossWeight = None,
     l1: L1 = None,
     loss: Loss = None,
@@ -85,9 +83,6 @@ def command(
     bits: Bits = None,
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
-    taxonomy: TaxonomyFile = None,
-    label_paths: LabelPaths = None,
-    token_columns: TokenColumns = None,
     labels: Labels = None,
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
@@ -97,6 +92,7 @@ def command(
             "--normalize/--no-normalize",
             show_default="normalize, but not for sparse-linear",
             help="Scale each row to length 1; the model remembers it for predict and evaluate.",
+            rich_help_panel=NUMBERS,
         ),
     ] = None,
     text: Text = False,
@@ -110,6 +106,14 @@ def command(
     max_features: MaxFeatures = None,
     stop_words: StopWords = None,
     hashes: Hashes = None,
+    taxonomy: TaxonomyFile = None,
+    label_paths: LabelPaths = None,
+    token_columns: TokenColumns = None,
+    horizon: Horizon = None,
+    target: Target = None,
+    quantile: Quantile = None,
+    holidays: Holidays = None,
+    time_zone: TimeZone = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -119,9 +123,21 @@ def command(
     nothing behind. It loads with `sublearn predict`, `evaluate` and `inspect`, and in Python with
     `sublearn.load(path)`.
 
-    Labels are kept by name where the data file has names (ARFF, .npz, text), else by number.
+    Methods, for `--method`:
 
-    With `--text` DATA is raw text, and the model keeps what turns text into numbers.
+    - ppd-sparse: very many labels, each learned on its own. pd-sparse: all of them ranked.
+
+    - sparse-logistic: a few classes, one for each row. sparse-linear: a number for each row.
+
+    - hiclass, hml: labels in a taxonomy, one path or several for each row.
+
+    - chain: tags of sequences; DATA has a token and its tag on each line, blank lines between
+      sequences (CoNLL).
+
+    - forecast: loads over time; DATA is a CSV file with a header, times in the first column.
+
+    Labels are kept by name where the data file has names (ARFF, .npz, text), else by number. With
+    `--text` DATA is raw text, and the model keeps what turns text into numbers.
 
     Example: `sublearn fit train.txt.xz --model wiki.model --l1 0.05 --jobs 8`
 
@@ -137,7 +153,7 @@ def command(
     """
     from sublearn.cli.data import predicts_numbers, refuse_without
     from sublearn.cli.fitting import show_figures
-    from sublearn.cli.methods import make_estimator, parse_l1
+    from sublearn.cli.methods import make_estimator, parse_l1, refuse_foreign
     from sublearn.cli.taxonomies import HIERARCHICAL, choose_taxonomy
 
     check_folder(model, "--model")
@@ -150,37 +166,21 @@ def command(
     words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
     words |= {"min_df": min_df, "max_df": max_df, "max_features": max_features}
     words |= {"stop_words": stop_words, "hashes": hashes}
-    of_texts = words | {"text": text or None, "separator": separator, "columns": columns}
-    if method == "forecast":
-        refuse_given(
-            of_texts | {
-                "labels": labels, "data_format": data_format, "bits": bits,
-                "zero_based": zero_based or None, "normalize": normalize,
-                "l1": l1, "bias": bias, "prune": prune, "class_weight": class_weight,
-                "early_stopping": early_stopping or None, "taxonomy": taxonomy,
-                "label_paths": label_paths, "token_columns": token_columns,
-            },
-            "is not for --method forecast",
-        )  # fmt: skip
-        kept = {"loss": loss, "tol": tol, "max_iter": max_iter, "C": C, "random_state": seed}
-        kept |= {"n_jobs": params["n_jobs"], "horizon": horizon, "verbose": 0 if quiet else 1}
-        _fit_loads(data, model, target, kept, json=json, quiet=quiet)
-        return
-    refuse_given({"horizon": horizon, "target": target}, "needs --method forecast")
+    of_rows = words | {"text": text or None, "separator": separator, "columns": columns}
+    of_rows |= {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
+    of_rows |= {"normalize": normalize, "taxonomy": taxonomy, "label_paths": label_paths}
+    loads: dict[str, Any] = {"horizon": horizon, "target": target, "quantile": quantile}
+    loads |= {"holidays": holidays, "time_zone": time_zone}
+    refuse_foreign(method, of_rows | loads | {"token_columns": token_columns})
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
     if bits is not None:
         refuse_without(estimator, "compress", "--bits")
+    if method == "forecast":
+        _fit_loads(estimator, data, model, loads, json=json, quiet=quiet)
+        return
     if method == "chain":
-        refuse_given(
-            of_texts | {
-                "labels": labels, "data_format": data_format, "zero_based": zero_based or None,
-                "normalize": normalize, "taxonomy": taxonomy, "label_paths": label_paths,
-            },
-            "is not for --method chain",
-        )  # fmt: skip
         _fit_tagger(estimator, data, model, token_columns, json=json, quiet=quiet)
         return
-    refuse_given({"token_columns": token_columns}, "needs --method chain")
     form = TextForm(text, separator, columns)
     if text:
         numbers = {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
@@ -210,12 +210,19 @@ def command(
 
 
 def _fit_loads(
-    data: Path, model: Path, target: str | None, params: dict[str, Any], *, json: bool, quiet: bool
+    estimator: Any, data: Path, model: Path, loads: dict[str, Any], *, json: bool, quiet: bool
 ) -> None:
     from sublearn.cli.fitting import show_plain_figures
-    from sublearn.cli.forecasting import fit_forecast
+    from sublearn.cli.forecasting import fit_forecast, read_dates
 
-    figures = fit_forecast(data, model, target, params)
+    given = {"horizon": loads["horizon"], "quantile": loads["quantile"]}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "quantile" in given:
+        given["loss"] = "quantile"
+    if loads["holidays"] is not None:
+        given["holidays"] = read_dates(loads["holidays"])
+    estimator.set_params(**given)
+    figures = fit_forecast(estimator, data, model, loads["target"], loads["time_zone"])
     show_plain_figures(figures, title=f"forecast on {data.name}", json=json, quiet=quiet)
 
 

@@ -33,7 +33,8 @@ def command(
         typer.Option(
             metavar="FILE", exists=True, dir_okay=False, show_default=False,
             help="CSV file of loads that came since, in the form of the file that was fitted: the "
-            "model learns from them and is saved again.",
+            "model learns from them and is saved again, before the forecast or without one if "
+            "that needs --future.",
         ),
     ] = None,
     target: Annotated[
@@ -63,7 +64,8 @@ def command(
     Example: `sublearn forecast loads.model --update today.csv`
     """
     import sublearn
-    from sublearn.cli.forecasting import read_loads
+    from sublearn.cli.console import err
+    from sublearn.cli.forecasting import read_future, read_loads
     from sublearn.forecast import LoadForecaster
 
     check_folder(output, "--output")
@@ -72,21 +74,18 @@ def command(
         raise ValueError(
             f"{model}: a saved LoadForecaster is needed, got a {type(forecaster).__name__}"
         )
+    zone = forecaster.time_zone_
+    X = None if future is None else read_future(future, horizon or forecaster.horizon, zone)
     if update is not None:
-        y_new, X_new = read_loads(update, target)
+        y_new, X_new = read_loads(update, target, zone)
         forecaster.update(y_new, X_new)
+    if update is not None and X is None and forecaster.n_features_in_:
+        err.print("updated; a forecast needs --future", soft_wrap=True)
+    else:
+        table = _table(forecaster, horizon, X, coverage)
+        _write(table, output)
+    if update is not None:  # at the end: what was refused above can be asked for again
         forecaster.save(model)
-    X = None if future is None else _exogenous(future, horizon or forecaster.horizon)
-    _write(_table(forecaster, horizon, X, coverage), output)
-
-
-def _exogenous(path: Path, n_rows: int) -> Any:
-    import numpy as np
-
-    from sublearn.cli.forecasting import read_columns
-
-    _, columns = read_columns(path)
-    return np.stack(list(columns.values()), axis=1)[:n_rows]
 
 
 def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None) -> list[list[Any]]:
