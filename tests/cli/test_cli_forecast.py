@@ -55,6 +55,27 @@ def test_forecasts_come_as_csv_with_times_and_intervals(sublearn, files, model):
     assert np.abs(found - y.to_numpy()[:3]).max() < 5.0
 
 
+def test_commands_for_rows_refuse_a_model_of_loads_and_inspect_shows_it(
+    sublearn, files, model, tmp_path
+):
+    (tmp_path / "rows.txt").write_text("1 1 1\n0 0:1\n")
+    for command in ("predict", "evaluate"):
+        done = sublearn(command, model, tmp_path / "rows.txt")
+        assert done.code == 2
+        assert "got a LoadForecaster; use `sublearn forecast`" in done.err
+    done = sublearn("inspect", model, "--json")
+    found = json.loads(done.out)
+    assert (found["class"], found["n_series_in"], found["n_features_in"]) == (
+        "LoadForecaster",
+        1,
+        1,
+    )
+    assert found["feature_names_in"].startswith("1 ")
+    for option in ("--label", "--labels"):
+        done = sublearn("inspect", model, option, "a")
+        assert (done.code, f"{option}: needs weights by label" in done.err) == (2, True)
+
+
 def test_an_update_moves_the_model_on(sublearn, files, model, tmp_path):
     copied = tmp_path / "copy.model"
     copied.write_bytes(model.read_bytes())

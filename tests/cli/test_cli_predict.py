@@ -10,6 +10,7 @@ from sklearn.preprocessing import normalize
 from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment, make_data
 
 import sublearn as package
+from sublearn.embed import DenseExtremeClassifier, MIPSIndex
 from sublearn.io import load_dataset, save_npz, save_svmlight, save_xmc
 from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 
@@ -252,3 +253,24 @@ def test_evaluate_leaves_out_cuts_that_a_small_model_does_not_reach(sublearn, tm
     done = sublearn("evaluate", tmp_path / "m", tmp_path / "few.txt", "--json")
     assert [name for name in json.loads(done.out) if name.startswith("P@")] == ["P@1", "P@3"]
     assert sublearn("evaluate", tmp_path / "m", tmp_path / "few.txt", "--k", "5").code == 2
+
+
+def test_a_model_of_dense_features_reads_the_same_files(sublearn, files, tmp_path):
+    X, Y = make_data()
+    dense = DenseExtremeClassifier(random_state=0).fit(np.asarray(X.todense()), Y)
+    dense.save(tmp_path / "dense.model")
+    done = sublearn("predict", tmp_path / "dense.model", files["txt"], "-k", 3)
+    assert done.code == 0, done
+    labels, _ = read_pairs(done.out)
+    np.testing.assert_array_equal(labels.astype(int), dense.predict_top_k(X.toarray(), 3)[0])
+
+
+def test_a_model_of_another_kind_is_refused_and_described(sublearn, files, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    MIPSIndex(random_state=0).fit(rows).save(tmp_path / "index")
+    for command in ("predict", "evaluate"):
+        done = sublearn(command, tmp_path / "index", files["txt"])
+        assert done.code == 2
+        assert "got a MIPSIndex; use sublearn.load in Python" in done.err
+    done = sublearn("inspect", tmp_path / "index", "--json")
+    assert json.loads(done.out)["n_rows"] == 300

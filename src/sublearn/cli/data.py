@@ -75,6 +75,8 @@ def read_rows(
     needs_labels: bool = True,
 ) -> tuple[Any, Any]:
     """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
+    from sklearn.utils import get_tags
+
     from sublearn.io.prepared import is_text_model
 
     if is_text_model(model):
@@ -91,9 +93,10 @@ def read_rows(
         )
     form.refuse_unless_text()
     dataset = read_for_model(path, labels, format, model)
+    X = dataset.X if get_tags(model).input_tags.sparse else dataset.X.toarray()
     if not predicts_numbers(model):
-        return dataset.X, as_targets(dataset)
-    return dataset.X, number_targets(dataset) if needs_labels else None
+        return X, as_targets(dataset)
+    return X, number_targets(dataset) if needs_labels else None
 
 
 def read_texts(
@@ -133,6 +136,23 @@ def refuse_without(model: Any, ability: str, option: str) -> None:
         raise typer.BadParameter(
             f"needs a model that can {ability}, got a {type(model).__name__}", param_hint=option
         )
+
+
+def refuse_unless_of_rows(model: Any) -> None:
+    """Refuse a model that has neither ranked labels nor a number for the row of a data file."""
+    if predicts_numbers(model) or hasattr(model, "predict_top_k"):
+        return
+    name = type(model).__name__
+    advice = "`sublearn forecast`" if name == "LoadForecaster" else "sublearn.load in Python"
+    raise typer.BadParameter(
+        f"must be a model that ranks labels or predicts numbers, got a {name}; use {advice}",
+        param_hint="MODEL",
+    )
+
+
+def has_label_weights(model: Any) -> bool:
+    """Whether :func:`sparse_weights` has an answer: weights of features by label."""
+    return hasattr(model, "sparse_coef_") or hasattr(getattr(model, "coef_", None), "tocsr")
 
 
 def sparse_weights(model: Any) -> Any:

@@ -84,7 +84,12 @@ def command(
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
-    from sublearn.cli.data import predicts_numbers, read_rows, refuse_no_rows
+    from sublearn.cli.data import (
+        predicts_numbers,
+        read_rows,
+        refuse_no_rows,
+        refuse_unless_of_rows,
+    )
     from sublearn.cli.tagging import is_tagger, judge_tags
 
     cuts = _numbers(k or "1,3,5", int, "--k")
@@ -106,6 +111,7 @@ def command(
         refuse_given(given, "is not for a model of sequences (chain)")
         _show_tagging(judge_tags(fitted, data), title=f"{model.name} on {data.name}", json=json)
         return
+    refuse_unless_of_rows(fitted)
     if predicts_numbers(fitted):
         refuse_given({"k": k, "train": train}, "needs a model of labels, got one of numbers")
         X, truth = read_rows(data, fitted, labels, data_format, form)

@@ -147,10 +147,8 @@ def _describe_data(dataset: Dataset) -> dict[str, Any]:
 
 
 def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, Any]:
-    import numpy as np
-
     import sublearn
-    from sublearn.cli.data import predicts_numbers, refuse_numbers, sparse_weights
+    from sublearn.cli.data import has_label_weights, refuse_numbers
     from sublearn.io.prepared import is_text_model
 
     model = sublearn.load(bundle.path)
@@ -168,6 +166,34 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     notes = getattr(model, "notes_", {})
     if notes:
         found["notes"] = {key: note for key, note in notes.items() if not hasattr(note, "shape")}
+    if not has_label_weights(model):
+        refuse_given(
+            {"label": labels or None}, f"needs weights by label, got a {bundle.class_name}"
+        )
+        return found | _fitted_facts(model)
+    return found | _describe_weights(model, labels, top)
+
+
+def _fitted_facts(model: Any) -> dict[str, Any]:
+    """What a model of another kind says of itself: fitted numbers and words, shapes of arrays."""
+    found: dict[str, Any] = {}
+    for name, value in vars(model).items():
+        if name.startswith("_") or not name.endswith("_") or name == "notes_":
+            continue
+        if isinstance(value, (str, int, float)) or value is None:
+            found[name.strip("_")] = value
+        elif hasattr(value, "shape") and hasattr(value, "dtype"):
+            size = " x ".join(f"{n:,}" for n in value.shape)
+            found[name.strip("_")] = f"{size} {value.dtype}" if size else value.item()
+    return found
+
+
+def _describe_weights(model: Any, labels: list[str], top: int) -> dict[str, Any]:
+    import numpy as np
+
+    from sublearn.cli.data import predicts_numbers, sparse_weights
+
+    found: dict[str, Any] = {}
     coef = sparse_weights(model)
     is_of_numbers = predicts_numbers(model)
     if not is_of_numbers:
@@ -223,10 +249,14 @@ def _diagnose(
 ) -> list[dict[str, Any]]:
     """One entry for each wanted label, sorted."""
     import sublearn
-    from sublearn.cli.data import refuse_numbers, sparse_weights
+    from sublearn.cli.data import has_label_weights, refuse_numbers, sparse_weights
 
     model = sublearn.load(file)
     refuse_numbers(model, "--labels")
+    if not has_label_weights(model):
+        raise typer.BadParameter(
+            f"needs weights by label, got a {type(model).__name__}", param_hint="--labels"
+        )
     coef = sparse_weights(model)
     n_weights = coef.indptr[1:] - coef.indptr[:-1]
     names = [str(name) for name in model.classes_.tolist()]

@@ -75,7 +75,12 @@ def command(
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
     import sublearn
-    from sublearn.cli.data import predicts_numbers, read_rows, refuse_uncalibrated
+    from sublearn.cli.data import (
+        predicts_numbers,
+        read_rows,
+        refuse_uncalibrated,
+        refuse_unless_of_rows,
+    )
     from sublearn.cli.tagging import is_tagger, write_tags
 
     format = _choose_format(format, output)
@@ -92,6 +97,7 @@ def command(
         with _open_text(output) as stream:
             write_tags(stream, fitted, data, format=format)
         return
+    refuse_unless_of_rows(fitted)
     is_of_numbers = predicts_numbers(fitted)
     if is_of_numbers:
         refuse_given({"k": k}, "needs a model of labels, got one of numbers")
