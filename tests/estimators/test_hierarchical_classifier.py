@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -269,6 +270,28 @@ def test_progress_counts_the_models_that_are_solved(strategy, leaf):
     X, y = single_rows()
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     assert model._n_models(model._nodes) == len(model.trace_)
+
+
+def test_the_strategy_of_the_fit_decides_about_predictions():
+    X, y = single_rows(80)
+    model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
+    before = model.predict_proba(X)
+    model.set_params(strategy="global")
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("k", [0, 7, 2.5, "two"])
+def test_refuses_a_number_of_classes_that_there_are_not(k):
+    X, y = single_rows(80)
+    model = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    with pytest.raises(ValueError, match="k must be an integer from 1 to 6, got"):
+        model.predict_top_k(X, k=k)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_paths", "path_proba", "predict_top_k"])
+def test_refuses_to_predict_before_fit(method):
+    with pytest.raises(NotFittedError):
+        getattr(HierarchicalClassifier(TAXONOMY), method)(np.eye(2))
 
 
 def test_says_when_it_did_not_converge():
