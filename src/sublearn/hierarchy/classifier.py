@@ -84,8 +84,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     path : {"best", "greedy"}, default="best"
         Of "top_down" with mandatory leaves. "greedy" goes to the child with the largest score each
         time, as algorithm 1 does: an error at the top cannot be mended below. "best" predicts the
-        leaf whose path has the largest product of probabilities, the largest of `predict_proba`; a
-        node is asked only where its product is above that of a leaf already known.
+        leaf whose path has the largest product, the largest of `predict_proba`; a node is asked
+        only where its product is above that of a leaf already known.
     estimator : classifier or None, default=None
         Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
         kind, fitted to tell the children of a node apart. Not for "global".
@@ -383,8 +383,9 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     def path_proba(self, X: Any) -> np.ndarray:
         """Probability that each sample's path goes through each label of the taxonomy.
 
-        The product of those of the steps that lead there; at each node the probabilities of its
-        children, and of ending there if that is allowed, are divided by their sum.
+        A path counts the product of its steps, each the probability of a child against its
+        siblings, divided by the root of their sum (in which ending there counts if it is allowed);
+        the products of all ends are divided by their sum.
 
         Parameters
         ----------
