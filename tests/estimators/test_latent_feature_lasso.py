@@ -106,6 +106,16 @@ def test_held_out_entries_choose_the_planted_number():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_held_out_entries_count_features_of_few_columns():
+    rng = np.random.default_rng(0)
+    shapes = np.zeros((4, 36))
+    for k, width in enumerate((5, 8, 5, 5)):
+        shapes[k, 9 * k : 9 * k + width] = 1
+    X = rng.integers(0, 2, size=(120, 4)) @ shapes + 0.6 * rng.normal(size=(120, 36))
+    assert LatentFeatureLasso("cv", max_components=6, max_iter=10).fit(X).n_components_ == 4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("noise", [0.3, 0.6])
 def test_the_gap_counts_a_feature_once_though_noise_blurs_its_columns(noise):
     rng = np.random.default_rng(0)
