@@ -3,10 +3,10 @@
 A node is asked for the log probabilities of its children, each against its siblings, and of a path
 that ends there; `ask(node, rows)` answers for some rows. Nodes come parents first.
 
-A path is scored by a product over its steps, and probabilities of ends are these products divided by
-their sum. A step is p_i / (p_1 + ... + p_m)^s. With s = 1 a node must share out all that reaches it,
-however little any child suits the row, and an error at the top is never noticed below. With s = 0 one
-child more makes a node poorer. Between them is what cross-validation on the training rows prefers
+A path is scored by a product over its steps, and probabilities of ends are these products divided
+by their sum. A step is p_i / (p_1 + ... + p_m)^s. With s = 1 a node must share out all that reaches
+it, however little any child suits the row: an error at the top is never noticed below. With s = 0
+every step costs, and short paths win. Cross-validation on training rows prefers what is between
 (`benchmarks/hierarchy.py --only path-products`).
 """
 
@@ -49,8 +49,9 @@ def greedy_ends(nodes: list[Node], ask: Ask, n_rows: int, limits: np.ndarray | N
 def best_leaves(nodes: list[Node], ask: Ask, n_rows: int, n_labels: int) -> np.ndarray:
     """The leaf whose path has the largest product.
 
-    A product only falls along a path (p_i / sqrt(p_1 + ... + p_m) is at most sqrt(p_i)), so a node is asked for the rows alone whose product up to it
-    is above that of a leaf already known; the first one known is the end of the greedy path.
+    A product only falls along a path, since p_i / sqrt(p_1 + ... + p_m) is at most sqrt(p_i). So a
+    node is asked for the rows alone whose product up to it is above that of a leaf already known;
+    the first one known is the end of the greedy path.
     """
     best, product = _greedy_leaves(nodes, ask, n_rows)
     through = np.full((n_rows, n_labels), -np.inf)
