@@ -99,6 +99,9 @@ def draw(model, X, shape, colours, path):
     for row, pictures in zip(axes, rows, strict=False):
         for ax, pixels in zip(row, pictures, strict=True):
             ax.imshow(image(pixels, shape), cmap=colours, vmin=low, vmax=high)
+    for row, title in zip(axes, ("pictures", "from features", "features"), strict=False):
+        row[0].text(-0.08, 0.5, title, rotation=90, ha="right", va="center", fontsize=8,
+                    transform=row[0].transAxes)  # fmt: skip
     for ax, codes in zip(axes[1], model.codes_[shown], strict=True):
         ax.set_title(" ".join(str(k) for k in np.flatnonzero(codes)) or "none", fontsize=7)
     size = np.percentile(np.abs(model.components_), 99.5)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from pictures import BLUES, ORANGE
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sublearn.hierarchy import Taxonomy
@@ -48,11 +49,12 @@ def read_hmc(folder, *files, step=1):
 
 
 def draw_levels(axes, by_method):
-    """Bars of F1 for each level of a taxonomy, a colour for each method."""
+    """Bars of F1 for each level of a taxonomy, a colour for each method, of which four at most."""
     width = 0.8 / len(by_method)
+    colours = [*BLUES, ORANGE]
     for k, (name, scores) in enumerate(by_method.items()):
         x = np.arange(len(scores)) + (k - (len(by_method) - 1) / 2) * width
-        axes.bar(x, 100 * np.asarray(scores), width, label=name)
+        axes.bar(x, 100 * np.asarray(scores), width, label=name, color=colours[k])
     axes.set_xticks(range(len(scores)), [f"level {level}" for level in range(len(scores))])
     axes.set_ylabel("micro F1, percent")
     axes.legend(frameon=False)

@@ -44,7 +44,7 @@ def main():
 
     start = time.perf_counter()
     model = MixLassoRegressor(
-        4, kernel="poly", degree=8, gamma=2.0, coef0=2.0, n_starts=6 if options.small else None,
+        4, kernel="poly", degree=8, gamma=2.0, coef0=2.0, n_starts=12 if options.small else None,
         random_state=0,
     )  # fmt: skip
     with warnings.catch_warnings():
@@ -92,15 +92,16 @@ def agreement(names, labels, company):
 def draw(times, prices, company, curves, names, path):
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True, layout="constrained")
-    left.plot(times, prices, ".", ms=3, color="#636363")
+    years = 2003 + (times + 1) / 2 * 4 * (len(prices) / 4) / 252  # every fourth of 252 days
+    left.plot(years, prices, ".", ms=3, color="#636363")
     left.set_title("What the fit gets", loc="left")
     for k, name in enumerate(names):
-        right.plot(times[company == name], prices[company == name], ".", ms=3, color=COLOURS[name])
-        right.plot(times, curves[:, k], color=COLOURS[name], lw=2, label=COMPANIES[name])
+        right.plot(years[company == name], prices[company == name], ".", ms=3, color=COLOURS[name])
+        right.plot(years, curves[:, k], color=COLOURS[name], lw=2, label=COMPANIES[name])
     right.set_title("Curves found, and the prices by their true names", loc="left")
     right.legend(frameon=False)
     for axes in (left, right):
-        axes.set_xlabel("time")
+        axes.set_xlabel("year")
         axes.set_yscale("log")
         axes.set_ylim(0.7 * prices.min(), 1.3 * prices.max())
     left.set_ylabel("dollars")

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -15,7 +16,7 @@ import sublearn
 from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
 from sublearn.hierarchy.cost_model import choose_solver, predicted_seconds
 from sublearn.hierarchy.nodes import TOP, collect_nodes
-from sublearn.hierarchy.paths import best_leaves
+from sublearn.hierarchy.paths import best_leaves, path_probabilities
 from sublearn.linear import SparseLogisticRegression
 from sublearn.optim import minimise_linear
 from sublearn.validation import assert_rules_complete
@@ -124,9 +125,27 @@ def test_the_best_path_has_the_largest_product(estimator):
     np.testing.assert_array_equal(best, by_hand(model, noisy))
     greedy = model.set_params(path="greedy").predict(noisy)
     assert (greedy != best).any()  # a step that looks best need not lead to the best leaf
-    step = model.path_proba(noisy)[:, TAXONOMY.roots].argmax(axis=1)
-    firsts = TAXONOMY.names[TAXONOMY.roots][step]
+    roots, is_forest = TAXONOMY.roots, estimator is not None
+    scores = model.node_models_[-1].predict_proba(noisy) if is_forest else noisy @ model.coef_.T
+    scores = scores if is_forest else (scores + model.intercept_)[:, roots]
+    firsts = TAXONOMY.names[roots][scores.argmax(axis=1)]
     assert [end.split(".")[0] for end in greedy] == firsts.tolist()
+
+
+def test_a_path_counts_what_its_steps_say_against_all_siblings():
+    tree = Taxonomy([-1, -1, 0, 0, 1])  # the children of 0 suit nobody, the only one of 1 is sure
+    nodes = collect_nodes(tree, np.array([2, 3, 4]), is_optional=False)
+    chances = {TOP: [0.6, 0.5], 0: [0.1, 0.02], 1: [1.0]}
+
+    def ask(node, rows):
+        return np.log(np.tile(chances[node.label], (len(rows), 1))), np.full(len(rows), -np.inf)
+
+    through, ends = path_probabilities(nodes, ask, 2, tree.n_labels)
+    top, below = np.sqrt(1.1), np.sqrt(0.12)
+    steps = np.array([0.6 / top * 0.1 / below, 0.6 / top * 0.02 / below, 0.5 / top])
+    np.testing.assert_allclose(ends[0, [2, 3, 4]], steps / steps.sum())
+    np.testing.assert_allclose(through[0, [0, 1]], ends[0, [2, 3, 4]] @ [[1, 0], [1, 0], [0, 1]])
+    assert best_leaves(nodes, ask, 2, tree.n_labels).tolist() == [4, 4]
 
 
 def test_a_node_is_asked_only_where_it_can_still_win():
@@ -269,6 +288,28 @@ def test_progress_counts_the_models_that_are_solved(strategy, leaf):
     X, y = single_rows()
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     assert model._n_models(model._nodes) == len(model.trace_)
+
+
+def test_the_strategy_of_the_fit_decides_about_predictions():
+    X, y = single_rows(80)
+    model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
+    before = model.predict_proba(X)
+    model.set_params(strategy="global")
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("k", [0, 7, 2.5, "two"])
+def test_refuses_a_number_of_classes_that_there_are_not(k):
+    X, y = single_rows(80)
+    model = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    with pytest.raises(ValueError, match="k must be an integer from 1 to 6, got"):
+        model.predict_top_k(X, k=k)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_paths", "path_proba", "predict_top_k"])
+def test_refuses_to_predict_before_fit(method):
+    with pytest.raises(NotFittedError):
+        getattr(HierarchicalClassifier(TAXONOMY), method)(np.eye(2))
 
 
 def test_says_when_it_did_not_converge():

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -211,8 +212,10 @@ def test_no_label_stands_above_its_ancestors():
     for row in labels.tolist():
         for at, name in enumerate(row):
             assert all(row.index(other) < at for other in TAXONOMY.ancestors(name))
-    with pytest.raises(ValueError, match="k must be from 1 to 9, got 10"):
+    with pytest.raises(ValueError, match="k must be an integer from 1 to 9, got 10"):
         model.predict_top_k(X, k=10)
+    with pytest.raises(NotFittedError):
+        make().predict_top_k(X)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +248,38 @@ def test_labels_without_rows_are_never_predicted():
     short = [[name for name in row if not name.startswith("b")] for row in lists]
     model = make().fit(X, short)
     assert not {name for row in model.predict(X) for name in row} & {"b", "b.z", "b.w"}
+
+
+@pytest.mark.parametrize("estimator", [RandomForestClassifier(5, random_state=0)])
+def test_labels_without_rows_are_not_learned_by_other_classifiers_either(estimator):
+    X, lists = label_rows(120)
+    short = [[name for name in row if not name.startswith("b")] for row in lists]
+    model = make(estimator=estimator, method="sweep").fit(X, short)
+    assert not model.label_scores(X)[:, [TAXONOMY.position(n) for n in ("b", "b.z", "b.w")]].any()
+
+
+def test_names_of_columns_decide_about_labels():
+    X, lists = label_rows(100)
+    table = pd.DataFrame(TAXONOMY.encode(lists).toarray().astype(int), columns=TAXONOMY.names)
+    plain = make(method="sweep").fit(X, table)
+    turned = make(method="sweep").fit(X, table[TAXONOMY.names[::-1]])
+    np.testing.assert_array_equal(turned.predict(X), plain.predict(X))
+    assert turned.score(X, table[TAXONOMY.names[::-1]]) == plain.score(X, lists)
+
+
+def test_an_estimator_of_one_label_is_refused_with_a_hint():
+    X, lists = label_rows(60)
+    with pytest.raises(ValueError, match="must take an indicator matrix, as OneVsRestClassifier"):
+        make(estimator=LogisticRegression()).fit(X, lists)
+
+
+def test_a_score_refuses_other_lengths():
+    X, lists = label_rows(60)
+    model = make(method="none").fit(X, lists)
+    with pytest.raises(ValueError, match=r"y must have one row per sample \(60\), got 3"):
+        model.score(X, lists[:3])
+    with pytest.raises(ValueError, match="sample_weight must have one weight for each of 60"):
+        model.score(X, lists, sample_weight=[1, 2])
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -106,6 +106,16 @@ def test_held_out_entries_choose_the_planted_number():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_held_out_entries_count_features_of_few_columns():
+    rng = np.random.default_rng(0)
+    shapes = np.zeros((4, 36))
+    for k, width in enumerate((5, 8, 5, 5)):
+        shapes[k, 9 * k : 9 * k + width] = 1
+    X = rng.integers(0, 2, size=(120, 4)) @ shapes + 0.6 * rng.normal(size=(120, 36))
+    assert LatentFeatureLasso("cv", max_components=6, max_iter=10).fit(X).n_components_ == 4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("noise", [0.3, 0.6])
 def test_the_gap_counts_a_feature_once_though_noise_blurs_its_columns(noise):
     rng = np.random.default_rng(0)
@@ -259,10 +269,43 @@ def test_refuses_parameters_that_mean_nothing(parameter, value):
         LatentFeatureLasso(**{parameter: value}).fit(np.eye(4))
 
 
-def test_refuses_codes_of_another_width():
+@pytest.mark.parametrize(
+    ("codes", "sentence"),
+    [
+        (np.zeros((3, 4)), r"X must have 2 columns, got shape \(3, 4\)"),
+        ([1, 0], r"X must have 2 columns, got shape \(2,\)"),
+        ([["a", "b"]], "X must hold finite numbers, got"),
+        ([[1, np.nan]], "X must hold finite numbers, got"),
+    ],
+)
+def test_refuses_what_are_no_codes(codes, sentence):
     model = LatentFeatureLasso(2).fit(planted(n=30, k=2)[0])
-    with pytest.raises(ValueError, match="must have 2 columns, got shape"):
-        model.inverse_transform(np.zeros((3, 4)))
+    with pytest.raises(ValueError, match=sentence):
+        model.inverse_transform(codes)
+
+
+def test_takes_sparse_codes():
+    model = LatentFeatureLasso(2).fit(planted(n=30, k=2)[0])
+    dense = model.inverse_transform(model.codes_)
+    np.testing.assert_array_equal(model.inverse_transform(sp.csr_matrix(model.codes_)), dense)
+
+
+@pytest.mark.parametrize(
+    ("X", "sentence"),
+    [
+        ([["a", "b"], ["c", "d"]], "X must hold numbers alone, got 'a' in row 0, column 0"),
+        (pd.DataFrame({"n": [1, 2], "city": ["3", "Rome"]}), "got 'Rome' in row 1, column 'city'"),
+        (1e80 * np.eye(3), r"X must be at most 1e\+70 in size, got 1e\+80"),
+    ],
+)
+def test_refuses_what_are_no_numbers(X, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        LatentFeatureLasso().fit(X)
+
+
+def test_large_numbers_are_features_like_others():
+    X, Z, _ = planted()
+    assert distance_of_codes(LatentFeatureLasso(5).fit(1e69 * X).codes_, Z) == 0
 
 
 # --- watching, stopping, saving ----------------------------------------------------------------
@@ -295,8 +338,15 @@ def test_features_are_drawn_as_images():
     model = LatentFeatureLasso(5).fit(X)
     figure = model.plot_features((5, 6))
     assert len([ax for ax in figure.axes if ax.images]) == 6
-    with pytest.raises(ValueError, match="30 pixels"):
-        model.plot_features((5, 5))
+    for shape, options, sentence in [
+        ((5, 5), {}, "shape must have 30 pixels, got"),
+        (30, {}, r"shape must be \(height, width\), got 30"),
+        ((-5, -6), {}, r"shape must be \(height, width\)"),
+        ((5, 6), {"n_columns": 0}, "n_columns must be a positive integer, got 0"),
+        ((5, 6), {"ax": figure.axes[:3]}, "ax must have an axes for each of 6 images, got 3"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            model.plot_features(shape, **options)
 
 
 # --- the path ----------------------------------------------------------------------------------
@@ -316,3 +366,10 @@ def test_a_path_ends_where_a_fit_at_its_last_weight_ends():
 def test_a_path_refuses_an_end_above_its_beginning():
     with pytest.raises(ParameterError, match=r"latent_feature_path.l1_end must be"):
         latent_feature_path(np.eye(3), l1_end=2.0)
+
+
+@pytest.mark.parametrize("X", [np.ones((4, 3)), np.ones((1, 3)), sp.csr_matrix((4, 3))])
+def test_a_path_of_data_that_do_not_vary_has_no_columns(X):
+    path = latent_feature_path(X, n_l1=2)
+    assert path.n_atoms.tolist() == [0, 0]
+    assert path.objectives.tolist() == [0, 0]

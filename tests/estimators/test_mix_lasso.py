@@ -322,6 +322,13 @@ def test_more_components_than_patterns_leave_some_without_harm():
     np.testing.assert_allclose(fitted, np.tile([0.0, 4.0], 10), atol=1e-3)
 
 
+def test_features_of_zeros_without_an_intercept_explain_nothing():
+    y = np.arange(30.0)
+    model = MixLassoRegressor(2, fit_intercept=False, **FAST).fit(np.zeros((30, 2)), y)
+    assert not model.coef_.any()
+    assert not model.predict(np.ones((3, 2))).any()
+
+
 def test_fewer_rows_than_features_are_fitted():
     X, y, _, _ = planes(8, 20, 2)
     assert np.isfinite(MixLassoRegressor(2, **FAST).fit(X, y).predict(X)).all()
@@ -336,7 +343,11 @@ def refusals():
         ({"n_components": 11, "mixture": "generalised"}, x, y, "at most 10 for mixture"),
         ({"n_components": "many"}, x, y, "n_components must be a positive integer or 'auto'"),
         ({"l1": 1.5}, x, y, r"MixLassoRegressor\.l1 must be"),
-        ({"kernel": "precomputed"}, x, y, "square matrix"),
+        ({"kernel": "precomputed"}, x, y, r"symmetric matrix.*got shape \(30, 1\)"),
+        ({"kernel": "precomputed"}, np.tri(30), y, "symmetric matrix.*entries that differ by 1"),
+        ({}, 1e200 * x, y, r"X must be at most 1e\+100 in size"),
+        ({}, x, ["many"] * 30, "y must be numbers, got 'many'"),
+        ({}, [["many"]] * 30, y, "X must hold numbers alone, got 'many' in row 0"),
         ({"kernel": "precomputed"}, -np.eye(30), y, "positive semidefinite"),
         ({}, holes, y, "NaN"),
         ({}, x, y[:-1], "one number for each of 30 samples"),

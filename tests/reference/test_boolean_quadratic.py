@@ -198,6 +198,11 @@ def test_a_callback_stops_the_sweeps_and_leaves_an_answer():
         ({"C": np.ones((2, 3))}, r"C must be a square matrix, got shape \(2, 3\)"),
         ({"C": [[0.0, 1.0], [2.0, 0.0]]}, "C must be symmetric"),
         ({"C": np.eye(2), "linear": [1.0]}, r"linear must be of shape \(2,\)"),
+        ({"C": np.eye(2), "linear": 1.0}, r"linear must be of shape \(2,\), got shape \(\)"),
+        ({"C": [["a"]]}, "C must be numbers, got"),
+        ({"C": [1.0, 2.0]}, "C must be a matrix of finite numbers: Expected 2D"),
+        ({"C": 1e200 * np.eye(2)}, r"C must be at most 1e\+70 in size, got 1e\+200"),
+        ({"C": np.eye(2), "warm_start": "last"}, "warm_start must be numbers, got 'last'"),
         ({"C": np.eye(2), "domain": "0/1"}, "domain must be '01' or 'pm1'"),
         ({"C": np.eye(2), "tol": 0}, "tol must be a positive number"),
         ({"C": np.eye(2), "warm_start": np.eye(5)}, "warm_start must be from a problem with 3"),
@@ -252,5 +257,17 @@ def test_the_diagonal_of_a_graph_does_not_matter():
 def test_max_cut_refuses_what_the_graph_stands_for():
     with pytest.raises(ParameterError, match="takes no domain"):
         solve_max_cut(np.eye(2), domain="01")
-    with pytest.raises(ParameterError, match="square matrix"):
+    with pytest.raises(ParameterError, match=r"solve_max_cut\.graph must be a square matrix"):
         solve_max_cut(np.ones((2, 3)))
+    with pytest.raises(ParameterError, match=r"solve_max_cut\.graph must be symmetric.*by 1$"):
+        solve_max_cut([[0, 1], [0, 0]])
+
+
+def test_takes_graphs_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(7)
+    assert solve_max_cut(ring).cut == 6
+    ring[0][1]["weight"] = 5.0
+    assert solve_max_cut(ring).cut == 10
+    with pytest.raises(ParameterError, match="must be undirected"):
+        solve_max_cut(networkx.DiGraph([(0, 1)]))

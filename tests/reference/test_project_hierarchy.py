@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -160,9 +161,28 @@ def test_leaf_reduce_and_root_map_follow_several_parents():
         (([0.1], Taxonomy([-1, 0]), 0.1), r"u must have 2 entries in a row.*got shape \(1,\)"),
         (([0.1, np.inf], Taxonomy([-1, 0]), 0.1), "u must be finite"),
         (([0.1, 0.2], [-1, 0], 0.1), "taxonomy must be a Taxonomy"),
+        ((["a", "b"], Taxonomy([-1, 0]), 0.1), r"u must be numbers, got \['a', 'b'\]"),
+        (([[1.0, 2.0], [3.0]], Taxonomy([-1, 0]), 0.1), "u must be numbers, got"),
+        (([1j, 0.2], Taxonomy([-1, 0]), 0.1), "u must be numbers, got"),
+        ((sp.csr_matrix([0.1, 0.2]), Taxonomy([-1, 0]), 0.1), "u must be dense"),
+        (([0.1, 0.2], Taxonomy([-1, 0]), None), "phi must be numbers, got None"),
     ],
 )
 @pytest.mark.parametrize("function", [project_hierarchy, hierarchy_support])
 def test_refuses_bad_input(function, arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"slope": [1.0]}, r"slope must have the shape of u, got \(1, 1\)"),
+        ({"slope": [1.0, np.nan]}, "slope must be finite"),
+        ({"slope": ["a", "b"]}, "slope must be numbers"),
+        ({"slope": [1.0, 1.0], "tol": 0}, "tol must be a positive number, got 0"),
+    ],
+)
+def test_a_gradient_refuses_bad_slopes(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        project_hierarchy_gradient([0.1, 0.2], Taxonomy([-1, 0]), 0.1, **options)

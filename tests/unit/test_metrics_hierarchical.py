@@ -39,6 +39,8 @@ def test_refuses_labels_outside_and_other_lengths():
         hierarchical_f1(["a"], ["x"], TAXONOMY)
     with pytest.raises(ValueError, match=r"y_pred must have one row per sample \(2\), got 1"):
         hierarchical_f1(["a", "f"], ["f"], TAXONOMY)
+    with pytest.raises(ValueError, match="taxonomy must be a Taxonomy, got None"):
+        hierarchical_f1(["a"], ["f"], None)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

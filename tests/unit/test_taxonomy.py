@@ -3,6 +3,8 @@
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from sublearn.hierarchy import Taxonomy
@@ -151,6 +153,18 @@ def test_reads_a_vocabulary(tmp_path):
         (lambda: Taxonomy.from_edges([("a", "b")], ["a"]), "must join labels of names, got 'b'"),
         (lambda: Taxonomy.from_parents({"a": "z"}), "got 'z' as the parent of 'a', an orphan"),
         (lambda: Taxonomy.from_paths(["a..b"]), "no empty part"),
+        (lambda: Taxonomy.from_paths("a.b"), "paths must be a list of paths, got 'a.b'"),
+        (lambda: Taxonomy.from_paths(["a", np.nan]), "must be texts or lists of their parts, got"),
+        (lambda: Taxonomy.from_paths(["a"], ""), "separator must be a text"),
+        (lambda: Taxonomy(3), r"parents must be a sequence of positions.*, got 3"),
+        (lambda: Taxonomy({"a": None}), r"from_parents takes a mapping.*, got \{'a': None\}"),
+        (lambda: Taxonomy([-1], names=[["a"]]), r"names must be hashable.*, got \['a'\]"),
+        (lambda: Taxonomy([-1], names=[None]), "names must be hashable and not missing, got None"),
+        (lambda: Taxonomy.from_edges([("a", None)]), r"must be pairs.*, got \('a', None\)"),
+        (lambda: Taxonomy.from_edges([1, 2]), "must be pairs .*, got 1"),
+        (lambda: Taxonomy.from_edges("ab"), "must be pairs .*, got 'ab'"),
+        (lambda: Taxonomy.from_parents(["a"]), r"must be a mapping .*, got \['a'\]"),
+        (lambda: Taxonomy.from_networkx([("a", "b")]), "must be a graph of networkx, got"),
     ],
 )
 def test_refuses_what_is_no_taxonomy(make, sentence):
@@ -162,6 +176,41 @@ def test_refuses_an_undirected_graph():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(ValueError, match="must be directed"):
         Taxonomy.from_networkx(networkx.Graph([(1, 2)]))
+
+
+def test_edges_and_parents_may_come_from_frames():
+    edges = {"parent": ["a", "a"], "child": ["b", "c"]}
+    parents = pd.Series({"a": None, "b": "a", "c": "a"})
+    lists = {"a": np.nan, "b": ["a"], "c": ("a", None)}
+    assert Taxonomy.from_edges(pd.DataFrame(edges)) == Taxonomy.from_parents(parents)
+    assert Taxonomy.from_edges(pl.DataFrame(edges)) == Taxonomy.from_parents(lists)
+
+
+def test_several_edges_between_two_labels_are_one():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.MultiDiGraph([("a", "b"), ("a", "b")])
+    assert Taxonomy.from_networkx(graph) == Taxonomy.from_edges([("a", "b")])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_a_frame_are_found_by_name(groups, frame):
+    some = ["sci", "rec.autos"]
+    table = frame(dict(zip(some, np.eye(2, dtype=int), strict=True)))
+    expected = groups.encode([["sci"], ["rec.autos"]])
+    assert (groups.encode(table) != expected).nnz == 0
+    with pytest.raises(
+        ValueError, match=r"labels of the taxonomy as columns, got 'rec\.auto' \(is"
+    ):
+        groups.encode(frame({"rec.auto": [1], "sci": [0]}))
+    with pytest.raises(ValueError, match="labels of the taxonomy as columns, got 'x'"):
+        groups.encode(frame({f"{name}": [1] for name in "xyzuvw"}))
+
+
+def test_columns_without_names_are_those_of_the_taxonomy(groups):
+    plain = np.eye(6, dtype=int)
+    assert (groups.encode(pd.DataFrame(plain)) != groups.encode(plain)).nnz == 0
+    with pytest.raises(ValueError, match="must have a column once, got 'sci' twice"):
+        groups.encode(pd.DataFrame(np.eye(2, dtype=int), columns=["sci", "sci"]))
 
 
 def test_labels_get_their_ancestors(groups):
@@ -179,6 +228,13 @@ def test_refuses_labels_outside(groups):
         groups.encode(np.eye(2))
     with pytest.raises(ValueError, match="has no label 'x'"):
         groups.position("x")
+    with pytest.raises(ValueError, match=r"has no label 'rec\.auto' \(is 'rec\.autos' meant\?\)"):
+        groups.ancestors("rec.auto")
+    with pytest.raises(ValueError, match=r"has no label \['rec'\]"):
+        groups.children(["rec"])
+    for method in (groups.close, groups.is_consistent):
+        with pytest.raises(ValueError, match=r"6 columns, one for each label, got shape \(3, 3\)"):
+            method(np.eye(3))
 
 
 def test_is_drawn_as_text(groups):
@@ -189,8 +245,12 @@ def test_is_drawn_as_text(groups):
     assert groups.draw(max_lines=2).splitlines()[-1] == "... 6 labels in all"
     twice = Taxonomy([-1, -1, [0, 1]]).draw().splitlines()
     assert twice == ["0", "└── 2", "1", "└── 2  (above)"]
-    with pytest.raises(ValueError, match="one number for each of the 6 labels"):
+    with pytest.raises(ValueError, match="counts must have one number for each of the 6 labels"):
         groups.draw(counts=[1])
+    with pytest.raises(ValueError, match=r"scores must have one number .*, got \['a'"):
+        groups.draw(scores=list("abcdef"))
+    with pytest.raises(ValueError, match="max_lines must be a non-negative integer or None"):
+        groups.draw(max_lines=-1)
 
 
 def test_is_drawn_as_a_picture(groups):
@@ -201,3 +261,5 @@ def test_is_drawn_as_a_picture(groups):
     shown = [text.get_text() for text in axes.texts]  # a name goes on where that of its parent ends
     assert shown == [name.split(".")[-1] for name in whole]
     matplotlib.pyplot.close(axes.figure)
+    with pytest.raises(ValueError, match="counts must not be negative, got -1"):
+        groups.plot(counts=np.full(6, -1))

@@ -84,8 +84,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     path : {"best", "greedy"}, default="best"
         Of "top_down" with mandatory leaves. "greedy" goes to the child with the largest score each
         time, as algorithm 1 does: an error at the top cannot be mended below. "best" predicts the
-        leaf whose path has the largest product of probabilities, the largest of `predict_proba`; a
-        node is asked only where its product is above that of a leaf already known.
+        leaf whose path has the largest product, the largest of `predict_proba`; a node is asked
+        only where its product is above that of a leaf already known.
     estimator : classifier or None, default=None
         Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
         kind, fitted to tell the children of a node apart. Not for "global".
@@ -134,6 +134,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     node_models_ : dict of int to classifier
         With `estimator`: the classifier of each label with children, by position; -1 is the one
         above the roots.
+    strategy_ : str
+        The strategy of the fit.
     counts_ : ndarray of shape (n_labels,)
         Training rows of each label, ancestors included.
     certificate_ : float
@@ -194,6 +196,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     classes_: np.ndarray
     counts_: np.ndarray
     ends_: np.ndarray
+    strategy_: str
     certificate_: float
     n_iter_: int
     n_features_in_: int
@@ -327,7 +330,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         solution.warn_unless_converged(self, float(self.tol))
         if models or self.estimator is not None:
             self.node_models_ = models
-        self._linear, self._nodes = linear, nodes
+        self._linear, self._nodes, self.strategy_ = linear, nodes, self.strategy
         one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
         self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
         self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
@@ -369,9 +372,10 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         -------
         list of lists
         """
+        ends = self._end_positions(self._check_new(X))
         closed, names = self.taxonomy_.ancestor_matrix, self.taxonomy_.names.tolist()
         paths = []
-        for end in self._end_positions(self._check_new(X)):
+        for end in ends:
             own = closed.indices[closed.indptr[end] : closed.indptr[end + 1]]
             paths.append([names[t] for t in own[np.argsort(self.taxonomy_.levels[own])]])
         return paths
@@ -379,8 +383,9 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     def path_proba(self, X: Any) -> np.ndarray:
         """Probability that each sample's path goes through each label of the taxonomy.
 
-        The product of those of the steps that lead there; at each node the probabilities of its
-        children, and of ending there if that is allowed, are divided by their sum.
+        A path counts the product of its steps, each the probability of a child against its
+        siblings, divided by the root of their sum (in which ending there counts if it is allowed);
+        the products of all ends are divided by their sum.
 
         Parameters
         ----------
@@ -422,8 +427,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         labels, scores : ndarray of shape (n_samples, k)
         """
         found = self.predict_proba(X)
-        if not 1 <= k <= found.shape[1]:
-            raise ValueError(f"k must be from 1 to {found.shape[1]}, got {k}")
+        self._check_k(k, found.shape[1])
         order = np.argsort(-found, axis=1, kind="stable")[:, :k]
         return self.classes_[order], np.take_along_axis(found, order, axis=1)
 
@@ -445,7 +449,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         return partial(self._ask, X, z)
 
     def _end_positions(self, X: Any) -> np.ndarray:
-        if self.strategy == "global":
+        if self.strategy_ == "global":
             return self._best_paths(X)
         ask, n_rows = self._ask_of(X), X.shape[0]
         if self.leaf == "optional":
@@ -463,7 +467,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
                 except ValueError:
                     raise ParameterError(
                         f"{type(self).__name__}.threshold must name labels of the taxonomy, got "
-                        f"{show(name)}"
+                        f"{self.taxonomy_.show_unknown(name)}"
                     ) from None
         else:
             found[:] = self.threshold
@@ -490,18 +494,18 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     def _probabilities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Of passing through each label, and of ending at it."""
         n_rows, n_labels = X.shape[0], self.taxonomy_.n_labels
-        if self.strategy == "global":
+        if self.strategy_ == "global":
             ends = np.zeros((n_rows, n_labels))
             ends[:, self.ends_] = np.exp(log_softmax(self._path_scores(X), axis=1))
             return ends @ self.taxonomy_.ancestor_matrix.astype(float), ends
         reach, ends = path_probabilities(self._nodes, self._ask_of(X), n_rows, n_labels)
-        if self.strategy == "flat":
+        if self.strategy_ == "flat":
             reach = ends @ self.taxonomy_.ancestor_matrix.astype(float)
         return reach, ends
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = ("classes_", "ends_", "counts_", "certificate_", "n_iter_")
+    _STORED = ("classes_", "ends_", "strategy_", "counts_", "certificate_", "n_iter_")
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()

@@ -15,8 +15,9 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Trace, watch
-from sublearn.validation import EncodedLabels, LabelKind, encode_labels
+from sublearn.validation import EncodedLabels, Interval, LabelKind, encode_labels
 from sublearn.validation.design import check_new_rows
+from sublearn.validation.values import show
 
 __all__ = ["TaxonomyModel", "store_models", "take_models", "unfitted"]
 
@@ -39,7 +40,9 @@ class TaxonomyModel(SavedModel, BaseEstimator):
 
     def _read_labels(self, y: Any, n_samples: int) -> EncodedLabels:
         """Labels, and the taxonomy that they belong to."""
-        encoded = encode_labels(y, n_samples, estimator_name=type(self).__name__)
+        name = type(self).__name__
+        y = y if self.taxonomy is None else self.taxonomy.arrange(y, who=name)
+        encoded = encode_labels(y, n_samples, estimator_name=name)
         self.taxonomy_ = self.taxonomy or Taxonomy.flat(encoded.classes.tolist())
         self.label_kind_ = encoded.kind.name
         return encoded
@@ -82,6 +85,12 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         check_is_fitted(self)
         X = check_new_rows(self, X)
         return X.tocsr() if sp.issparse(X) else X
+
+    def _check_k(self, k: Any, most: int) -> None:
+        if not Interval(int, 1, most).accepts(k):
+            raise ValueError(
+                f"{type(self).__name__}: k must be an integer from 1 to {most}, got {show(k)}"
+            )
 
     # --- saving ------------------------------------------------------------------------------
 

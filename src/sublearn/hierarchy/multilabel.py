@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
 
 from sublearn.hierarchy.group_weights import (
     HeldOutSets,
@@ -46,6 +47,7 @@ from sublearn.validation import (
     as_n_threads,
     as_seed,
     check_params,
+    check_sample_weight,
     decode_predictions,
 )
 from sublearn.validation.design import check_design
@@ -438,10 +440,9 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         labels, scores : ndarray of shape (n_samples, k)
         """
-        if not Interval(int, 1, self.taxonomy_.n_labels).accepts(k):
-            raise ValueError(f"k must be from 1 to {self.taxonomy_.n_labels}, got {k}")
         scores = self.label_scores(X).copy()
         own = self.taxonomy_
+        self._check_k(k, own.n_labels)
         for t in np.argsort(-own.levels, kind="stable"):
             for parent in own._parents(t):
                 np.maximum(scores[:, parent], scores[:, t], out=scores[:, parent])
@@ -465,12 +466,17 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         float
         """
-        predicted = self.predict(X)
-        if not self._kind.is_multilabel:
-            return float(np.average(np.asarray(y) == predicted, weights=sample_weight))
-        truth = self.taxonomy_.encode(y, who=type(self).__name__)
-        found = self.taxonomy_.encode(predicted, who=type(self).__name__)
-        return f1_samples(truth, found, sample_weight=sample_weight)
+        name, predicted = type(self).__name__, self.predict(X)
+        is_single = not self._kind.is_multilabel
+        truth = column_or_1d(y) if is_single else self.taxonomy_.encode(y, who=name)
+        found = predicted if is_single else self.taxonomy_.encode(predicted, who=name)
+        n_rows, n_given = found.shape[0], truth.shape[0]
+        if n_given != n_rows:
+            raise ValueError(f"{name}: y must have one row per sample ({n_rows}), got {n_given}")
+        weights = check_sample_weight(sample_weight, n_rows, estimator_name=name)
+        if is_single:
+            return float(np.average(truth == found, weights=weights))
+        return f1_samples(truth, found, sample_weight=weights)
 
     # --- saving ------------------------------------------------------------------------------
 

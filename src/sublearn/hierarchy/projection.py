@@ -6,11 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.taxonomy import Taxonomy
-from sublearn.validation import as_n_threads
+from sublearn.validation import Positive, as_n_threads
 from sublearn.validation.values import show
 
 __all__ = [
@@ -75,6 +76,7 @@ def project_hierarchy(
     """
     rows, is_single = _as_rows("project_hierarchy", u, taxonomy)
     weights = as_group_weights("project_hierarchy", phi, taxonomy.n_labels)
+    _check_tol("project_hierarchy", tol)
     v = np.empty_like(rows)
     project_rows(taxonomy, rows, weights, v, _NO_SUPPORT, tol, n_jobs)
     return v[0] if is_single else v
@@ -102,6 +104,7 @@ def hierarchy_support(
     """
     rows, is_single = _as_rows("hierarchy_support", u, taxonomy)
     weights = as_group_weights("hierarchy_support", phi, taxonomy.n_labels)
+    _check_tol("hierarchy_support", tol)
     on = np.empty(rows.shape, dtype=bool)
     project_rows(taxonomy, rows, weights, np.empty((0, 0), rows.dtype), on, tol, n_jobs)
     return on[0] if is_single else on
@@ -147,7 +150,9 @@ def project_hierarchy_gradient(
     who = "project_hierarchy_gradient"
     rows, is_single = _as_rows(who, u, taxonomy)
     weights = as_group_weights(who, phi, taxonomy.n_labels)
-    slopes = np.ascontiguousarray(np.atleast_2d(np.asarray(slope)), dtype=rows.dtype)
+    _check_tol(who, tol)
+    slopes = np.atleast_2d(_as_numbers(who, "slope", slope))
+    slopes = np.ascontiguousarray(slopes, dtype=rows.dtype)
     if slopes.shape != rows.shape:
         raise ParameterError(f"{who}: slope must have the shape of u, got {slopes.shape}")
     out = np.empty_like(rows)
@@ -237,16 +242,36 @@ def _as_rows(who: str, u: Any, taxonomy: Any) -> tuple[np.ndarray, bool]:
     """Finite scores as a C-contiguous matrix of float32 or float64."""
     if not isinstance(taxonomy, Taxonomy):
         raise ParameterError(f"{who}: taxonomy must be a Taxonomy, got {show(taxonomy)}")
-    rows = np.asarray(u)
+    rows = _as_numbers(who, "u", u)
     rows = rows.astype(rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
     if rows.ndim not in (1, 2) or rows.shape[-1] != taxonomy.n_labels:
         raise ParameterError(
             f"{who}: u must have {taxonomy.n_labels} entries in a row, one for each label, "
             f"got shape {rows.shape}"
         )
-    if not np.isfinite(rows).all():
-        raise ParameterError(f"{who}: u must be finite, got NaN or infinity")
     return np.ascontiguousarray(np.atleast_2d(rows)), rows.ndim == 1
+
+
+def _as_numbers(who: str, what: str, values: Any) -> np.ndarray:
+    """An array of finite numbers."""
+    if sp.issparse(values):
+        raise ParameterError(f"{who}: {what} must be dense (toarray), got a sparse matrix")
+    try:
+        found = np.asarray(values)
+        found = found.astype(np.float64) if found.dtype.kind == "O" else found
+    except (TypeError, ValueError):
+        found = np.empty(0, dtype=str)  # rows of several lengths, or things that are no numbers
+    if values is None or found.dtype.kind not in "biuf":
+        raise ParameterError(f"{who}: {what} must be numbers, got {show(values)}")
+    if not np.isfinite(found).all():
+        raise ParameterError(f"{who}: {what} must be finite, got NaN or infinity")
+    return found
+
+
+def _check_tol(who: str, tol: Any) -> None:
+    rule = Positive(float)
+    if not rule.accepts(tol):
+        raise ParameterError(f"{who}: tol must be {rule}, got {show(tol)}")
 
 
 def as_group_weights(who: str, phi: Any, n_labels: int) -> np.ndarray:
@@ -258,14 +283,9 @@ def as_group_weights(who: str, phi: Any, n_labels: int) -> np.ndarray:
 
 
 def _per_label(who: str, phi: Any, n_labels: int) -> np.ndarray:
-    try:
-        weights = np.asarray(phi, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{who}: phi must be numbers, got {show(phi)}") from None
+    weights = _as_numbers(who, "phi", phi).astype(np.float64)
     if weights.shape not in ((), (n_labels,)):
         raise ParameterError(
             f"{who}: phi must be a number or {n_labels} of them, got shape {weights.shape}"
         )
-    if not np.isfinite(weights).all():
-        raise ParameterError(f"{who}: phi must be finite, got NaN or infinity")
     return np.ascontiguousarray(np.broadcast_to(weights, n_labels))

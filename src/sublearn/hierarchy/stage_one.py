@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.base import clone
 
+from sublearn.errors import ParameterError
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
 from sublearn.io.models import SavedModel
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.progress import Progress
 from sublearn.trace import Solution, Status, Trace
+from sublearn.validation.values import show
 
 __all__ = ["StageOne", "hold_out"]
 
@@ -44,7 +46,13 @@ class StageOne:
         rows = X.tocsr() if sp.issparse(X) else X
         whole = Y.astype(np.int64)
         labels = whole if isinstance(self.estimator, SavedModel) else whole.toarray()
-        model = clone(self.estimator).fit(rows, labels)
+        try:
+            model = clone(self.estimator).fit(rows, labels)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                "HierarchicalMultilabelClassifier.estimator must take an indicator matrix, as "
+                f"OneVsRestClassifier does for any classifier; {show(self.estimator)} said: {error}"
+            ) from error
         return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
 
     def scores(self, model: Any, X: Any) -> np.ndarray:
@@ -53,8 +61,8 @@ class StageOne:
             scores = LOSSES[self.options.loss].scores(model.predictions(X))
         elif hasattr(model, "predict_proba"):
             found = model.predict_proba(X)
-            by_label = isinstance(found, list)  # one array for each label, as forests return them
-            scores = np.column_stack([p[:, -1] for p in found]) if by_label else np.asarray(found)
+            is_by_label = isinstance(found, list)  # an array for each label, as forests return them
+            scores = _of_ones(found, model.classes_) if is_by_label else np.asarray(found)
         else:
             scores = expit(model.decision_function(X))
         return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
@@ -71,6 +79,15 @@ class StageOne:
             model, _ = self.fit(as_columns(X[is_kept]), Y[is_kept], progress)
             parts.append(self.scores(model, X[rows]))
         return np.ascontiguousarray(np.concatenate(parts))
+
+
+def _of_ones(found: list[np.ndarray], classes: list[np.ndarray]) -> np.ndarray:
+    """Probabilities of 1, label by label; a label of all rows or of none has one class alone."""
+    ones = [
+        p[:, own.tolist().index(1)] if 1 in own else np.zeros(len(p))
+        for p, own in zip(found, classes, strict=True)
+    ]
+    return np.column_stack(ones)
 
 
 def hold_out(n_rows: int, held_out: float, seed: Any) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,12 @@ from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
 from sublearn.io.files import PathLike
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
-from sublearn.validation import EncodedLabels, encode_labels
+from sublearn.validation import EncodedLabels, NonNegative, encode_labels
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["Taxonomy"]
+
+_MOST_COMPARED = 5_000  # names that a misspelt one is compared with: 50 ms
 
 
 class Taxonomy:
@@ -59,7 +62,8 @@ class Taxonomy:
     """
 
     def __init__(self, parents: Iterable[Any], names: Iterable[Hashable] | None = None):
-        lists = [_as_list(entry, i) for i, entry in enumerate(parents)]
+        how = "a sequence of positions (from_parents takes a mapping, from_edges pairs)"
+        lists = [_as_list(entry, i) for i, entry in enumerate(_items(parents, "parents", how))]
         if not lists:
             raise ValueError("Taxonomy.parents must have at least one label, got none")
         self._set_parents(lists)
@@ -97,14 +101,14 @@ class Taxonomy:
     @classmethod
     def from_edges(
         cls,
-        edges: Iterable[tuple[Hashable, Hashable]] | NamedEdges,
+        edges: Iterable[tuple[Hashable, Hashable]] | NamedEdges | Any,
         names: Iterable[Hashable] | None = None,
     ) -> Taxonomy:
         """A taxonomy of pairs (parent, child).
 
         Parameters
         ----------
-        edges : iterable of pairs, or NamedEdges
+        edges : iterable of pairs, data frame of two columns, or NamedEdges
             Parent and child; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will do.
         names : iterable, optional
             All labels, in the order in which they shall stand; with it, an edge to another label
@@ -112,7 +116,8 @@ class Taxonomy:
         """
         if isinstance(edges, NamedEdges):
             names, edges = edges.names if names is None else names, edges.edges
-        pairs = [_as_pair(edge) for edge in edges]
+        rows = edges.to_numpy().tolist() if hasattr(edges, "to_numpy") else edges
+        pairs = [_as_pair(edge) for edge in _items(rows, "edges", "pairs (parent, child)")]
         order = list(names) if names is not None else [name for pair in pairs for name in pair]
         position = {name: i for i, name in enumerate(dict.fromkeys(order))}
         if names is not None and len(position) != len(order):
@@ -130,14 +135,20 @@ class Taxonomy:
 
     @classmethod
     def from_parents(cls, parents: Mapping[Hashable, Any]) -> Taxonomy:
-        """A taxonomy of a mapping from each label to its parent, a list of them, or None.
+        """A taxonomy of a mapping from each label to its parent, a list of them, or None (NaN).
 
-        Every parent must be a key as well.
+        Every parent must be a key as well. A pandas series will do.
         """
-        position = {name: i for i, name in enumerate(parents)}
+        if not hasattr(parents, "items"):
+            raise ValueError(
+                "Taxonomy.parents must be a mapping from labels to parents for from_parents, "
+                f"got {show(parents)}"
+            )
+        position = {name: i for i, name in enumerate(parents.keys())}
         lists = []
         for name, own in parents.items():
-            several = own if isinstance(own, (list, tuple, set)) else [] if own is None else [own]
+            several = own if isinstance(own, (list, tuple, set)) else [own]
+            several = [parent for parent in several if not _is_missing(parent)]
             unknown = next((p for p in several if p not in position), None)
             if unknown is not None:
                 raise ValueError(
@@ -183,9 +194,11 @@ class Taxonomy:
     @classmethod
     def from_networkx(cls, graph: Any) -> Taxonomy:
         """A taxonomy of a directed graph of networkx with edges from parents to children."""
+        if not hasattr(graph, "is_directed"):
+            raise ValueError(f"Taxonomy.graph must be a graph of networkx, got {show(graph)}")
         if not graph.is_directed():
             raise ValueError("Taxonomy.graph must be directed, got an undirected one")
-        return cls.from_edges(graph.edges, list(graph.nodes))
+        return cls.from_edges(list(graph.edges()), list(graph.nodes))
 
     @classmethod
     def flat(cls, names: Sequence[Hashable]) -> Taxonomy:
@@ -265,8 +278,16 @@ class Taxonomy:
         """Position of a label, by its name."""
         try:
             return self._positions[name]
-        except KeyError:
-            raise ValueError(f"Taxonomy has no label {show(name)}") from None
+        except (KeyError, TypeError):
+            raise ValueError(f"Taxonomy has no label {self.show_unknown(name)}") from None
+
+    def show_unknown(self, name: Any) -> str:
+        """A name that is no label, and the label that may have been meant."""
+        if not isinstance(name, str) or self.n_labels > _MOST_COMPARED:
+            return show(name)
+        labels = [label for label in self.names.tolist() if isinstance(label, str)]
+        near = difflib.get_close_matches(name, labels, n=1, cutoff=0.75)
+        return f"{show(name)} (is {show(near[0])} meant?)" if near else show(name)
 
     def _parents(self, t: int) -> np.ndarray:
         return self.indices[self.indptr[t] : self.indptr[t + 1]]
@@ -335,7 +356,7 @@ class Taxonomy:
         ----------
         y : array-like, sparse matrix or list of label lists
             Names, one per sample (1-D) or a list of them; or an indicator matrix with the columns
-            of the taxonomy.
+            of the taxonomy, of which a data frame may have some, named, in any order.
         closed : bool, default=True
             Whether to add the ancestors of each label.
         argument, who : str
@@ -345,14 +366,15 @@ class Taxonomy:
         -------
         csr_matrix of shape (n_samples, n_labels)
         """
-        n_samples = y.shape[0] if hasattr(y, "shape") else len(y)
+        y = self.arrange(y, argument=argument, who=who)
+        n_samples = y.shape[0] if hasattr(y, "shape") else len(y) if hasattr(y, "__len__") else 0
         encoded = encode_labels(y, n_samples, argument=argument, estimator_name=who, for_fit=False)
         found = encoded.to_csr(self.columns_of(encoded, argument=argument, who=who), self.n_labels)
         return self.close(found) if closed else found
 
     def columns_of(self, encoded: EncodedLabels, argument: str = "y", who: str = "") -> np.ndarray:
         """Positions of the classes of encoded labels; a label that is none is refused."""
-        head = f"{who}: {argument}" if who else argument
+        head = _head(argument, who)
         if encoded.kind.is_indicator:
             if encoded.n_classes != self.n_labels:
                 raise ValueError(
@@ -363,20 +385,54 @@ class Taxonomy:
         names = encoded.classes.tolist()
         unknown = next((name for name in names if name not in self._positions), None)
         if unknown is not None:
-            raise ValueError(f"{head} must hold labels of the taxonomy, got {show(unknown)}")
+            shown = self.show_unknown(unknown)
+            raise ValueError(f"{head} must hold labels of the taxonomy, got {shown}")
         return np.array([self._positions[name] for name in names], dtype=np.int64)
+
+    def arrange(self, y: Any, argument: str = "y", who: str = "") -> Any:
+        """A frame of indicators with named columns as an array with those of the taxonomy.
+
+        Names decide, not places: the columns may be some of the labels, in any order. What has no
+        column names, or numbers in their place where labels have names, is returned as it is.
+        """
+        names = list(getattr(y, "columns", ()))
+        is_named = any(name in self._positions for name in names)
+        could_be = {type(name) for name in names} == {str} and self.names.dtype.kind == "U"
+        if len(names) < 2 or not (is_named or could_be):
+            return y
+        head = _head(argument, who)
+        unknown = [name for name in names if name not in self._positions]
+        if unknown:
+            shown = self.show_unknown(unknown[0])
+            raise ValueError(f"{head} must have labels of the taxonomy as columns, got {shown}")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{head} must have a column once, got {show(twice)} twice")
+        values = y.to_numpy()
+        arranged = np.zeros((len(values), self.n_labels), dtype=values.dtype)
+        arranged[:, [self._positions[name] for name in names]] = values
+        return arranged
 
     def close(self, Y: Any) -> sp.csr_matrix:
         """An indicator matrix with the ancestors of each label added."""
-        closed = (sp.csr_matrix(Y).astype(bool) @ self.ancestor_matrix).astype(bool)
+        closed = (self._indicators(Y) @ self.ancestor_matrix).astype(bool)
         closed.sort_indices()
         return closed
 
     def is_consistent(self, Y: Any) -> bool:
         """Whether all ancestors of each label in an indicator matrix are there as well."""
-        Y = sp.csr_matrix(Y).astype(bool)
+        Y = self._indicators(Y)
         Y.eliminate_zeros()
         return bool(self.close(Y).nnz == Y.nnz)
+
+    def _indicators(self, Y: Any) -> sp.csr_matrix:
+        found = Y if sp.issparse(Y) else np.asarray(Y)
+        if found.ndim != 2 or found.shape[1] != self.n_labels:
+            raise ValueError(
+                f"Y must be an indicator matrix with {self.n_labels} columns, one for each label, "
+                f"got shape {found.shape}"
+            )
+        return sp.csr_matrix(found).astype(bool)
 
     # --- pictures ------------------------------------------------------------------------------
 
@@ -390,7 +446,10 @@ class Taxonomy:
         max_lines : int, optional
             Lines after which it ends.
         """
-        return draw_text(self, self._per_label(counts), self._per_label(scores), max_lines)
+        if max_lines is not None and not NonNegative(int).accepts(max_lines):
+            raise ValueError(f"max_lines must be {NonNegative(int)} or None, got {show(max_lines)}")
+        counts, scores = self._per_label(counts, "counts"), self._per_label(scores, "scores")
+        return draw_text(self, counts, scores, max_lines)
 
     def plot(self, counts: Any = None, scores: Any = None, *, ax: Any = None) -> Any:
         """The taxonomy as a picture, roots on the left; needs matplotlib.
@@ -406,16 +465,19 @@ class Taxonomy:
         -------
         matplotlib axes
         """
-        return plot_taxonomy(self, self._per_label(counts), self._per_label(scores), ax)
+        counts, scores = self._per_label(counts, "counts"), self._per_label(scores, "scores")
+        if counts is not None and not (counts >= 0).all():
+            raise ValueError(f"counts must not be negative, got {show(counts.min())}")
+        return plot_taxonomy(self, counts, scores, ax)
 
-    def _per_label(self, numbers: Any) -> np.ndarray | None:
+    def _per_label(self, numbers: Any, what: str) -> np.ndarray | None:
         if numbers is None:
             return None
         found = np.asarray(numbers)
-        if found.shape != (self.n_labels,):
+        if found.shape != (self.n_labels,) or found.dtype.kind not in "biuf":
+            got = f"shape {found.shape}" if found.dtype.kind in "biuf" else show(numbers)
             raise ValueError(
-                f"counts and scores must have one number for each of the {self.n_labels} labels, "
-                f"got shape {found.shape}"
+                f"{what} must have one number for each of the {self.n_labels} labels, got {got}"
             )
         return found
 
@@ -436,10 +498,35 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple, set, np.ndarray)) and np.ndim(list(value)) == 1
 
 
+def _items(given: Any, what: str, must: str) -> list[Any]:
+    """The items of a sequence; text and mappings are none here."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ValueError(f"Taxonomy.{what} must be {must}, got {show(given)}")
+    return list(given)
+
+
 def _as_pair(edge: Any) -> tuple[Hashable, Hashable]:
-    if isinstance(edge, str) or len(edge) != 2:
+    is_pair = isinstance(edge, (Sequence, np.ndarray)) and not isinstance(edge, str)
+    if not is_pair or len(edge) != 2 or not all(map(_is_name, edge)):
         raise ValueError(f"Taxonomy.edges must be pairs (parent, child), got {show(edge)}")
     return edge[0], edge[1]
+
+
+def _is_missing(name: Any) -> bool:
+    return name is None or (isinstance(name, float) and name != name)
+
+
+def _is_name(name: Any) -> bool:
+    """Whether something can be looked up, and is not a mark for what is missing."""
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return not _is_missing(name)
+
+
+def _head(argument: str, who: str) -> str:
+    return f"{who}: {argument}" if who else argument
 
 
 def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:
@@ -448,6 +535,9 @@ def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:
     listed = [name.item() if isinstance(name, np.generic) else name for name in names]
     if len(listed) != n:
         raise ValueError(f"Taxonomy.names must have {n} entries as parents has, got {len(listed)}")
+    wrong = [name for name in listed if not _is_name(name)]
+    if wrong:
+        raise ValueError(f"Taxonomy.names must be hashable and not missing, got {show(wrong[0])}")
     if len(set(listed)) != n:
         twice = next(name for name in listed if listed.count(name) > 1)
         raise ValueError(f"Taxonomy.names must be all different, got {show(twice)} twice")

@@ -65,9 +65,15 @@ def edges_of_paths(paths: Iterable[Any], separator: str) -> NamedEdges:
     >>> edges_of_paths(["rec.autos", "rec.sport.hockey"], ".").names
     ['rec', 'rec.autos', 'rec.sport', 'rec.sport.hockey']
     """
+    if isinstance(paths, str) or not isinstance(paths, Iterable):
+        raise ValueError(f"paths must be a list of paths, got {paths!r}")
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator must be a text of one character or more, got {separator!r}")
     names: dict[str, None] = {}
     edges: dict[tuple[str, str], None] = {}
     for path in paths:
+        if not isinstance(path, Iterable):
+            raise ValueError(f"paths must be texts or lists of their parts, got {path!r}")
         parts = path.split(separator) if isinstance(path, str) else [str(part) for part in path]
         if not parts or not all(parts):
             raise ValueError(f"paths must have no empty part between {separator!r}, got {path!r}")

@@ -39,6 +39,7 @@ from sublearn.validation.values import show
 __all__ = ["BooleanQuadraticSolution", "solve_boolean_quadratic"]
 
 _ASYMMETRY = 1e-10  # of the largest entry: what rounding may leave
+_LARGEST = 1e70  # of entries: sums of squares of products with A A' stay finite
 _MAX_PASSES = 100  # of flips; five are usual
 _MOST_INT = 2**31 - 1
 
@@ -288,21 +289,10 @@ def _as_form(C: Any, factor: Any) -> QuadraticForm:
             f"solve_boolean_quadratic takes either C or factor, got {what} of them"
         )
     if factor is not None:
-        A = check_array(factor, dtype=np.float64, order="C", input_name="factor")
-        return form_of_factor(A)
-    C = check_array(C, dtype=np.float64, order="C", accept_sparse="csr", input_name="C")
-    if C.shape[0] != C.shape[1]:
-        raise _refusal("C", "a square matrix", f"shape {C.shape}", is_text=True)
-    return _symmetric(C)
-
-
-def _symmetric(C: Any) -> QuadraticForm:
-    difference = abs(C - C.T).max()
-    if difference > _ASYMMETRY * max(abs(C).max(), np.finfo(float).tiny):
-        raise _refusal(
-            "C", "symmetric (use (C + C.T) / 2)", f"entries that differ by {difference:g}",
-            is_text=True,
-        )  # fmt: skip
+        return form_of_factor(as_matrix("solve_boolean_quadratic.factor", factor))
+    name = "solve_boolean_quadratic.C"
+    C = as_matrix(name, C, accept_sparse="csr")
+    check_symmetric(name, C)
     C = 0.5 * (C + C.T)
     if not sp.issparse(C):
         return DenseForm(np.ascontiguousarray(C))
@@ -314,13 +304,42 @@ def _symmetric(C: Any) -> QuadraticForm:
     return SparseForm(off, diagonal)
 
 
-def _as_linear(linear: Any, n: int) -> np.ndarray | None:
+def as_matrix(name: str, values: Any, **options: Any) -> Any:
+    """Finite float64 numbers in C order; `options` are those of scikit-learn's `check_array`."""
+    try:
+        found = check_array(values, dtype=np.float64, order="C", input_name=name, **options)
+    except (TypeError, ValueError) as error:
+        is_text = "could not convert" in str(error)
+        why = (
+            f"numbers, got {show(values)}"
+            if is_text
+            else f"a matrix of finite numbers: {str(error).splitlines()[0]}"
+        )
+        raise ParameterError(f"{name} must be {why}") from None
+    largest = float(abs(found).max())
+    if largest > _LARGEST:
+        raise ParameterError(f"{name} must be at most {_LARGEST:g} in size, got {largest:g}")
+    return found
+
+
+def check_symmetric(name: str, C: Any) -> None:
+    """Refuses what is not square, or differs from its transpose by more than rounding."""
+    if C.shape[0] != C.shape[1]:
+        raise ParameterError(f"{name} must be a square matrix, got shape {C.shape}")
+    difference = abs(C - C.T).max()
+    if difference > _ASYMMETRY * max(abs(C).max(), np.finfo(float).tiny):
+        raise ParameterError(
+            f"{name} must be symmetric (use (M + M.T) / 2), got entries that differ by "
+            f"{difference:g}"
+        )
+
+
+def _as_linear(linear: Any, n: int) -> Any:
     if linear is None:
         return None
-    values = check_array(linear, dtype=np.float64, ensure_2d=False, input_name="linear")
-    if values.shape != (n,):
-        raise _refusal("linear", f"of shape ({n},)", f"shape {values.shape}", is_text=True)
-    return values
+    if np.shape(linear) != (n,):
+        raise _refusal("linear", f"of shape ({n},)", f"shape {np.shape(linear)}", is_text=True)
+    return as_matrix("solve_boolean_quadratic.linear", linear, ensure_2d=False)
 
 
 def _as_vectors(warm_start: Any, problem: Relaxation) -> np.ndarray | None:
@@ -328,7 +347,7 @@ def _as_vectors(warm_start: Any, problem: Relaxation) -> np.ndarray | None:
         return None
     is_solution = isinstance(warm_start, BooleanQuadraticSolution)
     vectors = warm_start.vectors if is_solution else warm_start
-    vectors = check_array(vectors, dtype=np.float64, order="C", input_name="warm_start")
+    vectors = as_matrix("solve_boolean_quadratic.warm_start", vectors)
     if len(vectors) != problem.n_vertices:
         raise _refusal(
             "warm_start", f"from a problem with {problem.n_vertices} vectors",

@@ -88,9 +88,8 @@ class FeatureLearner:
         """The weight in use."""
         if self.settings.l1 is not None:
             return self.settings.l1
-        return (
-            _SHARE_OF_LARGEST * self.largest_l1 or 1.0
-        )  # without any variation every weight does the same
+        # Without any variation every weight does the same.
+        return _SHARE_OF_LARGEST * self.largest_l1 or 1.0
 
     def span_atoms(self, n_components: int | None) -> np.ndarray:
         """Atoms in the span of the leading axes, one per row, with complements if they differ."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
@@ -93,7 +94,7 @@ def latent_feature_path(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or sparse matrix of shape (n_samples, n_features)
         The data.
     n_l1 : int, default=8
         Weights.
@@ -122,7 +123,8 @@ def latent_feature_path(
             raise ParameterError(
                 f"latent_feature_path.{name} must be {rule}, got {show(given[name])}"
             )
-    X = check_array(X, dtype=np.float64, order="C")
+    X = check_array(X, dtype=np.float64, order="C", accept_sparse="csr", input_name="X")
+    X = X.toarray() if sp.issparse(X) else X
     settings = LearningSettings(
         l1=None, l2=float(l2), has_intercept=bool(fit_intercept), tol=float(tol),
         max_iter=int(max_iter), n_exchanges=0, does_refine=False,
@@ -131,7 +133,8 @@ def latent_feature_path(
     progress = Progress(counts_calls=True)
     with threadpool_limits(1, user_api="blas"):
         learner = FeatureLearner(X, settings, progress)
-        l1s = learner.largest_l1 * np.geomspace(1.0, l1_end, n_l1 + 1)[1:]
+        first = learner.largest_l1 or 1.0  # of data that do not vary every weight does the same
+        l1s = first * np.geomspace(1.0, l1_end, n_l1 + 1)[1:]
         fits = watch(
             lambda: learner.follow(l1s),
             progress,

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from sublearn.validation import Positive
+from sublearn.validation.values import show
+
 __all__ = ["draw_features"]
+
+
+_WHO = "LatentFeatureLasso.plot_features"
 
 
 def draw_features(
@@ -19,12 +25,12 @@ def draw_features(
         raise ImportError(
             "LatentFeatureLasso.plot_features needs matplotlib: pip install sublearn[plot]"
         ) from error
-    if int(np.prod(shape)) != len(intercept):
-        raise ValueError(
-            f"LatentFeatureLasso.plot_features: shape must have {len(intercept)} pixels, "
-            f"got {shape}"
-        )
+    _check(shape, n_columns, len(intercept))
     n_images = 1 + len(components)
+    if axes is not None and np.size(axes) < n_images:
+        raise ValueError(
+            f"{_WHO}: ax must have an axes for each of {n_images} images, got {np.size(axes)}"
+        )
     if axes is None:
         n_rows = -(-n_images // n_columns)
         width = min(n_columns, n_images)
@@ -41,3 +47,13 @@ def draw_features(
         ax.imshow(feature.reshape(shape), cmap="RdBu_r", vmin=-size, vmax=size)
         ax.set_title(str(k), fontsize=8)
     return axes[0].figure
+
+
+def _check(shape: Any, n_columns: Any, n_pixels: int) -> None:
+    is_pair = isinstance(shape, (tuple, list)) and len(shape) == 2
+    if not is_pair or not all(Positive(int).accepts(n) for n in shape):
+        raise ValueError(f"{_WHO}: shape must be (height, width), got {show(shape)}")
+    if shape[0] * shape[1] != n_pixels:
+        raise ValueError(f"{_WHO}: shape must have {n_pixels} pixels, got {tuple(shape)}")
+    if not Positive(int).accepts(n_columns):
+        raise ValueError(f"{_WHO}: n_columns must be {Positive(int)}, got {show(n_columns)}")

@@ -13,14 +13,18 @@ from sublearn.latent.progress import Progress
 
 __all__ = ["size_by_held_out_error"]
 
-_N_FOLDS = 3
+_N_FOLDS = 3  # of the rows
+_N_PARTS = 4  # of the columns: of two, one may hold all of a small feature, and the other no code
 
 
 def size_by_held_out_error(
     X: np.ndarray, settings: LearningSettings, progress: Progress, most: int
 ) -> dict[str, np.ndarray]:
-    """Errors by number of features: codes of held-out rows come from one half of the columns, the
-    error from the other half, so that more features are not better by themselves."""
+    """Errors by number of features.
+
+    The error of a part of the columns, in rows held out, is that of codes from the other columns:
+    more features are not better by themselves.
+    """
     n_samples, n_columns = X.shape
     rng = np.random.default_rng(settings.seed)
     n_folds = min(_N_FOLDS, n_samples)
@@ -30,13 +34,13 @@ def size_by_held_out_error(
             f"rows or columns, got 'cv' with shape {X.shape}"
         )
     fold_of = rng.permutation(np.arange(n_samples) % n_folds)
-    is_left = rng.permutation(n_columns) < n_columns // 2
+    part_of = rng.permutation(np.arange(n_columns) % min(_N_PARTS, n_columns))
     sizes = _sizes(min(most, n_samples))
     errors = np.empty((len(sizes), n_folds))
     for fold in range(n_folds):
         train, test = X[fold_of != fold], X[fold_of == fold]
         for row, model in enumerate(_models(train, settings, progress, sizes)):
-            errors[row, fold] = _error_across(model, test, is_left)
+            errors[row, fold] = _error_across(model, test, part_of)
     return {"n_components": sizes, "mean_error": errors.mean(axis=1), "errors": errors}
 
 
@@ -64,10 +68,11 @@ def _models(
     return out
 
 
-def _error_across(model: Factorisation, X: np.ndarray, is_left: np.ndarray) -> float:
-    """Mean square over both halves, each predicted by codes of the other."""
+def _error_across(model: Factorisation, X: np.ndarray, part_of: np.ndarray) -> float:
+    """Mean square over the parts of the columns, each predicted by codes of all others."""
     total = 0.0
-    for seen in (is_left, ~is_left):
+    for part in range(part_of.max() + 1):
+        seen = part_of != part
         W, b = model.W[:, seen], model.b[seen]
         Z = best_codes((X[:, seen] - b) @ W.T, W @ W.T)
         left = X[:, ~seen] - model.b[~seen] - Z @ model.W[:, ~seen]

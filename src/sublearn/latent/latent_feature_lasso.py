@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -42,10 +43,11 @@ from sublearn.validation import (
     as_seed,
     check_params,
 )
+from sublearn.validation.values import show
 
 __all__ = ["LatentFeatureLasso"]
 
-_LARGEST = 1e100  # sums of squares of squares stay finite
+_LARGEST = 1e70  # sums of squares of squares stay finite
 _FILLS = 20  # rounds between the codes of rows with missing entries and these entries
 
 
@@ -304,7 +306,7 @@ class LatentFeatureLasso(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components_)
+        X : array-like or sparse matrix of shape (n_samples, n_components_)
             Codes.
 
         Returns
@@ -312,12 +314,14 @@ class LatentFeatureLasso(
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        codes = np.asarray(X)
+        name = f"{type(self).__name__}.inverse_transform"
+        codes = np.asarray(X.toarray() if sp.issparse(X) else X)
         if codes.ndim != 2 or codes.shape[1] != self.n_components_:
             raise ValueError(
-                f"{type(self).__name__}.inverse_transform: X must have {self.n_components_} "
-                f"columns, got shape {codes.shape}"
+                f"{name}: X must have {self.n_components_} columns, got shape {codes.shape}"
             )
+        if codes.dtype.kind not in "biuf" or not np.isfinite(codes).all():
+            raise ValueError(f"{name}: X must hold finite numbers, got {show(X)}")
         return codes.astype(self.components_.dtype) @ self.components_ + self.intercept_
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -376,10 +380,7 @@ class LatentFeatureLasso(
     # --- learning ------------------------------------------------------------------------------
 
     def _check(self, X: Any, reset: bool) -> np.ndarray:
-        X = read_rows(self, X, reset=reset, allows_nan=self.missing == "mask")
-        if float(np.nanmax(np.abs(X), initial=np.float32(0))) > _LARGEST:
-            raise ValueError(f"{type(self).__name__}: X must be at most {_LARGEST:g} in size")
-        return X
+        return read_rows(self, X, reset=reset, allows_nan=self.missing == "mask", most=_LARGEST)
 
     def _settings(self) -> LearningSettings:
         return LearningSettings(

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array
 
 from sublearn.errors import ParameterError
-from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
+from sublearn.latent.boolean_quadratic import (
+    BooleanQuadraticSolution,
+    as_matrix,
+    check_symmetric,
+    solve_boolean_quadratic,
+)
 from sublearn.trace import Status
 
 __all__ = ["MaxCutSolution", "solve_max_cut"]
@@ -62,8 +66,10 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
 
     Parameters
     ----------
-    graph : array-like or sparse matrix of shape (n, n)
-        Symmetric weights; the diagonal does not matter. Weights may be negative.
+    graph : array-like or sparse matrix of shape (n, n), or networkx Graph
+        Symmetric weights; the diagonal does not matter. Weights may be negative. Of a networkx
+        graph the attribute "weight" counts, 1 if there is none; vertices are in the order of its
+        nodes.
     **options
         As of :func:`sublearn.latent.solve_boolean_quadratic`: `n_rounds`, `tol`, `max_iter`,
         `rank`, `warm_start`, `n_jobs`, `random_state`, `verbose`, `callback`, `certify`,
@@ -88,11 +94,8 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
     for name in ("C", "factor", "linear", "domain"):
         if name in options:
             raise ParameterError(f"solve_max_cut takes no {name}: the graph stands for it")
-    weights = check_array(graph, dtype=np.float64, accept_sparse="csr", input_name="graph")
-    if weights.shape[0] != weights.shape[1]:
-        raise ParameterError(
-            f"solve_max_cut.graph must be a square matrix, got shape {weights.shape}"
-        )
+    weights = as_matrix("solve_max_cut.graph", _as_weights(graph), accept_sparse="csr")
+    check_symmetric("solve_max_cut.graph", weights)
     weights = weights - _diagonal(weights)
     found = solve_boolean_quadratic(-0.25 * weights, domain="pm1", **options)
     all_edges = 0.25 * float(weights.sum())
@@ -105,6 +108,17 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
         n_iter=found.n_iter,
         details=found,
     )
+
+
+def _as_weights(graph: Any) -> Any:
+    """The matrix of a graph of networkx, in the order of its nodes; others as they are."""
+    if not hasattr(graph, "is_directed"):
+        return graph
+    import networkx
+
+    if graph.is_directed():
+        raise ParameterError("solve_max_cut.graph must be undirected, got a directed one")
+    return networkx.to_scipy_sparse_array(graph, dtype=np.float64, format="csr")
 
 
 def _diagonal(weights: Any) -> Any:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+
+from sublearn.validation.features import validate_numbers
 
 __all__ = ["GaussianFill", "read_rows"]
 
@@ -17,11 +18,14 @@ _TOL = 1e-4  # of the columns' spread, by which entries still move
 _RIDGE = 1e-6  # of the variances: columns may be equal
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool, allows_nan: bool) -> np.ndarray:
-    """`X` as a dense array, in which NaN stands for missing entries if they are allowed."""
+def read_rows(estimator: Any, X: Any, *, reset: bool, allows_nan: bool, most: float) -> np.ndarray:
+    """`X` as a dense array, in which NaN stands for missing entries if they are allowed.
+
+    An entry larger than `most` is refused.
+    """
     name = type(estimator).__name__
     try:
-        X = validate_data(
+        X = validate_numbers(
             estimator, X, reset=reset, dtype=_DTYPES, accept_sparse="csr",
             ensure_all_finite="allow-nan" if allows_nan else True,
         )  # fmt: skip
@@ -32,6 +36,9 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, allows_nan: bool) -> np.nd
             ) from None
         raise
     X = X.toarray() if hasattr(X, "toarray") else X
+    largest = float(np.nanmax(np.abs(X), initial=np.float32(0)))
+    if largest > most:
+        raise ValueError(f"{name}: X must be at most {most:g} in size, got {largest:g}")
     is_empty = np.isnan(X).all(axis=0)
     if reset and is_empty.any():
         column = int(np.argmax(is_empty))

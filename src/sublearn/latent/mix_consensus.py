@@ -28,8 +28,9 @@ _LEAST_VALUE = 1e-10  # of the largest singular value; the rest is rounding
 
 def has_few_features(features: np.ndarray, n_components: int) -> bool:
     """Whether a subset of rows of a single component is likely to be met."""
-    rank = features.shape[1]
-    return n_components ** (rank - 1.0) <= _MOST_HOPELESS and len(features) > 2 * rank
+    n_rows, rank = features.shape
+    is_likely = n_components ** (rank - 1.0) <= _MOST_HOPELESS and n_rows > 2 * rank
+    return is_likely and bool(features.any())
 
 
 def consensus_functions(

@@ -45,7 +45,9 @@ __all__ = ["MixLassoRegressor"]
 
 _PARTS = (0.5, 0.25, 0.12)  # of l1_max: where the program is solved
 _MOST_GENERAL = 10  # components of a generalised mixture: 1,024 subsets
+_ASYMMETRY = 1e-5  # of the largest entry of a kernel matrix, which may be of float32
 _MOST_BASIS = 1000  # rows that span a kernel's functions unless n_basis says more
+_LARGEST = 1e100  # of entries of X: sums of their squares stay finite
 _STARTS_COST = 1e8  # operations of one step of EM in all starts
 _STATE = (
     "coef_", "intercept_", "component_weights_", "shares_", "noise_", "codes_", "labels_",
@@ -386,16 +388,21 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
     def _make_map(self, X: np.ndarray, seed: int) -> FeatureMap:
         if self.kernel == "linear":
             return LinearMap.of(X.astype(np.float64), bool(self.fit_intercept))
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"{type(self).__name__}: X must be a square matrix for kernel='precomputed', "
-                f"got shape {X.shape}"
-            )
+        if self.kernel == "precomputed":
+            self._check_kernel(X)
         n_basis = min(len(X), _MOST_BASIS if self.n_basis is None else int(self.n_basis))
         draw = np.random.default_rng(seed).permutation(len(X))[:n_basis]
         chosen = np.sort(draw)
         options = self._kernel_options(X.shape[1])
         return make_kernel_map(X, self.kernel, options, bool(self.fit_intercept), chosen)
+
+    def _check_kernel(self, X: np.ndarray) -> None:
+        head = f"{type(self).__name__}: X must be a symmetric matrix for kernel='precomputed'"
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(f"{head}, got shape {X.shape}")
+        difference = float(np.abs(X - X.T).max())
+        if difference > _ASYMMETRY * float(np.abs(X).max()):
+            raise ValueError(f"{head}, got entries that differ by {difference:g}")
 
     def _kernel_options(self, n_features: int) -> dict[str, float]:
         if self.kernel == "precomputed":
@@ -418,7 +425,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
                 f"{type(self).__name__}.missing must be 'refuse' for kernel='precomputed', "
                 "got 'mask'"
             )
-        X = read_rows(self, X, reset=reset, allows_nan=has_gaps)
+        X = read_rows(self, X, reset=reset, allows_nan=has_gaps, most=_LARGEST)
         if reset:
             self._fill = GaussianFill.of(X) if has_gaps else None
         return X if self._fill is None else self._fill(X)

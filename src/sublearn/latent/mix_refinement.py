@@ -61,6 +61,7 @@ class StandardRefiner:
         self.features, self.targets, self.l2 = features, targets, l2
         self.is_hard, self.n_starts, self.seed = refine != "soft", n_starts, seed
         self.is_refined = refine is not None
+        self._enough = max(3, n_starts // _AGREED)
         self.should_stop = should_stop
         self.em = self._em(np.ones(len(targets), dtype=bool))
         self.hard_em = MixtureEM(features, targets, l2, is_hard=True, should_stop=should_stop)
@@ -68,7 +69,7 @@ class StandardRefiner:
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
         """The best mixture from several starts: most likely, or of least error if it is hard."""
         found: Mixture | None = None
-        n_agreed, enough, best = 0, max(3, self.n_starts // _AGREED), -np.inf
+        n_agreed, best = 0, -np.inf
         for coef, is_random in itertools.islice(self._starts(points, n_components), self.n_starts):
             least = found.log_likelihood if found is not None and is_random else -np.inf
             mixture = self._refined(coef, n_components, least)
@@ -76,7 +77,7 @@ class StandardRefiner:
             n_agreed = 1 if score > best + close else n_agreed + (score >= best - close)
             if found is None or score > best:
                 found, best = mixture, score
-            if self.is_exact(found) or n_agreed >= enough or self.should_stop():
+            if self.is_exact(found) or n_agreed >= self._enough or self.should_stop():
                 break
         assert found is not None  # there is at least one start
         if self.is_hard:
@@ -132,7 +133,8 @@ class StandardRefiner:
         """Roundings of each solution, functions through subsets of rows, then random ones.
 
         Roundings are with and without spare components and from half of the atoms. A solution is
-        asked for when those before it did not agree, since it may cost more than all of EM.
+        asked for when those before it did not agree, since it may cost more than all of EM: the
+        first one gives as many starts as must agree.
         """
         if n_components == 1:
             yield np.zeros((1, self.features.shape[1])), False
@@ -147,6 +149,9 @@ class StandardRefiner:
             yield covering_functions(point, self.features, self.targets, sizes[0], rng), False
             if len(kept) == 1 and self.is_refined:
                 yield from self._subset_starts(n_components, rng)
+                for _ in range(self._enough - len(sizes) - 1):
+                    half = covering_functions(point, self.features, self.targets, sizes[0], rng)
+                    yield half, True
         for i in itertools.count():
             size, point = sizes[i % len(sizes)], kept[i % len(kept)]
             if i % 2:

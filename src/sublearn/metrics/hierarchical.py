@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.validation.values import show
+
 __all__ = [
     "LevelScores",
     "f1_by_level",
@@ -111,6 +113,8 @@ def f1_by_level(y_true: Any, y_pred: Any, taxonomy: Any) -> LevelScores:
 
 def _counts(y_true: Any, y_pred: Any, taxonomy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Right, true and predicted entries of each label, ancestors included."""
+    if not hasattr(taxonomy, "encode"):
+        raise ValueError(f"taxonomy must be a Taxonomy, got {show(taxonomy)}")
     truth = taxonomy.encode(y_true, argument="y_true")
     predicted = taxonomy.encode(y_pred, argument="y_pred")
     if truth.shape != predicted.shape:

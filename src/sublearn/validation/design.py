@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.validation.features import _canonical, _refuse_large_shape
+from sublearn.validation.features import _canonical, _refuse_large_shape, validate_numbers
 from sublearn.validation.values import is_finite_number, show
 from sublearn.validation.weights import as_weights
 
@@ -68,7 +68,7 @@ def check_design(estimator: Any, X: Any) -> Design:
     """
     if sp.issparse(X) and X.ndim == 2:
         _refuse_large_shape(X.shape)
-    X = validate_data(
+    X = validate_numbers(
         estimator, X, reset=True, accept_sparse="csc", order="F", dtype=_DTYPES,
         ensure_all_finite=False,
     )  # fmt: skip
@@ -99,7 +99,7 @@ def column_extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
     """`X` for prediction: CSR, CSC or dense, compared with what `fit` got."""
-    return validate_data(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
+    return validate_numbers(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
 
 
 def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
@@ -109,7 +109,7 @@ def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
             f"This {estimator_name} estimator requires y to be passed, but the target y is None."
         )
     y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "O":
+    if y.dtype.kind in "OU":
         y = _as_numbers(y, estimator_name)
     y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
     if len(y) != n_samples:

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.validation.values import show
 
-__all__ = ["check_features"]
+__all__ = ["check_features", "validate_numbers"]
 
 _INDEX_MAX = 2**31 - 1  # the core numbers rows and columns with 32 bits
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
@@ -46,11 +47,42 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
         return quick
     if sp.issparse(X) and X.ndim == 2:
         _refuse_large_shape(X.shape)  # before the conversion to CSR, which takes a word per row
-    X = validate_data(
+    X = validate_numbers(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
     )
     _refuse_large_shape(X.shape)
     return _canonical(X) if sp.issparse(X) else sp.csr_matrix(X)
+
+
+def validate_numbers(estimator: Any, X: Any, **options: Any) -> Any:
+    """`X` as scikit-learn's `validate_data` returns it; text in it is refused by its column."""
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        where = _first_text(X)
+        name = type(estimator).__name__
+        raise ValueError(f"{name}: X must hold numbers alone, got {where}") from None
+
+
+def _first_text(X: Any) -> str:
+    """The first text in a table that is no number, and where it stands."""
+    names = list(getattr(X, "columns", ()))
+    for row, values in enumerate(np.asarray(X, dtype=object)):
+        for column, value in enumerate(np.atleast_1d(values)):
+            if isinstance(value, str) and not _is_number(value):
+                place = show(names[column]) if names else column
+                return f"{show(value)} in row {row}, column {place}"
+    return "text"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:

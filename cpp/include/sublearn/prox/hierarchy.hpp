@@ -6,8 +6,7 @@
 // leaves to the roots, v_D <- max(1 - phi / |v_D|, 0) v_D, is exact (theorem 2), and the norms can
 // be summed on the way:
 //
-//   up     eta_t = u_t^2 + sum over children c of rho_c^2 eta_c      |v_D(t)|^2 before its
-//   shrinking
+//   up     eta_t = u_t^2 + sum over children c of rho_c^2 eta_c      |v_D(t)|^2 as yet unshrunk
 //          rho_t = max(1 - phi_t / sqrt(eta_t), 0)
 //   down   scale_t = rho_t scale_parent,   v_t = scale_t u_t
 //
