@@ -17,7 +17,7 @@ __all__ = ["PairWeights", "PassMonitor", "run_passes"]
 
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",
-    "active_labels", "active_pairs", "violation",
+    "active_labels", "active_pairs",
 )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def run_passes(
             (
                 time.perf_counter() - start, objective, dual, certificate, monitor.nnz_primal,
                 monitor.nnz_dual, monitor.work, float(is_due), report["n_labels"],
-                report["n_pairs"], report["primal_residual"],
+                report["n_pairs"],
             )
         )  # fmt: skip
         if certificate <= tol or monitor.core.stop_requested:
