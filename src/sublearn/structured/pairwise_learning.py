@@ -21,9 +21,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-#: With more labels than this, the first passes are without pairs: from zero weights rows of
-#: delicious (983 labels) would fill up with pairs for many passes. With fewer, a fit from zero
-#: takes as long, and its pair weights are further from zero at the same certificate.
+#: With more labels than this, the first passes are without pairs, which cost a fraction, and let
+#: most labels into their rows. With fewer, a fit from zero takes as long.
 _MANY_LABELS = 200
 _ALONE = 0.02  # relative gap of labels alone at which pairs join
 
