@@ -18,7 +18,6 @@ nb::tuple to_tuple(OwnedRows<T>&& rows) {
 
 nb::dict as_dict(const PairwisePass& pass) {
   nb::dict out;
-  out["primal_residual"] = pass.primal_residual;
   out["n_labels"] = pass.n_labels;
   out["n_pairs"] = pass.n_pairs;
   out["work"] = pass.work;
@@ -125,7 +124,6 @@ void bind_pairwise_multilabel(nb::module_& m) {
       .def_rw("C", &PairwiseSettings::C)
       .def_rw("gamma", &PairwiseSettings::gamma)
       .def_rw("has_pairs", &PairwiseSettings::has_pairs)
-      .def_rw("rho", &PairwiseSettings::rho)
       .def_rw("seed", &PairwiseSettings::seed)
       .def_rw("n_threads", &PairwiseSettings::n_threads);
   bind_learner<float, std::int32_t>(m, "PairwiseLearnerFloat32");

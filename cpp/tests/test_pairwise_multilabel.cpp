@@ -1,8 +1,12 @@
-// Weights of pairs of labels: the dual is feasible at all times, rises, and meets the objective.
+// Weights of pairs of labels: the table of pairs, the visit to a row, and a dual that rises and
+// meets the objective.
 #include "sublearn/solvers/pairwise_multilabel.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -50,7 +54,109 @@ struct SmallProblem {
   }
 };
 
+/// What a visit maximises, by its definition, as a function of the shares of three labels.
+double row_value(const std::vector<double>& p, const std::vector<double>& from,
+                 const std::vector<double>& wish, double curvature, double c,
+                 const std::vector<PairRest<double>>& rests) {
+  double value = 0.0;
+  std::size_t pair = 0;
+  for (std::size_t a = 0; a < 3; ++a) {
+    const double change = p[a] - from[a];
+    value += wish[a] * change - 0.5 * curvature * change * change;
+    for (std::size_t b = 0; b < a; ++b, ++pair) {
+      const double lack = rests[pair].above + std::min(from[a], from[b]) - std::min(p[a], p[b]);
+      const double excess = std::max(0.0, p[a] + p[b] - 1.0) - rests[pair].below -
+                            std::max(0.0, from[a] + from[b] - 1.0);
+      const double squares = std::pow(std::max(0.0, lack), 2) + std::pow(std::max(0.0, excess), 2);
+      value -= 0.5 * c * squares;
+    }
+  }
+  return value;
+}
+
+/// The best value on a grid of 21 shares for each of three labels.
+template <class Value>
+double best_on_grid(Value&& value) {
+  double best = -1e300;
+  for (int i = 0; i < 21 * 21 * 21; ++i) {
+    best = std::max(best, value({i % 21 / 20.0, i / 21 % 21 / 20.0, i / 441 / 20.0}));
+  }
+  return best;
+}
+
 }  // namespace
+
+TEST(pair_table_holds_what_it_is_given_while_rows_become_arrays) {
+  Rng rng(3);
+  constexpr index_t kLabels = 200;
+  PairTable<double> table(kLabels);
+  std::map<std::pair<index_t, index_t>, double> expected;
+  for (int n = 0; n < 9000; ++n) {
+    const auto k = static_cast<index_t>(1 + rng.below(kLabels - 1));
+    const auto l = static_cast<index_t>(rng.below(static_cast<std::uint32_t>(k)));
+    table.touch(k, l) += n;
+    expected[{k, l}] += n;
+  }
+  for (index_t k = 0; k < kLabels; ++k) {
+    for (index_t l = 0; l < k; ++l) {
+      const auto at = expected.find({k, l});
+      CHECK(table.row(k)[l] == (at == expected.end() ? 0.0 : at->second));
+    }
+  }
+  double sum = 0.0;
+  table.for_each([&](index_t, index_t, double value) { sum += value; });
+  CHECK(sum == 8999.0 * 9000.0 / 2.0);
+  table.reset();
+  table.for_each([&](index_t, index_t, double value) { CHECK(value == 0.0); });
+}
+
+TEST(visit_to_a_row_finds_the_best_shares) {
+  Rng rng(8);
+  const auto draw = [&](double from, double to) { return from + (to - from) * rng.uniform(); };
+  for (int trial = 0; trial < 60; ++trial) {
+    const double c = draw(0.2, 2.0), curvature = trial % 5 == 0 ? 0.0 : draw(0.2, 3.0);
+    PairRow row;
+    row.labels = {0, 1, 2};
+    row.is_true = {1, 0, 0};
+    row.p = {1.0, trial % 3 == 0 ? 0.0 : draw(0.0, 1.0), draw(0.0, 1.0)};
+    const std::vector<double> from = row.p;
+    const std::vector<double> wish{draw(-1.0, 1.0), draw(-1.0, 1.0), draw(-1.0, 1.0)};
+    PairTable<PairRest<double>> table(3);
+    std::vector<PairRest<double>> rests;
+    for (index_t a = 0; a < 3; ++a) {
+      for (index_t b = 0; b < a; ++b) {
+        const double above = draw(-1.0, 1.0);
+        rests.push_back({above, above + draw(0.0, 1.0)});
+        table.touch(a, b) = rests.back();
+      }
+    }
+    const auto value = [&](const std::vector<double>& p) {
+      return row_value(p, from, wish, curvature, c, rests);
+    };
+    PairStep<double> step(c);
+    double before = value(row.p);
+    for (int visit = 0; visit < 400; ++visit) {
+      const std::vector<double> here = row.p;
+      // The table and the wishes as they are at the present point.
+      std::vector<double> now = wish;
+      for (std::size_t s = 0; s < 3; ++s) now[s] -= curvature * (here[s] - from[s]);
+      std::size_t pair = 0;
+      for (index_t a = 0; a < 3; ++a) {
+        for (index_t b = 0; b < a; ++b, ++pair) {
+          const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+          table.touch(a, b) = {
+              rests[pair].above + std::min(from[i], from[j]) - std::min(here[i], here[j]),
+              rests[pair].below + std::max(0.0, from[i] + from[j] - 1.0) -
+                  std::max(0.0, here[i] + here[j] - 1.0)};
+        }
+      }
+      step.take(row, now, curvature, table);
+      CHECK(value(row.p) >= before - 1e-12);
+      before = value(row.p);
+    }
+    CHECK(before >= best_on_grid(value) - 1e-4);
+  }
+}
 
 TEST(pairwise_dual_rises_to_the_objective) {
   const SmallProblem problem;

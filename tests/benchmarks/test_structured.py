@@ -360,6 +360,9 @@ def test_folds_are_means_with_their_error(tmp_path, monkeypatch):
     assert other["standard error"] == pytest.approx(0.5)
     assert other["ours is ahead in"] == "5 of 10"
     assert other["CPU s"] == 3.0
+    monkeypatch.setattr(bench.OPTIONS, "sets", ["ocr_letters/0", "ocr_letters/1"], raising=False)
+    some = [dict(zip(found.columns, row, strict=True)) for row in bench.folds(tmp_path, 0).rows]
+    assert [row["folds"] for row in some] == [2, 2]
 
 
 def test_takes_its_own_options_and_leaves_the_others(monkeypatch):

@@ -488,13 +488,13 @@ def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
         model.save(tmp_path / "chain")
 
 
-def test_the_mean_over_passes_counts_pass_t_as_t(words):
+def test_the_mean_over_passes_counts_later_ones_more(words):
     options = {"C": 0.3, "evaluate_every": 0, "random_state": 0}
     passes = [ChainSVM(max_iter=t, average=False, **options).fit(*words) for t in (1, 2, 3)]
     mean = ChainSVM(max_iter=3, **options).fit(*words)
     for name in ("coef_", "transitions_"):
         weights = [sp.csr_matrix(getattr(m, name)).toarray() for m in (*passes, mean)]
-        expected = (weights[0] + 2 * weights[1] + 3 * weights[2]) / 6
+        expected = (6 * weights[0] + 24 * weights[1] + 60 * weights[2]) / 90
         np.testing.assert_allclose(weights[3], expected, atol=1e-6)
         assert not np.allclose(weights[2], weights[3], atol=1e-3)
 

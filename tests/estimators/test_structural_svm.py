@@ -182,6 +182,24 @@ def test_refuses_bad_labels_by_a_sentence(labels, sentence):
         StructuralSVM().fit([two()], labels)
 
 
+def test_transitions_of_several_kinds_have_tables_of_their_own():
+    rng = np.random.default_rng(0)
+    samples, labels = [], []
+    for _ in range(30):  # the label changes after a comma, and the first alone can be seen
+        comma = rng.random(7) < 0.4
+        y = (rng.integers(2) + np.concatenate([[0], np.cumsum(comma)])) % 2
+        X = np.zeros((8, 2))
+        X[0, y[0]] = 1.0
+        pairs = np.column_stack([np.arange(7), np.arange(1, 8)])
+        samples.append(Sample(X, {"next": pairs[~comma], "comma": pairs[comma]}))
+        labels.append(y)
+    model = StructuralSVM(max_iter=100, evaluate_every=0, random_state=0)
+    model.fit(samples[:20], labels[:20])
+    assert model.score(samples[20:], labels[20:]) == 1.0
+    assert (np.diag(model.tables_["next"]) > 1.0).all()
+    assert (np.diag(model.tables_["comma"]) < -1.0).all()
+
+
 def test_tables_of_too_many_cells_are_refused():
     sample = Sample(np.eye(200, 2), {"t": [[0, 1, 2, 3]]})
     with pytest.raises(ValueError, match="at most 100,000,000 cells, got 200 labels at 4 nodes"):

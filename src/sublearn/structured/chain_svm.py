@@ -76,10 +76,10 @@ class ChainSVM(StructuredModel):
     n_iter_no_change : int, default=3
         Patience of early stopping, in passes.
     average : bool, default=True
-        Whether the model is a mean over passes, in which pass t counts as t: fewer of the last
-        sequences that were visited show in it. It is mostly the better one before the optimum is
-        reached, above all for large `C`. Where the objective is computed and there are no held-out
-        sequences, the mean or the last weights are kept, whichever have the lower one.
+        Whether the model is a mean over passes, in which pass t counts as t (t + 1) (t + 2): fewer
+        of the last sequences that were visited show in it. It is mostly the better one before the
+        optimum is reached, above all for large `C`. Where the objective is computed and there are
+        no held-out sequences, the mean or the last weights are kept, whichever have the lower one.
     method : {"block", "away"}, default="block"
         What a visit does to the shares of the active tags of a position, or of the active pairs of
         neighbours: "block" is algorithm 4 of [1]_, the best shares at once; "away" is

@@ -17,13 +17,12 @@ __all__ = ["PairWeights", "PassMonitor", "run_passes"]
 
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",
-    "active_labels", "active_pairs", "violation",
+    "active_labels", "active_pairs",
 )  # fmt: skip
 
 
-#: With more labels than this, the first passes are without pairs: from zero weights rows of
-#: delicious (983 labels) would fill up with pairs for many passes. With fewer, a fit from zero
-#: takes as long, and its pair weights are further from zero at the same certificate.
+#: With more labels than this, the first passes are without pairs, which cost a fraction, and let
+#: most labels into their rows. With fewer, a fit from zero takes as long.
 _MANY_LABELS = 200
 _ALONE = 0.02  # relative gap of labels alone at which pairs join
 
@@ -105,7 +104,7 @@ def run_passes(
             (
                 time.perf_counter() - start, objective, dual, certificate, monitor.nnz_primal,
                 monitor.nnz_dual, monitor.work, float(is_due), report["n_labels"],
-                report["n_pairs"], report["primal_residual"],
+                report["n_pairs"],
             )
         )  # fmt: skip
         if certificate <= tol or monitor.core.stop_requested:

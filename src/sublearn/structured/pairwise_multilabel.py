@@ -21,7 +21,6 @@ from sublearn.validation import (
     JobCount,
     LabelKind,
     OneOf,
-    OrNone,
     Positive,
     RandomState,
     Rule,
@@ -57,8 +56,9 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
     with the maximum relaxed to a linear program (5): an upper bound of the loss, and equal to it
     for most samples of a fitted model. A sample touches its own labels, the few that it
     confuses with them, and pairs of these: labels are found through their scores and the weights
-    of their pairs (search), the dual variables of each are optimised one at a time, messages keep
-    pairs and labels consistent (correct), and what is back at the truth leaves (shrink).
+    of their pairs (search), the dual is maximised over the labels of one sample at a time, with a
+    multiplier for each of its pairs that has a weight (correct), and labels that are back at zero
+    leave (shrink).
 
     Parameters
     ----------
@@ -78,9 +78,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
     evaluate_every : int, default=5
         Passes between two evaluations of the objective, which solve a linear program for each
         sample.
-    rho : float or None, default=None
-        Penalty of inconsistent labels and pairs inside a visit; None means 1 plus C times the mean
-        squared length of rows. It changes the speed, not the model.
     n_jobs : int or None, default=None
         Threads for evaluations and prediction; None means 1, -1 all processors. Samples are visited
         one after another. The model does not depend on it.
@@ -113,8 +110,8 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         Passes over the samples.
     trace_ : Trace
         One row per pass. Columns seconds, objective and dual (the best so far), certificate,
-        nnz_primal, nnz_dual, work, evaluated, active_labels, active_pairs, violation (of the
-        constraints between labels and pairs, before a step is made feasible).
+        nnz_primal, nnz_dual, work, evaluated, active_labels, active_pairs (pairs of labels with a
+        multiplier), both over all samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -153,7 +150,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         "tol": Positive(float),
         "max_iter": Positive(int),
         "evaluate_every": Positive(int),
-        "rho": OrNone(Positive(float)),
         "n_jobs": JobCount(),
         "random_state": RandomState(),
         "verbose": Verbosity(),
@@ -180,7 +176,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         tol: float = 0.01,
         max_iter: int = 100,
         evaluate_every: int = 5,
-        rho: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -193,7 +188,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.evaluate_every = evaluate_every
-        self.rho = rho
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -249,7 +243,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         settings.C = float(self.C)
         settings.gamma = float(self.pair_penalty)
         settings.has_pairs = self.pairs == "all"
-        settings.rho = float(self.rho or 0.0)
         settings.seed = as_seed(self.random_state)
         settings.n_threads = as_n_threads(self.n_jobs)
         return settings

@@ -126,7 +126,7 @@ class GdmmLearn {
     return loss() - 0.5 * norm;
   }
 
-  /// W of the mean of p over passes, the later ones counting more: pass t as t.
+  /// W of the mean of p over passes, the later ones counting more.
   HashedRows<T> mean_weights() const {
     HashedRows<T> mean(weights_.n_rows(), data_.n_labels, T{0}, Rng(settings_.seed));
     std::vector<typename HashedRows<T>::Change> changes;
@@ -265,10 +265,12 @@ class GdmmLearn {
     }
   }
 
-  /// Means of p and of the tables take in the pass that ended, as (27) of Lacoste-Julien et al.
-  /// (2013) does for block-coordinate Frank-Wolfe. Returns the number of labels with a share.
+  /// Means of p and of the tables take in the pass that ended. Pass t counts as t (t + 1) (t + 2):
+  /// the polynomial decay of Shamir and Zhang (2013). With t alone, as is usual for
+  /// block-coordinate Frank-Wolfe, the first passes show too long: handwriting had 0.2 points less
+  /// after 16 passes. Returns the number of labels with a share.
   offset_t update_means() {
-    const double share = 2.0 / (static_cast<double>(++n_passes_) + 1.0);
+    const double share = 4.0 / (static_cast<double>(++n_passes_) + 3.0);
     offset_t n_labels = 0;
     for (LearnNode& node : nodes_) {
       for (std::size_t s = 0; s < node.labels.size(); ++s) {

@@ -1,10 +1,11 @@
-// The relaxed losses of all rows, over all labels: what makes the dual value of GDMM over sets of
-// labels a certificate, and brings in labels that the search of a visit cannot see. Used by:
+// The relaxed losses of all rows, over all labels: what makes the dual value over sets of labels
+// a certificate, and brings in labels that the search of a visit cannot see. Used by:
 // pairwise_multilabel.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -18,7 +19,6 @@
 #include "sublearn/search/hashed_rows.hpp"
 #include "sublearn/search/score_board.hpp"
 #include "sublearn/solvers/label_quadratic.hpp"
-#include "sublearn/solvers/pairwise_active.hpp"
 #include "sublearn/solvers/pairwise_task.hpp"
 
 namespace sublearn {
@@ -29,7 +29,7 @@ class RelaxedLosses {
  public:
   RelaxedLosses(const LabelledRows<T, I>& data, const HashedRows<T>& weights,
                 const HashedRows<T>& pairs)
-      : data_(data), weights_(weights), value_{pairs}, owned_(sorted_rows(pairs)) {
+      : data_(data), weights_(weights), pairs_(pairs), owned_(sorted_rows(pairs)) {
     values_.assign(owned_.values.begin(), owned_.values.end());
     ids_.assign(owned_.indices.begin(), owned_.indices.end());
     view_.indptr = owned_.indptr.data();
@@ -64,6 +64,7 @@ class RelaxedLosses {
     ScoreBoard<T> board;
     std::vector<double> unary;
     std::vector<index_t> support;
+    std::vector<std::uint32_t> slots;
 
     explicit Scratch(const RelaxedLosses& of)
         : inference(of.view_, of.attraction_),
@@ -80,12 +81,16 @@ class RelaxedLosses {
       scratch.unary[static_cast<std::size_t>(l)] = static_cast<double>(scratch.board[l]) + 1.0;
     }
     scratch.board.clear();
+    const auto labels = data_.labels.of(static_cast<offset_t>(i));
     double truth = 0.0;
-    for (std::size_t s = 0; s < row.n_true; ++s) {
-      double& unary = scratch.unary[static_cast<std::size_t>(row.labels[s])];
+    for (std::size_t s = 0; s < labels.size(); ++s) {
+      double& unary = scratch.unary[static_cast<std::size_t>(labels[s])];
       truth += unary - 1.0;
       unary -= 2.0;
-      for (std::size_t r = 0; r < s; ++r) truth += value_(row, r, s);
+      for (std::size_t r = 0; r < s; ++r) {
+        truth += static_cast<double>(
+            pairs_.weight(static_cast<std::size_t>(labels[r]), pairs_.place(labels[s])));
+      }
     }
     const double most = scratch.inference.relaxed(scratch.unary, scratch.support);
     hold_best(row, scratch);
@@ -97,21 +102,18 @@ class RelaxedLosses {
   /// would stay: on 1,000 rows of delicious 250 labels a row were held instead of 80.
   static void hold_best(PairRow& row, Scratch& scratch) {
     auto& support = scratch.support;
-    std::erase_if(support, [&](index_t l) {
-      return std::find(row.labels.begin(), row.labels.end(), l) != row.labels.end();
-    });
+    std::erase_if(support, [&](index_t l) { return row.holds(l); });
     const auto n = static_cast<std::ptrdiff_t>(std::min(support.size(), row.most_entries()));
     const auto score = [&](index_t l) { return scratch.unary[static_cast<std::size_t>(l)]; };
     std::partial_sort(
         support.begin(), support.begin() + n, support.end(),
         [&](index_t a, index_t b) { return std::pair(-score(a), a) < std::pair(-score(b), b); });
-    row.labels.insert(row.labels.end(), support.begin(), support.begin() + n);
-    row.p.resize(row.labels.size(), 0.0);
+    row.enter({support.data(), static_cast<std::size_t>(n)}, scratch.slots);
   }
 
   const LabelledRows<T, I>& data_;
   const HashedRows<T>& weights_;
-  PairWeights<T> value_;
+  const HashedRows<T>& pairs_;
   OwnedRows<T> owned_;
   std::vector<double> values_, attraction_;
   std::vector<offset_t> ids_;

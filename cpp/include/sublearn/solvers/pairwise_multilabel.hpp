@@ -1,5 +1,5 @@
-// GDMM for multilabel classification with a weight for every pair of labels (algorithms 1 and 3 of
-// 001, appendix C-2).
+// Multilabel classification with a weight for every pair of labels (the binary factors of 001,
+// appendix C-2), by ascent in the dual over the labels of one row at a time.
 //
 //   min_{W, V}  1/2 |W|^2 + gamma/2 sum_{k<l} V_kl^2 + C sum_i L_i
 //   L_i = max_y [f(x_i, y) - f(x_i, t_i) + Hamming(y, t_i)],
@@ -8,17 +8,21 @@
 // with the maximum relaxed to the linear program over p in [0, 1]^K (the share of y_k = 1) and q
 // (the share of y_k = y_l = 1) with the constraints (3.35) of 000:
 //
-//   q <= p_k (multiplier up_0),   q <= p_l (up_1),   q >= p_k + p_l - 1 (down),   0 <= q <= 1.
+//   max(0, p_k + p_l - 1) <= q <= min(p_k, p_l).
 //
 // The dual, divided by C, is to minimise over the (p_i, q_i) of all rows
 //
 //   1/(2C) |W|^2 + gamma/(2C) |V|^2 - sum_i Hamming(p_i, t_i),
 //   w_k = C sum_i (t_ik - p_ik) x_i,      V_kl = C/gamma sum_i (t_ik t_il - q_ikl),
 //
-// and the constraints enter as an augmented Lagrangian, (max(0, mu + rho h)^2 - mu^2) / (2 rho) for
-// a constraint h <= 0. A block is one variable, so that its majoriser is the function itself: along
-// p_ik the curvature is C |x_i|^2 and rho for each constraint that is violated or pressed, along
-// q_ikl it is C / gamma and rho likewise. Both are piecewise quadratic and minimised exactly.
+// where q is best chosen as min(p_k, p_l) in all rows if V > 0, as max(0, p_k + p_l - 1) if V < 0,
+// and in between so that V = 0 if that is possible. So q need not be kept:
+//
+//   V_kl = C/gamma [ max(0, S - sum_i min(p_ik, p_il)) - max(0, sum_i max(0, p_ik + p_il - 1) - S)
+//   ], S = sum_i t_ik t_il,
+//
+// two sums for each pair that rows have touched, and every p in [0, 1]^K is feasible. A visit
+// maximises the dual over the p of one row (pairwise_step.hpp); the dual never falls.
 //
 // Active sets. A row holds its true labels and the labels that the search let in; all others stay
 // at their truth, zero. What the search asks of label l is whether the loss grows as p_l leaves
@@ -26,10 +30,8 @@
 //
 //   w_l'x + 1 + sum_{m: p_m = 1} V_lm + sum_{m: 0 < p_m < 1} max(0, V_lm) > 0.
 //
-// Pairs of held labels are active unless they are inert, feasible at the truth and not drawn away
-// from it; those begin with multipliers that keep them there, V > 0 split over the ends that could
-// let q rise, V < 0 on the lower bound. Two labels that are worth it only together escape this
-// search; `certify` finds them, since it solves the linear program over all labels.
+// Two labels that are worth it only together escape this search; `certify` finds them, since it
+// solves the linear program over all labels.
 #pragma once
 
 #include <algorithm>
@@ -47,12 +49,10 @@
 #include "sublearn/core/top_k.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/search/hashed_rows.hpp"
+#include "sublearn/search/pair_table.hpp"
 #include "sublearn/search/score_board.hpp"
-#include "sublearn/solvers/pairwise_active.hpp"
 #include "sublearn/solvers/pairwise_certificate.hpp"
-#include "sublearn/solvers/pairwise_feasible.hpp"
-#include "sublearn/solvers/pairwise_joining.hpp"
-#include "sublearn/solvers/pairwise_sweeps.hpp"
+#include "sublearn/solvers/pairwise_step.hpp"
 #include "sublearn/solvers/pairwise_task.hpp"
 
 namespace sublearn {
@@ -66,74 +66,65 @@ class PairwiseMultilabel {
         settings_(settings),
         n_labels_(n_labels),
         has_pairs_(settings.has_pairs),
-        rho_(settings.rho),
         rng_(settings.seed),
         weights_(static_cast<std::size_t>(data.X.n_cols()), n_labels, T{0}, Rng(settings.seed)),
         pairs_(static_cast<std::size_t>(n_labels), n_labels, T{0}, Rng(settings.seed)),
-        sweeps_(settings.C, pair_curvature()),
-        feasible_(PairWeights<T>{pairs_}, settings.C, pair_curvature()),
+        rests_(n_labels),
+        step_(pair_curvature()),
         board_(n_labels),
         pair_board_(n_labels) {
     start();
   }
-  PairwiseMultilabel(const PairwiseMultilabel&) = delete;  // feasible_ looks at pairs_
-  PairwiseMultilabel& operator=(const PairwiseMultilabel&) = delete;
 
   /// One visit to every row.
   PairwisePass pass(const Monitor* monitor) {
     PairwisePass out;
-    out.rho = rho_;
-    sweeps_.violated = sweeps_.moved = 0.0;
-    sweeps_.n_constraints = 0;
     std::vector<index_t> order(rows_.size());
     std::iota(order.begin(), order.end(), index_t{0});
     rng_.shuffle(std::span<index_t>(order));
     for (const index_t i : order) {
-      if (monitor != nullptr && monitor->stop_requested()) break;
+      if (is_stopped(monitor)) break;
       visit(static_cast<std::size_t>(i));
     }
-    const double n = std::max<double>(1.0, static_cast<double>(sweeps_.n_constraints));
-    out.primal_residual = std::sqrt(sweeps_.violated / n);
-    out.dual_residual = rho_ * std::sqrt(sweeps_.moved / n);
     for (const PairRow& row : rows_) {
-      out.n_labels += static_cast<offset_t>(row.labels.size());
-      out.n_pairs += static_cast<offset_t>(row.pairs.size());
+      out.n_labels += static_cast<offset_t>(row.size());
+      out.n_pairs += static_cast<offset_t>(row.attractions.size() + row.repulsions.size());
     }
-    out.work = std::exchange(work_, 0) + std::exchange(sweeps_.work, 0);
+    out.work = std::exchange(work_, 0) + std::exchange(step_.work, 0);
     return out;
   }
 
   /// Passes look at labels alone, as if V were zero, until `join_pairs` is called. Most labels
   /// enter their rows while that costs little; the dual value is no bound meanwhile.
   void leave_pairs_out() { has_pairs_ = false; }
-  /// A stop on the way leaves them out.
+  /// p stays. A stop on the way leaves them out.
   void join_pairs(const Monitor* monitor) {
-    has_pairs_ = PairJoining<T>(pairs_, pair_curvature()).run(rows_, rng_, monitor);
-    if (has_pairs_) return;
-    for (PairRow& row : rows_) row.pairs.clear();
-    pairs_.reset();
+    has_pairs_ = sum_rests(monitor);
+    if (!has_pairs_) pairs_.reset();
   }
 
   /// Solves the linear program of each row, and lets in what that program uses and the row lacks.
   PairwiseCertificate certify(const Monitor* monitor) {
-    refresh();
     PairwiseCertificate out;
+    if (has_pairs_) sum_rests(nullptr);  // V is whole at any time
     out.dual = dual_value();
     const RelaxedLosses<T, I> losses(data_, weights_, pairs_);
     const double sum = losses.sum(rows_, settings_.n_threads, monitor);
     out.primal = settings_.C * sum + 0.5 * squared_norm();
-    out.is_complete = monitor == nullptr || !monitor->stop_requested();
+    out.is_complete = !is_stopped(monitor);
     return out;
   }
 
   OwnedRows<T> weights() const { return sorted_rows(weights_); }
   OwnedRows<T> pairs() const { return sorted_rows(pairs_); }  ///< symmetric
-  double rho() const { return rho_; }
 
  private:
   static constexpr double kEnter = 1e-4;  ///< gain from which a label is let in
 
   double pair_curvature() const { return settings_.C / settings_.gamma; }
+  static bool is_stopped(const Monitor* monitor) {
+    return monitor != nullptr && monitor->stop_requested();
+  }
 
   /// The truth everywhere: all weights zero.
   void start() {
@@ -143,6 +134,7 @@ class PairwiseMultilabel {
       const auto truth = data_.labels.of(static_cast<offset_t>(i));
       rows_[i].labels.assign(truth.begin(), truth.end());
       rows_[i].p.assign(truth.size(), 1.0);
+      rows_[i].is_true.assign(truth.size(), 1);
       rows_[i].n_true = truth.size();
       double sum = 0.0;
       for (const T x : data_.X.row(static_cast<offset_t>(i)).values) {
@@ -150,26 +142,29 @@ class PairwiseMultilabel {
       }
       squares_[i] = sum;
     }
-    if (rho_ > 0.0) return;
-    // Scores are measured in margins, which are 1, and p moves by scores over C |x|^2.
-    const double sum = std::accumulate(squares_.begin(), squares_.end(), 0.0);
-    rho_ = 1.0 + settings_.C * sum / std::max<double>(1.0, static_cast<double>(rows_.size()));
   }
 
   void visit(std::size_t i) {
     PairRow& row = rows_[i];
     search(i);
-    if (has_pairs_) work_ += admit_pairs(row, visit_, PairWeights<T>{pairs_});
-    visit_.remember(row);
-    sweeps_.run(row, visit_, squares_[i], rho_);
-    if (has_pairs_) feasible_.take(row, visit_, squares_[i]);
+    before_ = row.p;
+    // A row without features bends nowhere: any label but the truth costs one.
+    const double curvature = std::max(1e-9, settings_.C * squares_[i]);
+    if (has_pairs_) {
+      step_.take(row, wish_, curvature, rests_);
+      move_pairs(row);
+    } else {
+      for (std::size_t s = 0; s < row.size(); ++s) {
+        row.p[s] = std::clamp(row.p[s] + wish_[s] / curvature, 0.0, 1.0);
+      }
+    }
     move_weights(i);
-    shrink(row, new_slot_);
+    row.shrink(slots_);
   }
 
   // ---- search ----------------------------------------------------------------------------------
 
-  /// Scores of the slots, and the labels with most to gain as new slots.
+  /// The labels with most to gain as new slots, and what the weights of features wish of all slots.
   void search(std::size_t i) {
     PairRow& row = rows_[i];
     const auto x = data_.X.row(static_cast<offset_t>(i));
@@ -179,9 +174,8 @@ class PairwiseMultilabel {
       work_ += weights_.n_weights(d);
     }
     if (has_pairs_) add_pair_scores(row);
-    visit_.score.clear();
-    visit_.pull.clear();
-    for (std::size_t s = 0; s < row.labels.size(); ++s) take_score(row.labels[s]);
+    scores_.clear();
+    for (const index_t l : row.labels) scores_.emplace_back(l, board_.take(l));
     best_.start(row.most_entries());
     const T* scores = board_.scores();
     const T* pair_scores = pair_board_.scores();
@@ -190,19 +184,19 @@ class PairwiseMultilabel {
       if (gain > static_cast<T>(kEnter)) best_.offer(l, gain);
     }
     work_ += n_labels_;
+    entering_.clear();
     for (const auto& found : best_.finish()) {
-      row.labels.push_back(found.id);
-      row.p.push_back(0.0);
-      take_score(found.id);
+      entering_.push_back(found.id);
+      scores_.emplace_back(found.id, board_.take(found.id));
     }
     board_.clear();
     pair_board_.clear();
-  }
-
-  void take_score(index_t label) {
-    const auto pairs = static_cast<double>(pair_board_[label]);
-    visit_.score.push_back(static_cast<double>(board_.take(label)));
-    visit_.pull.push_back(visit_.score.back() + pairs);
+    row.enter(entering_, slots_);
+    std::sort(scores_.begin(), scores_.end());
+    wish_.clear();
+    for (std::size_t s = 0; s < row.size(); ++s) {
+      wish_.push_back(static_cast<double>(scores_[s].second) + 1.0 - 2.0 * row.truth(s));
+    }
   }
 
   void add_pair_scores(const PairRow& row) {
@@ -225,8 +219,8 @@ class PairwiseMultilabel {
   void move_weights(std::size_t i) {
     const PairRow& row = rows_[i];
     changes_.clear();
-    for (std::size_t s = 0; s < row.labels.size(); ++s) {
-      const double change = row.p[s] - visit_.before[s];
+    for (std::size_t s = 0; s < row.size(); ++s) {
+      const double change = row.p[s] - before_[s];
       if (change == 0.0) continue;
       changes_.push_back({weights_.place(row.labels[s]), static_cast<T>(-settings_.C * change)});
     }
@@ -235,23 +229,61 @@ class PairwiseMultilabel {
       weights_.add(static_cast<std::size_t>(x.ids[k]), changes_, x.values[k]);
     }
     work_ += static_cast<offset_t>(x.size() * changes_.size());
-    for (std::size_t e = 0; e < row.pairs.size(); ++e) {
-      const double change = static_cast<double>(row.pairs[e].q) - visit_.starts[e];
-      if (change != 0.0) add_pair(pairs_, row, row.pairs[e], -pair_curvature() * change);
+  }
+
+  /// Rests and V follow the p of a row.
+  void move_pairs(const PairRow& row) {
+    for (std::size_t a = 0; a < row.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (row.p[a] == before_[a] && row.p[b] == before_[b]) continue;
+        const double less = std::min(row.p[a], row.p[b]) - std::min(before_[a], before_[b]);
+        const double both =
+            std::max(0.0, row.p[a] + row.p[b] - 1.0) - std::max(0.0, before_[a] + before_[b] - 1.0);
+        if (less == 0.0 && both == 0.0) continue;
+        PairRest<T>& rest = rests_.touch(row.labels[a], row.labels[b]);
+        const bool had_weight = rest.above > T{0} || rest.below < T{0};
+        rest.above -= static_cast<T>(less);
+        rest.below -= static_cast<T>(both);
+        if (had_weight || rest.above > T{0} || rest.below < T{0}) {
+          set_pair(row.labels[a], row.labels[b], rest);
+        }
+      }
     }
+  }
+
+  /// V of a pair, exactly zero where its rests allow that.
+  void set_pair(index_t k, index_t l, const PairRest<T>& rest) {
+    const auto row = static_cast<std::size_t>(k), column = static_cast<std::size_t>(l);
+    const auto at_l = pairs_.place(l), at_k = pairs_.place(k);
+    const T change = static_cast<T>(rest.weight(pair_curvature())) - pairs_.weight(row, at_l);
+    pairs_.add(row, at_l, change);
+    pairs_.add(column, at_k, change);
   }
 
   // ---- values ----------------------------------------------------------------------------------
 
-  /// V made anew, free of rounding that had gathered.
-  void refresh() {
+  /// Rests and V made anew from p, free of rounding that had gathered. False if stopped.
+  bool sum_rests(const Monitor* monitor) {
+    rests_.reset();
     pairs_.reset();
     for (const PairRow& row : rows_) {
-      for (const ActivePair& pair : row.pairs) {
-        const double change = pair.q - row.truth(pair);
-        if (change != 0.0) add_pair(pairs_, row, pair, -pair_curvature() * change);
+      if (is_stopped(monitor)) return false;
+      for (std::size_t a = 0; a < row.size(); ++a) {
+        for (std::size_t b = 0; b < a; ++b) {
+          const double truth = row.truth(a) * row.truth(b);
+          const double above = truth - std::min(row.p[a], row.p[b]);
+          const double below = truth - std::max(0.0, row.p[a] + row.p[b] - 1.0);
+          if (above == 0.0 && below == 0.0) continue;
+          PairRest<T>& rest = rests_.touch(row.labels[a], row.labels[b]);
+          rest.above += static_cast<T>(above);
+          rest.below += static_cast<T>(below);
+        }
       }
     }
+    rests_.for_each([&](index_t k, index_t l, const PairRest<T>& rest) {
+      if (rest.above > T{0} || rest.below < T{0}) set_pair(k, l, rest);
+    });
+    return true;
   }
 
   double squared_norm() const {
@@ -278,18 +310,19 @@ class PairwiseMultilabel {
   PairwiseSettings settings_;
   index_t n_labels_;
   bool has_pairs_;
-  double rho_;
   Rng rng_;
   HashedRows<T> weights_, pairs_;  ///< W by feature, V by label
-  RowSweeps sweeps_;
-  FeasibleStep<PairWeights<T>> feasible_;
+  PairTable<PairRest<T>> rests_;
+  PairStep<T> step_;
   std::vector<PairRow> rows_;
   std::vector<double> squares_;  ///< |x|^2 of each row
 
-  RowVisit visit_;
+  std::vector<double> wish_, before_;  ///< of the slots of the row that is visited
+  std::vector<std::pair<index_t, T>> scores_;
+  std::vector<index_t> entering_;
+  std::vector<std::uint32_t> slots_;
   ScoreBoard<T> board_, pair_board_;
   TopK<T> best_;
-  std::vector<std::uint32_t> new_slot_;
   std::vector<typename HashedRows<T>::Change> changes_;
   offset_t work_ = 0;
 };

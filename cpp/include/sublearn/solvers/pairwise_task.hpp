@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,18 +17,14 @@ struct PairwiseSettings {
   double C = 1.0;
   double gamma = 1.0;     ///< weight of 1/2 |V|^2
   bool has_pairs = true;  ///< false: V = 0, independent support vector machines
-  double rho = 0.0;       ///< 0: 1 + C times the mean of |x_i|^2
   std::uint64_t seed = 0;
   int n_threads = 1;  ///< of certify
 };
 
 /// What a pass did.
 struct PairwisePass {
-  double primal_residual = 0.0;  ///< root mean square of violations, over the active pairs
-  double dual_residual = 0.0;    ///< of rho times the change of p
-  double rho = 0.0;
   offset_t n_labels = 0;  ///< held by rows
-  offset_t n_pairs = 0;   ///< active
+  offset_t n_pairs = 0;   ///< with a multiplier, over all rows
   offset_t work = 0;      ///< weights, scores and pairs visited
 };
 
@@ -64,45 +61,97 @@ OwnedRows<T> sorted_rows(const HashedRows<T>& rows) {
   return out;
 }
 
-/// An active pair of a row. Numbers are floats for memory; V counts them as they are rounded.
-struct ActivePair {
+/// How a pair with V > 0 divides it between its labels: pull[0] + pull[1] = V where rows agree.
+struct Attraction {
   std::uint32_t ends[2];  ///< slots
-  float q;
-  float up[2], down;  ///< multipliers
+  float pull[2];
 };
-/// What a row holds: labels by slot, the true ones first.
+/// What a pair with V < 0 takes from both of its labels.
+struct Repulsion {
+  std::uint32_t ends[2];
+  float push;
+};
+
+/// What a row holds: labels by slot, increasing, with their shares; multipliers of pairs.
 struct PairRow {
-  static constexpr int kFewestSweeps = 4;          ///< over pairs and labels, in one visit
   static constexpr std::size_t kMostEntries = 10;  ///< in one visit, or as many as there are labels
 
   std::vector<index_t> labels;
   std::vector<double> p;
-  std::vector<ActivePair> pairs;
+  std::vector<std::uint8_t> is_true;
+  std::vector<Attraction> attractions;
+  std::vector<Repulsion> repulsions;
   std::size_t n_true = 0;
-  int budget = kFewestSweeps;  ///< sweeps of a visit
 
+  std::size_t size() const { return labels.size(); }
   std::size_t most_entries() const { return std::max(kMostEntries, n_true); }
-  double truth(std::size_t slot) const { return slot < n_true ? 1.0 : 0.0; }
-  double truth(const ActivePair& pair) const { return truth(pair.ends[0]) * truth(pair.ends[1]); }
+  double truth(std::size_t slot) const { return is_true[slot]; }
+  bool holds(index_t label) const {
+    return std::binary_search(labels.begin(), labels.end(), label);
+  }
+
+  /// Lets labels in that it does not hold, with a share of zero. `slots` is scratch.
+  void enter(std::span<const index_t> more, std::vector<std::uint32_t>& slots) {
+    if (more.empty()) return;
+    const std::size_t n = size();
+    std::vector<std::pair<index_t, std::uint32_t>> all;
+    for (std::size_t s = 0; s < n; ++s) all.emplace_back(labels[s], s);
+    for (const index_t l : more) all.emplace_back(l, all.size());
+    std::sort(all.begin(), all.end());
+    slots.assign(all.size(), 0);
+    std::vector<double> shares(all.size(), 0.0);
+    std::vector<std::uint8_t> truths(all.size(), 0);
+    labels.resize(all.size());
+    for (std::uint32_t s = 0; s < all.size(); ++s) {
+      const auto [label, from] = all[s];
+      labels[s] = label;
+      slots[from] = s;
+      if (from >= n) continue;
+      shares[s] = p[from];
+      truths[s] = is_true[from];
+    }
+    p = std::move(shares);
+    is_true = std::move(truths);
+    renumber(slots);
+  }
+
+  /// Drops labels that are back at zero, and multipliers that are zero or whose label left: the
+  /// search brings them back.
+  void shrink(std::vector<std::uint32_t>& slots) {
+    slots.assign(size(), kGone);
+    std::uint32_t n = 0;
+    for (std::size_t s = 0; s < size(); ++s) {
+      if (is_true[s] == 0 && p[s] == 0.0) continue;
+      slots[s] = n;
+      labels[n] = labels[s];
+      p[n] = p[s];
+      is_true[n++] = is_true[s];
+    }
+    labels.resize(n);
+    p.resize(n);
+    is_true.resize(n);
+    const auto is_lost = [&](const auto& pair) {
+      return slots[pair.ends[0]] == kGone || slots[pair.ends[1]] == kGone;
+    };
+    std::erase_if(attractions, [&](const Attraction& pair) {
+      return is_lost(pair) || (pair.pull[0] == 0.0F && pair.pull[1] == 0.0F);
+    });
+    std::erase_if(repulsions,
+                  [&](const Repulsion& pair) { return is_lost(pair) || pair.push == 0.0F; });
+    renumber(slots);
+  }
+
+ private:
+  static constexpr std::uint32_t kGone = ~std::uint32_t{0};
+
+  void renumber(const std::vector<std::uint32_t>& slots) {
+    for (Attraction& pair : attractions) {
+      for (auto& end : pair.ends) end = slots[end];
+    }
+    for (Repulsion& pair : repulsions) {
+      for (auto& end : pair.ends) end = slots[end];
+    }
+  }
 };
-
-/// The nearest q that the constraints allow.
-inline float clipped(const PairRow& row, const ActivePair& pair) {
-  const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
-  return static_cast<float>(
-      std::clamp<double>(pair.q, std::max(0.0, p[0] + p[1] - 1.0), std::min(p[0], p[1])));
-}
-
-/// Whether q may stand between shares p and r.
-inline bool is_between(double q, double p, double r) {
-  return q <= p && q <= r && q >= p + r - 1.0;
-}
-
-/// Whether a pair is at its truth and nothing presses on it.
-inline bool is_inert(const PairRow& row, const ActivePair& pair) {
-  const double p[2] = {row.p[pair.ends[0]], row.p[pair.ends[1]]};
-  return pair.q == row.truth(pair) && pair.up[0] == 0.0F && pair.up[1] == 0.0F &&
-         pair.down == 0.0F && is_between(pair.q, p[0], p[1]);
-}
 
 }  // namespace sublearn
