@@ -96,7 +96,7 @@ def test_the_network_given_and_all_that_is_no_weight_stay(network, result):
 
 
 def test_biases_are_polished_when_asked_to(network, data):
-    free = deep_trim(network, data, tolerance=0.05, polish_biases=True, **QUICK)
+    free = deep_trim(network, data, tolerance=0.05, train_biases=True, **QUICK)
     after = free.module.state_dict()
     changed = {name for name, value in network.state_dict().items() if not value.equal(after[name])}
     assert {"conv.bias", "hidden.bias", "out.bias"} <= changed
@@ -162,7 +162,7 @@ def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
 def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
     result = deep_trim(
         network, data, tolerance=0.0, criterion="loss", max_stages=1, warm_epochs=1,
-        polish_epochs=1, polish_biases=True, max_iter=5,
+        polish_epochs=1, train_biases=True, max_iter=5,
     )  # fmt: skip
     assert result.report.n_after == result.report.n_before
     assert result.trace["is_accepted"][0] == 0

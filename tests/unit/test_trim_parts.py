@@ -19,7 +19,7 @@ from sublearn.trim.layer_objective import (  # noqa: E402
     only_gradient_of,
 )
 from sublearn.trim.losses import count_support_labels  # noqa: E402
-from sublearn.trim.proximal_adam import Passes, ProximalAdam, train  # noqa: E402
+from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # noqa: E402
 from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
@@ -170,8 +170,9 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     samples = Samples(torch.randn(50, 1, 8, 8), torch.arange(50) % 3)
     layers = {"5": network[5], "7": network[7]}
     generator = torch.Generator().manual_seed(0)
+    biases = {"5": network[5].bias}
     trimmer = Trimmer(
-        network, layers, samples, cross_entropy, generator, bool, [network[5].bias], chunk_size=16
+        network, layers, samples, cross_entropy, generator, bool, biases, chunk_size=16
     )
     assert trimmer.mean_loss(7) == pytest.approx(
         cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
@@ -180,9 +181,11 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     for part in (network[0], network[2]):
         part._conv_forward = None  # cannot be called
     trimmer.descend(Passes(2, 1e-2, 10), None)
-    weights = [start[5].weight, start[7].weight, start[5].bias]
+    means = [start[k].weight.detach().abs().mean().item() for k in (5, 7)]
+    parts = [Trained(start[k].weight, mean) for k, mean in zip((5, 7), means, strict=True)]
+    parts.append(Trained(start[5].bias, means[0], is_free=True))
     shuffle = torch.Generator().manual_seed(0)
-    train(Answers(start, samples), weights, cross_entropy, Passes(2, 1e-2, 10), None, shuffle, bool)
+    train(Answers(start, samples), parts, cross_entropy, Passes(2, 1e-2, 10), shuffle, bool)
     for parameter, expected in zip(network.parameters(), start.parameters(), strict=True):
         np.testing.assert_allclose(parameter.detach(), expected.detach(), atol=1e-5)
 
@@ -315,7 +318,7 @@ def test_a_layer_in_a_block_computes_the_same_and_gets_its_weights_back(index):
 def test_a_step_is_the_proximal_operator_in_adams_metric():
     weight = torch.tensor([1.0, -0.008, 1e-4, 0.0])
     gradient = torch.tensor([0.2, 0.0, 1e-3, -4.0])
-    optimizer = ProximalAdam([weight], [torch.full((4,), 0.1)])
+    optimizer = ProximalAdam([Trained(weight, penalty=torch.full((4,), 0.1))])
     optimizer.step([gradient], 0.01)
     metric = (gradient**2 + 0.1**2).sqrt()  # at the first step v, its bias removed, is its square
     moved = torch.tensor([1.0, -0.008, 1e-4, 0.0]) - 0.01 * gradient / metric
@@ -325,11 +328,13 @@ def test_a_step_is_the_proximal_operator_in_adams_metric():
     assert weight[1] == 0.0  # no gradient at all: nothing but the penalty speaks
 
 
-def test_without_penalties_zeros_stay():
+def test_without_penalties_zeros_stay_unless_they_are_free():
     weight = torch.tensor([1.0, 0.0])
-    ProximalAdam([weight], None).step([torch.ones(2)], 0.1)
-    assert weight[0] < 1.0
-    assert weight[1] == 0.0
+    bias = weight.clone()
+    optimizer = ProximalAdam([Trained(weight), Trained(bias, scale=0.5, is_free=True)])
+    optimizer.step([torch.ones(2), torch.ones(2)], 0.1)
+    torch.testing.assert_close(weight, torch.tensor([0.9, 0.0]))
+    torch.testing.assert_close(bias, torch.tensor([0.95, -0.05]))  # half the rate, zeros as well
 
 
 def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
@@ -349,6 +354,37 @@ def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
     expected = 0.5 * mean / (first.weight.abs() + 0.1 * own_mean)
     np.testing.assert_allclose(penalties["0"], expected.detach(), rtol=1e-5)
     assert (trimmer.penalties(0.5, is_adaptive=False)["1"] == 0.5).all()
+
+
+def test_steps_do_not_depend_on_the_scale_of_a_layer():
+    """Of a rectified network: one layer is doubled, the next halved, and all else stays."""
+    X, y = torch.randn(40, 5), torch.arange(40) % 3
+    network = nn.Sequential(nn.Linear(5, 8, bias=False), nn.ReLU(), nn.Linear(8, 3, bias=False))
+    other = copy.deepcopy(network)
+    with torch.no_grad():
+        other[0].weight.mul_(2.0)
+        other[2].weight.mul_(0.5)
+    for part in (network, other):
+        layers = {"0": part[0], "2": part[2]}
+        generator = torch.Generator().manual_seed(0)
+        trimmer = Trimmer(part, layers, Samples(X, y), cross_entropy, generator, bool)
+        before = part(X)
+        trimmer.descend(Passes(3, 0.05, 10), None)
+    torch.testing.assert_close(network(X), other(X), rtol=1e-4, atol=1e-4)
+    assert (other(X) - before).abs().max() > 0.1
+
+
+def test_a_steady_rate_does_not_fall():
+    def moved(passes):
+        weight = torch.zeros(1).requires_grad_()
+        answers = Answers(lambda x: x * weight, Samples(torch.ones(40, 1), torch.ones(40)))
+        parts = [Trained(weight, is_free=True)]
+        loss = lambda logits, targets: -(logits.ravel() * targets).mean()  # noqa: E731
+        train(answers, parts, loss, passes, torch.Generator(), bool)
+        return weight.item()
+
+    assert moved(Passes(2, 0.1, 10, is_steady=True)) == pytest.approx(0.8, rel=1e-3)
+    assert moved(Passes(2, 0.1, 10)) == pytest.approx(0.45, rel=1e-3)  # the mean of the cosine
 
 
 # --- fewer neurons -------------------------------------------------------------------------------

@@ -89,6 +89,16 @@ class TrimMonitor:
 
 
 @dataclass(frozen=True)
+class Shrunk:
+    """Where a stage ends before its polish, and the next one goes on."""
+
+    l1: float | None  # None for the network given
+    snapshot: Snapshot
+    bounds: dict[str, int]  # of theorem 7, by layer
+    stationarity: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Stage:
     """What is done for one l1."""
 
@@ -98,19 +108,24 @@ class Stage:
     polish: Passes
     is_adaptive: bool
 
-    def run(self, l1: float, is_first: bool) -> dict[str, int]:
-        """Leaves the trimmer with the new weights; returns the bound of theorem 7 by layer."""
-        trimmer = self.trimmer
-        penalties = trimmer.penalties(l1, self.is_adaptive and not is_first)
-        if self.warm.n_epochs:
-            trimmer.descend(self.warm, penalties)
+    def run(self, l1: float, before: float | None) -> Shrunk:
+        """Leaves the trimmer with polished weights; returns what they were before the polish.
+
+        `before` is the l1 that the weights come from, None for those of the network given.
+        """
+        trimmer, is_adaptive = self.trimmer, self.is_adaptive and before is not None
+        for k in range(1, self.warm.n_epochs + 1):
+            rising = l1 if before is None else before * (l1 / before) ** (k / self.warm.n_epochs)
+            trimmer.descend(replace(self.warm, n_epochs=1), trimmer.penalties(rising, is_adaptive))
+        penalties = trimmer.penalties(l1, is_adaptive)
         if self.quasi_newton.max_iter:
             for name in reversed(penalties):
                 trimmer.solve_layer(name, penalties[name], self.quasi_newton)
         bounds = dict.fromkeys(penalties, self._n_support_labels())
+        shrunk = Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
         if self.polish.n_epochs:
             trimmer.polish(self.polish, self.quasi_newton.chunk_size)
-        return bounds
+        return shrunk
 
     def polish_on(self, factor: int) -> None:
         """Polish again, with `factor` times as many passes."""
@@ -145,11 +160,9 @@ class Search:
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
-        self._current = self._start
-        self._best: Snapshot | None = None
+        self._given = self._current = self._kept = Shrunk(None, self._start, {}, {})
+        self._best: Snapshot | None = None  # `_kept` after its polish
         self._best_row: dict[str, float] = {}
-        self._bounds: dict[str, int] = {}
-        self._stationarity: dict[str, float] = {}
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
@@ -174,15 +187,14 @@ class Search:
             if is_allowed:
                 accepted, n_misses, trial = trial, 0, trial * step
             elif accepted is None:
-                self._current = self._start
+                self._current = self._given
                 trial /= 4 * step
             else:
                 n_misses += 1
                 trial *= step
             if n_misses == _MOST_MISSES:
-                assert self._best is not None
                 assert accepted is not None
-                self._current, n_misses = self._best, 0
+                self._current, n_misses = self._kept, 0
                 step = math.sqrt(step)
                 trial = accepted * step
             if step < LEAST_GROWTH:
@@ -207,12 +219,11 @@ class Search:
 
     def _try(self, l1: float) -> bool:
         """A stage from the last weights; whether the criterion allows what it leaves."""
-        is_first = self._best is None
-        self._trimmer.put(self._current)
-        self._stage_bounds = self._stage.run(l1, is_first)
+        self._trimmer.put(self._current.snapshot)
+        self._current = self._stage.run(l1, self._current.l1)
         value = self._polish_on(self._measure())
         loss = self._trimmer.mean_loss(self._chunk_size)
-        self._current, n_weights = self._trimmer.snapshot(), self._trimmer.n_weights()
+        n_weights = self._trimmer.n_weights()
         is_allowed = value <= self._limit
         self._rows.append(
             {
@@ -257,10 +268,8 @@ class Search:
             self._best_row = self._best_row | {"criterion": value, "loss": loss}
 
     def _accept(self) -> None:
-        self._best = self._current
+        self._best, self._kept = self._trimmer.snapshot(), self._current
         self._best_row = self._rows[-1]
-        self._bounds = self._stage_bounds
-        self._stationarity = dict(self._trimmer.stationarity)
 
     def result(self, module: nn.Module) -> TrimResult:
         """The best network found, in the mode of the `module` given."""
@@ -292,8 +301,8 @@ class Search:
                 shape=tuple(weight.shape),
                 n_before=int(torch.count_nonzero(start[name])),
                 n_after=int(torch.count_nonzero(weight)),
-                bound=self._bounds.get(name),
-                stationarity=self._stationarity.get(name),
+                bound=self._kept.bounds.get(name),
+                stationarity=self._kept.stationarity.get(name),
             )
             for name, weight in weights.items()
         ]
