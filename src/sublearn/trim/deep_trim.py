@@ -147,8 +147,7 @@ def deep_trim(
     warm_epochs, polish_epochs : int
         Passes over the data in small batches at the beginning of a stage, while :math:`\lambda`
         rises, and at its end, where the rate falls to 0. A stage whose criterion is too high gets 2
-        and then 4 times as many at the end, the network that a
-        search ends with 8 times as many.
+        and then 4 times as many at the end, the network that a search ends with 8 times as many.
     train_biases : bool
         Whether the passes train the biases of the chosen layers as well. A network of very few
         weights needs other biases than the one it came from.
