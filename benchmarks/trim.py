@@ -209,10 +209,11 @@ FULLY_CONNECTED = ["7", "9", "11"]
 #: Of deep_trim. The first passes over a network of millions of weights are the longest: fewer.
 QUICK = {
     "first_l1": 8e-5,
-    "growth": 1.25,
+    "growth": 1.2,
     "max_stages": 9,
     "warm_epochs": 6,
     "polish_epochs": 4,
+    "learning_rate": 5e-3,
     "batch_size": 256,
     "max_iter": 4,
 }
@@ -223,7 +224,8 @@ WIDE = {
     "max_stages": 10,
     "warm_epochs": 4,
     "polish_epochs": 4,
-    "batch_size": 64,
+    "learning_rate": 1e-3,
+    "batch_size": 128,
     "max_iter": 6,
     "sample_size": 2048,
 }

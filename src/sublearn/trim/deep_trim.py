@@ -21,6 +21,7 @@ from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
+    Interval,
     NonNegative,
     OneOf,
     OrNone,
@@ -47,6 +48,7 @@ _RULES: dict[str, Rule] = {
     "warm_epochs": NonNegative(int),
     "polish_epochs": NonNegative(int),
     "train_biases": Boolean(),
+    "distill": Interval(float, 0, 1),
     "learning_rate": Positive(float),
     "batch_size": Positive(int),
     "chunk_size": Positive(int),
@@ -76,7 +78,8 @@ def deep_trim(
     warm_epochs: int = 4,
     polish_epochs: int = 2,
     train_biases: bool = False,
-    learning_rate: float = 0.03,
+    distill: float = 0.0,
+    learning_rate: float = 2e-3,
     batch_size: int = 128,
     chunk_size: int = 4096,
     sample_size: int | None = None,
@@ -146,13 +149,17 @@ def deep_trim(
         Whether small weights are penalised more from the second stage on.
     warm_epochs, polish_epochs : int
         Passes over the data in small batches at the beginning of a stage, while :math:`\lambda`
-        rises, and at its end, where the rate falls to 0. A stage whose criterion is too high gets 2
-        and then 4 times as many at the end, the network that a search ends with 8 times as many.
+        rises, and at its end, where the rate falls to 0. The network that a search ends with gets 8
+        times as many at the end.
     train_biases : bool
         Whether the passes train the biases of the chosen layers as well. A network of very few
         weights needs other biases than the one it came from.
+    distill : float
+        Share of the loss of the passes that compares with the answers of the network
+        given instead of the targets. Where a trimmed network still learns its training data by
+        heart, that is, with a training error far below the held-out one, 0.5 helps.
     learning_rate, batch_size : float, int
-        Of these passes. The rate is relative to the mean size of a layer's weights.
+        Of these passes.
     chunk_size : int
         Samples that are evaluated at once where all are: memory against speed.
     sample_size : int, optional
@@ -197,6 +204,7 @@ def deep_trim(
         lambda: monitor.stop_requested,
         _biases_of(chosen) if train_biases else {},
         chunk_size,
+        distill,
     )
     measure = _criterion(trimmer, held_out, criterion, chunk_size)
     stage = Stage(

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sublearn.trim.losses import Loss
 from sublearn.trim.recorded import Answers
 
 __all__ = ["Passes", "ProximalAdam", "Trained", "train"]
@@ -21,10 +20,9 @@ _PIECE = 1 << 16
 
 
 class Trained(NamedTuple):
-    """A tensor that passes change: its factor of the rate, and what it costs not to be 0."""
+    """A tensor that passes change, and what it costs its entries not to be 0."""
 
     tensor: Tensor
-    scale: float = 1.0
     penalty: Tensor | None = None  # None: zeros stay, unless
     is_free: bool = False
 
@@ -60,8 +58,8 @@ class ProximalAdam:
 class _Piece:
     """A part of a tensor that stays in the cache while a step goes over it a dozen times."""
 
-    def __init__(self, weight: Tensor, scale: float, penalty: Tensor | None, is_free: bool):
-        self.weight, self.scale, self.penalty = weight, scale, penalty
+    def __init__(self, weight: Tensor, penalty: Tensor | None, is_free: bool):
+        self.weight, self.penalty = weight, penalty
         self.mask = weight != 0 if penalty is None and not is_free else None
         self.first, self.second = torch.zeros_like(weight), torch.zeros_like(weight)
 
@@ -73,18 +71,18 @@ class _Piece:
         metric = self.second / second_bias
         if self.penalty is not None:
             metric.addcmul_(self.penalty, self.penalty)
-        rates = rate * self.scale / metric.sqrt_().add_(_TINY)
+        rates = rate / metric.sqrt_().add_(_TINY)
         self.weight.addcmul_(self.first, rates, value=-1 / first_bias)
         if self.penalty is not None:
             threshold = rates.mul_(self.penalty)
             self.weight.sub_(self.weight.clamp(-threshold, threshold))
 
 
-def _cut(part: Trained) -> Iterator[tuple[Tensor, float, Tensor | None, bool]]:
+def _cut(part: Trained) -> Iterator[tuple[Tensor, Tensor | None, bool]]:
     pieces = _flat_pieces(part.tensor.detach())
     penalties = [None] * len(pieces) if part.penalty is None else _flat_pieces(part.penalty)
     for piece, penalty in zip(pieces, penalties, strict=True):
-        yield piece, part.scale, penalty, part.is_free
+        yield piece, penalty, part.is_free
 
 
 def _flat_pieces(tensor: Tensor) -> Sequence[Tensor]:
@@ -104,20 +102,20 @@ class Passes:
 def train(
     answers: Answers,
     parts: Sequence[Trained],
-    loss: Loss,
+    loss: Callable[[Tensor, Tensor], Tensor],
     passes: Passes,
     generator: torch.Generator,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Change tensors by passes over the data."""
+    """Change tensors by passes over the data; `loss` gets logits and the numbers of samples."""
     optimizer, tensors = ProximalAdam(parts), [part.tensor for part in parts]
     n_batches = math.ceil(len(answers.samples) / passes.batch_size)
     for epoch in range(passes.n_epochs):
         batches = answers.shuffled(passes.batch_size, generator)
-        for index, (logits, targets) in enumerate(batches):
+        for index, (logits, rows) in enumerate(batches):
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
             share = 1.0 if passes.is_steady else 0.5 * (1 + math.cos(math.pi * progress))
-            gradients = torch.autograd.grad(loss(logits, targets), tensors)
+            gradients = torch.autograd.grad(loss(logits, rows), tensors)
             optimizer.step(gradients, passes.rate * share)

@@ -21,13 +21,12 @@ from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
 __all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
 
 #: The search for l1 ends when the next step would change it by less than this factor.
-LEAST_GROWTH = 1.1
+LEAST_GROWTH = 1.03
 #: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
 #: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
 _MOST_MISSES = 2
-#: Further polishes of a stage above the limit, in times the passes of the first: most stages need
-#: few, the last ones many. And of the network that the search ends with.
-_MORE_PASSES, _LAST_PASSES = (2, 4), 8
+#: Passes of the last polish, of the network that the search ends with, in times those of a stage.
+_LAST_PASSES = 8
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,6 @@ class Search:
 
     def run_once(self, l1: float) -> None:
         """One stage, whatever the criterion says."""
-        self._limit = math.inf  # no criterion, and no further polish
         self._try(l1)
         self._accept()
         self._status = Status.CONVERGED
@@ -221,7 +219,7 @@ class Search:
         """A stage from the last weights; whether the criterion allows what it leaves."""
         self._trimmer.put(self._current.snapshot)
         self._current = self._stage.run(l1, self._current.l1)
-        value = self._polish_on(self._measure())
+        value = self._measure()
         loss = self._trimmer.mean_loss(self._chunk_size)
         n_weights = self._trimmer.n_weights()
         is_allowed = value <= self._limit
@@ -240,18 +238,6 @@ class Search:
         monitor.objective, monitor.nnz_primal = loss, n_weights
         monitor.gap = max(0.0, value - self._before[1])
         return is_allowed
-
-    def _polish_on(self, value: float) -> float:
-        """Polish longer while that brings the criterion to its limit; returns it."""
-        for factor in _MORE_PASSES if self._stage.polish.n_epochs else ():
-            before = value
-            if value <= self._limit or self._monitor.stop_requested:
-                break
-            self._stage.polish_on(factor)
-            value = self._measure()
-            if value - self._limit > 0.5 * (before - self._limit):
-                break  # twice as many passes would not get there either
-        return value
 
     def finish(self) -> None:
         """A last, long polish of the best network, unless the criterion rises."""

@@ -17,7 +17,7 @@ from sublearn.trim.layer_objective import (
     layer_objective,
     only_gradient_of,
 )
-from sublearn.trim.losses import Loss
+from sublearn.trim.losses import Loss, divergence
 from sublearn.trim.proximal_adam import Passes, Trained, train
 from sublearn.trim.recorded import answers_of
 from sublearn.trim.samples import Samples
@@ -62,12 +62,16 @@ class Trimmer:
         is_stopped: Callable[[], bool],
         biases: Mapping[str, nn.Parameter] | None = None,
         chunk_size: int = 4096,
+        distill: float = 0.0,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
         self._biases = dict(biases or {})  # by layer; trained in passes
         self.stationarity: dict[str, float] = {}
         self._answers = answers_of(module, self.layers.values(), samples, chunk_size)
+        self._distill, self._given = distill, torch.empty(0)  # the answers of the network given
+        if distill:
+            self._given = torch.cat([logits for logits, _ in self.answers(chunk_size)])
 
     # --- the state -------------------------------------------------------------------------------
 
@@ -134,27 +138,26 @@ class Trimmer:
     # --- the steps -------------------------------------------------------------------------------
 
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
-        """Proximal steps on all layers at once, or plain ones on the weights that are left.
-
-        A layer's rate is `passes.rate` times the mean size of its weights: as with `penalties`, the
-        scale of a layer makes no difference, and a weight that nothing holds is gone after as many
-        steps in a wide layer of tiny weights as in a narrow one.
-        """
+        """Proximal steps on all layers at once, or plain ones on the weights that are left."""
         layers, biases = list(self.layers.values()), list(self._biases.values())
-        _, means = self._mean_sizes()
         with (
             only_gradient_of(self.module, biases),
             in_blocks(layers) as blocks,
             self._answers.active(),
         ):
             parts = [
-                Trained(block.weight, means[name], penalties and block.part_of(penalties[name]))
+                Trained(block.weight, penalties and block.part_of(penalties[name]))
                 for name, block in zip(self.layers, blocks, strict=True)
             ]
-            parts += [
-                Trained(bias, means[name], is_free=True) for name, bias in self._biases.items()
-            ]
-            train(self._answers, parts, self.loss, passes, self._generator, self._is_stopped)
+            parts += [Trained(bias, is_free=True) for bias in biases]
+            train(self._answers, parts, self._loss_of, passes, self._generator, self._is_stopped)
+
+    def _loss_of(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """What passes minimise, besides the penalty."""
+        loss = self.loss(logits, self.samples.targets[rows])
+        if not self._distill:
+            return loss
+        return torch.lerp(loss, divergence(logits, self._given[rows]), self._distill)
 
     def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
