@@ -208,16 +208,25 @@ NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
 #: Of deep_trim. The first passes over a network of millions of weights are the longest: fewer.
 QUICK = {
-    "first_l1": 8e-5,
-    "growth": 1.2,
+    "first_l1": 1e-4,
+    "growth": 1.15,
     "max_stages": 9,
-    "warm_epochs": 6,
+    "warm_epochs": 5,
     "polish_epochs": 4,
+    "distill": 0.5,
     "learning_rate": 5e-3,
     "batch_size": 256,
     "max_iter": 4,
 }
-IMAGES = QUICK | {"first_l1": 2e-4, "growth": 1.5, "warm_epochs": 3, "sample_size": 8192}
+IMAGES = QUICK | {
+    "first_l1": 2e-4,
+    "growth": 1.4,
+    "max_stages": 7,
+    "warm_epochs": 3,
+    "polish_epochs": 2,
+    "learning_rate": 2e-3,
+    "sample_size": 8192,
+}
 WIDE = {
     "first_l1": 5e-4,
     "growth": 1.6,
