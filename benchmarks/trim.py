@@ -208,9 +208,9 @@ NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
 #: Of deep_trim. The first passes over a network of millions of weights are the longest: fewer.
 QUICK = {
-    "first_l1": 1e-4,
-    "growth": 1.15,
-    "max_stages": 9,
+    "first_l1": 3e-5,
+    "growth": 1.4,
+    "max_stages": 10,
     "warm_epochs": 5,
     "polish_epochs": 4,
     "distill": 0.5,
@@ -219,23 +219,22 @@ QUICK = {
     "max_iter": 4,
 }
 IMAGES = QUICK | {
-    "first_l1": 2e-4,
-    "growth": 1.4,
-    "max_stages": 7,
+    "first_l1": 1e-4,
+    "growth": 1.5,
+    "max_stages": 8,
     "warm_epochs": 3,
     "polish_epochs": 2,
     "learning_rate": 2e-3,
     "sample_size": 8192,
 }
 WIDE = {
-    "first_l1": 5e-4,
-    "growth": 1.6,
+    "first_l1": 4e-4,
+    "growth": 1.7,
     "max_stages": 10,
-    "warm_epochs": 4,
-    "polish_epochs": 4,
-    "learning_rate": 1e-3,
-    "batch_size": 128,
-    "max_iter": 6,
+    "warm_epochs": 12,
+    "polish_epochs": 12,
+    "learning_rate": 2e-3,
+    "max_iter": 3,
     "sample_size": 2048,
 }
 #: Passes and share of the weights left of each step of a rival.
