@@ -208,11 +208,11 @@ NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
 #: Of deep_trim. The first passes over a network of millions of weights are the longest: fewer.
 QUICK = {
-    "first_l1": 3e-5,
-    "growth": 1.4,
-    "max_stages": 10,
-    "warm_epochs": 5,
-    "polish_epochs": 4,
+    "first_l1": 2.5e-5,
+    "growth": 1.2,
+    "max_stages": 14,
+    "warm_epochs": 6,
+    "polish_epochs": 3,
     "distill": 0.5,
     "learning_rate": 5e-3,
     "batch_size": 256,
