@@ -43,7 +43,7 @@ def main():
         tolerance=0.0,
         max_stages=4 if options.small else 14,
         growth=1.4,
-        polish_biases=True,
+        train_biases=True,
         verbose=1,
     )
     print(result.report)

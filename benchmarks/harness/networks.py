@@ -37,7 +37,7 @@ class Pictures:
 
 
 def mnist(directory: Path) -> Pictures:
-    """55,000 digits to train on, 5,000 to choose by, 10,000 to test on."""
+    """50,000 digits to train on, 10,000 to choose by, 10,000 to test on."""
     parts = []
     for name in ("train", "t10k"):
         with lzma.open(directory / "mnist" / f"{name}-images-idx3-ubyte.xz") as file:
@@ -45,7 +45,7 @@ def mnist(directory: Path) -> Pictures:
         with lzma.open(directory / "mnist" / f"{name}-labels-idx1-ubyte.xz") as file:
             labels = np.frombuffer(file.read(), np.uint8, offset=8).astype(np.int64)
         parts.append((torch.tensor(pixels / 255, dtype=torch.float32), torch.tensor(labels)))
-    return split(*parts, n_held_out=5_000)
+    return split(*parts, n_held_out=10_000)
 
 
 def cifar(directory: Path) -> Pictures:

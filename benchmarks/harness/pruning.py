@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -147,9 +148,11 @@ def smallest_as_good(
     start = time.process_time()
     misses = 0
     for network in networks:
-        if error(network, data.held_out) <= limit:
+        share, n_left = error(network, data.held_out), count(layers_of(network, names))
+        print(f"    {n_left:,} weights, {share:.2%} held-out errors", file=sys.stderr, flush=True)
+        if share <= limit:
             misses = 0
-            if best is None or count(layers_of(network, names)) < count(layers_of(best, names)):
+            if best is None or n_left < count(layers_of(best, names)):
                 best = network
         else:
             misses += 1

@@ -96,12 +96,27 @@ def test_the_network_given_and_all_that_is_no_weight_stay(network, result):
 
 
 def test_biases_are_polished_when_asked_to(network, data):
-    free = deep_trim(network, data, tolerance=0.05, polish_biases=True, **QUICK)
+    free = deep_trim(network, data, tolerance=0.05, train_biases=True, **QUICK)
     after = free.module.state_dict()
     changed = {name for name, value in network.state_dict().items() if not value.equal(after[name])}
     assert {"conv.bias", "hidden.bias", "out.bias"} <= changed
     assert changed <= {f"{layer}.{kind}" for layer in free.masks for kind in ("weight", "bias")}
     assert free.report.loss_after == pytest.approx(mean_loss(free.module, data), rel=1e-3)
+
+
+def test_a_network_can_be_asked_to_answer_like_the_one_given(network, digits, data):
+    """With labels that say nothing, only the answers of the network given tell what to do."""
+    X, y = data
+    options = {"l1": 1e-3, "warm_epochs": 10, "polish_epochs": 10, "batch_size": 50, "max_iter": 0}
+    wrong = (X, torch.full_like(y, 3))
+
+    def agreement(distill):
+        module = deep_trim(network, wrong, distill=distill, **options).module
+        with torch.no_grad():
+            return (module(digits[0]).argmax(1) == network(digits[0]).argmax(1)).double().mean()
+
+    assert agreement(1.0) > 0.9
+    assert agreement(0.0) < 0.5
 
 
 def test_the_weights_left_are_fewer_than_the_bound_of_theorem_7(result):
@@ -162,7 +177,7 @@ def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
 def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
     result = deep_trim(
         network, data, tolerance=0.0, criterion="loss", max_stages=1, warm_epochs=1,
-        polish_epochs=1, polish_biases=True, max_iter=5,
+        polish_epochs=1, train_biases=True, max_iter=5,
     )  # fmt: skip
     assert result.report.n_after == result.report.n_before
     assert result.trace["is_accepted"][0] == 0
@@ -370,7 +385,8 @@ def test_the_report_prints_draws_and_goes_to_json(result):
         ({"tolerance": -1.0}, "deep_trim: tolerance must be"),
         ({"l1": 0.0}, "deep_trim: l1 must be"),
         ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
-        ({"growth": 1.0}, "growth must be more than 1.1, got 1.0"),
+        ({"growth": 1.0}, "growth must be more than 1.03, got 1.0"),
+        ({"distill": 1.5}, r"distill must be a number in \[0, 1\], got 1.5"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),
         ({"layers": ["nothing"]}, r"layers must be names .*hidden.*got 'nothing'"),

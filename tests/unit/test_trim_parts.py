@@ -18,8 +18,8 @@ from sublearn.trim.layer_objective import (  # noqa: E402
     least_subgradient,
     only_gradient_of,
 )
-from sublearn.trim.losses import count_support_labels  # noqa: E402
-from sublearn.trim.proximal_adam import Passes, ProximalAdam, train  # noqa: E402
+from sublearn.trim.losses import count_support_labels, divergence  # noqa: E402
+from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # noqa: E402
 from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
@@ -85,6 +85,13 @@ def test_max_margin_is_2_50_cut_off_at_0_and_has_few_support_labels():
     assert max_margin(logits, targets).item() == pytest.approx((0.0 + 0.9) / 2)
     assert count_support_labels(logits, targets, max_margin) == 2
     assert count_support_labels(logits, targets, cross_entropy) == 6
+
+
+def test_the_divergence_has_the_slopes_of_the_probabilities_at_temperature_2():
+    logits, others = torch.randn(5, 4).requires_grad_(), torch.randn(5, 4)
+    (slope,) = torch.autograd.grad(divergence(logits, others), logits)
+    expected = 2 * (functional.softmax(logits / 2, 1) - functional.softmax(others / 2, 1)) / 5
+    torch.testing.assert_close(slope, expected.detach())
 
 
 def test_a_sample_with_all_labels_or_none_has_no_margin():
@@ -170,8 +177,9 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     samples = Samples(torch.randn(50, 1, 8, 8), torch.arange(50) % 3)
     layers = {"5": network[5], "7": network[7]}
     generator = torch.Generator().manual_seed(0)
+    biases = {"5": network[5].bias}
     trimmer = Trimmer(
-        network, layers, samples, cross_entropy, generator, bool, [network[5].bias], chunk_size=16
+        network, layers, samples, cross_entropy, generator, bool, biases, chunk_size=16
     )
     assert trimmer.mean_loss(7) == pytest.approx(
         cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
@@ -180,9 +188,14 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     for part in (network[0], network[2]):
         part._conv_forward = None  # cannot be called
     trimmer.descend(Passes(2, 1e-2, 10), None)
-    weights = [start[5].weight, start[7].weight, start[5].bias]
+    parts = [Trained(start[5].weight), Trained(start[7].weight)]
+    parts.append(Trained(start[5].bias, is_free=True))
     shuffle = torch.Generator().manual_seed(0)
-    train(Answers(start, samples), weights, cross_entropy, Passes(2, 1e-2, 10), None, shuffle, bool)
+
+    def loss(logits, rows):
+        return cross_entropy(logits, samples.targets[rows])
+
+    train(Answers(start, samples), parts, loss, Passes(2, 1e-2, 10), shuffle, bool)
     for parameter, expected in zip(network.parameters(), start.parameters(), strict=True):
         np.testing.assert_allclose(parameter.detach(), expected.detach(), atol=1e-5)
 
@@ -315,7 +328,7 @@ def test_a_layer_in_a_block_computes_the_same_and_gets_its_weights_back(index):
 def test_a_step_is_the_proximal_operator_in_adams_metric():
     weight = torch.tensor([1.0, -0.008, 1e-4, 0.0])
     gradient = torch.tensor([0.2, 0.0, 1e-3, -4.0])
-    optimizer = ProximalAdam([weight], [torch.full((4,), 0.1)])
+    optimizer = ProximalAdam([Trained(weight, penalty=torch.full((4,), 0.1))])
     optimizer.step([gradient], 0.01)
     metric = (gradient**2 + 0.1**2).sqrt()  # at the first step v, its bias removed, is its square
     moved = torch.tensor([1.0, -0.008, 1e-4, 0.0]) - 0.01 * gradient / metric
@@ -325,11 +338,13 @@ def test_a_step_is_the_proximal_operator_in_adams_metric():
     assert weight[1] == 0.0  # no gradient at all: nothing but the penalty speaks
 
 
-def test_without_penalties_zeros_stay():
+def test_without_penalties_zeros_stay_unless_they_are_free():
     weight = torch.tensor([1.0, 0.0])
-    ProximalAdam([weight], None).step([torch.ones(2)], 0.1)
-    assert weight[0] < 1.0
-    assert weight[1] == 0.0
+    bias = weight.clone()
+    optimizer = ProximalAdam([Trained(weight), Trained(bias, is_free=True)])
+    optimizer.step([torch.ones(2), torch.ones(2)], 0.1)
+    torch.testing.assert_close(weight, torch.tensor([0.9, 0.0]))
+    torch.testing.assert_close(bias, torch.tensor([0.9, -0.1]))
 
 
 def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
@@ -349,6 +364,18 @@ def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
     expected = 0.5 * mean / (first.weight.abs() + 0.1 * own_mean)
     np.testing.assert_allclose(penalties["0"], expected.detach(), rtol=1e-5)
     assert (trimmer.penalties(0.5, is_adaptive=False)["1"] == 0.5).all()
+
+
+def test_a_steady_rate_does_not_fall():
+    def moved(passes):
+        weight = torch.zeros(1).requires_grad_()
+        answers = Answers(lambda x: x * weight, Samples(torch.ones(40, 1), torch.ones(40)))
+        parts = [Trained(weight, is_free=True)]
+        train(answers, parts, lambda logits, _: -logits.mean(), passes, torch.Generator(), bool)
+        return weight.item()
+
+    assert moved(Passes(2, 0.1, 10, is_steady=True)) == pytest.approx(0.8, rel=1e-3)
+    assert moved(Passes(2, 0.1, 10)) == pytest.approx(0.45, rel=1e-3)  # the mean of the cosine
 
 
 # --- fewer neurons -------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
+    Interval,
     NonNegative,
     OneOf,
     OrNone,
@@ -46,7 +47,8 @@ _RULES: dict[str, Rule] = {
     "adaptive": Boolean(),
     "warm_epochs": NonNegative(int),
     "polish_epochs": NonNegative(int),
-    "polish_biases": Boolean(),
+    "train_biases": Boolean(),
+    "distill": Interval(float, 0, 1),
     "learning_rate": Positive(float),
     "batch_size": Positive(int),
     "chunk_size": Positive(int),
@@ -75,8 +77,9 @@ def deep_trim(
     adaptive: bool = True,
     warm_epochs: int = 4,
     polish_epochs: int = 2,
-    polish_biases: bool = False,
-    learning_rate: float = 1e-3,
+    train_biases: bool = False,
+    distill: float = 0.0,
+    learning_rate: float = 2e-3,
     batch_size: int = 128,
     chunk_size: int = 4096,
     sample_size: int | None = None,
@@ -99,13 +102,15 @@ def deep_trim(
     :math:`\lambda > 0`. What is above a layer is evaluated hundreds of times, what is below, once.
 
     :math:`\lambda` grows by stages. A stage begins with passes of proximal Adam over small batches,
-    which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0; those that
-    are left are trained on without a penalty. After two stages in a row whose criterion is too
-    high, the last network that was good enough is taken up again with smaller steps. From the
-    second stage on, small weights are penalised more than large ones (`adaptive`).
+    which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0. What is
+    left is trained on without a penalty and judged by the criterion; the next stage goes on from
+    where this one was before, because a network that is held back by a penalty learns less by
+    heart. After two stages in a row whose criterion is too high, the last one that was good enough
+    is taken up again with smaller steps. From the second stage on, small weights are penalised more
+    than large ones (`adaptive`).
 
     Normalisation and all else that is not a weight of a chosen layer (or its bias, with
-    `polish_biases`) stays as it is: the network is trimmed in evaluation mode. `module` itself is
+    `train_biases`) stays as it is: the network is trimmed in evaluation mode. `module` itself is
     not changed.
 
     Parameters
@@ -143,12 +148,16 @@ def deep_trim(
     adaptive : bool
         Whether small weights are penalised more from the second stage on.
     warm_epochs, polish_epochs : int
-        Passes over the data in small batches at the beginning and at the end of a stage. A stage
-        whose criterion is too high gets 2 and then 4 times as many at the end, the network that a
-        search ends with 8 times as many.
-    polish_biases : bool
-        Whether the passes at the end of a stage train the biases of the chosen layers as well. A
-        network of very few weights needs other biases than the one it came from.
+        Passes over the data in small batches at the beginning of a stage, while :math:`\lambda`
+        rises, and at its end, where the rate falls to 0. The network that a search ends with gets 8
+        times as many at the end.
+    train_biases : bool
+        Whether the passes train the biases of the chosen layers as well. A network of very few
+        weights needs other biases than the one it came from.
+    distill : float
+        Share of the loss of the passes that compares with the answers of the network
+        given instead of the targets. Where a trimmed network still learns its training data by
+        heart, that is, with a training error far below the held-out one, 0.5 helps.
     learning_rate, batch_size : float, int
         Of these passes.
     chunk_size : int
@@ -193,13 +202,14 @@ def deep_trim(
         as_loss(loss),
         torch.Generator().manual_seed(as_seed(random_state) % 2**63),
         lambda: monitor.stop_requested,
-        _biases_of(chosen) if polish_biases else (),
+        _biases_of(chosen) if train_biases else {},
         chunk_size,
+        distill,
     )
     measure = _criterion(trimmer, held_out, criterion, chunk_size)
     stage = Stage(
         trimmer,
-        Passes(warm_epochs, learning_rate, batch_size),
+        Passes(warm_epochs, learning_rate, batch_size, is_steady=True),
         QuasiNewton(tol, max_iter, chunk_size, sample_size),
         Passes(polish_epochs, learning_rate, batch_size),
         adaptive,
@@ -273,9 +283,9 @@ def _choose(module: nn.Module, names: Iterable[str] | None) -> dict[str, nn.Modu
     return {name: part for name, part in candidates.items() if name in set(wanted)}
 
 
-def _biases_of(layers: Mapping[str, nn.Module]) -> list[nn.Parameter]:
-    biases = (getattr(layer, "bias", None) for layer in layers.values())
-    return [bias for bias in biases if bias is not None]
+def _biases_of(layers: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
+    biases = {name: getattr(layer, "bias", None) for name, layer in layers.items()}
+    return {name: bias for name, bias in biases.items() if bias is not None}
 
 
 def _is_trimmable(part: nn.Module) -> bool:

@@ -17,10 +17,12 @@ __all__ = [
     "as_loss",
     "count_support_labels",
     "cross_entropy",
+    "divergence",
     "max_margin",
     "refuse_other_targets",
 ]
 
+_TEMPERATURE = 2.0
 _IGNORED = -100  # a target that PyTorch's cross-entropy passes over
 
 #: Logits and targets of a batch to the mean loss of its samples.
@@ -51,6 +53,17 @@ def max_margin(logits: Tensor, targets: Tensor) -> Tensor:
     worst_positive = logits.masked_fill(~positive, infinity).amin(dim=1)
     has_both = positive.any(dim=1) & ~positive.all(dim=1)
     return torch.where(has_both, (1 + best_negative - worst_positive).clamp(min=0), 0.0).mean()
+
+
+def divergence(logits: Tensor, others: Tensor) -> Tensor:
+    """Mean cross-entropy of the probabilities of two networks at temperature 2, as gradients go.
+
+    What the other network deems likely beside the true label tells more than the label alone. At a
+    temperature of 1 a network that is sure of its training data would say hardly more than that;
+    the factor of 4 keeps the gradients as long as those of the labels.
+    """
+    likely = functional.softmax(others / _TEMPERATURE, dim=1)
+    return _TEMPERATURE**2 * functional.cross_entropy(logits / _TEMPERATURE, likely)
 
 
 LOSSES: dict[str, Loss] = {"cross_entropy": cross_entropy, "max_margin": max_margin}

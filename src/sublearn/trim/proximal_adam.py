@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from sublearn.trim.losses import Loss
 from sublearn.trim.recorded import Answers
 
-__all__ = ["Passes", "ProximalAdam", "train"]
+__all__ = ["Passes", "ProximalAdam", "Trained", "train"]
 
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 #: Five such arrays of float32 take a megabyte.
 _PIECE = 1 << 16
+
+
+class Trained(NamedTuple):
+    """A tensor that passes change, and what it costs its entries not to be 0."""
+
+    tensor: Tensor
+    penalty: Tensor | None = None  # None: zeros stay, unless
+    is_free: bool = False
 
 
 class ProximalAdam:
@@ -30,44 +38,55 @@ class ProximalAdam:
 
     which is soft-thresholding by :math:`\eta \lambda / D_{jj} \le \eta`. Without :math:`\lambda^2`
     a network that makes no errors, and so has hardly a gradient, would lose all its weights before
-    it makes one. `penalties` has a :math:`\lambda` for each of the weights; without it a step is
-    one of Adam, and weights that are 0 stay 0.
+    it makes one. `penalty` has a :math:`\lambda` for each weight of a tensor; without it a step is
+    one of Adam.
     """
 
-    def __init__(self, weights: Sequence[Tensor], penalties: Sequence[Tensor] | None):
-        self._penalties = None if penalties is None else _pieces(penalties)
-        self._weights = _pieces([weight.detach() for weight in weights])
-        self._masks = [weight != 0 for weight in self._weights]
-        self._first = [torch.zeros_like(weight) for weight in self._weights]
-        self._second = [torch.zeros_like(weight) for weight in self._weights]
+    def __init__(self, parts: Sequence[Trained]):
+        self._pieces = [_Piece(*piece) for part in parts for piece in _cut(part)]
         self._n_steps = 0
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], rate: float) -> None:
         """One step against the gradients."""
         self._n_steps += 1
-        first_bias = 1 - _FIRST**self._n_steps
-        second_bias = 1 - _SECOND**self._n_steps
-        for k, (weight, gradient) in enumerate(zip(self._weights, _pieces(gradients), strict=True)):
-            if self._penalties is None:
-                gradient = gradient * self._masks[k]
-            self._first[k].lerp_(gradient, 1 - _FIRST)
-            self._second[k].mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
-            mean_square = self._second[k] / second_bias
-            if self._penalties is None:
-                scale = rate / mean_square.sqrt_().add_(_TINY)
-                weight.addcmul_(self._first[k], scale, value=-1 / first_bias)
-                continue
-            penalty = self._penalties[k]
-            scale = rate / mean_square.addcmul_(penalty, penalty).sqrt_().add_(_TINY)
-            weight.addcmul_(self._first[k], scale, value=-1 / first_bias)
-            threshold = scale.mul_(penalty)
-            weight.sub_(weight.clamp(-threshold, threshold))
+        slopes = (slope for gradient in gradients for slope in _flat_pieces(gradient))
+        for piece, slope in zip(self._pieces, slopes, strict=True):
+            piece.step(slope, rate, 1 - _FIRST**self._n_steps, 1 - _SECOND**self._n_steps)
 
 
-def _pieces(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors in pieces that stay in the cache while a step goes over them a dozen times."""
-    return [piece for tensor in tensors for piece in tensor.reshape(-1).split(_PIECE)]
+class _Piece:
+    """A part of a tensor that stays in the cache while a step goes over it a dozen times."""
+
+    def __init__(self, weight: Tensor, penalty: Tensor | None, is_free: bool):
+        self.weight, self.penalty = weight, penalty
+        self.mask = weight != 0 if penalty is None and not is_free else None
+        self.first, self.second = torch.zeros_like(weight), torch.zeros_like(weight)
+
+    def step(self, gradient: Tensor, rate: float, first_bias: float, second_bias: float) -> None:
+        if self.mask is not None:
+            gradient = gradient * self.mask
+        self.first.lerp_(gradient, 1 - _FIRST)
+        self.second.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
+        metric = self.second / second_bias
+        if self.penalty is not None:
+            metric.addcmul_(self.penalty, self.penalty)
+        rates = rate / metric.sqrt_().add_(_TINY)
+        self.weight.addcmul_(self.first, rates, value=-1 / first_bias)
+        if self.penalty is not None:
+            threshold = rates.mul_(self.penalty)
+            self.weight.sub_(self.weight.clamp(-threshold, threshold))
+
+
+def _cut(part: Trained) -> Iterator[tuple[Tensor, Tensor | None, bool]]:
+    pieces = _flat_pieces(part.tensor.detach())
+    penalties = [None] * len(pieces) if part.penalty is None else _flat_pieces(part.penalty)
+    for piece, penalty in zip(pieces, penalties, strict=True):
+        yield piece, penalty, part.is_free
+
+
+def _flat_pieces(tensor: Tensor) -> Sequence[Tensor]:
+    return tensor.reshape(-1).split(_PIECE)
 
 
 @dataclass(frozen=True)
@@ -77,25 +96,26 @@ class Passes:
     n_epochs: int
     rate: float
     batch_size: int
+    is_steady: bool = False  # else the rate falls to 0 along half a cosine
 
 
 def train(
     answers: Answers,
-    weights: Sequence[Tensor],
-    loss: Loss,
+    parts: Sequence[Trained],
+    loss: Callable[[Tensor, Tensor], Tensor],
     passes: Passes,
-    penalties: Sequence[Tensor] | None,
     generator: torch.Generator,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Change the weights by passes over the data; the rate falls to 0 along half a cosine."""
-    optimizer = ProximalAdam(weights, penalties)
+    """Change tensors by passes over the data; `loss` gets logits and the numbers of samples."""
+    optimizer, tensors = ProximalAdam(parts), [part.tensor for part in parts]
     n_batches = math.ceil(len(answers.samples) / passes.batch_size)
     for epoch in range(passes.n_epochs):
         batches = answers.shuffled(passes.batch_size, generator)
-        for index, (logits, targets) in enumerate(batches):
+        for index, (logits, rows) in enumerate(batches):
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
-            gradients = torch.autograd.grad(loss(logits, targets), list(weights))
-            optimizer.step(gradients, passes.rate * 0.5 * (1 + math.cos(math.pi * progress)))
+            share = 1.0 if passes.is_steady else 0.5 * (1 + math.cos(math.pi * progress))
+            gradients = torch.autograd.grad(loss(logits, rows), tensors)
+            optimizer.step(gradients, passes.rate * share)

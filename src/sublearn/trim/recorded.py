@@ -44,9 +44,10 @@ class Answers:
             yield self.of(slice(start, start + size))
 
     def shuffled(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same in random order."""
+        """Logits of all samples in random order, and which samples they are of."""
         for rows in torch.randperm(len(self.samples), generator=generator).split(size):
-            yield self.of(rows.to(self.samples.targets.device))
+            rows = rows.to(self.samples.targets.device)
+            yield self.of(rows)[0], rows
 
 
 class RecordedAnswers(Answers):

@@ -21,13 +21,12 @@ from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
 __all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
 
 #: The search for l1 ends when the next step would change it by less than this factor.
-LEAST_GROWTH = 1.1
+LEAST_GROWTH = 1.03
 #: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
 #: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
 _MOST_MISSES = 2
-#: Further polishes of a stage above the limit, in times the passes of the first: most stages need
-#: few, the last ones many. And of the network that the search ends with.
-_MORE_PASSES, _LAST_PASSES = (2, 4), 8
+#: Passes of the last polish, of the network that the search ends with, in times those of a stage.
+_LAST_PASSES = 8
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,16 @@ class TrimMonitor:
 
 
 @dataclass(frozen=True)
+class Shrunk:
+    """Where a stage ends before its polish, and the next one goes on."""
+
+    l1: float | None  # None for the network given
+    snapshot: Snapshot
+    bounds: dict[str, int]  # of theorem 7, by layer
+    stationarity: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Stage:
     """What is done for one l1."""
 
@@ -98,19 +107,24 @@ class Stage:
     polish: Passes
     is_adaptive: bool
 
-    def run(self, l1: float, is_first: bool) -> dict[str, int]:
-        """Leaves the trimmer with the new weights; returns the bound of theorem 7 by layer."""
-        trimmer = self.trimmer
-        penalties = trimmer.penalties(l1, self.is_adaptive and not is_first)
-        if self.warm.n_epochs:
-            trimmer.descend(self.warm, penalties)
+    def run(self, l1: float, before: float | None) -> Shrunk:
+        """Leaves the trimmer with polished weights; returns what they were before the polish.
+
+        `before` is the l1 that the weights come from, None for those of the network given.
+        """
+        trimmer, is_adaptive = self.trimmer, self.is_adaptive and before is not None
+        for k in range(1, self.warm.n_epochs + 1):
+            rising = l1 if before is None else before * (l1 / before) ** (k / self.warm.n_epochs)
+            trimmer.descend(replace(self.warm, n_epochs=1), trimmer.penalties(rising, is_adaptive))
+        penalties = trimmer.penalties(l1, is_adaptive)
         if self.quasi_newton.max_iter:
             for name in reversed(penalties):
                 trimmer.solve_layer(name, penalties[name], self.quasi_newton)
         bounds = dict.fromkeys(penalties, self._n_support_labels())
+        shrunk = Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
         if self.polish.n_epochs:
             trimmer.polish(self.polish, self.quasi_newton.chunk_size)
-        return bounds
+        return shrunk
 
     def polish_on(self, factor: int) -> None:
         """Polish again, with `factor` times as many passes."""
@@ -145,18 +159,15 @@ class Search:
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
-        self._current = self._start
-        self._best: Snapshot | None = None
+        self._given = self._current = self._kept = Shrunk(None, self._start, {}, {})
+        self._best: Snapshot | None = None  # `_kept` after its polish
         self._best_row: dict[str, float] = {}
-        self._bounds: dict[str, int] = {}
-        self._stationarity: dict[str, float] = {}
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
     def run_once(self, l1: float) -> None:
         """One stage, whatever the criterion says."""
-        self._limit = math.inf  # no criterion, and no further polish
         self._try(l1)
         self._accept()
         self._status = Status.CONVERGED
@@ -174,15 +185,14 @@ class Search:
             if is_allowed:
                 accepted, n_misses, trial = trial, 0, trial * step
             elif accepted is None:
-                self._current = self._start
+                self._current = self._given
                 trial /= 4 * step
             else:
                 n_misses += 1
                 trial *= step
             if n_misses == _MOST_MISSES:
-                assert self._best is not None
                 assert accepted is not None
-                self._current, n_misses = self._best, 0
+                self._current, n_misses = self._kept, 0
                 step = math.sqrt(step)
                 trial = accepted * step
             if step < LEAST_GROWTH:
@@ -207,12 +217,11 @@ class Search:
 
     def _try(self, l1: float) -> bool:
         """A stage from the last weights; whether the criterion allows what it leaves."""
-        is_first = self._best is None
-        self._trimmer.put(self._current)
-        self._stage_bounds = self._stage.run(l1, is_first)
-        value = self._polish_on(self._measure())
+        self._trimmer.put(self._current.snapshot)
+        self._current = self._stage.run(l1, self._current.l1)
+        value = self._measure()
         loss = self._trimmer.mean_loss(self._chunk_size)
-        self._current, n_weights = self._trimmer.snapshot(), self._trimmer.n_weights()
+        n_weights = self._trimmer.n_weights()
         is_allowed = value <= self._limit
         self._rows.append(
             {
@@ -230,18 +239,6 @@ class Search:
         monitor.gap = max(0.0, value - self._before[1])
         return is_allowed
 
-    def _polish_on(self, value: float) -> float:
-        """Polish longer while that brings the criterion to its limit; returns it."""
-        for factor in _MORE_PASSES if self._stage.polish.n_epochs else ():
-            before = value
-            if value <= self._limit or self._monitor.stop_requested:
-                break
-            self._stage.polish_on(factor)
-            value = self._measure()
-            if value - self._limit > 0.5 * (before - self._limit):
-                break  # twice as many passes would not get there either
-        return value
-
     def finish(self) -> None:
         """A last, long polish of the best network, unless the criterion rises."""
         if self._best is None or self._monitor.stop_requested or not self._stage.polish.n_epochs:
@@ -257,10 +254,8 @@ class Search:
             self._best_row = self._best_row | {"criterion": value, "loss": loss}
 
     def _accept(self) -> None:
-        self._best = self._current
+        self._best, self._kept = self._trimmer.snapshot(), self._current
         self._best_row = self._rows[-1]
-        self._bounds = self._stage_bounds
-        self._stationarity = dict(self._trimmer.stationarity)
 
     def result(self, module: nn.Module) -> TrimResult:
         """The best network found, in the mode of the `module` given."""
@@ -292,8 +287,8 @@ class Search:
                 shape=tuple(weight.shape),
                 n_before=int(torch.count_nonzero(start[name])),
                 n_after=int(torch.count_nonzero(weight)),
-                bound=self._bounds.get(name),
-                stationarity=self._stationarity.get(name),
+                bound=self._kept.bounds.get(name),
+                stationarity=self._kept.stationarity.get(name),
             )
             for name, weight in weights.items()
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,8 @@ from sublearn.trim.layer_objective import (
     layer_objective,
     only_gradient_of,
 )
-from sublearn.trim.losses import Loss
-from sublearn.trim.proximal_adam import Passes, train
+from sublearn.trim.losses import Loss, divergence
+from sublearn.trim.proximal_adam import Passes, Trained, train
 from sublearn.trim.recorded import answers_of
 from sublearn.trim.samples import Samples
 
@@ -60,28 +60,32 @@ class Trimmer:
         loss: Loss,
         generator: torch.Generator,
         is_stopped: Callable[[], bool],
-        biases: Sequence[nn.Parameter] = (),
+        biases: Mapping[str, nn.Parameter] | None = None,
         chunk_size: int = 4096,
+        distill: float = 0.0,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
-        self._biases = list(biases)  # trained when the weights are polished
+        self._biases = dict(biases or {})  # by layer; trained in passes
         self.stationarity: dict[str, float] = {}
         self._answers = answers_of(module, self.layers.values(), samples, chunk_size)
+        self._distill, self._given = distill, torch.empty(0)  # the answers of the network given
+        if distill:
+            self._given = torch.cat([logits for logits, _ in self.answers(chunk_size)])
 
     # --- the state -------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """The network as it is."""
         weights = {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
-        return Snapshot(weights, [bias.detach().clone() for bias in self._biases])
+        return Snapshot(weights, [bias.detach().clone() for bias in self._biases.values()])
 
     @torch.no_grad()
     def put(self, snapshot: Snapshot) -> None:
         """Go back to what the network was."""
         for name, weight in snapshot.weights.items():
             self.layers[name].weight.copy_(weight)
-        for bias, value in zip(self._biases, snapshot.biases, strict=True):
+        for bias, value in zip(self._biases.values(), snapshot.biases, strict=True):
             bias.copy_(value)
 
     def n_weights(self) -> int:
@@ -111,43 +115,49 @@ class Trimmer:
         small ones go. Every weight costs the same, whatever the scale of its layer: a rectified
         network is the same function if one layer is doubled and the next one halved.
         """
-        layers = {name: layer.weight.detach().abs() for name, layer in self.layers.items()}
+        weights = {name: layer.weight.detach() for name, layer in self.layers.items()}
         if not is_adaptive or not self.n_weights():
-            return {name: torch.full_like(size, l1) for name, size in layers.items()}
-        total = sum(float(size.sum()) for size in layers.values())
-        mean = total / self.n_weights()
-        penalties = {}
-        for name, size in layers.items():
-            own_mean = float(size.sum()) / max(1, int(torch.count_nonzero(size)))
-            penalties[name] = l1 * mean / (size + _LEAST_SHARE * (own_mean or mean))
-        return penalties
+            return {name: torch.full_like(weight, l1) for name, weight in weights.items()}
+        mean, means = self._mean_sizes()
+        return {
+            name: l1 * mean / (weight.abs() + _LEAST_SHARE * means[name])
+            for name, weight in weights.items()
+        }
+
+    def _mean_sizes(self) -> tuple[float, dict[str, float]]:
+        """Of the weights that are left: of all, and by layer."""
+        sizes = {
+            name: float(layer.weight.detach().abs().sum()) for name, layer in self.layers.items()
+        }
+        mean = sum(sizes.values()) / max(1, self.n_weights())
+        counts = {
+            name: int(torch.count_nonzero(layer.weight)) for name, layer in self.layers.items()
+        }
+        return mean, {name: size / counts[name] if size else mean for name, size in sizes.items()}
 
     # --- the steps -------------------------------------------------------------------------------
 
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
-        layers = list(self.layers.values())
-        biases = self._biases if penalties is None else []
+        layers, biases = list(self.layers.values()), list(self._biases.values())
         with (
             only_gradient_of(self.module, biases),
             in_blocks(layers) as blocks,
             self._answers.active(),
         ):
-            parts = None
-            if penalties is not None:
-                parts = [
-                    block.part_of(penalties[name])
-                    for name, block in zip(penalties, blocks, strict=True)
-                ]
-            train(
-                self._answers,
-                [block.weight for block in blocks] + biases,
-                self.loss,
-                passes,
-                parts,
-                self._generator,
-                self._is_stopped,
-            )
+            parts = [
+                Trained(block.weight, penalties and block.part_of(penalties[name]))
+                for name, block in zip(self.layers, blocks, strict=True)
+            ]
+            parts += [Trained(bias, is_free=True) for bias in biases]
+            train(self._answers, parts, self._loss_of, passes, self._generator, self._is_stopped)
+
+    def _loss_of(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """What passes minimise, besides the penalty."""
+        loss = self.loss(logits, self.samples.targets[rows])
+        if not self._distill:
+            return loss
+        return torch.lerp(loss, divergence(logits, self._given[rows]), self._distill)
 
     def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
