@@ -14,6 +14,7 @@ import sublearn
 from sublearn import _core
 from sublearn.embed import SkipGram, read_word_vectors
 from sublearn.embed.corpus import read_corpus
+from sublearn.embed.skip_gram_passes import Vectors, _Index
 from sublearn.embed.vocabulary import Vocabulary, count_pairs
 from sublearn.validation import assert_rules_complete
 
@@ -190,6 +191,44 @@ def test_log_partitions(sentences):
     for n_threads in (1, 3):
         found = _core.log_partitions(rows, queries, n_threads, _core.Monitor())
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_search_finds_the_contexts_of_largest_score(sentences):
+    _, pairs = counted(sentences)
+    rng = np.random.default_rng(1)
+    n, dim = pairs.n_words, 5
+    words, contexts = rng.normal(size=(2, n, dim)).astype(np.float32)
+    biases = rng.normal(-3, 2, n).astype(np.float32)
+    sums = np.ones(n, np.float32)
+    vectors = Vectors.of(words, contexts, biases, (sums, sums))
+    plan = SkipGram(**SMALL, partition="search")._plan(0, n, n)
+    problem = _core.SkipGramProblem(
+        vectors.words, vectors.contexts, vectors.word_sums, vectors.context_sums, pairs.begin,
+        pairs.ids, pairs.counts, np.full(n, 1 / n, np.float32), vectors.bias,
+    )  # fmt: skip
+    problem.set_index(*_Index(vectors, plan).refreshed())
+    settings = _core.SkipGramSettings()
+    settings.n_found, settings.n_probe, settings.learning_rate = 3, n, 1e-30
+    report = problem.run(settings, 1, _core.Monitor())
+    np.testing.assert_allclose(vectors.biases, biases, rtol=1e-6)  # nothing has moved
+
+    counts, scores = dense(pairs), words.astype(float) @ contexts.T + biases
+    is_near = counts > 0
+    np.put_along_axis(is_near, np.argsort(-scores, axis=1)[:, :3], True, axis=1)
+    assert is_near.sum() > (counts > 0).sum()
+    sums_of_near = np.log((np.exp(scores) * is_near).sum(axis=1))
+    bound = (counts.sum(axis=1) @ sums_of_near - (counts * scores).sum()) / counts.sum()
+    assert report.lower_bound == pytest.approx(bound, rel=1e-5)
+
+
+def test_rare_words_are_predicted_better_than_by_their_frequencies():
+    rng = np.random.default_rng(0)
+    topics = rng.permutation(4000).reshape(20, 200)
+    text = [[f"w{i}" for i in rng.choice(topics[rng.integers(20)], 20)] for _ in range(500)]
+    model = SkipGram(30, min_count=1, subsample=None, n_sampled=64, max_iter=1).fit(text)
+    shares = model._pairs.totals[model._pairs.totals > 0] / model._pairs.totals.sum()
+    assert len(model.words_) > 4 * 64  # so that sums are not over all of them
+    assert model.exact_objective()[0] < -(shares @ np.log(shares)) - 0.1
 
 
 def test_the_bound_without_the_sample_is_below_the_estimate(sentences):

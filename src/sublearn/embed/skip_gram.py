@@ -380,7 +380,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         self.words_, self.word_counts_ = vocabulary.words, vocabulary.counts
         self.vectors_ = np.ascontiguousarray(vectors.words[:, : vectors.bias])
         self.context_vectors_ = np.ascontiguousarray(vectors.contexts[:, : vectors.bias])
-        self.context_bias_ = vectors.contexts[:, vectors.bias].copy()
+        self.context_bias_ = vectors.biases
         self._sums = (vectors.word_sums, vectors.context_sums)
         self._pairs: Pairs | None = pairs
         self._n_fits += 1
@@ -406,14 +406,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
 
     def _padded_vectors(self) -> Vectors:
         """The fitted vectors as passes want them, in arrays of their own."""
-        vectors = Vectors.none(self.vectors_.shape[1])
-        width = vectors.words.shape[1]
-        n_words, bias = self.vectors_.shape
-        words, contexts = (np.zeros((n_words, width), np.float32) for _ in range(2))
-        words[:, :bias], words[:, bias] = self.vectors_, 1
-        contexts[:, :bias], contexts[:, bias] = self.context_vectors_, self.context_bias_
-        word_sums, context_sums = (sums.copy() for sums in self._sums)
-        return Vectors(words, contexts, word_sums, context_sums, bias)
+        return Vectors.of(self.vectors_, self.context_vectors_, self.context_bias_, self._sums)
 
     @property
     def _n_features_out(self) -> int:

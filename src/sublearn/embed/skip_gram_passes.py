@@ -55,13 +55,18 @@ class Plan:
 
 @dataclass
 class Vectors:
-    """Padded vectors and Adagrad's sums; the last number of a context is its bias."""
+    """Padded vectors and Adagrad's sums; the last number of a context is its bias.
+
+    Words meet it with a number no larger than their others are. A 1 there would make the bias a
+    hundred times as quick as a coordinate of a vector: then it follows which contexts happen to be
+    drawn, and with many rare words the model ends up below their frequencies.
+    """
 
     words: np.ndarray
     contexts: np.ndarray
     word_sums: np.ndarray
     context_sums: np.ndarray
-    bias: int  # its column, where words have a 1
+    bias: int  # its column
 
     @staticmethod
     def none(n_components: int) -> Vectors:
@@ -69,6 +74,29 @@ class Vectors:
         rows = np.empty((0, padded_width(n_components + 1)), np.float32)
         sums = np.empty(0, np.float32)
         return Vectors(rows, rows.copy(), sums, sums.copy(), n_components)
+
+    @staticmethod
+    def of(
+        words: np.ndarray, contexts: np.ndarray, biases: np.ndarray, sums: tuple[np.ndarray, ...]
+    ) -> Vectors:
+        """Fitted vectors, in arrays of their own."""
+        new = Vectors.none(words.shape[1])
+        shape = (len(words), new.words.shape[1])
+        new.words, new.contexts = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        new.words[:, : new.bias], new.words[:, new.bias] = words, new.unit
+        new.contexts[:, : new.bias], new.contexts[:, new.bias] = contexts, biases / new.unit
+        new.word_sums, new.context_sums = (part.copy() for part in sums)
+        return new
+
+    @property
+    def unit(self) -> np.float32:
+        """What words have in the column of the bias."""
+        return np.float32(self.bias**-0.5)
+
+    @property
+    def biases(self) -> np.ndarray:
+        """Biases of the contexts, in an array of their own."""
+        return self.contexts[:, self.bias] * self.unit
 
     def grown(self, pairs: Pairs, rng: np.random.Generator) -> Vectors:
         """With vectors for new words: small random ones, contexts 0 with their log-frequency.
@@ -79,10 +107,10 @@ class Vectors:
         n_old, n_new = len(self.words), pairs.n_words - len(self.words)
         words = np.zeros((n_new, self.words.shape[1]), np.float32)
         words[:, : self.bias] = rng.uniform(-0.5, 0.5, (n_new, self.bias)) / np.sqrt(self.bias)
-        words[:, self.bias] = 1
+        words[:, self.bias] = self.unit
         contexts = np.zeros_like(words)
         shares = (pairs.totals + 0.5) / (pairs.totals + 0.5).sum()
-        contexts[:, self.bias] = np.log(shares[n_old:])
+        contexts[:, self.bias] = np.log(shares[n_old:]) / self.unit
         squares = pairs.squares()[n_old:] / (self.bias + 1)
         mean_square = float(np.square(words).sum(axis=1).mean()) if n_new else 0.0
         return Vectors(
@@ -201,8 +229,13 @@ class _Index:
         self._centres: np.ndarray | None = None
 
     def refreshed(self) -> tuple[np.ndarray, ...]:
-        """Centres, begin of each cluster, ids and rows, at C inner products for each context."""
-        rows = self._vectors.contexts
+        """Centres, begin of each cluster, ids and rows, at C inner products for each context.
+
+        A search meets biases with a 1. Their mean changes no order and is left out: it would make
+        all rows point the same way.
+        """
+        rows, biases = self._vectors.contexts.copy(), self._vectors.biases
+        rows[:, self._vectors.bias] = biases - biases.mean()
         n_clusters = max(1, round(2 * len(rows) ** 0.5))
         capacity = int(np.ceil(_BALANCE * len(rows) / n_clusters))
         with threadpool_limits(self._plan.n_threads, "blas"):

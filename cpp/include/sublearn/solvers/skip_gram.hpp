@@ -1,6 +1,6 @@
 // Skip-gram in its collapsed form (Yen's thesis, (3.45)): pairs of words are counted once, and a
 // pass visits words, not positions of a text. With u_x the vector of a word, v_y of a context
-// (the last number of v_y is its bias, that of u_x is 1) and N_xy the counts,
+// (the last number of v_y is its bias, that of u_x a constant) and N_xy the counts,
 //
 //   min  sum_x [ N_x log Z_x - sum_y N_xy <u_x, v_y> ] / N,     Z_x = sum_y exp <u_x, v_y>
 //
@@ -47,7 +47,7 @@ struct SkipGramModel {
   float* context_sums = nullptr;
   offset_t n_words = 0;
   offset_t stride = 0;
-  offset_t bias = 0;  ///< the column where words have a 1 that stays
+  offset_t bias = 0;  ///< the column where words have a number that stays
 };
 
 /// Counts in sparse rows, and the noise that contexts are drawn from.
@@ -224,10 +224,13 @@ class SkipGramPass {
     tail_scores_.resize(visits.size() * tail_.size());
   }
 
+  /// The index has biases as they are; queries meet them with a 1.
   void search(offset_t n) {
     found_.resize(static_cast<std::size_t>(n));
     if (index_ == nullptr || settings_.n_found == 0) return;
-    index_->search(words_.data(), n, static_cast<std::size_t>(settings_.n_found),
+    queries_ = words_;
+    for (offset_t v = 0; v < n; ++v) queries_[v * model_.stride + model_.bias] = 1.0F;
+    index_->search(queries_.data(), n, static_cast<std::size_t>(settings_.n_found),
                    {settings_.n_probe}, n_threads_, &monitor_,
                    [&](offset_t v, std::span<const Scored<float>> best) {
                      found_[v].clear();
@@ -424,7 +427,7 @@ class SkipGramPass {
   double n_visited_ = 0.0;
   std::vector<Visit> visits_;
   std::vector<index_t> tail_;
-  std::vector<float> weights_, tail_rows_, tail_scores_, tail_steps_, words_;
+  std::vector<float> weights_, tail_rows_, tail_scores_, tail_steps_, words_, queries_;
   std::vector<std::vector<index_t>> found_;
   std::vector<Result> results_;
   std::vector<Scratch> scratch_;
