@@ -30,8 +30,8 @@ def written(runs: Sequence[Facts]) -> str:
         return _listed({name: value for name, value in runs[0].items() if name != _TABLES})
     runs = [_split(run) for run in runs]
     names = list(dict.fromkeys(name for run in runs for name in run))
-    is_shared = {name: len({run.get(name) for run in runs}) == 1 for name in names}
-    shared = {name: runs[0][name] for name in names if is_shared[name] and name != _TABLES}
+    is_shared = {name: len({run.get(name, "") for run in runs}) == 1 for name in names}
+    shared = {name: runs[0].get(name, "") for name in names if is_shared[name] and name != _TABLES}
     shared = {name: value for name, value in shared.items() if value}
     columns = [name for name in names if not is_shared[name] or name == _TABLES]
     rows = [columns, ["---"] * len(columns)]
