@@ -14,8 +14,8 @@ from harness.figures import Figures, Measurement
 __all__ = ["LABEL_SETS"]
 
 MULTILABEL_SETS = ("yeast", "enron", "bibtex", "delicious")
-MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.02
-MULTILABEL_LIMIT = 500.0
+MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.01
+MULTILABEL_LIMIT = 400.0
 
 
 def multilabel(directory: Path, seed: int) -> Figures:

@@ -102,7 +102,7 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         beyond what their features say.
     objective_ : float
         Value of the objective, with the relaxed loss; an upper bound of it where samples have more
-        than 20,000 pairs of undecided labels. NaN if the callback stopped the fit before
+        than 2,000 pairs of undecided labels. NaN if the callback stopped the fit before
         the first evaluation.
     certificate_ : float
         Upper bound on how far `objective_` is above the optimum, divided by it.

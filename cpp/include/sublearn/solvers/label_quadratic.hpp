@@ -136,15 +136,42 @@ class LabelQuadratic {
     return sum;
   }
 
-  /// Bounds the open part: half of each attraction goes to either label, repulsions are free.
-  double split_bound() const {
-    std::vector<double> most = unary;
-    for (const Edge& edge : edges) {
-      for (const index_t k : edge.ends) most[at(k)] += 0.5 * std::max(0.0, edge.weight);
+  /// Bounds the open part by labels on their own: each attraction is divided between its two
+  /// labels, each repulsion takes some z from both and gives one z back. Single divisions are made
+  /// best by turns, which is where both labels gain the same, or nothing together (max-sum
+  /// diffusion); any division is a bound. `gain` is what it leaves of each label.
+  double split_bound(std::vector<double>& gain) const {
+    std::vector<double> part(edges.size());  // of an attraction to its first label; z
+    gain = unary;
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      part[e] = 0.5 * std::max(0.0, edges[e].weight);
+      for (const index_t k : edges[e].ends) gain[at(k)] += part[e];
     }
-    double sum = 0.0;
-    for (const double value : most) sum += std::max(0.0, value);
-    return sum;
+    double z_sum = 0.0, best = bound_of(gain, z_sum);
+    for (int sweep = 0; sweep < kSplitSweeps; ++sweep) {
+      for (std::size_t e = 0; e < edges.size(); ++e) {
+        const double weight = edges[e].weight;
+        double& first = gain[at(edges[e].ends[0])];
+        double& second = gain[at(edges[e].ends[1])];
+        if (weight > 0.0) {
+          const double after = std::clamp(part[e] + 0.5 * (second - first), 0.0, weight);
+          first += after - part[e];
+          second -= after - part[e];
+          part[e] = after;
+        } else {
+          const double after = std::clamp(part[e] + 0.5 * (first + second), 0.0, -weight);
+          first -= after - part[e];
+          second -= after - part[e];
+          z_sum += after - part[e];
+          part[e] = after;
+        }
+      }
+      const double bound = bound_of(gain, z_sum);
+      const bool is_still = best - bound <= 1e-4 * std::abs(best);
+      best = std::min(best, bound);
+      if (is_still && sweep >= 4) break;
+    }
+    return best;
   }
 
   /// Changes single labels of a set while that raises the score.
@@ -185,7 +212,15 @@ class LabelQuadratic {
     double weight;
   };
 
+  static constexpr int kSplitSweeps = 40;
+
   static std::size_t at(index_t k) { return static_cast<std::size_t>(k); }
+
+  static double bound_of(std::span<const double> gain, double z_sum) {
+    double sum = z_sum;
+    for (const double value : gain) sum += std::max(0.0, value);
+    return sum;
+  }
 
   /// Neighbours of each open label.
   void link() {
@@ -233,13 +268,17 @@ class LabelInference {
   }
 
   /// Value of the linear program; `support` gets the labels that are not zero in a solution. Where
-  /// too much is open for a flow, as in the first passes of a fit, an upper bound of the value.
+  /// very much is open an upper bound of the value, and the labels that gain in it.
   double relaxed(std::span<const double> unary, std::vector<index_t>& support) {
     LabelQuadratic problem = begin(unary);
     support = problem.on;
     if (problem.is_decided()) return problem.constant;
-    if (problem.edges.size() > kMostEdges) {
-      return problem.constant + problem.split_bound();
+    if (problem.edges.size() > kFewEdges) {
+      const double bound = problem.split_bound(gain_);
+      for (std::size_t k = 0; k < gain_.size(); ++k) {
+        if (gain_[k] > 0.0) support.push_back(problem.labels[k]);
+      }
+      return problem.constant + bound;
     }
     const FactorGraph graph = problem.graph();
     RoofDuality roof(graph);
@@ -268,6 +307,9 @@ class LabelInference {
  private:
   static constexpr signed char kOpen = LabelQuadratic::kOpen;
   static constexpr std::size_t kMostEdges = 20000;  ///< of a flow: about 200 labels, all pairs
+  /// Of a flow in `relaxed`, which a fit asks for every row. On delicious, where programs have ten
+  /// times as many, bounds are 0.2 % above the values of flows and take a fifth of the time.
+  static constexpr std::size_t kFewEdges = 2000;
 
   /// The problem over a set S of labels that has a best set, reduced: for k outside S,
   ///   u_k + sum_{l in S} max(0, V_kl) + 1/2 sum_{l not in S} max(0, V_kl) <= 0,
@@ -352,7 +394,7 @@ class LabelInference {
 
   /// Too much is open for a flow, which happens at the root alone: single changes from two starts.
   void climb_only(LabelQuadratic& problem) {
-    root_bound_ = problem.constant + problem.split_bound();
+    root_bound_ = problem.constant + problem.split_bound(gain_);
     is_cut_ = true;
     std::vector<signed char> y(problem.labels.size(), 0);
     problem.climb(y);
@@ -365,7 +407,7 @@ class LabelInference {
   CsrView<double, offset_t> pairs_;
   std::span<const double> attraction_;
   std::vector<index_t> place_;
-  std::vector<double> most_;
+  std::vector<double> most_, gain_;
   LabelSet best_;
   double root_bound_ = 0.0;
   int nodes_left_ = 0;
