@@ -35,8 +35,9 @@ class BlockCosts:
         shape = positives**power
         # Errors grow with the root of the work: neither the largest blocks nor the smallest rule.
         weights = work**-0.5
-        design = np.column_stack([shape, shape * n_rows]) * weights[:, None]
-        fixed, per_row = nnls(design, work * weights)[0]
+        design = np.column_stack([shape, shape * n_rows])
+        found = nnls(design * weights[:, None], work * weights)[0]
+        fixed, per_row = found * (work.sum() / (design @ found).sum())  # totals are what is asked
         return cls(float(fixed), float(per_row), power, float(seconds.sum() / work.sum()))
 
     def seconds(self, n_rows: int, positives: np.ndarray) -> np.ndarray:
