@@ -33,7 +33,11 @@ class BlockCosts:
         logs = np.column_stack([np.ones(len(work)), np.log(n_rows), np.log(positives)])
         power = float(np.linalg.lstsq(logs, np.log(work), rcond=None)[0][2])
         shape = positives**power
-        fixed, per_row = nnls(np.column_stack([shape, shape * n_rows]), work)[0]
+        # Errors grow with the root of the work: neither the largest blocks nor the smallest rule.
+        weights = work**-0.5
+        design = np.column_stack([shape, shape * n_rows])
+        found = nnls(design * weights[:, None], work * weights)[0]
+        fixed, per_row = found * (work.sum() / (design @ found).sum())  # totals are what is asked
         return cls(float(fixed), float(per_row), power, float(seconds.sum() / work.sum()))
 
     def seconds(self, n_rows: int, positives: np.ndarray) -> np.ndarray:

@@ -135,12 +135,15 @@ void bind_dense_data(nb::module_& m, const char* name) {
 }
 
 /// Calls back into Python for each value; `function(x)` returns (value, gradient as float64), and
-/// `partial(x, ids)`, if it is not None, (value, those entries of the gradient).
+/// `partial(x, ids)`, if it is not None, (value, those entries of the gradient). `bound()`, if it
+/// is not None, returns what is known to lie below the least value of function and penalty
+/// together.
 class PythonObjective final : public SmoothObjective {
  public:
-  PythonObjective(nb::callable function, nb::object partial, offset_t size)
+  PythonObjective(nb::callable function, nb::object partial, offset_t size, nb::object bound)
       : function_(std::move(function)),
         partial_(std::move(partial)),
+        bound_(std::move(bound)),
         gradient_(static_cast<std::size_t>(size)) {}
 
   offset_t size() const override { return static_cast<offset_t>(gradient_.size()); }
@@ -152,6 +155,13 @@ class PythonObjective final : public SmoothObjective {
 
   void gradient(std::span<double> out) override {
     std::copy(gradient_.begin(), gradient_.end(), out.begin());
+  }
+
+  DualPoint dual_point(const SeparablePenalty& /*penalty*/,
+                       std::span<const double> /*gradient*/) override {
+    if (bound_.is_none()) return {};
+    nb::gil_scoped_acquire locked;
+    return {nb::cast<double>(bound_()), 0.0};
   }
 
   bool has_parts() const override { return !partial_.is_none(); }
@@ -197,6 +207,7 @@ class PythonObjective final : public SmoothObjective {
 
   nb::callable function_;
   nb::object partial_;
+  nb::object bound_;
   std::vector<double> gradient_;
 };
 
@@ -238,6 +249,10 @@ void bind_settings(nb::module_& m) {
       .value("max_iter", LhacEnd::max_iter)
       .value("stopped", LhacEnd::stopped)
       .value("stalled", LhacEnd::stalled);
+  nb::enum_<Globalisation>(m, "Globalisation", "What follows a step that lowers too little.")
+      .value("prox", Globalisation::prox_parameter)
+      .value("line_search", Globalisation::line_search)
+      .value("null_step", Globalisation::null_step);
   nb::class_<LhacSettings>(m, "LhacSettings", "Settings of LHAC; see solvers/lhac.hpp.")
       .def(nb::init<>())
       .def_rw("tol", &LhacSettings::tol)
@@ -252,9 +267,7 @@ void bind_settings(nb::module_& m) {
            [](LhacSettings& settings, double slope, double constant, bool is_logarithmic) {
              settings.budget = {slope, constant, is_logarithmic};
            })
-      .def("set_line_search", [](LhacSettings& settings, bool is_on) {
-        settings.globalisation = is_on ? Globalisation::line_search : Globalisation::prox_parameter;
-      });
+      .def_rw("globalisation", &LhacSettings::globalisation);
   nb::enum_<LinearMethod>(m, "LinearMethod", "The method inside the working set.")
       .value("newton", LinearMethod::newton)
       .value("lhac", LinearMethod::lhac);
@@ -291,8 +304,8 @@ void bind_linear(nb::module_& m) {
           },
           "x"_a.noconvert(), "Value and gradient at x.");
   nb::class_<PythonObjective, SmoothObjective>(m, "PythonObjective", "A function of Python's.")
-      .def(nb::init<nb::callable, nb::object, offset_t>(), "function"_a, "partial"_a.none(),
-           "size"_a);
+      .def(nb::init<nb::callable, nb::object, offset_t, nb::object>(), "function"_a,
+           "partial"_a.none(), "size"_a, "bound"_a = nb::none());
   bind_settings(m);
   bind_sparse_data<float>(m, "SparseLinearData32");
   bind_sparse_data<double>(m, "SparseLinearData64");

@@ -28,7 +28,7 @@ def solve(problem, **options):
 
 @FIRM
 @pytest.mark.parametrize("free_set", EXACT)
-@pytest.mark.parametrize("globalisation", ["prox", "line_search"])
+@pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
 def test_every_exact_strategy_reaches_the_optimum(problem, free_set, globalisation):
     solution = solve(problem, free_set=free_set, globalisation=globalisation)
     assert solution.status is Status.CONVERGED
@@ -73,7 +73,7 @@ def test_every_memory_reaches_the_optimum(problem, memory):
 
 
 @FIRM
-@pytest.mark.parametrize("globalisation", ["prox", "line_search"])
+@pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
 def test_the_objective_never_rises(problem, globalisation):
     objective = solve(problem, globalisation=globalisation).trace["objective"]
     assert (np.diff(objective) <= 1e-14).all()

@@ -162,7 +162,8 @@ def test_an_exception_of_the_callable_goes_on_as_it_is():
         lhac(raises, np.zeros(3), l1=0.1)
 
 
-def test_steps_back_from_points_of_infinite_value():
+@pytest.mark.parametrize("globalisation", ["prox", "null_step"])
+def test_steps_back_from_points_of_infinite_value(globalisation):
     outside = []
 
     def barrier(x):
@@ -171,13 +172,13 @@ def test_steps_back_from_points_of_infinite_value():
             return np.inf, np.zeros(1)
         return x[0] - np.log(x[0]), 1 - 1 / x
 
-    solution = lhac(barrier, [0.5], l1=4.0, tol=1e-9)
+    solution = lhac(barrier, [0.5], l1=4.0, tol=1e-9, globalisation=globalisation)
     assert solution.status is Status.CONVERGED
     assert solution.x == pytest.approx([0.2], rel=1e-6)
     assert outside
 
 
-@pytest.mark.parametrize("globalisation", ["prox", "line_search"])
+@pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
 def test_goes_down_to_a_stationary_point_of_a_function_that_is_not_convex(globalisation):
     def two_wells(x):
         return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
@@ -186,6 +187,47 @@ def test_goes_down_to_a_stationary_point_of_a_function_that_is_not_convex(global
     np.testing.assert_allclose(two_wells(solution.x)[1], 0, atol=1e-5)
     assert solution.objective < two_wells(np.array([0.1, -3.0]))[0]
     assert (np.diff(solution.trace["objective"]) <= 1e-14).all()
+
+
+def test_null_steps_ask_for_one_value_in_each_iteration():
+    def two_wells(x):
+        return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
+
+    trace = lhac(two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, globalisation="null_step").trace
+    assert trace["n_values"].tolist() == list(range(1, len(trace) + 1))
+    assert (np.diff(trace["objective"]) == 0).any()  # steps that were not taken
+
+
+def test_a_lower_bound_of_the_objective_makes_the_gap():
+    class Quadratic:
+        bound = 0.0
+
+        def value_and_gradient(self, x):
+            return 1.0 + 0.5 * float((x - 2) @ (x - 2)), x - 2
+
+        def lower_bound(self):
+            return self.bound
+
+    objective = Quadratic()
+    solution = lhac(objective, np.zeros(3), l1=0.0, max_iter=5)  # 1 is reached, 0 is known
+    assert solution.certificate == pytest.approx(1.0)
+    objective.bound = 0.99
+    solution = lhac(objective, np.zeros(3), l1=0.0, tol=0.02)
+    assert solution.status is Status.CONVERGED
+    assert solution.lower_bound == 0.99
+    assert solution.certificate <= 0.02
+
+
+@pytest.mark.parametrize(("bound", "message"), [(5, "callable"), (lambda: np.nan, "number")])
+def test_refuses_a_lower_bound_that_is_none(bound, message):
+    class Quadratic:
+        lower_bound = staticmethod(bound) if callable(bound) else bound
+
+        def value_and_gradient(self, x):
+            return float(x @ x), 2 * x
+
+    with pytest.raises(ParameterError, match=f"lhac: objective.lower_bound must.* {message}"):
+        lhac(Quadratic(), [1.0], l1=0.1)
 
 
 def test_a_callback_stops_the_solver():

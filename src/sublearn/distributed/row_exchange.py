@@ -5,7 +5,8 @@ r"""Values and gradients of losses whose rows lie on workers: one exchange serve
 Each block computes its share of value and gradient in one pass over its rows. A round sends the
 non-zero coordinates of the points to all blocks and brings one sum back: this is all that LHAC asks
 of the data in an outer iteration, its inner loop works on the client with the gradients it has seen
-(Tang, "Big Data Optimization in Machine Learning", 2016, section 1.2).
+(Tang, "Big Data Optimization in Machine Learning", 2016, section 1.2). What certifies a point
+travels with the next one.
 """
 
 from __future__ import annotations
@@ -13,80 +14,72 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sublearn.distributed.row_blocks import RowBlock, RowBlocks, RowLoss
-from sublearn.optim.row_losses import Huber, Logistic, Loss, Squared
+from sublearn.distributed.row_bounds import (
+    Point,
+    RowTask,
+    as_point,
+    dual_rays,
+    full,
+    n_ray_numbers,
+)
+from sublearn.distributed.row_coordinates import Coordinates, column_moments
 
-__all__ = ["Exchange", "RowObjective", "conjugates", "dual_sides", "solve_together"]
+__all__ = ["Exchange", "RowObjective", "solve_together"]
 
-_LOSSES: dict[str, type[Loss]] = {"logistic": Logistic, "squared": Squared, "huber": Huber}
-_Point = tuple[np.ndarray, np.ndarray]  # non-zero coordinates and their values
-
-
-def _point(x: np.ndarray) -> _Point:
-    at = np.flatnonzero(x)
-    return at.astype(np.int32), x[at]
-
-
-def _full(point: _Point, size: int) -> np.ndarray:
-    x = np.zeros(size)
-    x[point[0]] = point[1]
-    return x
+_MOST_DOUBT = 10.0  # of what a certificate would be: asking costs another pass over the rows
+_ROUNDING = 1e-13  # of objectives; of points that differ by no more the later one is better
+_Answer = tuple[float, np.ndarray, np.ndarray]  # value, gradient, dual rays (none: empty)
 
 
 # --- on the workers ----------------------------------------------------------------------------
 
 
-def values_and_gradients(
-    block: RowBlock, losses: list[RowLoss], points: list[_Point]
+def answer(
+    block: RowBlock,
+    losses: list[RowLoss],
+    points: list[Point],
+    witnesses: list[Point | None],
+    with_moments: bool,
 ) -> np.ndarray:
-    """For each point its gradient and, behind it, its value: the share of one block."""
-    size = block.X.shape[1] + losses[0].fit_intercept
-    shares = np.zeros((len(points), size + 1))
-    if block.X.shape[0]:
-        for share, loss, point in zip(shares, losses, points, strict=True):
-            share[size], share[:size] = block.objective(loss).value_and_gradient(_full(point, size))
-    return shares
+    """The share of one block in a round, in one vector.
 
-
-def _slopes(block: RowBlock, loss: RowLoss, point: _Point) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes of the losses of the rows, and the targets."""
-    x = _full(point, block.X.shape[1] + loss.fit_intercept)
-    w, intercept = (x[:-1], x[-1]) if loss.fit_intercept else (x, 0.0)
-    at = np.flatnonzero(w)
-    z = np.asarray(block.X[:, at].astype(np.float64) @ w[at]).ravel() + intercept
-    y = block.targets(loss)
-    return _LOSSES[loss.name](loss.parameter).slope(z, y), y
-
-
-def _parts(loss: RowLoss, slopes: np.ndarray) -> list[np.ndarray]:
-    """Two vectors whose combination makes the slopes add up to 0."""
-    if loss.positive is None:
-        return [slopes, np.ones_like(slopes)]
-    return [np.minimum(slopes, 0.0), np.maximum(slopes, 0.0)]
-
-
-def dual_sides(block: RowBlock, loss: RowLoss, point: _Point) -> np.ndarray:
-    """X' and the sum of each of two vectors that dual points are made of."""
-    slopes, _ = _slopes(block, loss, point)
-    parts = _parts(loss, slopes)
-    return np.array([np.append(np.asarray(block.X.T @ part), part.sum()) for part in parts])
-
-
-def conjugates(
-    block: RowBlock, loss: RowLoss, point: _Point, scales: tuple[float, float]
-) -> np.ndarray:
-    """Sum of f*(a) over rows, where a combines the two vectors of `dual_sides`."""
-    slopes, y = _slopes(block, loss, point)
-    first, second = _parts(loss, slopes)
-    a = scales[0] * first + scales[1] * second
-    return np.array([float(_LOSSES[loss.name](loss.parameter).conjugate(a, y).sum())])
+    For each point its gradient and, behind it, its value; then `dual_rays` of each witness; then,
+    if they are asked for, `column_moments`.
+    """
+    n_features = block.X.shape[1]
+    shares = []
+    for loss, point in zip(losses, points, strict=True):
+        size = n_features + loss.fit_intercept
+        share = np.zeros(size + 1)
+        if block.X.shape[0]:
+            share[size], share[:size] = block.objective(loss).value_and_gradient(full(point, size))
+        shares.append(share)
+    for loss, witness in zip(losses, witnesses, strict=True):
+        if witness is not None:
+            shares.append(dual_rays(block, loss, witness))
+    if with_moments:
+        shares.append(column_moments(block))
+    return np.concatenate(shares)
 
 
 # --- on the client -----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Question:
+    """What a solver wants to know with the next round, and what it learned."""
+
+    loss: RowLoss
+    x: np.ndarray
+    witness: np.ndarray | None
+    needs_moments: bool
+    answer: _Answer | BaseException | None = None
 
 
 class Exchange:
@@ -105,10 +98,11 @@ class Exchange:
 
     def __init__(self, rows: RowBlocks, n_solvers: int = 1):
         self.rows = rows
+        self.moments: np.ndarray | None = None  # of the columns, once a round has brought them
         self.history: list[dict[str, float]] = []  # a row for each round
         self._n_active = n_solvers
         self._began = time.perf_counter()
-        self._asked: list[tuple[RowLoss, np.ndarray, list[Any]]] = []
+        self._asked: list[_Question] = []
         self._turn = threading.Condition()
         self._stopped: BaseException | None = None
 
@@ -117,18 +111,27 @@ class Exchange:
         """Rounds so far."""
         return len(self.history)
 
-    def ask(self, loss: RowLoss, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient at `x`, with the next round."""
-        answer: list[Any] = []
+    def ask(
+        self,
+        loss: RowLoss,
+        x: np.ndarray,
+        *,
+        witness: np.ndarray | None = None,
+        needs_moments: bool = False,
+    ) -> _Answer:
+        """Value and gradient at `x`, and the dual rays of another point, with the next round.
+
+        A round that somebody `needs_moments` for brings `moments`, unless they are here already.
+        """
+        question = _Question(loss, x, witness, needs_moments)
         with self._turn:
-            self._asked.append((loss, x, answer))
+            self._asked.append(question)
             self._answer_if_all_asked()
-            while not answer:
+            while question.answer is None:
                 self._turn.wait()
-        if isinstance(answer[0], BaseException):
-            raise answer[0]
-        share: np.ndarray = answer[0]
-        return float(share[-1]), share[:-1]
+        if isinstance(question.answer, BaseException):
+            raise question.answer
+        return question.answer
 
     def stop(self, error: BaseException) -> None:
         """There are no more rounds: whoever asks for one gets this error."""
@@ -145,71 +148,130 @@ class Exchange:
             return
         asked, self._asked = self._asked, []
         try:
-            losses = [loss for loss, _, _ in asked]
-            points = [_point(x) for _, x, _ in asked]
-            total = self.sum_over(values_and_gradients, len(asked), losses, points)
-            answers: list[Any] = list(total)
+            self._hand_out(self._sum(asked), asked)
         except BaseException as error:
-            answers = [error] * len(asked)
-        for (_, _, place), answer in zip(asked, answers, strict=True):
-            place.append(answer)
+            for question in asked:
+                question.answer = error
         self._turn.notify_all()
 
-    def sum_over(self, function: Callable[..., np.ndarray], n_asked: int, *rest: Any) -> np.ndarray:
+    def _sum(self, asked: list[_Question]) -> np.ndarray:
         """One round, counted."""
         if self._stopped is not None:
             raise self._stopped
-        total = self.rows.sum_over(function, *rest)
-        sent = sum(_n_bytes(value) for value in rest) * len(self.rows)
+        losses = [question.loss for question in asked]
+        points = [as_point(question.x) for question in asked]
+        witnesses = [None if q.witness is None else as_point(q.witness) for q in asked]
+        with_moments = self.moments is None and any(q.needs_moments for q in asked)
+        total = self.rows.sum_over(answer, losses, points, witnesses, with_moments)
+        sent = sum(part.nbytes for point in (*points, *witnesses) for part in point or ())
         last = self.history[-1] if self.history else {"bytes_sent": 0, "bytes_received": 0}
         self.history.append(
             {
                 "seconds": time.perf_counter() - self._began,
-                "n_asked": n_asked,
-                "bytes_sent": last["bytes_sent"] + sent,
+                "bytes_sent": last["bytes_sent"] + sent * len(self.rows),
                 "bytes_received": last["bytes_received"] + total.nbytes * len(self.rows),
             }
         )
         return total
 
-
-def _n_bytes(value: Any) -> int:
-    """Of the arrays in what is sent; names and numbers beside them are not counted."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    return sum(_n_bytes(part) for part in value) if isinstance(value, (list, tuple)) else 0
+    def _hand_out(self, total: np.ndarray, asked: list[_Question]) -> None:
+        n = self.rows.n_features
+        sizes = [n + question.loss.fit_intercept + 1 for question in asked]
+        sizes += [0 if question.witness is None else n_ray_numbers(n) for question in asked]
+        *parts, moments = np.split(total, np.cumsum(sizes))
+        if len(moments):
+            self.moments = moments
+        shares, rays = parts[: len(asked)], parts[len(asked) :]
+        for question, share, own in zip(asked, shares, rays, strict=True):
+            question.answer = (float(share[-1]), share[:-1], own)
 
 
 class RowObjective:
     """A loss over rows on workers, with a squared norm, as :func:`sublearn.optim.lhac` takes it.
 
+    A bound on the optimum comes without rounds of its own: when the best point so far looks good
+    enough, its dual rays are asked for together with the next point.
+
     Parameters
     ----------
     exchange : Exchange
         Who brings sums.
-    loss : RowLoss
-        Of the rows.
-    l2 : ndarray
-        Weight of the square of each coordinate.
+    task : RowTask
+        The problem.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+        What LHAC moves; those of the problem until `begin`.
+    rounds : list of int
+        The round that answered each call.
     """
 
-    def __init__(self, exchange: Exchange, loss: RowLoss, l2: np.ndarray):
-        self.exchange, self.loss, self.l2 = exchange, loss, l2
-        self._known: tuple[np.ndarray, float, np.ndarray] | None = None
-        self.rounds: list[int] = []  # the round that answered each call
+    def __init__(self, exchange: Exchange, task: RowTask):
+        self.exchange, self.task = exchange, task
+        self.coordinates = Coordinates.of_problem(len(task.start))
+        self.rounds: list[int] = []
+        self._start: tuple[float, np.ndarray] | None = None  # value and gradient
+        self._bound = 0.0  # no loss is negative
+        self._best = (np.inf, task.start, task.start)  # objective, point, gradient of the loss
+        self._witness: tuple[np.ndarray, np.ndarray] | None = None  # point and gradient
+        self._hope = np.inf  # for the gap of the best point
+        self._doubt = 1.0  # by what the gap of the last witness was larger than hoped
 
-    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Of loss and squared norm; no round for a point that was asked for last."""
-        value, gradient = self.of_rows(x)
+    def begin(self) -> np.ndarray:
+        """The round of the start, which also brings the coordinates; where LHAC begins."""
+        task, needs_moments = self.task, Coordinates.are_for(self.task)
+        value, gradient, _ = self.exchange.ask(task.loss, task.start, needs_moments=needs_moments)
+        self._start = (value, gradient)
+        if needs_moments and self.exchange.moments is not None:
+            n_rows = self.exchange.rows.n_rows
+            self.coordinates = Coordinates.of_columns(task, self.exchange.moments, n_rows)
+        return self.coordinates.from_x(task.start)
+
+    def value_and_gradient(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """Of loss and squared norm, by one round; that of the start was in `begin`."""
+        x, l2 = self.coordinates.to_x(u), self.task.l2
+        value, gradient = self._start or self._ask(x)
+        self._start = None
         self.rounds.append(self.exchange.n_rounds)
-        return value + 0.5 * float(self.l2 @ (x * x)), gradient + self.l2 * x
+        self._look_at(x, value, gradient)
+        smooth = value + 0.5 * float(l2 @ (x * x))
+        return smooth, self.coordinates.gradient(gradient + l2 * x)
 
-    def of_rows(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Of the loss alone."""
-        if self._known is None or not np.array_equal(self._known[0], x):
-            value, gradient = self.exchange.ask(self.loss, x)
-            self._known = (x.copy(), value, gradient)
-        return self._known[1], self._known[2]
+    def _ask(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        if self._witness is None:
+            return self.exchange.ask(self.task.loss, x)[:2]
+        point, gradient_there = self._witness
+        value, gradient, rays = self.exchange.ask(self.task.loss, x, witness=point)
+        self._take_rays(gradient_there, rays)
+        return value, gradient
+
+    def lower_bound(self) -> float:
+        """What no value of loss and penalty is below."""
+        return self._bound
+
+    def certify(self) -> None:
+        """A round for the best point alone, where none followed that could have carried it."""
+        if not self.task.is_held:
+            _, x, gradient = self._best
+            self._take_rays(gradient, self.exchange.ask(self.task.loss, x, witness=x)[2])
+
+    def _look_at(self, x: np.ndarray, value: float, gradient: np.ndarray) -> None:
+        objective = value + self.task.penalty(x)
+        bound = self.task.plain_bound(x, value, gradient)
+        if self.task.is_held:
+            self._bound = max(self._bound, bound)
+        elif objective <= self._best[0] + _ROUNDING * abs(objective):
+            self._hope = objective - bound
+            self._best = (objective, x, gradient)
+            if self._doubt * self._hope <= self.task.tol * abs(objective):
+                self._witness = (x, gradient)
+
+    def _take_rays(self, gradient: np.ndarray, rays: np.ndarray) -> None:
+        bound = self.task.bound(gradient, rays)
+        self._bound, self._witness = max(self._bound, bound), None
+        gap = self._best[0] - bound
+        self._doubt = min(max(gap / self._hope, 1.0), _MOST_DOUBT) if self._hope > 0 else 1.0
 
 
 def solve_together(
@@ -221,8 +283,9 @@ def solve_together(
     errors: list[BaseException] = []
     left = iter(range(len(listed)))
     lock = threading.Lock()
+    ends = [threading.Event() for _ in range(n_solvers)]
 
-    def work() -> None:
+    def work(end: threading.Event) -> None:
         try:
             while not errors:
                 with lock:
@@ -234,18 +297,21 @@ def solve_together(
             errors.append(error)
         finally:
             exchange.leave()
+            end.set()
 
-    threads = [threading.Thread(target=work, name="sublearn-rows") for _ in range(n_solvers)]
+    threads = [threading.Thread(target=work, args=(end,), name="sublearn-rows") for end in ends]
     for thread in threads:
         thread.start()
     try:
-        for thread in threads:
-            thread.join()
+        for end in ends:  # a `join` that Ctrl-C interrupts takes a running thread for ended
+            end.wait()
     except BaseException as error:  # Ctrl-C comes to this thread alone
         exchange.stop(error)
-        for thread in threads:
-            thread.join()
         raise
+    finally:
+        for end, thread in zip(ends, threads, strict=True):
+            end.wait()
+            thread.join()
     if errors:
         raise errors[0]
     return results

@@ -9,20 +9,14 @@ For PPD-Sparse s = C and both squared norms have weight 1: the problem of every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.distributed.row_blocks import RowBlocks, RowLoss
-from sublearn.distributed.row_exchange import (
-    Exchange,
-    RowObjective,
-    conjugates,
-    dual_sides,
-    solve_together,
-)
+from sublearn.distributed.row_bounds import RowTask
+from sublearn.distributed.row_exchange import Exchange, RowObjective, solve_together
 from sublearn.errors import ParameterError
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
@@ -38,23 +32,6 @@ __all__ = ["fit_by_rows"]
 _Estimator = TypeVar("_Estimator")
 _BATCH_BYTES = 2**26  # of the gradients of one round
 _MOST_TOGETHER = 32
-_MOST_CALLS = 20  # of LHAC for one problem, each to a smaller subgradient than the one before
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """One problem.
-
-    `l1` and `l2` have an entry for each coordinate, the intercept last if there is one.
-    """
-
-    loss: RowLoss
-    l1: np.ndarray
-    l2: np.ndarray
-    start: np.ndarray
-    tol: float
-    max_iter: int
-    is_positive: bool = False
 
 
 def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
@@ -78,9 +55,7 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     -------
     estimator
         Itself, fitted. `trace_` counts rounds, `bytes_sent` to and `bytes_received` from blocks.
-        `certificate_` is the relative duality gap; for Huber's loss, where no dual point was
-        found, the size of the subgradient over that at the start. Columns are used as they are:
-        unlike `fit`, nothing is scaled or centred.
+        `certificate_` is the relative duality gap.
     """
     if not isinstance(rows, RowBlocks):
         raise ParameterError(f"fit_by_rows: rows must be RowBlocks, got {show(rows)}")
@@ -99,96 +74,38 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
 # --- one problem -------------------------------------------------------------------------------
 
 
-def _solve(exchange: Exchange, task: _Task) -> LinearSolution:
-    """LHAC until the duality gap is small; its own test is on the subgradient alone."""
-    objective = RowObjective(exchange, task.loss, task.l2)
-    # Near the optimum the gap falls with the square of the subgradient.
-    goal = float(np.clip(np.sqrt(task.tol), 1e-3, 0.1))
-    x, parts, n_left = task.start, [], task.max_iter
-    for _ in range(_MOST_CALLS):
-        found = lhac(
-            objective, x, task.l1, tol=goal, max_iter=max(n_left, 1), working_set=False,
-            bounds=(0.0, np.inf) if task.is_positive else (-np.inf, np.inf),
-        )  # fmt: skip
-        x, n_left = found.x, n_left - found.n_iter
-        parts.append(found.trace)
-        bound = _lower_bound(exchange, task, objective, x)
-        gap = max(found.objective - bound, 0.0) / max(abs(found.objective), 1e-300)
-        certificate = gap if np.isfinite(gap) else found.certificate
-        if certificate <= task.tol or n_left <= 0 or found.status is Status.STALLED:
-            break
-        goal = found.certificate * min(0.5 * np.sqrt(task.tol / certificate), 0.3)
-    is_done = certificate <= task.tol
-    status = Status.CONVERGED if is_done else Status.MAX_ITER if n_left <= 0 else Status.STALLED
-    has_intercept = task.loss.fit_intercept
+def _solve(exchange: Exchange, task: RowTask) -> LinearSolution:
+    """LHAC until the duality gap is small, with one round in each outer iteration."""
+    objective = RowObjective(exchange, task)
+    start = objective.begin()
+    found = lhac(
+        objective, start, task.l1 / objective.coordinates.sizes, tol=task.tol,
+        max_iter=task.max_iter, working_set=False, globalisation="null_step",
+        bounds=(0.0, np.inf) if task.is_positive else (-np.inf, np.inf),
+    )  # fmt: skip
+    if found.status is not Status.CONVERGED:
+        objective.certify()
+    gap = max(found.objective - objective.lower_bound(), 0.0) / max(abs(found.objective), 1e-300)
+    x, has_intercept = objective.coordinates.to_x(found.x), task.loss.fit_intercept
     return LinearSolution(
-        status=status,
+        status=Status.CONVERGED if gap <= task.tol else found.status,
         objective=found.objective,
-        certificate=certificate,
-        n_iter=task.max_iter - n_left,
-        trace=_trace(parts, objective, exchange),
+        certificate=gap,
+        n_iter=found.n_iter,
+        trace=_trace(found.trace, objective, exchange),
         w=x[:-1] if has_intercept else x,
         intercept=float(x[-1]) if has_intercept else 0.0,
     )
 
 
-def _trace(parts: list[Trace], objective: RowObjective, exchange: Exchange) -> Trace:
-    """The rows of all calls, and the rounds and bytes until each of them."""
-    columns: dict[str, list[np.ndarray]] = {}
-    seconds = n_values = 0.0
-    for part in parts:
-        calls = (part["n_values"] + n_values).astype(int) - 1
-        at = np.array(objective.rounds)[calls] - 1
-        counted = {name: np.array([exchange.history[i][name] for i in at])
-                   for name in ("bytes_sent", "bytes_received")}  # fmt: skip
-        own = {name: part[name] for name in ("objective", "violation", "nnz_primal", "n_free")}
-        own |= {"seconds": part["seconds"] + seconds, "round": at + 1} | counted
-        for name, values in own.items():
-            columns.setdefault(name, []).append(values)
-        seconds, n_values = own["seconds"][-1], calls[-1] + 1
-    return Trace({name: np.concatenate(values) for name, values in columns.items()})
-
-
-def _lower_bound(exchange: Exchange, task: _Task, objective: RowObjective, x: np.ndarray) -> float:
-    """The value of a dual point that belongs to `x`; minus infinity if none was found.
-
-    Where a squared norm holds every coordinate, the slopes are a dual point as they are, and
-    sum f*(f'(z)) = <x, gradient> - value: no round is needed.
-    """
-    if (task.loss.fit_intercept and task.l2[-1] == 0) or not task.l2.all():
-        return _bound_by_rounds(exchange, task, x)
-    value, gradient = objective.of_rows(x)
-    pull = -gradient if task.is_positive else np.abs(gradient)
-    excess = np.maximum(pull - task.l1, 0.0)
-    return value - float(x @ gradient) - 0.5 * float((excess**2 / task.l2).sum())
-
-
-def _bound_by_rounds(exchange: Exchange, task: _Task, x: np.ndarray) -> float:
-    """Two rounds: slopes are combined so that they add up to 0, and shrunk to be feasible."""
-    loss, at = task.loss, np.flatnonzero(x)
-    point = (at.astype(np.int32), x[at])
-    sides = exchange.sum_over(dual_sides, 1, loss, point)
-    scales = _balanced(loss, sides[:, -1]) if loss.fit_intercept else np.array(
-        [1.0, 0.0 if loss.positive is None else 1.0]
-    )  # fmt: skip
-    n = sides.shape[1] - 1
-    v = loss.row_weight * (scales @ sides[:, :n])
-    pull, l2 = (-v if task.is_positive else np.abs(v)), task.l2[:n]
-    free = l2 == 0
-    over = free & (pull > task.l1[:n])
-    shrink = float((task.l1[:n][over] / pull[over]).min(initial=1.0))
-    excess = np.maximum(shrink * pull - task.l1[:n], 0.0)[~free]
-    total = exchange.sum_over(conjugates, 1, loss, point, tuple(shrink * scales))[0]
-    return -loss.row_weight * float(total) - 0.5 * float((excess**2 / l2[~free]).sum())
-
-
-def _balanced(loss: RowLoss, sums: np.ndarray) -> np.ndarray:
-    """Factors of two vectors with these sums that make their combination sum to 0."""
-    if loss.positive is None:
-        return np.array([1.0, -sums[0] / sums[1]])
-    down, up = -sums[0], sums[1]
-    return np.array([min(1.0, up / down) if down > 0 else 0.0,
-                     min(1.0, down / up) if up > 0 else 0.0])  # fmt: skip
+def _trace(trace: Trace, objective: RowObjective, exchange: Exchange) -> Trace:
+    """With the rounds and bytes until each row."""
+    at = np.array(objective.rounds)[trace["n_values"].astype(int) - 1] - 1
+    kept = ("seconds", "objective", "certificate", "violation", "nnz_primal", "n_free")
+    columns = {name: trace[name] for name in kept} | {"round": at + 1}
+    for name in ("bytes_sent", "bytes_received"):
+        columns[name] = np.array([exchange.history[i][name] for i in at])
+    return Trace(columns)
 
 
 # --- sparse linear models ----------------------------------------------------------------------
@@ -221,7 +138,7 @@ def _fit_linear(estimator: Any, rows: RowBlocks) -> None:
     estimator._keep_figures(found, found, rows.dtype)
 
 
-def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[_Task]:
+def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[RowTask]:
     name = type(estimator).__name__
     _refuse_others(estimator, name, class_weight=None)
     _refuse_one_class(rows)
@@ -236,7 +153,7 @@ def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[_
     return [_linear_task(estimator, rows, "logistic", odds[k], rows.classes[k]) for k in outputs]
 
 
-def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> _Task:
+def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> RowTask:
     if estimator.loss == "poisson":
         raise ParameterError(
             f"fit_by_rows: {type(estimator).__name__}.loss must be 'squared' or 'huber', "
@@ -249,7 +166,7 @@ def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> _Task:
 
 def _linear_task(
     estimator: Any, rows: RowBlocks, loss: str, intercept: float, positive: Any
-) -> _Task:
+) -> RowTask:
     n, has_intercept = rows.n_features, bool(estimator.fit_intercept)
     parameter = float(getattr(estimator, "huber_delta", 1.0))
     positive = positive.item() if isinstance(positive, np.generic) else positive
@@ -258,7 +175,7 @@ def _linear_task(
     ones[n:] = 0.0
     start = (1.0 - ones) * intercept
     max_iter = 1000 if estimator.max_iter is None else int(estimator.max_iter)
-    return _Task(row_loss, float(estimator.l1) * ones, float(estimator.l2) * ones, start,
+    return RowTask(row_loss, float(estimator.l1) * ones, float(estimator.l2) * ones, start,
                  float(estimator.tol), max_iter, estimator._is_positive)  # fmt: skip
 
 
@@ -276,7 +193,7 @@ def _refuse_one_class(rows: RowBlocks) -> None:
         raise ValueError(f"fit_by_rows: y must have at least two classes, got {rows.classes}")
 
 
-def _solve_all(rows: RowBlocks, tasks: list[_Task]) -> list[LinearSolution]:
+def _solve_all(rows: RowBlocks, tasks: list[RowTask]) -> list[LinearSolution]:
     """All problems, as many side by side as a round can bring gradients for."""
     most = max(1, _BATCH_BYTES // (8 * (rows.n_features + 2)))
     n = min(len(tasks), most, _MOST_TOGETHER)
@@ -296,7 +213,7 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
     n = rows.n_features
     l1 = np.append(np.full(n, float(estimator.l1)), 0.0)
     tasks = [
-        _Task(RowLoss("squared_hinge", 1.0, float(estimator.C), True, k), l1, np.ones(n + 1),
+        RowTask(RowLoss("squared_hinge", 1.0, float(estimator.C), True, k), l1, np.ones(n + 1),
               np.zeros(n + 1), float(estimator.tol), max(100, 10 * int(estimator.max_iter)))
         for k in positives
     ]  # fmt: skip

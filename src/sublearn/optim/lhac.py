@@ -39,7 +39,7 @@ _RULES: dict[str, Rule] = {
     "max_iter": Positive(int),
     "memory": Interval(int, 1, 1000),
     "free_set": OneOf(*FREE_SETS),
-    "globalisation": OneOf("prox", "line_search"),
+    "globalisation": OneOf("prox", "line_search", "null_step"),
     "shuffle": Boolean(),
     "working_set": Either(OneOf("auto"), Boolean()),
     "random_state": RandomState(),
@@ -57,7 +57,7 @@ class LhacSolution(Solution):
     x : ndarray
         The point.
     lower_bound : float
-        The best lower bound on the optimum that a dual point gave, minus infinity without a dual.
+        The best lower bound on the optimum that is known, minus infinity without any.
     """
 
     x: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -98,8 +98,9 @@ def lhac(
         ``objective(x)``, or ``objective.value_and_gradient(x)``, returns the value and the gradient
         at `x`; the value may be infinite outside the domain. A method ``partial(x, support)`` that
         returns the value and ``gradient[support]``, for an ascending integer array `support`
-        outside of which `x` is 0, is what a working set needs. Compiled ones
-        (:func:`linear_objective`) do not enter Python.
+        outside of which `x` is 0, is what a working set needs. A method ``lower_bound()`` returns a
+        number that no value of F is below; it is asked after each step and makes the gap.
+        Compiled ones (:func:`linear_objective`) do not enter Python.
     x0 : array of shape (n,)
         Where to start; a solution of a similar problem saves iterations.
     l1 : float or array of shape (n,)
@@ -109,7 +110,7 @@ def lhac(
     bounds : pair of float
         :math:`a \le 0 \le b`; ``(0, inf)`` asks for non-negative coordinates.
     tol : float
-        On the duality gap divided by :math:`|F|` where the objective knows its dual, else on the
+        On the duality gap divided by :math:`|F|` where the objective knows a bound, else on the
         l1 norm of the least subgradient divided by the one at `x0`.
     max_iter : int
         Limit of outer iterations.
@@ -120,9 +121,11 @@ def lhac(
     budget : "linear", "log", int or pair of float
         Passes of coordinate descent in outer iteration k: 0.2 k + 1, log(k) + 1, a constant, or
         a k + b.
-    globalisation : {"prox", "line_search"}
+    globalisation : {"prox", "line_search", "null_step"}
         Whether a step that does not lower F enough is computed anew with a larger multiple of the
-        identity added to the Hessian (5.2.3), or halved.
+        identity added to the Hessian (5.2.3), or halved; or ends its iteration, which leaves `x`
+        where it is and lets the Hessian learn from the gradient at the step. Then each iteration
+        asks for one value and gradient, as is right where that is an exchange with other machines.
     shuffle : bool
         Visit the coordinates in random order.
     working_set : "auto" or bool
@@ -239,7 +242,7 @@ def _settings(
     settings.free_set = _core.FreeSet[free_set.replace("-", "_")]
     settings.is_random = bool(shuffle)
     settings.set_budget(*_as_budget(budget))
-    settings.set_line_search(globalisation == "line_search")
+    settings.globalisation = _core.Globalisation[globalisation]
     return settings
 
 
@@ -273,9 +276,13 @@ def _as_objective(objective: Any, size: int) -> Any:
     partial = getattr(objective, "partial", None)
     if partial is not None and not callable(partial):
         raise ParameterError(f"lhac: objective.partial must be callable, got {show(partial)}")
+    bound = getattr(objective, "lower_bound", None)
+    if bound is not None and not callable(bound):
+        raise ParameterError(f"lhac: objective.lower_bound must be callable, got {show(bound)}")
     return _core.PythonObjective(
-        _checked(function, size), None if partial is None else _checked_part(partial), size
-    )
+        _checked(function, size), None if partial is None else _checked_part(partial), size,
+        None if bound is None else _checked_bound(bound),
+    )  # fmt: skip
 
 
 def _decide_working_set(working_set: bool | str, objective: Any) -> bool:
@@ -313,6 +320,16 @@ def _checked_part(
         return _checked_pair("objective.partial", lambda: partial(x, support), len(support))
 
     return value_and_part
+
+
+def _checked_bound(bound: Callable[[], Any]) -> Callable[[], float]:
+    def lower_bound() -> float:
+        value = float(bound())
+        if np.isnan(value) or value == np.inf:
+            raise ParameterError(f"lhac: objective.lower_bound must return a number, got {value}")
+        return value
+
+    return lower_bound
 
 
 def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float, np.ndarray]:

@@ -35,6 +35,7 @@ namespace sublearn {
 enum class Globalisation {
   prox_parameter,  ///< mu grows until the decrease suffices
   line_search,     ///< d shrinks until it does (Armijo)
+  null_step,       ///< x stays, the Hessian learns from d, mu grows: one value in each iteration
 };
 
 /// Passes of the inner loop at outer iteration k: slope * k + constant, or slope * log(k) +
@@ -142,27 +143,61 @@ class Lhac {
 
   double value_at(std::span<const double> x) {
     ++n_values_;
-    return objective_->move_to(x);
+    return last_value_ = objective_->move_to(x);
   }
 
   /// One outer iteration. False when no step lowers the objective any more.
   bool advance(std::vector<double>& x, int n_passes) {
     prepare_model(x);
+    if (settings_.globalisation == Globalisation::null_step) return try_step(x, n_passes);
     if (!take_step(x, n_passes)) {
       if (hessian_.rank() == 0) return false;
       hessian_.clear();  // the model misled: once more with the gradient alone
       prepare_model(x);
       if (!take_step(x, n_passes)) return false;
     }
+    learn(x);
+    move_to_trial(x);
+    return true;
+  }
+
+  /// One outer iteration that asks for one value and gradient, whether the step is taken or not.
+  /// Where an exchange with other machines brings both, a step that fails has not been for nothing.
+  bool try_step(std::vector<double>& x, int n_passes) {
+    model_.set_half_mu(half_mu_);
+    descend(n_passes);
+    const double change = place_trial(x, 1.0);
+    const double predicted = predicted_decrease(x);
+    if (!(predicted < 0.0)) {
+      if (hessian_.rank() == 0) return false;
+      hessian_.clear();  // the model misled: once more with the gradient alone
+      half_mu_ = 0.0;
+      return true;
+    }
+    is_away_ = !is_accepted(change, predicted);
+    if (std::isfinite(last_value_)) learn(x);
+    if (is_away_) {
+      half_mu_ = settings_.growth * std::max(half_mu_, hessian_.theta() / settings_.growth);
+      return ++n_rejected_ < kMostTrials;
+    }
+    move_to_trial(x);
+    half_mu_ = 0.0, n_rejected_ = 0;
+    return true;
+  }
+
+  /// The curvature between x and trial_, where the objective is.
+  void learn(std::span<const double> x) {
     objective_->gradient(next_gradient_);
     for (std::size_t j = 0; j < x.size(); ++j) {
       s_[j] = trial_[j] - x[j];
       t_[j] = next_gradient_[j] - gradient_[j];
     }
     hessian_.append(s_, t_);
+  }
+
+  void move_to_trial(std::vector<double>& x) {
     std::swap(x, trial_);
     std::swap(gradient_, next_gradient_);
-    return true;
   }
 
   void prepare_model(std::span<const double> x) {
@@ -279,7 +314,7 @@ class Lhac {
   }
 
   double certificate(double objective, double norm) {
-    if (!is_inner_) {
+    if (!is_inner_ && !is_away_) {
       best_bound = std::max(best_bound, objective_->dual_point(penalty_, gradient_).bound);
     }
     if (iterations.empty()) first_norm_ = norm;
@@ -306,7 +341,11 @@ class Lhac {
   std::vector<index_t> free_, order_;
   std::vector<double> point_;
   double loss_ = 0.0;
+  double last_value_ = 0.0;  ///< of the loss, wherever it was asked for
   double first_norm_ = 0.0;
+  double half_mu_ = 0.0;  ///< of the next try_step
+  bool is_away_ = false;  ///< the objective is at a point that was not accepted
+  int n_rejected_ = 0;    ///< of them in a row
   int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
   std::int64_t n_passes_ = 0, n_steps_ = 0, n_values_ = 0;
   std::chrono::steady_clock::time_point start_time_;
