@@ -317,6 +317,15 @@ def test_frames_and_lists_are_rows_and_stored_zeros_no_labels(client, data):
     assert rows.counts.tolist() == [2 * ((y > 1).sum() - 3), 2 * (y < 2).sum()]
 
 
+@pytest.fixture(params=[True, False], ids=["waits end", "waits go on"])
+def interrupts_waits(request):
+    """Whether a signal ends a wait of the system; Python says yes, some libraries' handlers no."""
+    signal.siginterrupt(signal.SIGINT, request.param)
+    yield
+    signal.siginterrupt(signal.SIGINT, True)
+
+
+@pytest.mark.usefixtures("interrupts_waits")
 def test_an_interrupt_ends_all_solvers(client, data):
     exchange = Exchange(delayed(client, data[0], data[2]), 2)
     loss = RowLoss("squared", 1.0, 1.0, False)

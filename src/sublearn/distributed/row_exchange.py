@@ -32,6 +32,9 @@ from sublearn.distributed.row_coordinates import Coordinates, column_moments
 
 __all__ = ["Exchange", "RowObjective", "solve_together"]
 
+#: A wait without end misses Ctrl-C where a library has its own handler of signals: that of polars
+#: lets system calls go on.
+_POLL_SECONDS = 0.1
 _MOST_DOUBT = 10.0  # of what a certificate would be: asking costs another pass over the rows
 _ROUNDING = 1e-13  # of objectives; of points that differ by no more the later one is better
 _Answer = tuple[float, np.ndarray, np.ndarray]  # value, gradient, dual rays (none: empty)
@@ -304,7 +307,8 @@ def solve_together(
         thread.start()
     try:
         for end in ends:  # a `join` that Ctrl-C interrupts takes a running thread for ended
-            end.wait()
+            while not end.wait(_POLL_SECONDS):
+                pass
     except BaseException as error:  # Ctrl-C comes to this thread alone
         exchange.stop(error)
         raise
