@@ -39,3 +39,17 @@ def test_updates_move_on():
     forecaster = SktimeLoadForecaster(8, SETTINGS).fit(y.iloc[:-8])
     forecaster.update(y.iloc[-8:])
     assert forecaster.predict(fh=[1]).index[0] == y.index[-1] + pd.Timedelta("3h")
+
+
+@pytest.mark.parametrize("has_periods", [False, True])
+def test_columns_that_begin_before_the_forecast_are_cut_by_their_times(has_periods):
+    y = loads()
+    X = pd.DataFrame({"temperature": np.sin(np.arange(len(y)) / 9)}, index=y.index)
+    own = LoadForecaster(8, **SETTINGS).fit(y[:-8], X[:-8]).predict(X=X[-8:])
+    if has_periods:
+        y, X = y.to_period("3h"), X.to_period("3h")
+    theirs = SktimeLoadForecaster(8, SETTINGS).fit(y[:-8], X[:-8])
+    for known in (X, X[-8:]):
+        np.testing.assert_allclose(theirs.predict(fh=list(range(1, 9)), X=known), own)
+    with pytest.raises(ValueError, match="X must have 8 rows"):
+        theirs.predict(fh=[8], X=X[-8:-3])

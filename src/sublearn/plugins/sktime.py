@@ -3,7 +3,7 @@
 pip install sktime
 from sublearn.plugins.sktime import SktimeLoadForecaster
 
-forecaster = SktimeLoadForecaster(horizon=24, random_state=0)
+forecaster = SktimeLoadForecaster(horizon=24, settings={"random_state": 0})
 forecaster.fit(y, X)                   # pandas, with a DatetimeIndex of a fixed frequency
 forecaster.predict(fh=[1, 2, 24], X=X_of_these_hours)
 """
@@ -52,7 +52,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
     def _fit(self, y: Any, X: Any, fh: Any) -> SktimeLoadForecaster:
         model = LoadForecaster(self.horizon, **(self.settings or {}))
         self._name = y.name
-        self.forecaster_ = model.fit(_dated(y), None if X is None else X.to_numpy())
+        self.forecaster_ = model.fit(_dated(y), _dated(X))
         return self
 
     def _predict(self, fh: Any, X: Any) -> Any:
@@ -74,7 +74,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
         return pd.DataFrame(columns, index=fh.to_absolute_index(self.cutoff))
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> SktimeLoadForecaster:
-        self.forecaster_.update(_dated(y), None if X is None else X.to_numpy())
+        self.forecaster_.update(_dated(y), _dated(X))
         return self
 
     def _leads(self, fh: Any) -> np.ndarray:
@@ -83,12 +83,15 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
             raise ValueError(f"fh must lie after the series, got a lead of {leads.min()}")
         return leads
 
-    @staticmethod
-    def _known(X: Any, ahead: int) -> Any:
-        """Rows of all steps up to `ahead`: lags of exogenous columns need them."""
-        return None if X is None else X.to_numpy()[:ahead]
+    def _known(self, X: Any, ahead: int) -> Any:
+        """Rows of all steps up to `ahead`: lags of exogenous columns need them.
+
+        X may begin before the forecast, as sktime's data often do.
+        """
+        return None if X is None else _dated(X[X.index > self.cutoff[0]])[:ahead]
 
 
-def _dated(y: Any) -> Any:
+def _dated(table: Any) -> Any:
     """sktime may give a PeriodIndex; LoadForecaster asks for times."""
-    return y.to_timestamp() if isinstance(y.index, pd.PeriodIndex) else y
+    has_periods = table is not None and isinstance(table.index, pd.PeriodIndex)
+    return table.to_timestamp() if has_periods else table
