@@ -198,7 +198,7 @@ BAD = {
     "index": (broken(indices=COLUMNS + 1), r"X\.indices must be from 0 to 59, got 1 to 60"),
     "negative index": (broken(indices=COLUMNS - 1), r"X\.indices must be from 0 to 59, got -1"),
     "offsets": (broken(indptr=np.array([0, 130, 120], np.int32)), r"X\.indptr must start at 0"),
-    "text": (np.array([["a"] * 60]), "could not convert string to float"),
+    "text": (np.array([["a"] * 60]), "X must hold numbers alone, got .a. in row 0"),
 }
 
 
