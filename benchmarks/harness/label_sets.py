@@ -15,7 +15,7 @@ __all__ = ["LABEL_SETS"]
 
 MULTILABEL_SETS = ("yeast", "enron", "bibtex", "delicious")
 MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.01
-MULTILABEL_LIMIT = 400.0
+MULTILABEL_LIMIT = 300.0
 
 
 def multilabel(directory: Path, seed: int) -> Figures:

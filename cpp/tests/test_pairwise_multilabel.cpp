@@ -158,6 +158,42 @@ TEST(visit_to_a_row_finds_the_best_shares) {
   }
 }
 
+TEST(divided_attractions_bound_the_program_from_above) {
+  Rng rng(2);
+  double above = 0.0, total = 0.0;
+  for (int trial = 0; trial < 40; ++trial) {
+    LabelQuadratic problem;
+    double half_split = 0.0;
+    std::vector<double> most;
+    for (index_t k = 0; k < 16; ++k) {
+      problem.labels.push_back(k);
+      problem.unary.push_back(2.0 * rng.uniform() - 1.5);
+    }
+    most = problem.unary;
+    for (index_t k = 0; k < 16; ++k) {
+      for (index_t l = 0; l < k; ++l) {
+        const double weight = rng.uniform() - (trial % 2 == 0 ? 0.8 : 0.5);
+        problem.edges.push_back({{k, l}, 0.5 * weight});
+        for (const index_t end : {k, l}) {
+          most[static_cast<std::size_t>(end)] += 0.25 * std::max(0.0, weight);
+        }
+      }
+    }
+    for (const double value : most) half_split += std::max(0.0, value);
+    const FactorGraph graph = problem.graph();
+    RoofDuality roof(graph);
+    roof.solve();
+    std::vector<double> gain;
+    const double bound = problem.split_bound(gain);
+    CHECK(gain.size() == 16);
+    CHECK(bound >= roof.bound() - 1e-9);
+    CHECK(bound <= half_split + 1e-9);
+    above += bound - roof.bound();
+    total += roof.bound();
+  }
+  CHECK(above <= 0.05 * total);
+}
+
 TEST(pairwise_dual_rises_to_the_objective) {
   const SmallProblem problem;
   const auto data = problem.labelled();
