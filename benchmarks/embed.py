@@ -18,8 +18,8 @@ objective is (3.45) of Yen's thesis, in nats for each pair of words, with exact 
 contexts for 500 words drawn by frequency. Every method goes on for no less CPU time than our first
 row had. SUBLEARN_BENCHMARK_SENTENCES takes every n-th sentence of the real corpus,
 SUBLEARN_BENCHMARK_WORDS (450,000) and SUBLEARN_BENCHMARK_TOKENS are the size of the generated one,
-SUBLEARN_BENCHMARK_PARTITIONS ("sampled search") and SUBLEARN_BENCHMARK_PASSES (3) are our settings there,
-SUBLEARN_BENCHMARK_RIVALS ("gensim fasttext") those who race. One thread.
+SUBLEARN_BENCHMARK_PARTITIONS ("sampled search") and SUBLEARN_BENCHMARK_PASSES (3) are our settings
+there, SUBLEARN_BENCHMARK_RIVALS ("gensim fasttext") those who race. One thread.
 """
 
 from __future__ import annotations
