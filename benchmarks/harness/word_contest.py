@@ -18,9 +18,10 @@ import numpy as np
 from harness.corpora import analogies, generated_corpus, real_corpus
 from harness.figures import Cell, Figures
 
-__all__ = ["EVERY", "N_TOKENS", "generated_contest", "real_contest"]
+__all__ = ["EVERY", "N_TOKENS", "N_WORDS", "generated_contest", "real_contest"]
 
 EVERY = int(os.environ.get("SUBLEARN_BENCHMARK_SENTENCES", "1"))
+N_WORDS = int(os.environ.get("SUBLEARN_BENCHMARK_WORDS", "450000"))
 N_TOKENS = int(os.environ.get("SUBLEARN_BENCHMARK_TOKENS", "10000000"))
 #: For the generated corpus: how the partition sum is taken, and passes of the softmax.
 PARTITIONS = os.environ.get("SUBLEARN_BENCHMARK_PARTITIONS", "sampled search").split()
@@ -66,8 +67,8 @@ def real_contest(directory: Path, seed: int) -> Figures:
 
 
 def generated_contest(directory: Path, seed: int) -> Figures:
-    """450,000 words, each seen at least twice."""
-    sentences = generated_corpus(450_000, N_TOKENS, seed)
+    """Very many words, each seen at least twice."""
+    sentences = generated_corpus(N_WORDS, N_TOKENS, seed)
     settings = {"n_sampled": 256, "max_iter": N_PASSES}
     return contest(sentences, 1, seed, [], PARTITIONS, settings)
 

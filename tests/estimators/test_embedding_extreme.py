@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
@@ -71,3 +72,16 @@ def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
 
 def test_every_parameter_has_a_rule():
     assert_rules_complete(EmbeddingExtremeClassifier())
+
+
+@pytest.mark.parametrize("rate", [1e19, 1e30, 1e37])
+@pytest.mark.parametrize("loss", ["softmax", "triplet"])
+def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model(rate, loss):
+    X, y = texts()
+    model = EmbeddingExtremeClassifier(
+        8, optimizer="sgd", loss=loss, learning_rate=rate, schedule="constant", max_iter=20
+    )
+    with pytest.warns(ConvergenceWarning, match="not finite in epoch .* Lower learning"):
+        model.fit(X, y)
+    assert np.isfinite(model.weights_).all()
+    assert np.isfinite(model.embeddings_).all()

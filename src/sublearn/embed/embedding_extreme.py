@@ -209,11 +209,15 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         )
         if not np.isfinite(losses).all() or not np.isfinite(slopes).all():
             return None
-        layer.move_rows(settings, rate)
         used = np.unique(X.indices)
-        gradient = X[:, used].T @ slopes[:, : self.n_components] / X.shape[0]
-        self._squares[used] += gradient**2
-        self.embeddings_[used] -= rate * gradient / (np.sqrt(self._squares[used]) + _TINY)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = X[:, used].T @ slopes[:, : self.n_components] / X.shape[0]
+            squares = self._squares[used] + gradient**2
+            moved = self.embeddings_[used] - rate * gradient / (np.sqrt(squares) + _TINY)
+        if not np.isfinite(squares).all() or not np.isfinite(moved).all():
+            return None
+        layer.move_rows(settings, rate)
+        self._squares[used], self.embeddings_[used] = squares, moved
         return float(losses.sum()), len(np.unique(ids))
 
     def __getstate__(self) -> dict[str, Any]:
