@@ -84,7 +84,7 @@ def test_columns_far_from_zero_and_of_any_size_take_few_rounds(client, data):
     objective = model.fit(dense, y).objective_
     found = fit_by_rows(model, delayed(client, dense, y))
     assert found.objective_ == pytest.approx(objective, rel=2e-6)
-    assert found.trace_["round"][-1] < 100  # thousands where columns are taken as they are
+    assert found.trace_["round"][-1] < 100
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ With :math:`u_j = d_j w_j` and :math:`t = (b + \langle m, w \rangle) d_0` for th
 columns, predictions stay what they are, and so does the problem, with l1 weights
 :math:`\lambda_j / d_j`. Nothing is changed on the workers and sparse rows stay sparse. It saves
 rounds: columns far from 0 look like the intercept, and large ones drown small ones. On 3,000 rows
-of normal numbers with mean 5 and deviation 3, LHAC takes 20 rounds in these coordinates and 328
+of normal numbers with mean 5 and deviation 3, LHAC takes 21 rounds in these coordinates and 328
 without them.
 """
 
@@ -28,9 +28,10 @@ def column_moments(block: RowBlock) -> np.ndarray:
     """Sums of the columns, and behind them sums of their squares: the share of one block."""
     X, ones = block.X, np.ones(block.X.shape[0])
     if sp.issparse(X):
-        values = X.data.astype(np.float64)
-        parts = [sp.csc_matrix((v, X.indices, X.indptr), X.shape) for v in (values, values**2)]
-        return np.concatenate([part.T @ ones for part in parts])
+        columns = sp.csc_matrix((X.data.astype(np.float64), X.indices, X.indptr), X.shape)
+        sums = columns.T @ ones
+        np.square(columns.data, out=columns.data)  # one copy of the values at a time
+        return np.concatenate([sums, columns.T @ ones])
     return np.concatenate([X.sum(axis=0, dtype=np.float64),
                            np.einsum("ij,ij->j", X, X, dtype=np.float64)])  # fmt: skip
 
