@@ -3,6 +3,8 @@ on, and refusals."""
 
 import os
 
+import dask
+import dask.array as da
 import joblib
 import numpy as np
 import pytest
@@ -292,6 +294,24 @@ def test_predictions_by_blocks_are_those_of_one_call(client, labels, tmp_path):
     np.testing.assert_array_equal(
         np.load(shards[1])["values_0"], model.predict_top_k(X[1::3], k=2)[0]
     )
+
+
+def test_chunks_of_a_dask_array_are_predicted_where_they_are(client, labels):
+    X, Y = labels
+    model = PPDSparseClassifier(random_state=0).fit(X, Y)
+    parts = [X[:100], X[100:]]
+    chunks = [
+        da.from_delayed(dask.delayed(part), part.shape, dtype=X.dtype, meta=X[:0]) for part in parts
+    ]
+    rows = da.concatenate(chunks)
+    ids, scores = distributed.predict(model, rows, method="predict_top_k", k=3)
+    alone = model.predict_top_k(X, k=3)
+    np.testing.assert_array_equal(ids, alone[0])
+    np.testing.assert_array_equal(scores, alone[1])
+    dense = da.from_array(X.toarray(), chunks=(90, -1))
+    assert (distributed.predict(model, dense) != model.predict(X)).nnz == 0
+    with pytest.raises(ParameterError, match="predict: X must have one block of columns"):
+        distributed.predict(model, dense.rechunk((90, 150)))
 
 
 def test_predict_refuses_what_a_model_lacks(labels):

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.distributed.row_blocks import refuse_cut_columns
 from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.io import load_svmlight
@@ -31,12 +34,13 @@ def predict(
     ----------
     model : estimator
         Fitted; any that can be pickled.
-    X : array, sparse matrix or pandas data frame of shape (n_samples, n_features)
-        Rows.
+    X : array, sparse matrix, pandas data frame or Dask array of shape (n_samples, n_features)
+        Rows. Those of a Dask array, whose chunks may be sparse matrices, stay where they are: each
+        chunk is a task of Dask's own.
     method : str, default="predict"
         Name of the method, for instance "predict_top_k".
     rows_per_block : int, default=10000
-        Rows of one task.
+        Rows of one task; a Dask array has chunks of its own.
     **options
         For the method, for instance ``k=5``.
 
@@ -50,6 +54,8 @@ def predict(
         raise ParameterError(
             f"predict: rows_per_block must be a positive integer, got {show(rows_per_block)}"
         )
+    if isinstance(X, da.Array):
+        return _join(_of_chunks(X, function, options))
     is_frame = hasattr(X, "iloc")  # keeps the names of its columns
     rows: Any = X.tocsr() if sp.issparse(X) else X if is_frame else np.asarray(X)
     if rows.ndim == 0:
@@ -131,6 +137,12 @@ def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
             f"{who}: method must be one of {type(model).__name__}, got {show(name)}"
         )
     return function
+
+
+def _of_chunks(X: da.Array, function: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
+    refuse_cut_columns(X, "predict")
+    ask = dask.delayed(function, pure=False)
+    return list(dask.compute(*(ask(chunk, **options) for chunk in X.to_delayed().ravel())))
 
 
 def _flat(values: Any) -> tuple[Any, ...]:

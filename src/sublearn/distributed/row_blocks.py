@@ -25,7 +25,7 @@ from sublearn.io import load_svmlight
 from sublearn.optim.linear_objective import as_columns, linear_data
 from sublearn.validation.values import is_int64, show
 
-__all__ = ["RowBlock", "RowBlocks", "RowLoss"]
+__all__ = ["RowBlock", "RowBlocks", "RowLoss", "refuse_cut_columns"]
 
 _FAN_IN = 8  # sums that one task adds up
 _WAIT_SECONDS = 5.0  # until it is asked again whether the scheduler is there
@@ -251,11 +251,7 @@ class RowBlocks:
         for name, array in (("X", X), ("y", y)):
             if not isinstance(array, da.Array):
                 raise ParameterError(f"{who}: {name} must be a Dask array, got {show(array)}")
-        if X.ndim != 2 or X.numblocks[1] != 1:
-            raise ParameterError(
-                f"{who}: X must have one block of columns, got {X.numblocks}; "
-                "X.rechunk({1: -1}) makes it so"
-            )
+        refuse_cut_columns(X, who)
         if X.numblocks[0] != y.numblocks[0] or (y.ndim == 2 and y.numblocks[1] != 1):
             raise ParameterError(
                 f"{who}: y must be cut by rows as X is, got {y.numblocks} blocks for {X.numblocks}"
@@ -318,6 +314,15 @@ class RowBlocks:
             except CancelledError as error:
                 refuse_if_gone(self.client)
                 raise ClusterError("blocks of rows were cancelled by somebody else") from error
+
+
+def refuse_cut_columns(X: da.Array, who: str) -> None:
+    """Refuse a Dask array whose rows lie in several blocks."""
+    if X.ndim != 2 or X.numblocks[1] != 1:
+        raise ParameterError(
+            f"{who}: X must have one block of columns, got {X.numblocks}; "
+            "X.rechunk({1: -1}) makes it so"
+        )
 
 
 def _homes(client: Client, n_blocks: int) -> list[str]:
