@@ -308,7 +308,7 @@ class LabelInference {
   static constexpr signed char kOpen = LabelQuadratic::kOpen;
   static constexpr std::size_t kMostEdges = 20000;  ///< of a flow: about 200 labels, all pairs
   /// Of a flow in `relaxed`, which a fit asks for every row. On delicious, where programs have ten
-  /// times as many, bounds are 0.2 % above the values of flows and take a fifth of the time.
+  /// times as many, bounds are 0.2 % above the values of flows and take half the time.
   static constexpr std::size_t kFewEdges = 2000;
 
   /// The problem over a set S of labels that has a best set, reduced: for k outside S,
