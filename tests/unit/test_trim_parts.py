@@ -1,6 +1,7 @@
 """The parts of Deep-Trim: losses, replays, objectives, blocks, steps, fewer neurons."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # 
 from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
-from sublearn.trim.trimmer import Trimmer  # noqa: E402
+from sublearn.trim.search import Search, Shrunk, TrimMonitor  # noqa: E402
+from sublearn.trim.trimmer import Snapshot, Trimmer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -440,3 +442,59 @@ def test_inputs_by_name_and_in_order():
     assert list(samples.take(slice(2)).inputs) == ["x", "scale"]
     pair = tuple(parts.values())
     assert len(read_samples("data", (pair, torch.zeros(4))).take(torch.tensor([3, 0])).inputs) == 2
+
+
+# --- the search for l1 -------------------------------------------------------------------------
+
+
+class FakePath:
+    """A network of `n_weights`, whose criterion is a function of them and of the last polish."""
+
+    def __init__(self, criterion):
+        self.criterion, self.state = criterion, (100, False)
+        self.quasi_newton, self.polish = SimpleNamespace(chunk_size=1), SimpleNamespace(n_epochs=1)
+
+    def snapshot(self):
+        return Snapshot({"layer": torch.ones(self.state[0])}, self.state[1])
+
+    def put(self, snapshot):
+        self.state = (len(snapshot.weights["layer"]), snapshot.biases)
+
+    def mean_loss(self, _):
+        return self.criterion(*self.state)
+
+    def n_weights(self):
+        return self.state[0]
+
+    def run(self, l1, before):
+        self.state = (int(100 / l1), False)
+        return Shrunk(l1, self.snapshot(), {}, {})
+
+    def polish_on(self, factor):
+        self.state = (self.state[0], True)
+
+
+def searched(criterion):
+    """The weights of the network that a search ends with, and whether it had the last polish."""
+    path = FakePath(criterion)
+    search = Search(path, path, lambda: criterion(*path.state), 0.0, TrimMonitor())
+    search.run(2.0, 2.0, 6)
+    search.finish()
+    return len(search._best.polished.weights["layer"]), search._best.polished.biases
+
+
+def test_the_last_polish_may_bring_the_nearest_miss_below_the_limit():
+    # 100 weights have 1; 50 are allowed, 25 are near, 12 far: 25 are taken, polished.
+    errors = {100: 1.0, 50: 1.0, 35: 1.0, 25: 1.1, 12: 3.0}
+    assert searched(lambda n, is_long: errors.get(n, 2.0) - 0.2 * is_long) == (25, True)
+
+
+def test_a_miss_that_a_long_polish_does_not_mend_is_forgotten():
+    errors = {100: 1.0, 50: 1.0}
+    n_weights, is_polished = searched(lambda n, is_long: errors.get(n, 2.0) - 0.2 * is_long)
+    assert (n_weights, is_polished) == (50, True)
+
+
+def test_a_network_that_a_long_polish_makes_worse_stays_as_it_was():
+    errors = {100: 1.0, 50: 1.0}
+    assert searched(lambda n, is_long: errors.get(n, 2.0) + is_long) == (50, False)

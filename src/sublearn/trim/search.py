@@ -98,6 +98,15 @@ class Shrunk:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A stage that has run: its figures, and its weights before and after the polish."""
+
+    row: dict[str, float]
+    shrunk: Shrunk
+    polished: Snapshot
+
+
+@dataclass(frozen=True)
 class Stage:
     """What is done for one l1."""
 
@@ -159,17 +168,16 @@ class Search:
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
-        self._given = self._current = self._kept = Shrunk(None, self._start, {}, {})
-        self._best: Snapshot | None = None  # `_kept` after its polish
-        self._best_row: dict[str, float] = {}
+        self._given = self._current = Shrunk(None, self._start, {}, {})
+        self._best: Tried | None = None  # the last that the criterion allows
+        self._nearest: Tried | None = None  # of those with fewer weights, the least above the limit
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
     def run_once(self, l1: float) -> None:
         """One stage, whatever the criterion says."""
-        self._try(l1)
-        self._accept()
+        self._accept(self._try(l1))
         self._status = Status.CONVERGED
 
     def run(self, first_l1: float | None, growth: float, n_stages: int) -> None:
@@ -177,9 +185,12 @@ class Search:
         accepted, n_misses, step = None, 0, growth
         trial = self._guess_l1() if first_l1 is None else first_l1
         for _ in range(n_stages):
-            is_allowed = self._try(trial)
+            tried = self._try(trial)
+            is_allowed = self._is_allowed(tried.row)
             if is_allowed:
-                self._accept()
+                self._accept(tried)
+            else:
+                self._note_miss(tried)
             if self._monitor.stop_requested:
                 return
             if is_allowed:
@@ -192,7 +203,8 @@ class Search:
                 trial *= step
             if n_misses == _MOST_MISSES:
                 assert accepted is not None
-                self._current, n_misses = self._kept, 0
+                assert self._best is not None
+                self._current, n_misses = self._best.shrunk, 0
                 step = math.sqrt(step)
                 trial = accepted * step
             if step < LEAST_GROWTH:
@@ -215,52 +227,68 @@ class Search:
         scale = worth if math.isfinite(worth) and worth > 0 else max(self._before[0], 1.0)
         return 0.5 * scale / max(size, 1e-30)
 
-    def _try(self, l1: float) -> bool:
-        """A stage from the last weights; whether the criterion allows what it leaves."""
+    def _try(self, l1: float) -> Tried:
+        """A stage from the last weights."""
         self._trimmer.put(self._current.snapshot)
         self._current = self._stage.run(l1, self._current.l1)
-        value = self._measure()
-        loss = self._trimmer.mean_loss(self._chunk_size)
-        n_weights = self._trimmer.n_weights()
-        is_allowed = value <= self._limit
-        self._rows.append(
-            {
-                "seconds": time.perf_counter() - self._clock,
-                "l1": l1,
-                "loss": loss,
-                "criterion": value,
-                "n_weights": n_weights,
-                "is_accepted": float(is_allowed),
-            }
-        )
+        row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
+        self._rows.append(row | {"is_accepted": float(self._is_allowed(row))})
         monitor = self._monitor
         monitor.n_done += 1
-        monitor.objective, monitor.nnz_primal = loss, n_weights
-        monitor.gap = max(0.0, value - self._before[1])
-        return is_allowed
+        monitor.objective, monitor.nnz_primal = row["loss"], int(row["n_weights"])
+        monitor.gap = max(0.0, row["criterion"] - self._before[1])
+        return Tried(self._rows[-1], self._current, self._trimmer.snapshot())
+
+    def _figures(self) -> dict[str, float]:
+        """Of the weights as they are."""
+        return {
+            "loss": self._trimmer.mean_loss(self._chunk_size),
+            "criterion": self._measure(),
+            "n_weights": self._trimmer.n_weights(),
+        }
+
+    def _is_allowed(self, row: dict[str, float]) -> bool:
+        return row["criterion"] <= self._limit
+
+    def _accept(self, tried: Tried) -> None:
+        self._best = tried
+        if self._nearest and self._nearest.row["n_weights"] >= tried.row["n_weights"]:
+            self._nearest = None
+
+    def _note_miss(self, tried: Tried) -> None:
+        best, nearest = self._best, self._nearest
+        if best and tried.row["n_weights"] >= best.row["n_weights"]:
+            return
+        if nearest is None or tried.row["criterion"] < nearest.row["criterion"]:
+            self._nearest = tried
 
     def finish(self) -> None:
-        """A last, long polish of the best network, unless the criterion rises."""
-        if self._best is None or self._monitor.stop_requested or not self._stage.polish.n_epochs:
+        """A last, long polish: of the nearest miss, which may be allowed then, else of the best."""
+        if not self._stage.polish.n_epochs:
             return
-        self._trimmer.put(self._best)
+        for tried in (self._nearest, self._best):
+            polished = tried and self._polished(tried)
+            if polished and self._is_allowed(polished.row):
+                self._best = polished
+                return
+
+    def _polished(self, tried: Tried) -> Tried | None:
+        """After many more passes, None if the criterion rose or the passes were cut short."""
+        if self._monitor.stop_requested:
+            return None
+        self._trimmer.put(tried.polished)
         self._stage.polish_on(_LAST_PASSES)
         if self._monitor.stop_requested:
-            return  # cut short at a high rate, it is worse than it looks
-        value = self._measure()
-        if value <= self._best_row["criterion"]:
-            self._best = self._trimmer.snapshot()
-            loss = self._trimmer.mean_loss(self._chunk_size)
-            self._best_row = self._best_row | {"criterion": value, "loss": loss}
-
-    def _accept(self) -> None:
-        self._best, self._kept = self._trimmer.snapshot(), self._current
-        self._best_row = self._rows[-1]
+            return None  # at a high rate, it is worse than it looks
+        row = tried.row | self._figures()
+        if row["criterion"] > tried.row["criterion"]:
+            return None
+        return replace(tried, row=row, polished=self._trimmer.snapshot())
 
     def result(self, module: nn.Module) -> TrimResult:
         """The best network found, in the mode of the `module` given."""
         trimmer = self._trimmer
-        best = self._start if self._best is None else self._best
+        best = self._start if self._best is None else self._best.polished
         weights = best.weights
         trimmer.put(best)
         parameters = dict(trimmer.module.named_parameters())
@@ -280,6 +308,8 @@ class Search:
 
     def _report(self, weights: Weights) -> TrimReport:
         start = self._start.weights
+        shrunk = self._best.shrunk if self._best else self._given
+        row = self._best.row if self._best else {}
         layers = [
             LayerReport(
                 name=name,
@@ -287,19 +317,18 @@ class Search:
                 shape=tuple(weight.shape),
                 n_before=int(torch.count_nonzero(start[name])),
                 n_after=int(torch.count_nonzero(weight)),
-                bound=self._kept.bounds.get(name),
-                stationarity=self._kept.stationarity.get(name),
+                bound=shrunk.bounds.get(name),
+                stationarity=shrunk.stationarity.get(name),
             )
             for name, weight in weights.items()
         ]
-        loss = self._best_row.get("loss", self._before[0])
         return TrimReport(
             layers=layers,
-            l1=self._best_row.get("l1", 0.0),
+            l1=row.get("l1", 0.0),
             loss_before=self._before[0],
-            loss_after=loss,
+            loss_after=row.get("loss", self._before[0]),
             criterion_before=self._before[1],
-            criterion_after=self._best_row.get("criterion", self._before[1]),
+            criterion_after=row.get("criterion", self._before[1]),
             bytes_dense=weights_on_disk(start, is_sparse=False),
             bytes_sparse=weights_on_disk(weights, is_sparse=True),
         )
