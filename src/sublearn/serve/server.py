@@ -41,12 +41,29 @@ def serve(
     OSError
         If the port cannot be had.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=_WAITING) as listening:
+    with _listening_socket(host, port) as listening:
         if ready is not None:
             ready(_address(host, listening.getsockname()[1]))
         settings = uvicorn.Config(app, log_level=log_level, backlog=_WAITING)
         uvicorn.Server(settings).run(sockets=[listening])
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    """Bound here and not by uvicorn, so that a port that is taken is an OSError.
+
+    It must say that it is TCP: asyncio turns off Nagle's algorithm on such sockets alone, and with
+    it an answer waits 40 ms for the acknowledgement of its head.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_WAITING)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _address(host: str, port: int) -> str:
