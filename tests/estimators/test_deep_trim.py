@@ -119,6 +119,48 @@ def test_a_network_can_be_asked_to_answer_like_the_one_given(network, digits, da
     assert agreement(0.0) < 0.5
 
 
+def without_right_half(inputs):
+    """Noise where columns 4 to 7 of the pictures are."""
+    pictures = inputs.view(-1, 8, 8).clone()
+    pictures[:, :, 4:] = torch.rand_like(pictures[:, :, 4:])
+    return pictures.view(inputs.shape)
+
+
+def test_passes_see_what_augment_makes_of_the_inputs(digits, data):
+    torch.manual_seed(0)
+    network = trained(nn.Sequential(nn.Linear(64, 30), nn.ReLU(), nn.Linear(30, 10)), *digits)
+    options = {"l1": 1e-2, "warm_epochs": 20, "polish_epochs": 0, "batch_size": 50, "max_iter": 10}
+
+    def share_on_the_right(augment):
+        state = torch.get_rng_state()
+        module = deep_trim(network, data, augment=augment, **options).module
+        assert torch.equal(torch.get_rng_state(), state)
+        size = module[0].weight.detach().abs().view(-1, 8, 8)
+        return module, (size[:, :, 4:].sum() / size.sum()).item()
+
+    module, share = share_on_the_right(without_right_half)
+    assert share < 0.15
+    assert share_on_the_right(None)[1] > 0.3
+    again, _ = share_on_the_right(without_right_half)
+    assert torch.equal(again[0].weight, module[0].weight)
+
+
+def test_the_network_given_answers_for_changed_inputs(network, digits, data):
+    """Labels say nothing, so what is learnt of the changed inputs is learnt from the network."""
+    X, y = data
+    options = {"l1": 1e-3, "warm_epochs": 10, "polish_epochs": 10, "batch_size": 50, "max_iter": 0}
+
+    def darker(inputs):
+        return 0.7 * inputs
+
+    module = deep_trim(
+        network, (X, torch.full_like(y, 3)), distill=1.0, augment=darker, **options
+    ).module
+    with torch.no_grad():
+        own, given = (part(darker(digits[0])).argmax(1) for part in (module, network))
+    assert (own == given).double().mean() > 0.9
+
+
 def test_the_weights_left_are_fewer_than_the_bound_of_theorem_7(result):
     for layer in result.report.layers:
         assert layer.bound == N_TRAIN * 10
@@ -190,7 +232,21 @@ def test_the_search_begins_at_first_l1_and_goes_back_if_that_is_too_much(network
     trace = result.trace
     assert trace["l1"][0] == 1.0
     assert trace["is_accepted"][0] == 0
-    assert trace["l1"][1] < 0.3
+    assert trace["l1"][1] == 0.5
+    assert trace["l1"][2] in (0.125, 0.5 * 1.6)
+
+
+def test_patience_counts_the_stages_above_the_limit(network, data):
+    """With a tolerance that the first stage meets and the others do not."""
+    options = {**QUICK, "max_stages": 5, "first_l1": 1e-4, "growth": 1e3, "tolerance": 0.02}
+    for patience in (1, 3):
+        trace = deep_trim(network, data, patience=patience, **options).trace
+        accepted = trace["is_accepted"]
+        assert accepted[0] == 1
+        assert not accepted[1 : 1 + patience].any()
+        steps = trace["l1"][1:] / trace["l1"][:-1]
+        np.testing.assert_allclose(steps[:patience], 1e3)
+        assert steps[patience] < 1
 
 
 def test_a_callback_ends_the_search(network, data):
@@ -386,6 +442,10 @@ def test_the_report_prints_draws_and_goes_to_json(result):
         ({"l1": 0.0}, "deep_trim: l1 must be"),
         ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
         ({"growth": 1.0}, "growth must be more than 1.03, got 1.0"),
+        ({"patience": 0}, "patience must be"),
+        ({"augment": 3}, "augment must be"),
+        ({"augment": lambda x: x[:1]}, "augment must return as many inputs as it gets, got 1 for"),
+        ({"augment": lambda x: x[:, :5]}, "augment must return inputs that the network takes"),
         ({"distill": 1.5}, r"distill must be a number in \[0, 1\], got 1.5"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),

@@ -194,8 +194,8 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     parts.append(Trained(start[5].bias, is_free=True))
     shuffle = torch.Generator().manual_seed(0)
 
-    def loss(logits, rows):
-        return cross_entropy(logits, samples.targets[rows])
+    def loss(batch):
+        return cross_entropy(batch.logits, samples.targets[batch.rows])
 
     train(Answers(start, samples), parts, loss, Passes(2, 1e-2, 10), shuffle, bool)
     for parameter, expected in zip(network.parameters(), start.parameters(), strict=True):
@@ -373,7 +373,7 @@ def test_a_steady_rate_does_not_fall():
         weight = torch.zeros(1).requires_grad_()
         answers = Answers(lambda x: x * weight, Samples(torch.ones(40, 1), torch.ones(40)))
         parts = [Trained(weight, is_free=True)]
-        train(answers, parts, lambda logits, _: -logits.mean(), passes, torch.Generator(), bool)
+        train(answers, parts, lambda batch: -batch.logits.mean(), passes, torch.Generator(), bool)
         return weight.item()
 
     assert moved(Passes(2, 0.1, 10, is_steady=True)) == pytest.approx(0.8, rel=1e-3)

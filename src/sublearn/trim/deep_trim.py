@@ -15,7 +15,7 @@ from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import evaluate
 from sublearn.trim.losses import Loss, as_loss, refuse_other_targets
 from sublearn.trim.proximal_adam import Passes
-from sublearn.trim.samples import Samples, call, read_samples
+from sublearn.trim.samples import Augment, Samples, call, read_samples
 from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor, TrimResult
 from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
@@ -44,11 +44,13 @@ _RULES: dict[str, Rule] = {
     "first_l1": OrNone(Positive(float)),
     "max_stages": Positive(int),
     "growth": Positive(float),
+    "patience": Positive(int),
     "adaptive": Boolean(),
     "warm_epochs": NonNegative(int),
     "polish_epochs": NonNegative(int),
     "train_biases": Boolean(),
     "distill": Interval(float, 0, 1),
+    "augment": CallableOrNone(),
     "learning_rate": Positive(float),
     "batch_size": Positive(int),
     "chunk_size": Positive(int),
@@ -74,11 +76,13 @@ def deep_trim(
     first_l1: float | None = None,
     max_stages: int = 12,
     growth: float = 1.6,
+    patience: int = 2,
     adaptive: bool = True,
     warm_epochs: int = 4,
     polish_epochs: int = 2,
     train_biases: bool = False,
     distill: float = 0.0,
+    augment: Augment | None = None,
     learning_rate: float = 2e-3,
     batch_size: int = 128,
     chunk_size: int = 4096,
@@ -105,9 +109,9 @@ def deep_trim(
     which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0. What is
     left is trained on without a penalty and judged by the criterion; the next stage goes on from
     where this one was before, because a network that is held back by a penalty learns less by
-    heart. After two stages in a row whose criterion is too high, the last one that was good enough
-    is taken up again with smaller steps. From the second stage on, small weights are penalised more
-    than large ones (`adaptive`).
+    heart. After `patience` stages in a row whose criterion is too high, the last one that was good
+    enough is taken up again with smaller steps. From the second stage on, small weights are
+    penalised more than large ones (`adaptive`).
 
     Normalisation and all else that is not a weight of a chosen layer (or its bias, with
     `train_biases`) stays as it is: the network is trimmed in evaluation mode. `module` itself is
@@ -144,7 +148,12 @@ def deep_trim(
     max_stages : int
         Limit on the values of :math:`\lambda` that are tried.
     growth : float
-        By how much :math:`\lambda` grows after a stage.
+        By how much :math:`\lambda` grows after a stage. Slower growth takes longer and leaves fewer
+        weights at the same criterion.
+    patience : int
+        Stages in a row above the limit before the search goes back to the last one that was good
+        enough. A criterion on held-out data is noisy: the error of 5,000 samples has a standard
+        deviation of 0.2 points.
     adaptive : bool
         Whether small weights are penalised more from the second stage on.
     warm_epochs, polish_epochs : int
@@ -158,6 +167,12 @@ def deep_trim(
         Share of the loss of the passes that compares with the answers of the network
         given instead of the targets. Worth a try (0.5) where a trimmed network still has a training
         error far below the held-out one; no gain beyond the noise was measured.
+    augment : callable, optional
+        Gets the inputs of a batch and returns as many others that have the same targets: images
+        moved by a pixel, say. Called anew for every batch, with random numbers of PyTorch that
+        follow from `random_state`. A network that was trained this way should be trimmed this way;
+        one that was not can lose more weights. Inputs below the chosen layers are then computed in
+        every pass, and the quasi-Newton method sees each sample changed once per layer.
     learning_rate, batch_size : float, int
         Of these passes.
     chunk_size : int
@@ -194,17 +209,20 @@ def deep_trim(
     samples, held_out = samples.beside(weight), held_out.beside(weight)
     for name, own in (("data", samples), ("validation", held_out)):
         _refuse_misfit(name, trimmed, own, loss)
-    monitor = TrimMonitor()
+    if augment is not None:
+        _refuse_other_inputs(trimmed, samples, augment)
+    monitor, seed = TrimMonitor(), as_seed(random_state) % 2**63
     trimmer = Trimmer(
         trimmed,
         chosen,
         samples,
         as_loss(loss),
-        torch.Generator().manual_seed(as_seed(random_state) % 2**63),
+        torch.Generator().manual_seed(seed),
         lambda: monitor.stop_requested,
         _biases_of(chosen) if train_biases else {},
         chunk_size,
         distill,
+        augment,
     )
     measure = _criterion(trimmer, held_out, criterion, chunk_size)
     stage = Stage(
@@ -217,11 +235,13 @@ def deep_trim(
     search = Search(trimmer, stage, measure, tolerance, monitor)
 
     def run() -> None:
-        if l1 is not None:
-            search.run_once(l1)
-        else:
-            search.run(first_l1, growth, max_stages)
-            search.finish()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)  # for `augment`
+            if l1 is not None:
+                search.run_once(l1)
+            else:
+                search.run(first_l1, growth, max_stages, patience)
+                search.finish()
 
     watch(
         run,
@@ -260,6 +280,24 @@ def _refuse_misfit(name: str, module: nn.Module, samples: Samples, loss: Any) ->
         ) from error
     if isinstance(loss, str):
         refuse_other_targets(name, logits, samples.targets)
+
+
+def _refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -> None:
+    """Told by two samples; the random numbers that this takes are given back."""
+    few = samples.take(slice(0, 2))
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            n_logits = len(call(module, few.changed(augment).inputs))
+    except (RuntimeError, IndexError, TypeError) as error:
+        raise ParameterError(
+            f"deep_trim: augment must return inputs that the network takes, got some it fails on: "
+            f"{error}"
+        ) from error
+    if n_logits != len(few):
+        raise ParameterError(
+            f"deep_trim: augment must return as many inputs as it gets, got {n_logits} for "
+            f"{len(few)}"
+        )
 
 
 def _choose(module: nn.Module, names: Iterable[str] | None) -> dict[str, nn.Module]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sublearn.trim.recorded import Answers
+from sublearn.trim.recorded import Answers, Batch
 
 __all__ = ["Passes", "ProximalAdam", "Trained", "train"]
 
@@ -102,20 +102,20 @@ class Passes:
 def train(
     answers: Answers,
     parts: Sequence[Trained],
-    loss: Callable[[Tensor, Tensor], Tensor],
+    loss: Callable[[Batch], Tensor],
     passes: Passes,
     generator: torch.Generator,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Change tensors by passes over the data; `loss` gets logits and the numbers of samples."""
+    """Change tensors by passes over the data."""
     optimizer, tensors = ProximalAdam(parts), [part.tensor for part in parts]
     n_batches = math.ceil(len(answers.samples) / passes.batch_size)
     for epoch in range(passes.n_epochs):
         batches = answers.shuffled(passes.batch_size, generator)
-        for index, (logits, rows) in enumerate(batches):
+        for index, batch in enumerate(batches):
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
             share = 1.0 if passes.is_steady else 0.5 * (1 + math.cos(math.pi * progress))
-            gradients = torch.autograd.grad(loss(logits, rows), tensors)
+            gradients = torch.autograd.grad(loss(batch), tensors)
             optimizer.step(gradients, passes.rate * share)

@@ -9,25 +9,34 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from sublearn.trim.replay import Chunk, Replay
-from sublearn.trim.samples import Samples, call
+from sublearn.trim.samples import Augment, Samples, call
 
-__all__ = ["Answers", "RecordedAnswers", "answers_of"]
+__all__ = ["Answers", "Batch", "RecordedAnswers", "answers_of"]
 
 #: Larger inputs of a layer are computed again rather than kept.
 _MOST_BYTES = 1 << 31
 
 
+class Batch(NamedTuple):
+    """Logits of some samples, which samples they are, and what became of them if they changed."""
+
+    logits: Tensor
+    rows: Tensor
+    changed: Samples | None = None
+
+
 class Answers:
     """A network's logits for samples in any order."""
 
-    def __init__(self, module: nn.Module, samples: Samples):
-        self._module, self.samples = module, samples
+    def __init__(self, module: nn.Module, samples: Samples, augment: Augment | None = None):
+        self._module, self.samples, self._augment = module, samples, augment
 
     def active(self) -> AbstractContextManager[None]:
         """To be entered around all other calls, inside of `in_blocks`."""
@@ -43,11 +52,15 @@ class Answers:
         for start in range(0, len(self.samples), size):
             yield self.of(slice(start, start + size))
 
-    def shuffled(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits of all samples in random order, and which samples they are of."""
+    def shuffled(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """All samples in random order, changed at random if there is an `augment`."""
         for rows in torch.randperm(len(self.samples), generator=generator).split(size):
             rows = rows.to(self.samples.targets.device)
-            yield self.of(rows)[0], rows
+            if self._augment is None:
+                yield Batch(self.of(rows)[0], rows)
+            else:
+                part = self.samples.take(rows).changed(self._augment)
+                yield Batch(call(self._module, part.inputs), rows, part)
 
 
 class RecordedAnswers(Answers):
@@ -78,9 +91,15 @@ class RecordedAnswers(Answers):
 
 @torch.no_grad()
 def answers_of(
-    module: nn.Module, layers: Collection[nn.Module], samples: Samples, chunk_size: int
+    module: nn.Module,
+    layers: Collection[nn.Module],
+    samples: Samples,
+    chunk_size: int,
+    augment: Augment | None = None,
 ) -> Answers:
     """Recorded answers if there is something to save, and the samples are the first axis of it."""
+    if augment is not None:
+        return Answers(module, samples, augment)  # no input comes twice
     first = _first_called(module, layers, next(samples.chunks(1)))
     if first is None:
         return Answers(module, samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,10 +13,12 @@ from torch import Tensor
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
-__all__ = ["Samples", "call", "logits_of", "read_samples"]
+__all__ = ["Augment", "Samples", "call", "joined", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
 Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
+#: From the inputs of a batch to others of the same targets, at random.
+Augment: TypeAlias = "Callable[[Any], Any]"
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,9 @@ class Samples:
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 
-    def shuffled(self, size: int, generator: torch.Generator) -> Iterator[Samples]:
-        """All samples in random order, `size` at a time."""
-        for rows in torch.randperm(len(self), generator=generator).split(size):
-            yield self.take(rows.to(self.targets.device))
+    def changed(self, augment: Augment) -> Samples:
+        """The same targets with other inputs."""
+        return Samples(augment(self.inputs), self.targets)
 
     def beside(self, weight: Tensor) -> Samples:
         """The same samples on the device of a weight, in types that PyTorch can work with.
@@ -55,6 +56,12 @@ class Samples:
         is_short = self.targets.dtype in (torch.int8, torch.int16, torch.int32)
         targets = self.targets.long() if is_short else self.targets
         return Samples(_map(self.inputs, moved), targets.to(weight.device))
+
+
+def joined(parts: Sequence[Samples]) -> Samples:
+    """One after the other."""
+    inputs = _joined([part.inputs for part in parts], torch.cat)
+    return Samples(inputs, torch.cat([part.targets for part in parts]))
 
 
 def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:

@@ -22,9 +22,6 @@ __all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
 
 #: The search for l1 ends when the next step would change it by less than this factor.
 LEAST_GROWTH = 1.03
-#: Stages in a row above the limit before going back. A criterion on held-out samples is noisy (the
-#: error of 5,000 has a standard deviation of 0.2 points), and one such stage does not end the path.
-_MOST_MISSES = 2
 #: Passes of the last polish, of the network that the search ends with, in times those of a stage.
 _LAST_PASSES = 8
 
@@ -180,9 +177,10 @@ class Search:
         self._accept(self._try(l1))
         self._status = Status.CONVERGED
 
-    def run(self, first_l1: float | None, growth: float, n_stages: int) -> None:
-        """Stages of growing l1."""
+    def run(self, first_l1: float | None, growth: float, n_stages: int, patience: int) -> None:
+        """Stages of growing l1, until `patience` of them in a row were above the limit."""
         accepted, n_misses, step = None, 0, growth
+        too_large = 2.0  # by this factor, if the first l1 is above the limit; then by its square
         trial = self._guess_l1() if first_l1 is None else first_l1
         for _ in range(n_stages):
             tried = self._try(trial)
@@ -197,11 +195,12 @@ class Search:
                 accepted, n_misses, trial = trial, 0, trial * step
             elif accepted is None:
                 self._current = self._given
-                trial /= 4 * step
+                trial /= too_large
+                too_large **= 2
             else:
                 n_misses += 1
                 trial *= step
-            if n_misses == _MOST_MISSES:
+            if n_misses == patience:
                 assert accepted is not None
                 assert self._best is not None
                 self._current, n_misses = self._best.shrunk, 0

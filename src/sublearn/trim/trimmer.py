@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,19 +15,23 @@ from sublearn.optim import lhac
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import (
     LayerObjective,
+    evaluate,
     layer_objective,
     only_gradient_of,
 )
 from sublearn.trim.losses import Loss, divergence
 from sublearn.trim.proximal_adam import Passes, Trained, train
-from sublearn.trim.recorded import answers_of
-from sublearn.trim.samples import Samples
+from sublearn.trim.recorded import Batch, answers_of
+from sublearn.trim.samples import Augment, Samples, call, joined
 
 __all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
 
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
 
+#: Samples that are changed by one call: a function that moves all of a batch by the same distance
+#: should be called often.
+_AUGMENTED_AT_ONCE = 128
 #: A weight of 0 is penalised 1 / this times as much as one of mean size, about.
 _LEAST_SHARE = 0.1
 
@@ -63,15 +68,21 @@ class Trimmer:
         biases: Mapping[str, nn.Parameter] | None = None,
         chunk_size: int = 4096,
         distill: float = 0.0,
+        augment: Augment | None = None,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
         self._biases = dict(biases or {})  # by layer; trained in passes
         self.stationarity: dict[str, float] = {}
-        self._answers = answers_of(module, self.layers.values(), samples, chunk_size)
-        self._distill, self._given = distill, torch.empty(0)  # the answers of the network given
-        if distill:
+        self._augment = augment
+        self._answers = answers_of(module, self.layers.values(), samples, chunk_size, augment)
+        self._distill = distill
+        # The network given: its answers, or itself where no input comes twice.
+        self._given: Tensor | nn.Module | None = None
+        if distill and augment is None:
             self._given = torch.cat([logits for logits, _ in self.answers(chunk_size)])
+        elif distill:
+            self._given = copy.deepcopy(module)
 
     # --- the state -------------------------------------------------------------------------------
 
@@ -99,6 +110,18 @@ class Trimmer:
             for logits, targets in self.answers(chunk_size)
         )
         return total / len(self.samples)
+
+    def _mean_loss_of(self, drawn: Samples, chunk_size: int) -> float:
+        """The mean loss of the samples as they were changed, if they were."""
+        if self._augment is None:
+            return self.mean_loss(chunk_size)
+        with in_blocks(list(self.layers.values())):
+            return evaluate(
+                self.module,
+                drawn,
+                chunk_size,
+                lambda logits, chunk: self.loss(logits, chunk.targets).item(),
+            )
 
     @torch.no_grad()
     def answers(self, chunk_size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -152,12 +175,20 @@ class Trimmer:
             parts += [Trained(bias, is_free=True) for bias in biases]
             train(self._answers, parts, self._loss_of, passes, self._generator, self._is_stopped)
 
-    def _loss_of(self, logits: Tensor, rows: Tensor) -> Tensor:
+    def _loss_of(self, batch: Batch) -> Tensor:
         """What passes minimise, besides the penalty."""
-        loss = self.loss(logits, self.samples.targets[rows])
-        if not self._distill:
+        loss = self.loss(batch.logits, self.samples.targets[batch.rows])
+        if self._given is None:
             return loss
-        return torch.lerp(loss, divergence(logits, self._given[rows]), self._distill)
+        return torch.lerp(loss, divergence(batch.logits, self._answers_given(batch)), self._distill)
+
+    @torch.no_grad()
+    def _answers_given(self, batch: Batch) -> Tensor:
+        if isinstance(self._given, Tensor):
+            return self._given[batch.rows]
+        assert self._given is not None
+        assert batch.changed is not None
+        return call(self._given, batch.changed.inputs)
 
     def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
@@ -181,22 +212,31 @@ class Trimmer:
         self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
     ) -> LayerObjective:
         """Over all samples, or over as few as tell a direction from noise."""
-        n_samples, size = len(self.samples), limits.sample_size or len(self.samples)
+        samples = self._drawn()
+        n_samples, size = len(samples), limits.sample_size or len(samples)
         while size < n_samples:
             rows = torch.randperm(n_samples, generator=self._generator)[:size]
-            part = self.samples.take(rows.to(self.samples.targets.device))
+            part = samples.take(rows.to(samples.targets.device))
             # At least eight chunks, to see a variance.
             chunk_size = min(limits.chunk_size, max(1, size // 8))
             objective = layer_objective(self.module, layer, part, self.loss, chunk_size)
             if objective.noise(objective.start(), penalty) <= 1:
                 return objective
             size *= 2
-        return layer_objective(self.module, layer, self.samples, self.loss, limits.chunk_size)
+        return layer_objective(self.module, layer, samples, self.loss, limits.chunk_size)
+
+    def _drawn(self) -> Samples:
+        """The samples, each changed at random once if there is an `augment`."""
+        if self._augment is None:
+            return self.samples
+        parts = [part.changed(self._augment) for part in self.samples.chunks(_AUGMENTED_AT_ONCE)]
+        return joined(parts)
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
-        before, loss = self.snapshot(), self.mean_loss(chunk_size)
+        before, drawn = self.snapshot(), self._drawn()
+        loss = self._mean_loss_of(drawn, chunk_size)
         self.descend(passes, None)
-        after = self.mean_loss(chunk_size)
+        after = self._mean_loss_of(drawn, chunk_size)
         if not (math.isfinite(after) and after <= loss):
             self.put(before)
