@@ -21,6 +21,7 @@ __all__ = [
     "fewer",
     "layers_of",
     "mnist",
+    "moved",
     "train",
 ]
 
@@ -70,6 +71,16 @@ def fewer(load: Callable[[Path], Pictures], n_train: int) -> Callable[[Path], Pi
         return Pictures((X[:n_train], y[:n_train]), data.held_out, data.test)
 
     return load_fewer
+
+
+def moved(images: Tensor) -> Tensor:
+    """Each image moved by up to a pixel, up or down and left or right; zeros come in."""
+    n_images, _, height, width = images.shape
+    down, right = torch.randint(0, 3, (2, n_images, 1))
+    rows, columns = down + torch.arange(height), right + torch.arange(width)
+    framed = nn.functional.pad(images, (1, 1, 1, 1)).movedim(1, -1)
+    image = torch.arange(n_images)[:, None, None]
+    return framed[image, rows[:, :, None], columns[:, None, :]].movedim(-1, 1).contiguous()
 
 
 def split(train: Part, test: Part, n_held_out: int) -> Pictures:
@@ -149,6 +160,7 @@ def train(
     layers: Mapping[str, nn.Module] | None = None,
     optimizer_kind: type[torch.optim.Optimizer] = torch.optim.Adam,
     after_step: Callable[[], None] = lambda: None,
+    augment: Callable[[Tensor], Tensor] | None = None,
 ) -> None:
     """Passes over the data; the rate falls to 0 along half a cosine, l1 is a subgradient."""
     X, y = part
@@ -159,7 +171,8 @@ def train(
     for _ in range(n_epochs):
         for rows in torch.randperm(len(X)).split(batch_size):
             optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(network(X[rows]), y[rows])
+            inputs = augment(X[rows]) if augment else X[rows]
+            loss = nn.functional.cross_entropy(network(inputs), y[rows])
             if l1:
                 assert layers is not None
                 loss = loss + l1 * sum(layer.weight.abs().sum() for layer in layers.values())

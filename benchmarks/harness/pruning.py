@@ -29,6 +29,7 @@ class Schedule:
     n_epochs: int
     shrink: float  # share of the weights that each step leaves
     n_steps: int
+    augment: Callable[[Tensor], Tensor] | None = None  # what becomes of the inputs of a batch
 
 
 Rival = Callable[[nn.Module, Pictures, "list[str] | None", Schedule], Iterator[nn.Module]]
@@ -43,7 +44,7 @@ def magnitude(
     targets = [(layer, "weight") for layer in layers.values()]
     for _ in range(path.n_steps):
         prune.global_unstructured(targets, prune.L1Unstructured, amount=1 - path.shrink)
-        train(network, data.train, path.n_epochs)
+        train(network, data.train, path.n_epochs, augment=path.augment)
         yield _plain(dense, network)
 
 
@@ -84,14 +85,22 @@ def _l1_paths(
     for _ in range(path.n_steps):
         layers = layers_of(current, names)
         train(
-            current, data.train, path.n_epochs, rate=rate, l1=l1, layers=layers, optimizer_kind=kind
+            current,
+            data.train,
+            path.n_epochs,
+            rate=rate,
+            l1=l1,
+            layers=layers,
+            optimizer_kind=kind,
+            augment=path.augment,
         )
         masks = {}
         with torch.no_grad():
             for name, layer in layers.items():
                 masks[name] = layer.weight.abs() > 1e-3
                 layer.weight.mul_(masks[name])
-        train(current, data.train, path.n_epochs, after_step=_masking(layers, masks))
+        masked = _masking(layers, masks)
+        train(current, data.train, path.n_epochs, after_step=masked, augment=path.augment)
         yield copy.deepcopy(current)
         l1 *= 1.6
 
@@ -124,7 +133,7 @@ def neurons(
             + [every[output]],
         )
         pruner.step()
-        train(network, data.train, path.n_epochs)
+        train(network, data.train, path.n_epochs, augment=path.augment)
         yield copy.deepcopy(network)
 
 
