@@ -1,6 +1,7 @@
 """The parts of Deep-Trim: losses, replays, objectives, blocks, steps, fewer neurons."""
 
 import copy
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,7 @@ from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa:
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
 from sublearn.trim.search import Search, Shrunk, TrimMonitor  # noqa: E402
-from sublearn.trim.trimmer import Snapshot, Trimmer  # noqa: E402
+from sublearn.trim.trimmer import Fit, Snapshot, Trimmer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +184,7 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     trimmer = Trimmer(
         network, layers, samples, cross_entropy, generator, bool, biases, chunk_size=16
     )
-    assert trimmer.mean_loss(7) == pytest.approx(
+    assert trimmer.fit(7).loss == pytest.approx(
         cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
     )
     start = copy.deepcopy(network)
@@ -460,8 +461,8 @@ class FakePath:
     def put(self, snapshot):
         self.state = (len(snapshot.weights["layer"]), snapshot.biases)
 
-    def mean_loss(self, _):
-        return self.criterion(*self.state)
+    def fit(self, _):
+        return Fit(self.criterion(*self.state), 0)
 
     def n_weights(self):
         return self.state[0]
@@ -478,9 +479,26 @@ def searched(criterion):
     """The weights of the network that a search ends with, and whether it had the last polish."""
     path = FakePath(criterion)
     search = Search(path, path, lambda: criterion(*path.state), 0.0, TrimMonitor())
-    search.run(2.0, 2.0, 6)
+    search.run(2.0, 2.0, 6, patience=2)
     search.finish()
     return len(search._best.polished.weights["layer"]), search._best.polished.biases
+
+
+@pytest.mark.parametrize("patience", [1, 3])
+def test_patience_counts_the_stages_above_the_limit(patience):
+    path = FakePath(lambda n, _: 1.0 if n >= 50 else 2.0)
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search.run(2.0, 2.0, 6, patience)
+    tried = [row["l1"] for row in search._rows]
+    assert tried[: 1 + patience] == [2.0 * 2.0**k for k in range(1 + patience)]
+    assert tried[1 + patience] == pytest.approx(2.0 * math.sqrt(2.0))
+
+
+def test_a_first_l1_that_is_too_large_is_divided_by_ever_larger_factors():
+    path = FakePath(lambda n, _: 1.0 if n >= 30 else 2.0)
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search.run(200.0, 2.0, 4, patience=2)
+    assert [row["l1"] for row in search._rows] == [200.0, 100.0, 25.0, 25.0 / 16]
 
 
 def test_the_last_polish_may_bring_the_nearest_miss_below_the_limit():

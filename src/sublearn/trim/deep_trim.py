@@ -178,9 +178,9 @@ def deep_trim(
     chunk_size : int
         Samples that are evaluated at once where all are: memory against speed.
     sample_size : int, optional
-        Samples that the quasi-Newton method looks at, chosen at random; by default all. The number
-        is doubled, up to all, until the variance of the gradient is below the squared length of
-        the least subgradient: a direction that is mostly noise is not worth a long descent.
+        Samples that the quasi-Newton method looks at, chosen at random for each layer; by default
+        all. Up to 4 times as many, as needed for a variance of the gradient below the squared
+        length of the least subgradient: a direction that is mostly noise is not worth a descent.
     tol, max_iter : float, int
         When the quasi-Newton method ends on a layer: at a subgradient `tol` times that of its
         start, or after `max_iter` iterations.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
-__all__ = ["Augment", "Samples", "call", "joined", "logits_of", "read_samples"]
+__all__ = ["Augment", "Samples", "call", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
 Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
@@ -44,6 +44,11 @@ class Samples:
         """The same targets with other inputs."""
         return Samples(augment(self.inputs), self.targets)
 
+    def changed_in_parts(self, augment: Augment, size: int) -> Samples:
+        """The same, `size` at a time."""
+        parts = [augment(part.inputs) for part in self.chunks(size)]
+        return Samples(_joined(parts, torch.cat), self.targets)
+
     def beside(self, weight: Tensor) -> Samples:
         """The same samples on the device of a weight, in types that PyTorch can work with.
 
@@ -56,12 +61,6 @@ class Samples:
         is_short = self.targets.dtype in (torch.int8, torch.int16, torch.int32)
         targets = self.targets.long() if is_short else self.targets
         return Samples(_map(self.inputs, moved), targets.to(weight.device))
-
-
-def joined(parts: Sequence[Samples]) -> Samples:
-    """One after the other."""
-    inputs = _joined([part.inputs for part in parts], torch.cat)
-    return Samples(inputs, torch.cat([part.targets for part in parts]))
 
 
 def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:

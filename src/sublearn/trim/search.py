@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
 from sublearn.trace import Status, Trace
-from sublearn.trim.losses import count_support_labels
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
 from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
@@ -126,7 +125,8 @@ class Stage:
         if self.quasi_newton.max_iter:
             for name in reversed(penalties):
                 trimmer.solve_layer(name, penalties[name], self.quasi_newton)
-        bounds = dict.fromkeys(penalties, self._n_support_labels())
+        n_support_labels = trimmer.fit(self.quasi_newton.chunk_size).n_support_labels
+        bounds = dict.fromkeys(penalties, n_support_labels)
         shrunk = Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
         if self.polish.n_epochs:
             trimmer.polish(self.polish, self.quasi_newton.chunk_size)
@@ -136,13 +136,6 @@ class Stage:
         """Polish again, with `factor` times as many passes."""
         passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
         self.trimmer.polish(passes, self.quasi_newton.chunk_size)
-
-    def _n_support_labels(self) -> int:
-        trimmer = self.trimmer
-        return sum(
-            count_support_labels(logits, targets, trimmer.loss)
-            for logits, targets in trimmer.answers(self.quasi_newton.chunk_size)
-        )
 
 
 class Search:
@@ -159,7 +152,7 @@ class Search:
         self._trimmer, self._stage, self._measure, self._monitor = trimmer, stage, measure, monitor
         self._chunk_size = stage.quasi_newton.chunk_size
         self._start = trimmer.snapshot()
-        self._before = (trimmer.mean_loss(self._chunk_size), measure())
+        self._before = (trimmer.fit(self._chunk_size).loss, measure())
         if not all(math.isfinite(value) for value in self._before):
             raise ParameterError(
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
@@ -220,7 +213,7 @@ class Search:
         size = sum(float(weight.abs().sum()) for weight in weights.values())
         zeros = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         self._trimmer.put(Snapshot(zeros, biases))
-        empty = self._trimmer.mean_loss(self._chunk_size)
+        empty = self._trimmer.fit(self._chunk_size).loss
         self._trimmer.put(self._start)
         worth = empty - self._before[0]
         scale = worth if math.isfinite(worth) and worth > 0 else max(self._before[0], 1.0)
@@ -241,7 +234,7 @@ class Search:
     def _figures(self) -> dict[str, float]:
         """Of the weights as they are."""
         return {
-            "loss": self._trimmer.mean_loss(self._chunk_size),
+            "loss": self._trimmer.fit(self._chunk_size).loss,
             "criterion": self._measure(),
             "n_weights": self._trimmer.n_weights(),
         }

@@ -19,19 +19,23 @@ from sublearn.trim.layer_objective import (
     layer_objective,
     only_gradient_of,
 )
-from sublearn.trim.losses import Loss, divergence
+from sublearn.trim.losses import Loss, count_support_labels, divergence
 from sublearn.trim.proximal_adam import Passes, Trained, train
 from sublearn.trim.recorded import Batch, answers_of
-from sublearn.trim.samples import Augment, Samples, call, joined
+from sublearn.trim.samples import Augment, Samples, call
 
-__all__ = ["QuasiNewton", "Snapshot", "Trimmer", "Weights"]
+__all__ = ["Fit", "QuasiNewton", "Snapshot", "Trimmer", "Weights"]
 
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
 
+#: A part of the samples that is mostly noise is taken at most this many times as large.
+_MOST_TIMES = 4
 #: Samples that are changed by one call: a function that moves all of a batch by the same distance
 #: should be called often.
 _AUGMENTED_AT_ONCE = 128
+#: Changed samples that tell whether a polish was for the worse.
+_JUDGED = 8192
 #: A weight of 0 is penalised 1 / this times as much as one of mean size, about.
 _LEAST_SHARE = 0.1
 
@@ -54,6 +58,14 @@ class Snapshot:
     biases: list[Tensor]
 
 
+@dataclass(frozen=True)
+class Fit:
+    """How the network does on all samples."""
+
+    loss: float
+    n_support_labels: int  # of definition 1
+
+
 class Trimmer:
     """A network, the layers to trim and the data it is trimmed for."""
 
@@ -74,6 +86,7 @@ class Trimmer:
         self._generator, self._is_stopped = generator, is_stopped
         self._biases = dict(biases or {})  # by layer; trained in passes
         self.stationarity: dict[str, float] = {}
+        self._fit: Fit | None = None
         self._augment = augment
         self._answers = answers_of(module, self.layers.values(), samples, chunk_size, augment)
         self._distill = distill
@@ -94,6 +107,7 @@ class Trimmer:
     @torch.no_grad()
     def put(self, snapshot: Snapshot) -> None:
         """Go back to what the network was."""
+        self._fit = None
         for name, weight in snapshot.weights.items():
             self.layers[name].weight.copy_(weight)
         for bias, value in zip(self._biases.values(), snapshot.biases, strict=True):
@@ -103,25 +117,15 @@ class Trimmer:
         """How many weights are not 0."""
         return sum(int(torch.count_nonzero(layer.weight)) for layer in self.layers.values())
 
-    def mean_loss(self, chunk_size: int) -> float:
-        """The mean loss over all samples."""
-        total = sum(
-            self.loss(logits, targets).item() * len(targets)
-            for logits, targets in self.answers(chunk_size)
-        )
-        return total / len(self.samples)
-
-    def _mean_loss_of(self, drawn: Samples, chunk_size: int) -> float:
-        """The mean loss of the samples as they were changed, if they were."""
-        if self._augment is None:
-            return self.mean_loss(chunk_size)
-        with in_blocks(list(self.layers.values())):
-            return evaluate(
-                self.module,
-                drawn,
-                chunk_size,
-                lambda logits, chunk: self.loss(logits, chunk.targets).item(),
-            )
+    def fit(self, chunk_size: int) -> Fit:
+        """Mean loss and support labels over all samples; kept until a weight changes."""
+        if self._fit is None:
+            total, n_support_labels = 0.0, 0
+            for logits, targets in self.answers(chunk_size):
+                total += self.loss(logits, targets).item() * len(targets)
+                n_support_labels += count_support_labels(logits, targets, self.loss)
+            self._fit = Fit(total / len(self.samples), n_support_labels)
+        return self._fit
 
     @torch.no_grad()
     def answers(self, chunk_size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -162,6 +166,7 @@ class Trimmer:
 
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
+        self._fit = None
         layers, biases = list(self.layers.values()), list(self._biases.values())
         with (
             only_gradient_of(self.module, biases),
@@ -192,6 +197,7 @@ class Trimmer:
 
     def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
+        self._fit = None
         layer = self.layers[name]
         others = [other for other in self.layers.values() if other is not layer]
         weights = penalty.double().reshape(-1).cpu().numpy()
@@ -211,32 +217,52 @@ class Trimmer:
     def _objective(
         self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
     ) -> LayerObjective:
-        """Over all samples, or over as few as tell a direction from noise."""
-        samples = self._drawn()
-        n_samples, size = len(samples), limits.sample_size or len(samples)
-        while size < n_samples:
-            rows = torch.randperm(n_samples, generator=self._generator)[:size]
-            part = samples.take(rows.to(samples.targets.device))
-            # At least eight chunks, to see a variance.
-            chunk_size = min(limits.chunk_size, max(1, size // 8))
-            objective = layer_objective(self.module, layer, part, self.loss, chunk_size)
-            if objective.noise(objective.start(), penalty) <= 1:
-                return objective
-            size *= 2
-        return layer_objective(self.module, layer, samples, self.loss, limits.chunk_size)
+        """Over all samples, or over a part that tells a direction from noise if 4 times do."""
+        size = min(limits.sample_size or len(self.samples), len(self.samples))
+        # At least eight chunks, to see a variance.
+        chunk_size = min(limits.chunk_size, max(1, size // 8))
+        objective = self._objective_of(layer, size, chunk_size)
+        if size == len(self.samples):
+            return objective
+        needed = objective.noise(objective.start(), penalty)
+        if needed <= 1:
+            return objective
+        size = min(math.ceil(size * min(needed, _MOST_TIMES)), len(self.samples))
+        return self._objective_of(layer, size, limits.chunk_size)
 
-    def _drawn(self) -> Samples:
-        """The samples, each changed at random once if there is an `augment`."""
-        if self._augment is None:
+    def _objective_of(self, layer: nn.Module, size: int, chunk_size: int) -> LayerObjective:
+        samples = self._some(size)
+        if self._augment is not None:
+            samples = samples.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
+        return layer_objective(self.module, layer, samples, self.loss, chunk_size)
+
+    def _some(self, size: int) -> Samples:
+        if size == len(self.samples):
             return self.samples
-        parts = [part.changed(self._augment) for part in self.samples.chunks(_AUGMENTED_AT_ONCE)]
-        return joined(parts)
+        rows = torch.randperm(len(self.samples), generator=self._generator)[:size]
+        return self.samples.take(rows.to(self.samples.targets.device))
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
-        before, drawn = self.snapshot(), self._drawn()
-        loss = self._mean_loss_of(drawn, chunk_size)
+        before, judge = self.snapshot(), self._judge(chunk_size)
+        loss = judge()
         self.descend(passes, None)
-        after = self._mean_loss_of(drawn, chunk_size)
+        after = judge()
         if not (math.isfinite(after) and after <= loss):
             self.put(before)
+
+    def _judge(self, chunk_size: int) -> Callable[[], float]:
+        """The mean loss over all samples, or over some that have been changed once."""
+        if self._augment is None:
+            return lambda: self.fit(chunk_size).loss
+        some = self._some(min(_JUDGED, len(self.samples)))
+        some = some.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
+
+        def loss(logits: Tensor, chunk: Samples) -> float:
+            return self.loss(logits, chunk.targets).item()
+
+        def mean_loss() -> float:
+            with in_blocks(list(self.layers.values())):
+                return evaluate(self.module, some, chunk_size, loss)
+
+        return mean_loss
