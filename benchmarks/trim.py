@@ -238,7 +238,7 @@ IMAGES = MOVED | {
     "warm_epochs": 3,
     "polish_epochs": 2,
     "learning_rate": 2e-3,
-    "sample_size": 8192,
+    "sample_size": 4096,
 }
 WIDE = {
     "first_l1": 4e-4,
