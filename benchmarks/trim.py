@@ -7,9 +7,9 @@
 Needs PyTorch and torch-pruning. A network is trained once; every method starts from it and goes on
 to ever fewer weights until three networks in a row have more errors on held-out images than the
 dense network has, or until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. The smallest
-network that has not more counts, and is tested once. One thread. Where digits are moved, they are
-for every method, but were not when the network was trained: a row shows what it gains by being
-trained once more, as long as before, on digits that are moved. With SUBLEARN_BENCHMARK_KEEP, a
+network that has not more counts, and is tested once. One thread. Where images are moved, they are
+for every method. If they were not when the network was trained, a row shows what it gains by being
+trained once more, as long as before, on images that are moved. With SUBLEARN_BENCHMARK_KEEP, a
 directory, trained networks and the rows of finished methods are kept there, and a run that was
 interrupted goes on. SUBLEARN_BENCHMARK_METHODS names methods, by commas, if not all are wanted.
 """
@@ -71,6 +71,14 @@ class Race:
     n_epochs: int  # of the dense network's training
     path: Schedule  # of the rivals
     options: Mapping[str, Any]  # of deep_trim
+    is_moved_before: bool = False  # whether the dense network was trained with path.augment too
+
+    @property
+    def key(self) -> str:
+        """Of what is kept."""
+        if self.path.augment is None:
+            return self.name
+        return f"{self.name}, moved before" if self.is_moved_before else f"{self.name}, moved"
 
     def __call__(self, directory: Path, seed: int) -> Figures:
         torch.set_num_threads(1)
@@ -78,20 +86,21 @@ class Race:
         dense = self.trained(data, seed)
         rows = [self.row("dense", dense, dense, data, 0.0)]
         announce(f"  {rows[0]}")
-        for method in (["dense, moved"] if self.path.augment else []) + METHODS:
-            key = f"{self.name} {method} {seed}" + (" moved" if self.path.augment else "")
-            rows.append(kept(key, self.raced(method, dense, data, seed)))
+        is_new = self.path.augment is not None and not self.is_moved_before
+        for method in (["dense, moved"] if is_new else []) + METHODS:
+            rows.append(kept(f"{self.key} {method} {seed}", self.raced(method, dense, data, seed)))
             announce(f"  {rows[-1]}")
         return Figures(COLUMNS, rows)
 
     def trained(self, data: Pictures, seed: int) -> nn.Module:
         torch.manual_seed(seed)
         network = NETWORKS[self.name]()
-        path = KEEP and KEEP / f"{self.name} {seed}.pt"
+        path = KEEP and KEEP / f"{self.key if self.is_moved_before else self.name} {seed}.pt"
         if path and path.exists():
             network.load_state_dict(torch.load(path))
         else:
-            train(network, data.train, self.n_epochs)
+            augment = self.path.augment if self.is_moved_before else None
+            train(network, data.train, self.n_epochs, augment=augment)
         if path:
             torch.save(network.state_dict(), path)
         return network.eval()
@@ -265,6 +274,12 @@ MEASUREMENTS = [
         "LeNet-300-100 on MNIST, all methods with digits moved by up to a pixel",
         NOTE,
         Race("LeNet-300-100", mnist, None, 12, STEPS_MOVED, MOVED),
+    ),
+    Measurement(
+        "moved-before",
+        "LeNet-300-100 on MNIST, trained and trimmed with digits moved by up to a pixel",
+        NOTE,
+        Race("LeNet-300-100", mnist, None, 12, STEPS_MOVED, MOVED, is_moved_before=True),
     ),
     Measurement(
         "lenet5",
