@@ -217,30 +217,29 @@ class Trimmer:
     def _objective(
         self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
     ) -> LayerObjective:
-        """Over all samples, or over a part that tells a direction from noise if 4 times do."""
-        size = min(limits.sample_size or len(self.samples), len(self.samples))
-        # At least eight chunks, to see a variance.
-        chunk_size = min(limits.chunk_size, max(1, size // 8))
-        objective = self._objective_of(layer, size, chunk_size)
-        if size == len(self.samples):
-            return objective
-        needed = objective.noise(objective.start(), penalty)
-        if needed <= 1:
-            return objective
-        size = min(math.ceil(size * min(needed, _MOST_TIMES)), len(self.samples))
-        return self._objective_of(layer, size, limits.chunk_size)
+        """Over all samples, or over a part, enlarged if that is mostly noise."""
+        n_samples, size = len(self.samples), limits.sample_size or len(self.samples)
+        if size < n_samples:
+            # At least eight chunks, to see a variance.
+            chunk_size = min(limits.chunk_size, max(1, size // 8))
+            objective = layer_objective(
+                self.module, layer, self._drawn(size), self.loss, chunk_size
+            )
+            times = objective.noise(objective.start(), penalty)
+            if times <= 1:
+                return objective
+            size = math.ceil(size * min(times, _MOST_TIMES))
+        return layer_objective(self.module, layer, self._drawn(size), self.loss, limits.chunk_size)
 
-    def _objective_of(self, layer: nn.Module, size: int, chunk_size: int) -> LayerObjective:
-        samples = self._some(size)
-        if self._augment is not None:
-            samples = samples.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
-        return layer_objective(self.module, layer, samples, self.loss, chunk_size)
-
-    def _some(self, size: int) -> Samples:
-        if size == len(self.samples):
-            return self.samples
-        rows = torch.randperm(len(self.samples), generator=self._generator)[:size]
-        return self.samples.take(rows.to(self.samples.targets.device))
+    def _drawn(self, size: int) -> Samples:
+        """Some of the samples, or all in order, each changed once if there is an `augment`."""
+        samples = self.samples
+        if size < len(samples):
+            rows = torch.randperm(len(samples), generator=self._generator)[:size]
+            samples = samples.take(rows.to(samples.targets.device))
+        if self._augment is None:
+            return samples
+        return samples.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
 
     def polish(self, passes: Passes, chunk_size: int) -> None:
         """Train the weights that are left without a penalty; taken back if the loss rises."""
@@ -255,8 +254,7 @@ class Trimmer:
         """The mean loss over all samples, or over some that have been changed once."""
         if self._augment is None:
             return lambda: self.fit(chunk_size).loss
-        some = self._some(min(_JUDGED, len(self.samples)))
-        some = some.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
+        some = self._drawn(_JUDGED)
 
         def loss(logits: Tensor, chunk: Samples) -> float:
             return self.loss(logits, chunk.targets).item()
