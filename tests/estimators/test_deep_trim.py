@@ -418,6 +418,52 @@ def test_the_report_prints_draws_and_goes_to_json(result):
     pyplot.close(ax.figure)
 
 
+def test_the_report_has_the_error_before_and_after(digits, network, data, result):
+    def error(module):
+        with torch.no_grad():
+            return (module.eval()(data[0]).argmax(1) != data[1]).double().mean().item()
+
+    report = result.report
+    assert report.error_before == pytest.approx(error(network))
+    assert report.error_after == pytest.approx(error(result.module))
+    assert f"error {report.error_before:.2%} -> {report.error_after:.2%}" in str(report)
+
+
+def test_a_loss_of_ones_own_has_no_error_to_report():
+    torch.manual_seed(0)
+    x = torch.randn(100, 4)
+    network = nn.Linear(4, 1)
+    result = deep_trim(network, (x, x[:, :1]), nn.functional.mse_loss, l1=1e-3, max_iter=5)
+    assert result.report.error_before is result.report.error_after is None
+    assert "error" not in str(result.report)
+
+
+def test_the_error_reported_is_that_of_evaluation_mode(data):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(64, 30), nn.ReLU(), nn.Dropout(0.9), nn.Linear(30, 10))
+    result = deep_trim(network, data, l1=1e-4, warm_epochs=3, max_iter=0)
+    assert result.module.training
+    with torch.no_grad():
+        wrong = result.module.eval()(data[0]).argmax(1) != data[1]
+    assert result.report.error_after == pytest.approx(wrong.double().mean().item())
+
+
+def test_latency_and_the_picture_of_the_result(network, result):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    network.train()
+    latency = result.latency(n_calls=3)
+    assert network.training
+    assert latency.dense > 0
+    assert latency.sparse > 0
+    assert latency.ratio == latency.dense / latency.sparse
+    assert "times faster" in str(latency)
+    axes = result.plot()
+    assert [len(ax.patches) for ax in axes] == [2 * len(result.report.layers), 0, 3]
+    pyplot.close(axes[0].figure)
+    with pytest.raises(ValueError, match=r"latency: n_calls must be .*, got 0"):
+        result.latency(n_calls=0)
+
+
 # --- bad input -----------------------------------------------------------------------------------
 
 

@@ -494,6 +494,17 @@ def test_patience_counts_the_stages_above_the_limit(patience):
     assert tried[1 + patience] == pytest.approx(2.0 * math.sqrt(2.0))
 
 
+def test_the_smallest_network_allowed_is_kept_though_a_larger_one_comes_later():
+    sizes = iter([40, 60, 70])
+    path = FakePath(lambda n, _: 1.0)
+    path.run = lambda l1, _: (
+        setattr(path, "state", (next(sizes), False)) or Shrunk(l1, path.snapshot(), {}, {})
+    )
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search.run(2.0, 2.0, 3, patience=2)
+    assert len(search._best.polished.weights["layer"]) == 40
+
+
 def test_a_first_l1_that_is_too_large_is_divided_by_ever_larger_factors():
     path = FakePath(lambda n, _: 1.0 if n >= 30 else 2.0)
     search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())

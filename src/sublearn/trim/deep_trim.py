@@ -15,8 +15,9 @@ from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import evaluate
 from sublearn.trim.losses import Loss, as_loss, refuse_other_targets
 from sublearn.trim.proximal_adam import Passes
+from sublearn.trim.result import TrimResult
 from sublearn.trim.samples import Augment, Samples, call, read_samples
-from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor, TrimResult
+from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor
 from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
     Boolean,
@@ -232,7 +233,11 @@ def deep_trim(
         Passes(polish_epochs, learning_rate, batch_size),
         adaptive,
     )
-    search = Search(trimmer, stage, measure, tolerance, monitor)
+    measure_error = _criterion(trimmer, held_out, "error", chunk_size)
+    is_classified = isinstance(loss, str)
+    search = Search(
+        trimmer, stage, measure, tolerance, monitor, measure_error if is_classified else None
+    )
 
     def run() -> None:
         with torch.random.fork_rng():

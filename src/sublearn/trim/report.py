@@ -44,6 +44,8 @@ class TrimReport:
     loss_after: float
     criterion_before: float
     criterion_after: float
+    error_before: float | None  # share of wrong answers where the criterion is measured, if
+    error_after: float | None  # the loss is one of classification
     bytes_dense: int
     bytes_sparse: int
 
@@ -90,12 +92,14 @@ class TrimReport:
         )
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
-        lines.append(
-            f"loss {self.loss_before:.4g} -> {self.loss_after:.4g}, criterion "
-            f"{self.criterion_before:.4g} -> {self.criterion_after:.4g}, weights on disk "
-            f"{self.bytes_dense:,} -> {self.bytes_sparse:,} bytes"
-        )
-        return "\n".join(lines)
+        changes = [
+            f"loss {self.loss_before:.4g} -> {self.loss_after:.4g}",
+            f"criterion {self.criterion_before:.4g} -> {self.criterion_after:.4g}",
+        ]
+        if self.error_before is not None:
+            changes.append(f"error {self.error_before:.2%} -> {self.error_after:.2%}")
+        changes.append(f"weights on disk {self.bytes_dense:,} -> {self.bytes_sparse:,} bytes")
+        return "\n".join([*lines, ", ".join(changes)])
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the weights of each layer before and after.

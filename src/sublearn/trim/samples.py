@@ -13,7 +13,7 @@ from torch import Tensor
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
-__all__ = ["Augment", "Samples", "call", "logits_of", "read_samples"]
+__all__ = ["Augment", "Inputs", "Samples", "call", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
 Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
@@ -39,6 +39,11 @@ class Samples:
         """All samples in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
+
+    def first(self) -> Inputs:
+        """The inputs of the first sample, on the CPU."""
+        inputs: Inputs = _map(self.inputs, lambda tensor: tensor[:1].cpu().clone())
+        return inputs
 
     def changed(self, augment: Augment) -> Samples:
         """The same targets with other inputs."""

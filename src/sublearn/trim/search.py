@@ -5,69 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from sublearn.errors import ParameterError
 from sublearn.trace import Status, Trace
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
+from sublearn.trim.result import TrimResult
 from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
 
-__all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor", "TrimResult"]
+__all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor"]
 
 #: The search for l1 ends when the next step would change it by less than this factor.
 LEAST_GROWTH = 1.03
 #: Passes of the last polish, of the network that the search ends with, in times those of a stage.
 _LAST_PASSES = 8
-
-
-@dataclass(frozen=True)
-class TrimResult:
-    """A trimmed network and how it came about.
-
-    Parameters
-    ----------
-    module : Module
-        A copy of the network with most weights 0; the same class, interface and state names.
-    report : TrimReport
-        Weights left, the bound of theorem 7, loss and error before and after.
-    masks : dict of str to Tensor
-        For each trimmed layer, True where a weight is left.
-    trace : Trace
-        A row for each l1 that was tried.
-    status : Status
-        Why the search ended: CONVERGED if a larger l1 is known to be too large.
-    """
-
-    module: nn.Module = field(repr=False)
-    report: TrimReport
-    masks: dict[str, Tensor] = field(repr=False)
-    trace: Trace = field(repr=False)
-    status: Status
-
-    def keep_zeros(self) -> list[Any]:
-        """Make further training of `module` leave the removed weights at 0.
-
-        Returns
-        -------
-        list
-            Handles; ``handle.remove()`` ends it.
-        """
-        layers = dict(self.module.named_modules())
-        return [
-            layers[name].weight.register_hook(lambda gradient, mask=mask: gradient * mask)
-            for name, mask in self.masks.items()
-        ]
-
-    def to_sparse(self, *, remove_neurons: bool = True, n_jobs: int | None = None) -> nn.Module:
-        """The network with sparse layers, for prediction on a CPU; see :func:`to_sparse`."""
-        from sublearn.trim.sparse_network import to_sparse
-
-        return to_sparse(self.module, remove_neurons=remove_neurons, n_jobs=n_jobs)
 
 
 class TrimMonitor:
@@ -139,7 +94,7 @@ class Stage:
 
 
 class Search:
-    """Tries stages of growing l1, keeps the last that the criterion allows."""
+    """Tries stages of growing l1, keeps the smallest network that the criterion allows."""
 
     def __init__(
         self,
@@ -148,6 +103,7 @@ class Search:
         measure: Callable[[], float],
         tolerance: float,
         monitor: TrimMonitor,
+        measure_error: Callable[[], float] | None = None,
     ):
         self._trimmer, self._stage, self._measure, self._monitor = trimmer, stage, measure, monitor
         self._chunk_size = stage.quasi_newton.chunk_size
@@ -158,8 +114,10 @@ class Search:
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
+        self._measure_error = measure_error
+        self._error_before = measure_error and measure_error()
         self._given = self._current = Shrunk(None, self._start, {}, {})
-        self._best: Tried | None = None  # the last that the criterion allows
+        self._best: Tried | None = None  # the smallest that the criterion allows
         self._nearest: Tried | None = None  # of those with fewer weights, the least above the limit
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
@@ -172,7 +130,7 @@ class Search:
 
     def run(self, first_l1: float | None, growth: float, n_stages: int, patience: int) -> None:
         """Stages of growing l1, until `patience` of them in a row were above the limit."""
-        accepted, n_misses, step = None, 0, growth
+        n_misses, step = 0, growth
         too_large = 2.0  # by this factor, if the first l1 is above the limit; then by its square
         trial = self._guess_l1() if first_l1 is None else first_l1
         for _ in range(n_stages):
@@ -185,8 +143,8 @@ class Search:
             if self._monitor.stop_requested:
                 return
             if is_allowed:
-                accepted, n_misses, trial = trial, 0, trial * step
-            elif accepted is None:
+                n_misses, trial = 0, trial * step
+            elif self._best is None:
                 self._current = self._given
                 trial /= too_large
                 too_large **= 2
@@ -194,11 +152,10 @@ class Search:
                 n_misses += 1
                 trial *= step
             if n_misses == patience:
-                assert accepted is not None
                 assert self._best is not None
                 self._current, n_misses = self._best.shrunk, 0
                 step = math.sqrt(step)
-                trial = accepted * step
+                trial = self._best.row["l1"] * step
             if step < LEAST_GROWTH:
                 self._status = Status.CONVERGED
                 return
@@ -243,6 +200,8 @@ class Search:
         return row["criterion"] <= self._limit
 
     def _accept(self, tried: Tried) -> None:
+        if self._best and self._best.row["n_weights"] < tried.row["n_weights"]:
+            return
         self._best = tried
         if self._nearest and self._nearest.row["n_weights"] >= tried.row["n_weights"]:
             self._nearest = None
@@ -283,6 +242,7 @@ class Search:
         best = self._start if self._best is None else self._best.polished
         weights = best.weights
         trimmer.put(best)
+        report = self._report(weights)
         parameters = dict(trimmer.module.named_parameters())
         for name, parameter in module.named_parameters():
             parameters[name].requires_grad_(parameter.requires_grad)
@@ -292,10 +252,12 @@ class Search:
         columns = {key: [row[key] for row in self._rows] for key in (self._rows or [{}])[0]}
         return TrimResult(
             module=trimmer.module,
-            report=self._report(weights),
+            report=report,
             masks=masks,
             trace=Trace(columns),
             status=Status.STOPPED if self._monitor.stop_requested else self._status,
+            given=module,
+            sample=trimmer.samples.first(),
         )
 
     def _report(self, weights: Weights) -> TrimReport:
@@ -321,6 +283,8 @@ class Search:
             loss_after=row.get("loss", self._before[0]),
             criterion_before=self._before[1],
             criterion_after=row.get("criterion", self._before[1]),
+            error_before=self._error_before,
+            error_after=self._measure_error and self._measure_error(),
             bytes_dense=weights_on_disk(start, is_sparse=False),
             bytes_sparse=weights_on_disk(weights, is_sparse=True),
         )

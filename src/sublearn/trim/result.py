@@ -1,0 +1,139 @@
+"""What trimming returns: the network, and all there is to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from sublearn.errors import ParameterError
+from sublearn.trace import Status, Trace
+from sublearn.trim.latency import Latency, latency_of
+from sublearn.trim.report import TrimReport
+from sublearn.trim.samples import Inputs
+from sublearn.trim.sparse_network import to_sparse
+from sublearn.validation import Positive
+from sublearn.validation.values import show
+
+__all__ = ["TrimResult"]
+
+
+@dataclass(frozen=True)
+class TrimResult:
+    """A trimmed network and how it came about.
+
+    Parameters
+    ----------
+    module : Module
+        A copy of the network with most weights 0; the same class, interface and state names.
+    report : TrimReport
+        Weights left, the bound of theorem 7, loss and error before and after.
+    masks : dict of str to Tensor
+        For each trimmed layer, True where a weight is left.
+    trace : Trace
+        A row for each l1 that was tried.
+    status : Status
+        Why the search ended: CONVERGED if a larger l1 is known to be too large.
+    given : Module
+        The network that was given.
+    sample : Tensor, tuple or dict
+        The inputs of one sample, for `latency`.
+    """
+
+    module: nn.Module = field(repr=False)
+    report: TrimReport
+    masks: dict[str, Tensor] = field(repr=False)
+    trace: Trace = field(repr=False)
+    status: Status
+    given: nn.Module = field(repr=False)
+    sample: Inputs = field(repr=False)
+
+    def keep_zeros(self) -> list[Any]:
+        """Make further training of `module` leave the removed weights at 0.
+
+        Returns
+        -------
+        list
+            Handles; ``handle.remove()`` ends it.
+        """
+        layers = dict(self.module.named_modules())
+        return [
+            layers[name].weight.register_hook(lambda gradient, mask=mask: gradient * mask)
+            for name, mask in self.masks.items()
+        ]
+
+    def to_sparse(self, *, remove_neurons: bool = True, n_jobs: int | None = None) -> nn.Module:
+        """The network with sparse layers, for prediction on a CPU; see :func:`to_sparse`."""
+        return to_sparse(self.module, remove_neurons=remove_neurons, n_jobs=n_jobs)
+
+    def latency(self, *, n_calls: int = 100) -> Latency:
+        """Seconds for one sample: the network given beside the trimmed one with sparse layers.
+
+        Parameters
+        ----------
+        n_calls : int
+            Calls of each network, of which the median is taken.
+
+        Returns
+        -------
+        Latency
+        """
+        if not Positive(int).accepts(n_calls):
+            raise ParameterError(f"latency: n_calls must be {Positive(int)}, got {show(n_calls)}")
+        return latency_of(self.given, self.to_sparse(), self.sample, n_calls)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the weights left, what the search saw, and how much smaller and faster it became.
+
+        Parameters
+        ----------
+        axes : sequence of 3 matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        sequence of matplotlib axes
+        """
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            height = max(2.6, 0.9 + 0.55 * len(self.report.layers))
+            _, axes = plt.subplots(1, 3, figsize=(13, height), layout="constrained")
+        self.report.plot(axes[0])
+        self._draw_search(axes[1])
+        self._draw_gains(axes[2])
+        return axes
+
+    def _draw_search(self, ax: Any) -> None:
+        is_kept = self.trace["is_accepted"] == 1
+        for is_shown, mark, label in ((is_kept, "o-", "allowed"), (~is_kept, "x", "too high")):
+            sizes, values = (self.trace[key][is_shown] for key in ("n_weights", "criterion"))
+            ax.plot(sizes, values, mark, label=label)
+        ax.axhline(self.report.criterion_before, color="grey", lw=1, label="network given")
+        ax.set_xscale("log")
+        ax.set_xlabel("weights")
+        ax.set_ylabel("criterion")
+        ax.set_title("the search")
+        ax.legend(fontsize=8)
+
+    def _draw_gains(self, ax: Any) -> None:
+        report, latency = self.report, self.latency()
+        rows = [
+            ("weights", report.n_before, report.n_after, f"{report.n_after:,}"),
+            ("bytes", report.bytes_dense, report.bytes_sparse, f"{report.bytes_sparse:,}"),
+            ("one sample", latency.dense, latency.sparse, f"{1e6 * latency.sparse:,.0f} µs"),
+        ]
+        shares = [after / max(before, 1e-12) for _, before, after, _ in rows]
+        ax.barh(range(len(rows)), shares, color="#2a78b5")
+        for place, (share, row) in enumerate(zip(shares, rows, strict=True)):
+            text = f" {row[3]}, {1 / max(share, 1e-12):,.0f} times less"
+            ax.annotate(text, (share, place), va="center", fontsize=8)
+        ax.set_xscale("log")
+        ax.set_xlim(right=50)  # room for the text
+        ax.axvline(1.0, color="grey", lw=1)
+        ax.set_yticks(range(len(rows)), [row[0] for row in rows])
+        ax.invert_yaxis()
+        ax.set_xlabel("of the network given")
+        errors = "" if report.error_after is None else f"error {report.error_before:.2%} to "
+        ax.set_title(errors + f"{report.error_after:.2%}" if errors else "smaller and faster")
