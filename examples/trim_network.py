@@ -11,7 +11,6 @@ after, the second which pixels the trimmed network still looks at, the third wha
 
 import lzma
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +47,7 @@ def main():
     )
     print(result.report)
     print(f"trimmed network: error {error(result.module, test):.2%} on test digits")
-    sparse = result.to_sparse()
-    for name, module in (("dense", network), ("sparse", sparse)):
-        print(f"{name}: {microseconds(module, test[0][:1]):.0f} microseconds for one digit")
+    print(result.latency())
     draw(result, side, options.picture)
     print(f"wrote {options.picture}")
 
@@ -98,16 +95,6 @@ def train(network, X, y, n_epochs):
 def error(network, data):
     with torch.no_grad():
         return (network.eval()(data[0]).argmax(1) != data[1]).double().mean().item()
-
-
-def microseconds(network, x):
-    laps = []
-    with torch.no_grad():
-        for _ in range(200):
-            start = time.perf_counter()
-            network(x)
-            laps.append(time.perf_counter() - start)
-    return 1e6 * float(np.median(laps))
 
 
 def draw(result, side, path):

@@ -106,12 +106,16 @@ class TrimResult:
         return axes
 
     def _draw_search(self, ax: Any) -> None:
-        is_kept = self.trace["is_accepted"] == 1
+        from matplotlib.ticker import NullFormatter
+
+        report, is_kept = self.report, self.trace["is_accepted"] == 1
         for is_shown, mark, label in ((is_kept, "o-", "allowed"), (~is_kept, "x", "too high")):
             sizes, values = (self.trace[key][is_shown] for key in ("n_weights", "criterion"))
             ax.plot(sizes, values, mark, label=label)
-        ax.axhline(self.report.criterion_before, color="grey", lw=1, label="network given")
+        ax.plot([report.n_after], [report.criterion_after], "*", ms=12, color="k", label="returned")
+        ax.axhline(report.criterion_before, color="grey", lw=1, label="network given")
         ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter(NullFormatter())  # its labels overlap
         ax.set_xlabel("weights")
         ax.set_ylabel("criterion")
         ax.set_title("the search")
@@ -119,21 +123,20 @@ class TrimResult:
 
     def _draw_gains(self, ax: Any) -> None:
         report, latency = self.report, self.latency()
-        rows = [
-            ("weights", report.n_before, report.n_after, f"{report.n_after:,}"),
-            ("bytes", report.bytes_dense, report.bytes_sparse, f"{report.bytes_sparse:,}"),
-            ("one sample", latency.dense, latency.sparse, f"{1e6 * latency.sparse:,.0f} µs"),
-        ]
-        shares = [after / max(before, 1e-12) for _, before, after, _ in rows]
-        ax.barh(range(len(rows)), shares, color="#2a78b5")
-        for place, (share, row) in enumerate(zip(shares, rows, strict=True)):
-            text = f" {row[3]}, {1 / max(share, 1e-12):,.0f} times less"
-            ax.annotate(text, (share, place), va="center", fontsize=8)
+        gains = {
+            f"weights: {report.n_after:,}": report.ratio,
+            f"bytes: {report.bytes_sparse:,}": report.bytes_dense / report.bytes_sparse,
+            f"one sample: {1e6 * latency.sparse:,.0f} µs": latency.ratio,
+        }
+        at, times = range(len(gains)), [min(ratio, 1e9) for ratio in gains.values()]
+        ax.barh(at, times, color="#2a78b5")
+        for place, ratio in zip(at, times, strict=True):
+            ax.annotate(f" {ratio:,.1f}", (ratio, place), va="center", fontsize=8)
         ax.set_xscale("log")
-        ax.set_xlim(right=50)  # room for the text
+        ax.set_xlim(min(0.5, *times), 4 * max(times))  # room for the text
         ax.axvline(1.0, color="grey", lw=1)
-        ax.set_yticks(range(len(rows)), [row[0] for row in rows])
+        ax.set_yticks(at, list(gains))
         ax.invert_yaxis()
-        ax.set_xlabel("of the network given")
-        errors = "" if report.error_after is None else f"error {report.error_before:.2%} to "
-        ax.set_title(errors + f"{report.error_after:.2%}" if errors else "smaller and faster")
+        ax.set_xlabel("times less than the network given")
+        if report.error_before is not None:
+            ax.set_title(f"error {report.error_before:.2%}, then {report.error_after:.2%}")
