@@ -248,6 +248,7 @@ IMAGES = MOVED | {
     "polish_epochs": 2,
     "learning_rate": 2e-3,
     "sample_size": 4096,
+    "chunk_size": 256,
 }
 WIDE = MOVED | {
     "first_l1": 4e-4,

@@ -86,7 +86,7 @@ def deep_trim(
     augment: Augment | None = None,
     learning_rate: float = 2e-3,
     batch_size: int = 128,
-    chunk_size: int = 4096,
+    chunk_size: int = 1024,
     sample_size: int | None = None,
     tol: float = 1e-3,
     max_iter: int = 30,
