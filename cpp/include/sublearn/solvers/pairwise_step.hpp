@@ -54,8 +54,9 @@ class PairStep {
 
   explicit PairStep(double pair_curvature) : c_(pair_curvature) {}
 
-  /// Moves p of a row, so that the dual does not fall. `wish` is w'x + 1 - 2 t of each slot.
-  void take(PairRow& row, std::span<const double> wish, double curvature,
+  /// Moves p of a row, so that the dual does not fall; false if it found no such step. `wish` is
+  /// w'x + 1 - 2 t of each slot.
+  bool take(PairRow& row, std::span<const double> wish, double curvature,
             const PairTable<PairRest<T>>& rests) {
     curvature_ = curvature;
     K_ = std::max(curvature, kLeastCurvature);
@@ -64,21 +65,23 @@ class PairStep {
     draw(row, wish);
     fine_ = kFine;
     most_sweeps_ = kMostSweeps;
+    bool is_higher = false;
     for (int trial = 0; trial < kMostTrials; ++trial) {
       find_point(row);
-      if (climb(row, wish) || moved_ <= kFinest) break;
+      is_higher = climb(row, wish);
+      if (is_higher || moved_ <= kFinest) break;
       fine_ = std::max(0.01 * fine_, kFinest);
-      most_sweeps_ *= 10;
+      most_sweeps_ *= 3;
     }
     work += static_cast<offset_t>(n_ * n_);
+    return is_higher;
   }
 
  private:
   static constexpr int kMostRounds = 3;
   static constexpr int kMostSweeps = 10;  ///< in a round
-  /// Multipliers that are too rough point to where the dual is lower, and would do so again at
-  /// every visit, since those that they set to zero begin anew: they are refined until the point is
-  /// higher.
+  /// Multipliers that are too rough point to where the dual is lower. They are refined then, and
+  /// the row keeps all of them for its next visit.
   static constexpr int kMostTrials = 3;
   static constexpr int kMostHalvings = 6;
   static constexpr double kFine = 1e-3;  ///< of multipliers, which are compared with a margin of 1
