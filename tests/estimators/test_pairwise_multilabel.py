@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from label_problems import multilabel
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import hamming_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import Normalizer
@@ -15,7 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn import _core
+from sublearn.embed import DenseExtremeClassifier
 from sublearn.errors import ParameterError
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_dataset
 from sublearn.structured import PairwiseMultilabelSVM
 from sublearn.validation import assert_rules_complete
@@ -162,6 +164,15 @@ def test_refuses_labels_from_which_nothing_can_be_learnt():
         svm().fit(X, np.zeros_like(Y))
     with pytest.raises(ValueError, match="one row per sample"):
         svm().fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize(
+    "model", [svm(), PDSparseClassifier(), PPDSparseClassifier(), DenseExtremeClassifier()]
+)
+def test_before_a_fit_there_is_no_score(model):
+    X, Y = dependent(20)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        model.score(X, Y)
 
 
 def test_the_core_refuses_pairs_of_a_label_with_itself():

@@ -49,6 +49,15 @@ def test_reaches_the_optimum_of_the_relaxed_problem(C, gamma, seed):
     assert least * (1 - 1e-4) <= model.trace_["dual"].max() <= least * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_no_row_is_stuck_where_rough_multipliers_lead_down(seed):
+    X, Y = random_problem(seed)
+    model = PairwiseMultilabelSVM(
+        C=0.1, pair_penalty=0.01, tol=1e-3, max_iter=1000, random_state=0
+    ).fit(X, Y)
+    assert model.certificate_ <= 1e-3
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_that_join_later_lead_to_the_same_optimum(seed, monkeypatch):
     monkeypatch.setattr(pairwise_learning, "_MANY_LABELS", 4)  # as if five were many

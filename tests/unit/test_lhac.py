@@ -218,7 +218,15 @@ def test_a_lower_bound_of_the_objective_makes_the_gap():
     assert solution.certificate <= 0.02
 
 
-@pytest.mark.parametrize(("bound", "message"), [(5, "callable"), (lambda: np.nan, "number")])
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        (5, "callable"),
+        (lambda: np.nan, "number"),
+        (lambda: None, "number, got None"),
+        (lambda: "low", "number, got 'low'"),
+    ],
+)
 def test_refuses_a_lower_bound_that_is_none(bound, message):
     class Quadratic:
         lower_bound = staticmethod(bound) if callable(bound) else bound
@@ -228,6 +236,28 @@ def test_refuses_a_lower_bound_that_is_none(bound, message):
 
     with pytest.raises(ParameterError, match=f"lhac: objective.lower_bound must.* {message}"):
         lhac(Quadratic(), [1.0], l1=0.1)
+
+
+@pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
+@pytest.mark.parametrize("bound", [0.02, 5.0])  # above the optimum; above all values
+def test_refuses_a_lower_bound_that_is_above_a_value(bound, globalisation):
+    class Quadratic:
+        lower_bound = staticmethod(lambda: bound)
+
+        def value_and_gradient(self, x):
+            return float(x @ x), 2 * x
+
+    with pytest.raises(ParameterError, match="lower_bound must return what no value of F is below"):
+        lhac(Quadratic(), [1.0], l1=0.0, globalisation=globalisation)
+
+
+@pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
+def test_refuses_a_value_of_minus_infinity(globalisation):
+    def hole(x):
+        return (float(x @ x) if abs(x).max() < 0.9 else -np.inf), 2 * x - 3
+
+    with pytest.raises(ParameterError, match="objective must be bounded from below, got -inf"):
+        lhac(hole, [0.5, 0.5], l1=0.1, tol=0.1, globalisation=globalisation)
 
 
 def test_a_callback_stops_the_solver():

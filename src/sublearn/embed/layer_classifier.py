@@ -346,7 +346,8 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         -------
         float
         """
-        return share_right(self._kind, self.classes_, y, self.predict(X), sample_weight)
+        predicted = self.predict(X)
+        return share_right(self._kind, self.classes_, y, predicted, sample_weight)
 
     @property
     def recall_(self) -> float:

@@ -183,7 +183,8 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
         -------
         float
         """
-        return share_right(self._kind, self.classes_, y, self.predict(X), sample_weight)
+        predicted = self.predict(X)
+        return share_right(self._kind, self.classes_, y, predicted, sample_weight)
 
     def explain(self, x: Any, label: Any, k: int = 10, *, feature_names: Any = None) -> Explanation:
         """The features behind a label's score of one sample.

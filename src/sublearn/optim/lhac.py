@@ -31,6 +31,7 @@ __all__ = ["LhacSolution", "lhac"]
 FREE_SETS = ("grdy-ad", "grdy", "grdy-ctz", "grdy-ep", "std", "std-ep", "std-epa")
 #: Below, the first working set is too large a share of all coordinates to save anything.
 LEAST_FOR_WORKING_SET = 500
+_ROUNDING = 1e-6  # by which a lower bound may be above F, relative to the largest F of a run
 BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
 
 _RULES: dict[str, Rule] = {
@@ -99,7 +100,8 @@ def lhac(
         at `x`; the value may be infinite outside the domain. A method ``partial(x, support)`` that
         returns the value and ``gradient[support]``, for an ascending integer array `support`
         outside of which `x` is 0, is what a working set needs. A method ``lower_bound()`` returns a
-        number that no value of F is below; it is asked after each step and makes the gap.
+        number that no value of F is below; it is asked after each step and makes the gap. One that
+        is above a value of F is refused.
         Compiled ones (:func:`linear_objective`) do not enter Python.
     x0 : array of shape (n,)
         Where to start; a solution of a similar problem saves iterations.
@@ -182,6 +184,8 @@ def lhac(
     trace = Trace(columns)
     if not np.isfinite(trace["objective"][0]):  # a compiled objective is not checked before
         raise ParameterError(f"lhac: objective must be finite at x0, got {trace['objective'][0]}")
+    if isinstance(compiled, _core.PythonObjective):
+        _refuse_wrong_bound(bound, trace["objective"])
     return LhacSolution(
         status=_status(end),
         objective=float(trace["objective"][-1]),
@@ -324,12 +328,28 @@ def _checked_part(
 
 def _checked_bound(bound: Callable[[], Any]) -> Callable[[], float]:
     def lower_bound() -> float:
-        value = float(bound())
+        found = bound()
+        try:
+            value = float(found)
+        except (TypeError, ValueError):
+            value = np.nan
         if np.isnan(value) or value == np.inf:
-            raise ParameterError(f"lhac: objective.lower_bound must return a number, got {value}")
+            raise ParameterError(
+                f"lhac: objective.lower_bound must return a number, got {show(found)}"
+            )
         return value
 
     return lower_bound
+
+
+def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
+    """One above a value of F by more than rounding, which would pass for convergence."""
+    least = objectives.min()
+    if bound > least + _ROUNDING * np.abs(objectives).max():
+        raise ParameterError(
+            "lhac: objective.lower_bound must return what no value of F is below, "
+            f"got {bound} where F is {least}"
+        )
 
 
 def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float, np.ndarray]:
@@ -347,6 +367,8 @@ def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float,
     value = float(value)
     if np.isnan(value) or (np.isfinite(value) and not np.isfinite(gradient).all()):
         raise ParameterError(f"lhac: {name} must return finite numbers, got NaN or infinity")
+    if value == -np.inf:
+        raise ParameterError(f"lhac: {name} must be bounded from below, got {value}")
     return value, gradient
 
 

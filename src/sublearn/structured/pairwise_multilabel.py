@@ -363,8 +363,9 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         -------
         float
         """
+        predicted = self.predict(X)
         kind = LabelKind[self.label_kind_]
-        return share_right(kind, self.classes_, y, self.predict(X), sample_weight)
+        return share_right(kind, self.classes_, y, predicted, sample_weight)
 
     def _to_bundle(self) -> dict[str, Any]:
         names = [

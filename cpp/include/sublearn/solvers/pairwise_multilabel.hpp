@@ -150,8 +150,9 @@ class PairwiseMultilabel {
     before_ = row.p;
     // A row without features bends nowhere: any label but the truth costs one.
     const double curvature = std::max(1e-9, settings_.C * squares_[i]);
+    bool is_higher = true;
     if (has_pairs_) {
-      step_.take(row, wish_, curvature, rests_);
+      is_higher = step_.take(row, wish_, curvature, rests_);
       move_pairs(row);
     } else {
       for (std::size_t s = 0; s < row.size(); ++s) {
@@ -159,7 +160,7 @@ class PairwiseMultilabel {
       }
     }
     move_weights(i);
-    row.shrink(slots_);
+    row.shrink(slots_, is_higher);
   }
 
   // ---- search ----------------------------------------------------------------------------------

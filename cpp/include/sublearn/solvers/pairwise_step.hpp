@@ -54,32 +54,51 @@ class PairStep {
 
   explicit PairStep(double pair_curvature) : c_(pair_curvature) {}
 
-  /// Moves p of a row, so that the dual does not fall. `wish` is w'x + 1 - 2 t of each slot.
-  void take(PairRow& row, std::span<const double> wish, double curvature,
+  /// Moves p of a row, so that the dual does not fall; false if it found no such step. `wish` is
+  /// w'x + 1 - 2 t of each slot.
+  bool take(PairRow& row, std::span<const double> wish, double curvature,
             const PairTable<PairRest<T>>& rests) {
     curvature_ = curvature;
     K_ = std::max(curvature, kLeastCurvature);
     n_ = row.size();
     gather(row, rests);
     draw(row, wish);
-    for (int round = 0; round < kMostRounds; ++round) {
-      sweep(row);
-      for (std::size_t s = 0; s < n_; ++s) point_[s] = cut(drawn_[s]);
-      if (round + 1 == kMostRounds || !admit_violated(row)) break;
+    fine_ = kFine;
+    most_sweeps_ = kMostSweeps;
+    bool is_higher = false;
+    for (int trial = 0; trial < kMostTrials; ++trial) {
+      find_point(row);
+      is_higher = climb(row, wish);
+      if (is_higher || moved_ <= kFinest) break;
+      fine_ = std::max(0.01 * fine_, kFinest);
+      most_sweeps_ *= 3;
     }
-    climb(row, wish);
     work += static_cast<offset_t>(n_ * n_);
+    return is_higher;
   }
 
  private:
   static constexpr int kMostRounds = 3;
   static constexpr int kMostSweeps = 10;  ///< in a round
+  /// Multipliers that are too rough point to where the dual is lower. They are refined then, and
+  /// the row keeps all of them for its next visit.
+  static constexpr int kMostTrials = 3;
   static constexpr int kMostHalvings = 6;
   static constexpr double kFine = 1e-3;  ///< of multipliers, which are compared with a margin of 1
+  static constexpr double kFinest = 1e-6;  ///< where rounding of multipliers begins
   /// A row with few features, or none, bends hardly or not at all; a step that is too short is
   /// still one that leads up.
   static constexpr double kLeastCurvature = 0.1;
   static constexpr std::uint8_t kAttracts = 1, kRepels = 2;
+
+  /// Where the row is best given its pairs, as far as sweeps find it.
+  void find_point(PairRow& row) {
+    for (int round = 0; round < kMostRounds; ++round) {
+      sweep(row);
+      for (std::size_t s = 0; s < n_; ++s) point_[s] = cut(drawn_[s]);
+      if (round + 1 == kMostRounds || !admit_violated(row)) break;
+    }
+  }
 
   static double cut(double p) { return std::clamp(p, 0.0, 1.0); }
   static double joint(double p, double r) { return std::max(0.0, p + r - 1.0); }
@@ -140,7 +159,7 @@ class PairStep {
   }
 
   void sweep(PairRow& row) {
-    for (int n = 0; n < kMostSweeps; ++n) {
+    for (int n = 0; n < most_sweeps_; ++n) {
       moved_ = 0.0;
       for (Attraction& pair : row.attractions) {
         pull(pair, 0);
@@ -148,7 +167,7 @@ class PairStep {
       }
       for (Repulsion& pair : row.repulsions) push(pair);
       work += static_cast<offset_t>(2 * row.attractions.size() + row.repulsions.size());
-      if (moved_ <= kFine) return;
+      if (moved_ <= fine_) return;
     }
   }
 
@@ -204,21 +223,23 @@ class PairStep {
       const double p = point_[a];
       for (std::size_t b = 0; b < a; ++b) {
         const double r = point_[b], both = joint(p, r);
-        if (above_[a * n_ + b] - std::min(p, r) > kFine) attract(row, a, b, 0.5, 0.0);
-        if (both > 0.0 && both - below_[a * n_ + b] > kFine) repel(row, a, b, 0.0);
+        if (above_[a * n_ + b] - std::min(p, r) > fine_) attract(row, a, b, 0.5, 0.0);
+        if (both > 0.0 && both - below_[a * n_ + b] > fine_) repel(row, a, b, 0.0);
       }
     }
     return row.attractions.size() + row.repulsions.size() > n_before;
   }
 
-  /// Towards the point that the sweeps found, half as far while the dual would fall.
-  void climb(PairRow& row, std::span<const double> wish) {
+  /// Towards the point that the sweeps found, half as far while the dual would fall; false if it
+  /// would even close by.
+  bool climb(PairRow& row, std::span<const double> wish) {
     const double start = value(row, wish, 0.0);
     double step = 1.0;
     int n_halvings = 0;
     while (value(row, wish, step) < start && ++n_halvings <= kMostHalvings) step *= 0.5;
-    if (n_halvings > kMostHalvings) return;
+    if (n_halvings > kMostHalvings) return false;
     for (std::size_t s = 0; s < n_; ++s) row.p[s] += step * (point_[s] - row.p[s]);
+    return true;
   }
 
   double value(const PairRow& row, std::span<const double> wish, double step) {
@@ -245,7 +266,8 @@ class PairStep {
 
   double c_, curvature_ = 1.0, K_ = 1.0;
   std::size_t n_ = 0;
-  double moved_ = 0.0;
+  double moved_ = 0.0, fine_ = kFine;
+  int most_sweeps_ = kMostSweeps;
   std::vector<T> above_, below_;
   std::vector<std::uint8_t> linked_;
   std::vector<double> drawn_, point_, trial_;

@@ -115,9 +115,9 @@ struct PairRow {
     renumber(slots);
   }
 
-  /// Drops labels that are back at zero, and multipliers that are zero or whose label left: the
-  /// search brings them back.
-  void shrink(std::vector<std::uint32_t>& slots) {
+  /// Drops labels that are back at zero, and multipliers whose label left or, if they are `done`,
+  /// that are zero: the search brings them back, with the weight of their pair.
+  void shrink(std::vector<std::uint32_t>& slots, bool done) {
     slots.assign(size(), kGone);
     std::uint32_t n = 0;
     for (std::size_t s = 0; s < size(); ++s) {
@@ -134,10 +134,11 @@ struct PairRow {
       return slots[pair.ends[0]] == kGone || slots[pair.ends[1]] == kGone;
     };
     std::erase_if(attractions, [&](const Attraction& pair) {
-      return is_lost(pair) || (pair.pull[0] == 0.0F && pair.pull[1] == 0.0F);
+      return is_lost(pair) || (done && pair.pull[0] == 0.0F && pair.pull[1] == 0.0F);
     });
-    std::erase_if(repulsions,
-                  [&](const Repulsion& pair) { return is_lost(pair) || pair.push == 0.0F; });
+    std::erase_if(repulsions, [&](const Repulsion& pair) {
+      return is_lost(pair) || (done && pair.push == 0.0F);
+    });
     renumber(slots);
   }
 
