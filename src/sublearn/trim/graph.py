@@ -52,6 +52,7 @@ class Pair:
 
     def apply(self, values: Tensor) -> Tensor:
         """What becomes of one value per unit on the way; pooling and flattening leave it alone."""
+        values = values.clone()  # a rectifier may work in place
         for node in self.steps:
             module = self.modules.get(str(node.target)) if node.op == "call_module" else None
             if isinstance(module, _NORMS):
@@ -98,6 +99,9 @@ def pairs_of(module: nn.Module) -> list[Pair]:
     for node in graph.nodes:
         if node.op == "call_module":
             calls[node.target] = calls.get(node.target, 0) + 1
+        if node.op == "get_attr":  # a weight that is read beside its layer keeps its shape
+            owner = node.target.rpartition(".")[0]
+            calls[owner] = calls.get(owner, 0) + 2
     pairs = []
     for node in graph.nodes:
         if node.op != "call_module" or not _is_plain(modules[node.target]):
@@ -109,7 +113,12 @@ def pairs_of(module: nn.Module) -> list[Pair]:
 
 
 def _is_plain(layer: nn.Module) -> bool:
-    return isinstance(layer, _LAYERS) and getattr(layer, "groups", 1) == 1
+    """Whether the layer is no more than its weights: not made from others, not normalised."""
+    return (
+        type(layer) in _LAYERS
+        and getattr(layer, "groups", 1) == 1
+        and isinstance(layer._parameters.get("weight"), nn.Parameter)
+    )
 
 
 def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
@@ -123,10 +132,21 @@ def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
             pair = Pair(source, module, nodes, modules)
             return pair if isinstance(module, nn.Linear) == is_flat and _fits(pair) else None
         kind = _kind(node, module)
-        if kind is None:
+        if kind is None or not _is_by_unit(node, module, source):
             return None
         is_flat = is_flat or kind == "flatten"
     return None
+
+
+def _is_by_unit(node: fx.Node, module: Any, source: nn.Module) -> bool:
+    """Whether a step leaves the units of the first layer where they are, each by itself."""
+    if len(node.args) == 0 or len(node.all_input_nodes) != 1:
+        return False
+    if isinstance(module, _NORMS):  # of another axis, or by the batch
+        n_units = source.weight.shape[0]
+        return module.num_features == n_units and module.running_mean is not None
+    is_pool = isinstance(module, _POOLS) or node.target in _POOLING_FUNCTIONS - {torch.flatten}
+    return not (is_pool and isinstance(source, nn.Linear))  # it would pool the units
 
 
 def _fits(pair: Pair) -> bool:

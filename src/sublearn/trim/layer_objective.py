@@ -130,7 +130,7 @@ class LinearObjective(LayerObjective):
             product = functional.linear(layer_input, weight[rows])
             output = self._with_other_rows(product, rows)
             calls.append((layer_input.detach(), output.requires_grad_()))
-            return output
+            return output.clone()  # a rectifier may work in place
 
         with self._replay.active(forward):
             for chunk in self._replay.chunks:

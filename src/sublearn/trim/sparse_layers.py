@@ -82,14 +82,14 @@ class _Chained:
     def _links(self) -> list[tuple[SparseLinear, bool]]:
         raise NotImplementedError
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The output for samples along all axes but the last."""
         if self._chain is None:
             chain = _core.SparseChain()
             for layer, is_relu in self._links():
                 chain.add(*layer._rows(), layer.n_columns, layer._bias(), is_relu)
             self._chain = chain
-        return _through(self._chain, x, self.n_threads)
+        return _through(self._chain, input, self.n_threads)
 
 
 class SparseLinear(_Chained, _SparseLayer):
@@ -153,8 +153,9 @@ class SparseConv(_SparseLayer):
             groups=layer.groups,
         )
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The layer's output for samples of shape (n, channels, ...), or one without the n."""
+        x = input
         if x.ndim == self.n_axes + 1:
             return self(x.unsqueeze(0)).squeeze(0)
         if x.ndim != self.n_axes + 2 or x.shape[1] != self.n_inputs:
@@ -196,8 +197,9 @@ class SparseEmbedding(_SparseLayer):
         """From a dense table."""
         return SparseEmbedding(layer.weight)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The vectors of the ids."""
+        ids = input
         out = torch.empty(ids.numel(), self.n_columns)
         flat = ids.reshape(-1).to(torch.int64).contiguous()
         _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
