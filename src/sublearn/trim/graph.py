@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 
-__all__ = ["Pair", "pairs_of", "trace"]
+__all__ = ["Pair", "pairs_of", "trace", "whole_sequences"]
 
 _SPARSE = (SparseConv, SparseEmbedding, SparseLinear, SparseStack)
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -78,6 +78,14 @@ class Pair:
 
 
 class _Tracer(fx.Tracer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[nn.Module, int] = {}
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        self.calls[m] = self.calls.get(m, 0) + 1
+        return super().call_module(m, forward, args, kwargs)
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, _SPARSE) or super().is_leaf_module(m, module_qualified_name)
 
@@ -110,6 +118,28 @@ def pairs_of(module: nn.Module) -> list[Pair]:
         if pair is not None and all(calls.get(str(step.target), 1) == 1 for step in pair.nodes):
             pairs.append(pair)
     return pairs
+
+
+def whole_sequences(module: nn.Module) -> set[nn.Module]:
+    """The ``nn.Sequential`` parts whose own parts nobody calls, or picks out, beside them."""
+    tracer = _Tracer()
+    try:
+        tracer.trace(module)
+    except Exception:  # then only what a sequence of sequences calls is known
+        tracer.calls = {}
+    sequences = [part for part in module.modules() if type(part) is nn.Sequential]
+    calls = {module: 1} | tracer.calls
+    by_sequences: dict[nn.Module, int] = {}
+    for part in sequences:  # those outside come before those inside
+        for inner in part:
+            by_sequences[inner] = by_sequences.get(inner, 0) + calls.get(part, 0)
+        if not tracer.calls:
+            calls |= {inner: by_sequences[inner] for inner in part if part in calls}
+    return {
+        part
+        for part in sequences
+        if part in calls and all(calls.get(inner) == by_sequences[inner] for inner in part)
+    }
 
 
 def _is_plain(layer: nn.Module) -> bool:
