@@ -370,6 +370,7 @@ class Tied(nn.Module):
         self.out = nn.Linear(64, 10)
 
     def forward(self, x):
+        x = x.view(-1, self.first.in_features)
         x = self.code(torch.relu(self.second(torch.relu(self.first(x)))))
         x = nn.functional.linear(torch.relu(x), self.code.weight.t())
         return self.out(x + self.table(torch.zeros(len(x), dtype=torch.int64)))
@@ -398,6 +399,29 @@ class Scaled(nn.Linear):
 def test_a_layer_with_a_function_of_its_own_stays(data):
     network = nn.Sequential(Scaled(64, 12), nn.ReLU(), nn.Linear(12, 10))
     assert list(deep_trim(network, data, l1=1e-3, warm_epochs=1, max_iter=1).masks) == ["2"]
+
+
+def test_a_network_that_computes_layers_again_for_gradients_is_refused(data):
+    class Again(nn.Sequential):
+        def forward(self, x):
+            return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=False)
+
+    with pytest.raises(ValueError, match=r"module must not call its layers again .* got 'Again'"):
+        deep_trim(Again(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10)), data)
+
+
+def test_a_layer_that_some_samples_do_not_reach_is_refused(data):
+    class Routes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out, self.seldom = nn.Linear(64, 10), nn.Linear(64, 10)
+
+        def forward(self, x):
+            out = self.out(x)
+            return out + self.seldom(x) if len(x) > 9 else out
+
+    with pytest.raises(ValueError, match="layers that the network calls whatever its inputs are"):
+        deep_trim(Routes(), data, l1=1e-3, warm_epochs=1)
 
 
 def test_frozen_layers_are_trimmed_and_stay_frozen(network, data):

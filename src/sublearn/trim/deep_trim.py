@@ -144,17 +144,20 @@ def deep_trim(
     Parameters
     ----------
     module : Module
-        A trained network. It may return logits, an object with `logits`, or a tuple that begins
-        with them.
+        A trained network with weights of float32 or float64. It may return logits, an object with
+        `logits`, or a tuple that begins with them. It must not change its inputs in place.
     data : (inputs, targets), Dataset or DataLoader
         The training data. `inputs` is a tensor or an array, a tuple of them, or a dict of them by
         name of the argument. All is held in memory.
     loss : {"cross_entropy", "max_margin"} or callable
-        Of logits and targets, to the mean loss of the batch. Targets are class numbers or rows of
-        0 and 1.
+        Of logits and targets, to the mean loss of the batch. With a name, targets are class
+        numbers (-100 is passed over) or rows of 0 and 1.
     layers : iterable of str, optional
         Names of the layers to trim, as in ``module.named_modules()``; by default all fully
-        connected, convolution and embedding layers.
+        connected, convolution and embedding layers whose weights have this one use. What is left
+        out: layers that share their weights with others, that the network reads without calling
+        them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
+        `forward` of their own, and embeddings with a `max_norm`.
     tolerance : float
         How much the criterion may rise above that of the network given.
     validation : (inputs, targets), Dataset or DataLoader, optional
@@ -403,13 +406,27 @@ def _not_alone(
         for parameter in part.parameters(recurse=False):
             holders[id(parameter)] = holders.get(id(parameter), 0) + 1
     weights = [layer.weight for layer in layers.values()]
-    with only_gradient_of(module, weights), in_blocks(list(layers.values())) as blocks:
+    called: list[nn.Module] = []
+    with (
+        only_gradient_of(module, weights),
+        in_blocks(list(layers.values())) as blocks,
+        contextlib.ExitStack() as hooks,
+    ):
+        for layer in layers.values():
+            handle = layer.register_forward_pre_hook(lambda part, _: called.append(part))
+            hooks.callback(handle.remove)
         total = call(module, samples.inputs).sum()
+        n_called = len(called)
         wanted = [*weights, *(block.weight for block in blocks)]
         slopes = (
             torch.autograd.grad(total, wanted, allow_unused=True)
             if total.requires_grad
             else [None] * len(wanted)
+        )
+    if len(called) > n_called:
+        raise ParameterError(
+            "deep_trim: module must not call its layers again for gradients, got "
+            f"{show(type(module).__name__)}, which does (torch.utils.checkpoint)"
         )
     reasons = {}
     for name, layer, own, in_layer in zip(

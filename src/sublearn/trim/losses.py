@@ -35,8 +35,10 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """Mean of (2.49): targets are class numbers, or rows of 0 and 1 with a 1 for each label."""
     if targets.ndim < logits.ndim:
-        n_known = (targets != IGNORED).sum().clamp(min=1)
-        return functional.cross_entropy(logits, targets, reduction="sum") / n_known
+        loss = functional.cross_entropy(logits, targets)
+        if loss.isnan() and bool((targets == IGNORED).all()):
+            return 0 * logits.sum()
+        return loss
     positive = targets.to(logits.dtype)
     positive = positive / positive.sum(dim=1, keepdim=True).clamp(min=1.0)
     return (logits.logsumexp(dim=1) * (positive.sum(dim=1) > 0) - (positive * logits).sum(1)).mean()

@@ -109,6 +109,16 @@ class SparseLinear(_Chained, _SparseLayer):
         """From a dense layer."""
         return SparseLinear(layer.weight, layer.bias)
 
+    @property
+    def in_features(self) -> int:
+        """As in the dense layer, for networks that ask for it."""
+        return self.n_columns
+
+    @property
+    def out_features(self) -> int:
+        """As in the dense layer."""
+        return self.n_outputs
+
     def _links(self) -> list[tuple[SparseLinear, bool]]:
         return [(self, False)]
 
