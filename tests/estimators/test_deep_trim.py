@@ -1,5 +1,6 @@
 """Deep-Trim from end to end: few weights, the loss allowed, the same network, files."""
 
+import copy
 import json
 
 import numpy as np
@@ -13,10 +14,17 @@ from torch import nn  # noqa: E402
 import sublearn  # noqa: E402
 from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
 from sublearn.trace import Status  # noqa: E402
-from sublearn.trim import deep_trim, load_network, save_network, to_sparse  # noqa: E402
+from sublearn.trim import (  # noqa: E402
+    deep_trim,
+    load_network,
+    remove_neurons,
+    save_network,
+    to_sparse,
+)
 from sublearn.trim.losses import cross_entropy  # noqa: E402
 
 N_TRAIN = 500
+X8 = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 
 
 class Digits(nn.Module):
@@ -319,6 +327,156 @@ def test_inputs_by_name_outputs_with_logits_and_embeddings():
         torch.testing.assert_close(sparse(**inputs).logits, result.module(**inputs).logits)
 
 
+class Encoder(nn.Module):
+    """Rows of a digit as words: layers that PyTorch's encoder calls or reads, as it likes."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Linear(8, 8)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1)
+        self.unused = nn.Linear(3, 3)
+        self.score = nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.score(self.encoder(self.words(x.view(-1, 8, 8))).mean(1))
+
+
+def test_layers_of_a_transformer_are_trimmed_and_those_nobody_calls_are_not(data):
+    torch.manual_seed(0)
+    network, before = Encoder().eval(), torch.backends.mha.get_fastpath_enabled()
+    result = deep_trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
+    assert torch.backends.mha.get_fastpath_enabled() == before
+    names = ["words", "encoder.layers.0.linear1", "encoder.layers.0.linear2", "score"]
+    assert list(result.masks) == names
+    assert result.report.loss_after == pytest.approx(mean_loss(result.module, data), rel=1e-4)
+    sparse = result.to_sparse()
+    with torch.no_grad():
+        truth = result.module.eval()(data[0])
+        torch.testing.assert_close(sparse(data[0]), truth, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="got 'unused', which the network does not call"):
+        deep_trim(network, data, layers=["unused"])
+
+
+class Tied(nn.Module):
+    """One matrix in two layers, another one read beside its layer, a third kept short."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 64), nn.Linear(64, 64)
+        self.second.weight = self.first.weight
+        self.code = nn.Linear(64, 12)
+        self.table = nn.Embedding(4, 64, max_norm=0.1)
+        self.out = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = x.view(-1, self.first.in_features)
+        x = self.code(torch.relu(self.second(torch.relu(self.first(x)))))
+        x = nn.functional.linear(torch.relu(x), self.code.weight.t())
+        return self.out(x + self.table(torch.zeros(len(x), dtype=torch.int64)))
+
+
+def test_weights_with_two_uses_stay(data):
+    torch.manual_seed(0)
+    network = Tied()
+    result = deep_trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
+    assert list(result.masks) == ["out"]
+    with torch.no_grad():
+        truth = result.module.eval()(data[0])
+        torch.testing.assert_close(result.to_sparse()(data[0]), truth, rtol=1e-4, atol=1e-4)
+    for name in ("second", "code"):
+        with pytest.raises(ValueError, match=f"got '{name}', whose weights another part of the"):
+            deep_trim(network, data, layers=[name])
+    with pytest.raises(ValueError, match=r"trimmed \(out\), got 'table'"):
+        deep_trim(network, data, layers=["table"])
+
+
+class Scaled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_a_layer_with_a_function_of_its_own_stays(data):
+    network = nn.Sequential(Scaled(64, 12), nn.ReLU(), nn.Linear(12, 10))
+    assert list(deep_trim(network, data, l1=1e-3, warm_epochs=1, max_iter=1).masks) == ["2"]
+
+
+def test_a_network_that_computes_layers_again_for_gradients_is_refused(data):
+    class Again(nn.Sequential):
+        def forward(self, x):
+            return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=False)
+
+    with pytest.raises(ValueError, match=r"module must not call its layers again .* got 'Again'"):
+        deep_trim(Again(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10)), data)
+
+
+def test_a_layer_that_some_samples_do_not_reach_is_refused(data):
+    class Routes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out, self.seldom = nn.Linear(64, 10), nn.Linear(64, 10)
+
+        def forward(self, x):
+            out = self.out(x)
+            return out + self.seldom(x) if len(x) > 9 else out
+
+    with pytest.raises(ValueError, match="layers that the network calls whatever its inputs are"):
+        deep_trim(Routes(), data, l1=1e-3, warm_epochs=1)
+
+
+def test_frozen_layers_are_trimmed_and_stay_frozen(network, data):
+    frozen = copy.deepcopy(network)
+    frozen.hidden.weight.requires_grad_(False)
+    result = deep_trim(frozen, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=1)
+    assert not result.module.hidden.weight.requires_grad
+    assert len(result.keep_zeros()) == 2  # the third cannot change
+
+
+def test_ignored_targets_count_nowhere(network, data):
+    X, y = data[0][:100], data[1][:100].clone()
+    y[:60] = -100  # all of the first chunk
+    for loss in ("cross_entropy", "max_margin"):
+        found = deep_trim(
+            network, (X, y), loss, criterion="error", l1=1e-3, warm_epochs=1, max_iter=1,
+            chunk_size=50, polish_epochs=0,
+        )  # fmt: skip
+        assert np.isfinite(found.report.loss_after)
+        assert found.report.criterion_before == 0.0
+
+
+def test_a_function_of_its_own_as_loss_and_numbers_as_targets(data):
+    torch.manual_seed(0)
+    X = data[0][:100]
+    network = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
+    goal = X.double().sum(1, keepdim=True).numpy()  # of NumPy's own type
+    options = {"l1": 1e-3, "warm_epochs": 1, "max_iter": 1}
+    found = deep_trim(network, (X, goal), nn.functional.mse_loss, **options)
+    with torch.no_grad():
+        truth = nn.functional.mse_loss(network(X), torch.tensor(goal)).item()
+    assert found.report.loss_before == pytest.approx(truth, rel=1e-5)
+    with pytest.raises(ValueError, match=r"criterion must be 'loss' where .* \(100, 1\) in data"):
+        deep_trim(network, (X, goal), nn.functional.mse_loss, criterion="error")
+    with pytest.raises(ValueError, match=r"distill must be 0 .* one output, got 0\.5"):
+        deep_trim(network, (X, goal), nn.functional.mse_loss, distill=0.5)
+    with pytest.raises(ValueError, match=r"loss must be a function of .* one output, got the name"):
+        deep_trim(network, (X, goal))
+
+
+def test_augment_may_work_in_place_and_the_data_stay(network, data):
+    X, y = data[0][:100].clone(), data[1][:100]
+
+    def noisy(x):
+        return x.add_(0.1 * torch.randn(x.shape))
+
+    before, state = X.clone(), torch.get_rng_state()
+    options = {"augment": noisy, "l1": 1e-3, "warm_epochs": 1, "polish_epochs": 1, "max_iter": 1}
+    found = deep_trim(network, (X, y), **options)
+    assert torch.equal(X, before)
+    assert torch.equal(torch.get_rng_state(), state)
+    again = deep_trim(network, (X, y), **options)
+    assert torch.equal(found.module.hidden.weight, again.module.hidden.weight)
+
+
 # --- what comes out ------------------------------------------------------------------------------
 
 
@@ -386,6 +544,137 @@ def test_a_file_cannot_call_what_it_likes(tmp_path, step):
     )  # fmt: skip
     with pytest.raises(ValueError, match="a network"):
         load_network(path)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        lambda net: net[-1](net[:-1](X8)) + net[:-1](X8)[:, :3],
+        lambda net: sum((net[: k + 1](X8).mean(1) for k in range(len(net))), torch.zeros(1)),
+        lambda net: net(X8) + net[1](net[0](X8)).mean(),
+    ],
+)
+def test_a_sequence_that_is_taken_apart_stays_in_parts(network):
+    class Apart(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(
+                nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)
+            )
+
+        def forward(self):
+            return network(self.net)
+
+    torch.manual_seed(0)
+    whole = Apart()
+    with torch.no_grad():
+        torch.testing.assert_close(to_sparse(whole)(), whole())
+
+
+def test_an_activation_or_a_layer_that_comes_twice_is_kept_twice():
+    torch.manual_seed(0)
+    act, layer = nn.ReLU(), nn.Linear(6, 6)
+    network = nn.Sequential(
+        nn.Linear(8, 6), act, layer, act, layer, act, nn.Linear(6, 3), nn.Tanh()
+    )
+    sparse = to_sparse(network)
+    assert [type(part).__name__ for part in sparse] == ["SparseStack", "Tanh"]
+    with torch.no_grad():
+        torch.testing.assert_close(sparse(X8), network(X8))
+
+
+def test_layers_without_a_sparse_kind_stay_dense():
+    network = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular"), nn.Conv2d(2, 2, 2, padding="same")
+    )
+    with torch.no_grad():
+        network[0].weight.zero_()
+        network[1].weight.zero_()
+    assert [type(part).__name__ for part in to_sparse(network)] == ["Conv2d", "Conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("function", "change", "message"),
+    [
+        (
+            to_sparse,
+            {"max_density": 2},
+            r"to_sparse: max_density must be a number in \[0, 1\], got",
+        ),
+        (
+            to_sparse,
+            {"remove_neurons": 3},
+            "to_sparse: remove_neurons must be True or False, got 3",
+        ),
+        (to_sparse, {"module": 3}, r"to_sparse: module must be a torch\.nn\.Module, got 3"),
+        (remove_neurons, {"module": 3}, r"remove_neurons: module must be a torch\.nn\.Module"),
+    ],
+)
+def test_bad_arguments_of_the_sparse_network_are_named(function, change, message):
+    with pytest.raises(ValueError, match=message):
+        function(**({"module": nn.Linear(2, 2)} | change))
+
+
+class Holds(nn.Module):
+    """Calls one part, in some way."""
+
+    def __init__(self, part, how=lambda part, x: part(x)[0]):
+        super().__init__()
+        self.part, self.how = part, how
+
+    def forward(self, x):
+        return self.how(self.part, x)
+
+
+def attend(part, x):
+    return part(x, x, x)[0]
+
+
+def compare(part, x):
+    return torch.where(part(x) > 0, x.to(torch.float64), nn.functional.linear(x, part.weight))
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Holds(nn.LSTM(8, 5, 2, bias=False, bidirectional=True)),
+        Holds(nn.GRU(8, 5, batch_first=True)),
+        Holds(nn.RNN(8, 5, nonlinearity="relu")),
+        Holds(nn.MultiheadAttention(8, 2, bias=False), attend),
+        Holds(nn.MultiheadAttention(8, 2, add_bias_kv=True), attend),
+        Holds(nn.Linear(8, 8), compare),
+        nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 3)).double(),
+    ],
+)
+def test_modules_come_back_from_a_file_as_they_were(tmp_path, network):
+    x = X8.double() if next(network.parameters()).dtype is torch.float64 else X8
+    save_network(network, tmp_path / "x")
+    with torch.no_grad():
+        found, truth = load_network(tmp_path / "x")(x), network.eval()(x)
+    assert found.dtype is truth.dtype
+    assert torch.equal(found, truth)
+
+
+def test_a_sparse_table_of_doubles_gives_doubles(tmp_path):
+    network = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 40), nn.BatchNorm1d(40)).double()
+    with torch.no_grad():
+        network[0].weight[:, 1:] = 0.0
+        network[0].weight[0] = 0.0
+    sparse, ids = to_sparse(network, max_density=0.5), torch.tensor([1, 0])
+    save_network(sparse, tmp_path / "x")
+    for found in (sparse, load_network(tmp_path / "x")):
+        torch.testing.assert_close(found(ids), network.eval()(ids), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"ids must be integers, got torch\.float32"):
+        sparse(torch.ones(2))
+
+
+def test_modules_that_cannot_be_made_again_are_refused_when_saved(tmp_path):
+    encoder = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16))
+    half = nn.Sequential(nn.Linear(2, 2)).bfloat16()
+    for network, message in ((encoder, r"got TransformerEncoderLayer \(0\)"), (half, "bfloat16")):
+        with pytest.raises(ValueError, match=f"save_network: module must .*{message}"):
+            save_network(network, tmp_path / "x")
+        assert not (tmp_path / "x").exists()
 
 
 def test_saving_leaves_the_mode_of_the_network(tmp_path):
@@ -486,6 +775,20 @@ def test_latency_and_the_picture_of_the_result(network, result):
         ({"layers": ["norm"]}, "got 'norm'"),
         ({"data": 3}, r"data must be \(inputs, targets\), a Dataset or a DataLoader, got 'int'"),
         ({"data": []}, "data must yield pairs of inputs and targets, got nothing"),
+        ({"loss": ["hinge"]}, "loss must be one of .* or a function .*, got"),
+        ({"loss": lambda a, b: 1.0}, "loss must return the mean of the batch, .* got 'float'"),
+        ({"loss": nn.CrossEntropyLoss(reduction="none")}, r"got a tensor of shape \(2,\)"),
+        ({"loss": lambda a, b: (a.argmax(1) == b).float().mean()}, "without a gradient"),
+        ({"loss": nn.BCEWithLogitsLoss()}, "loss must take the logits and targets of data, got"),
+        ({"data": [(torch.zeros(3), 1), (torch.zeros(4), 1)]}, "data must have samples of one"),
+        ({"data": ([[1.0], [1.0, 2.0]], [0, 1])}, "data must hold tensors or arrays of numbers"),
+        ({"module": nn.Sequential(nn.Linear(64, 10)).half()}, "of float32 or float64, got torch.f"),
+        ({"module": nn.Sequential(nn.ReLU(inplace=True), nn.Linear(64, 10))}, "changes them in"),
+        ({"module": nn.Sequential(nn.Linear(64, 30), nn.Unflatten(1, (3, 10)))}, r"\(500, 10\)"),
+        ({"layers": 3}, "layers must be names of layers that can be trimmed .*, got 3"),
+        ({"data": {"x": 1}}, r"data must be \(inputs, targets\), a Dataset .*, got 'dict'"),
+        ({"augment": lambda x: x * torch.nan}, "augment must return finite inputs, got some that"),
+        ({"augment": lambda x: x[:9]}, "augment must return as many inputs as it gets, got 9 for"),
         ({"module": "network"}, "module must be a torch.nn.Module, got 'network'"),
         ({"module": nn.ReLU()}, "must have a fully connected, convolution or embedding layer"),
     ],

@@ -135,6 +135,34 @@ def test_a_replay_keeps_only_what_the_layers_above_need(residual):
     assert kept(residual.last) == []
 
 
+class Writes(nn.Module):
+    """Changes what its layers return in place, and names their arguments."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.first(input=x).mul_(2)
+        x += self.middle(input=x.clone())
+        return self.last(input=functional.relu(input=x, inplace=True))
+
+
+@pytest.mark.parametrize("name", ["first", "middle", "last"])
+def test_what_was_recorded_survives_a_network_that_writes_into_it(name):
+    network = Writes().eval().double()
+    layer = getattr(network, name)
+    samples = Samples(torch.randn(10, 6).double(), torch.randint(0, 3, (10,)))
+    (truth,) = torch.autograd.grad(
+        cross_entropy(network(samples.inputs), samples.targets), layer.weight
+    )
+    with only_gradient_of(network, [layer.weight]):
+        objective = layer_objective(network, layer, samples, cross_entropy, 4)
+        for _ in range(2):
+            _, gradient = objective.value_and_gradient(objective.start())
+            np.testing.assert_allclose(gradient, truth.reshape(-1).numpy(), atol=1e-12)
+
+
 def test_a_replay_restores_the_network_after_an_error(residual):
     replay = Replay(residual, residual.last, Samples(torch.randn(4, 6), torch.zeros(4)), 4)
     with pytest.raises(RuntimeError), replay.active(lambda x: x @ torch.zeros(2, 2)):
@@ -422,6 +450,60 @@ def test_neurons_seen_by_two_layers_stay(residual):
         residual.middle.weight[:, 0] = 0.0
     smaller = remove_neurons(residual)
     assert smaller.first.out_features == 8
+
+
+def thinned(network):
+    with torch.no_grad():
+        for part in network.modules():
+            if isinstance(part, (nn.Linear, nn.Conv1d, nn.Conv2d)):
+                part.weight *= torch.rand_like(part.weight) < 0.3
+                part.weight[1] = 0.0
+                part.weight[:, 2] = 0.0
+                part.bias[::2] = -0.5
+    return network.eval()
+
+
+class Decoder(nn.Module):
+    """Reads the weights of its layer a second time."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.code = nn.Linear(6, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        code = self.code(functional.relu(self.hidden(x)))
+        return functional.linear(functional.relu(code), self.hidden.weight.t()[:, :4])
+
+
+@pytest.mark.parametrize(
+    ("network", "shape"),
+    [
+        (lambda: nn.Sequential(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.Linear(8, 3)), (9, 6)),
+        (lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(5), nn.Linear(8, 3)), (9, 5, 6)),
+        (
+            lambda: nn.Sequential(
+                nn.Linear(6, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)
+            ),
+            (9, 6),
+        ),
+        (lambda: nn.Sequential(nn.Linear(6, 8), nn.MaxPool1d(3, 1, 1), nn.Linear(8, 3)), (9, 6)),
+        (Writes, (9, 6)),
+        (Decoder, (9, 6)),
+    ],
+)
+def test_the_function_stays_whatever_is_between_the_layers(network, shape):
+    network, x = thinned(network()), torch.randn(shape)
+    with torch.no_grad():
+        truth = network(x)
+        torch.testing.assert_close(remove_neurons(network)(x), truth, rtol=1e-5, atol=1e-6)
+        assert torch.equal(network(x), truth)
+
+
+def test_neurons_of_a_parametrized_layer_stay():
+    first = torch.nn.utils.parametrizations.weight_norm(nn.Linear(6, 8))
+    network = nn.Sequential(first, nn.ReLU(), thinned(nn.Linear(8, 3))).eval()
+    x = torch.randn(9, 6)
+    torch.testing.assert_close(remove_neurons(network)(x), network(x))
 
 
 # --- samples -------------------------------------------------------------------------------------

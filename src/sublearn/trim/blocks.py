@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,9 +48,9 @@ class Block:
             return None, None
         return rows, columns
 
-    def forward(self, layer_input: Tensor, *args: Any) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """What the layer would compute with the block's weights."""
-        layer = self.layer
+        layer, layer_input = self.layer, input
         if self.rows is None:
             return with_weight(layer, layer_input, self.weight, getattr(layer, "bias", None))
         axis = -1 if isinstance(layer, nn.Linear) else -self.weight.ndim + 1

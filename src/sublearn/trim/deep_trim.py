@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -12,8 +12,16 @@ from torch import Tensor, nn
 from sublearn.errors import ParameterError
 from sublearn.trace import Callback, watch
 from sublearn.trim.blocks import in_blocks
-from sublearn.trim.layer_objective import evaluate
-from sublearn.trim.losses import Loss, as_loss, refuse_other_targets
+from sublearn.trim.copies import copy_of
+from sublearn.trim.layer_objective import evaluate, only_gradient_of
+from sublearn.trim.losses import (
+    IGNORED,
+    Loss,
+    as_loss,
+    refuse_no_classes,
+    refuse_other_loss,
+    refuse_other_targets,
+)
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.result import TrimResult
 from sublearn.trim.samples import Augment, Samples, call, read_samples
@@ -37,6 +45,21 @@ from sublearn.validation.values import show
 __all__ = ["TRIMMABLE", "TrimResult", "deep_trim"]
 
 TRIMMABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
+
+#: Samples whose gradients tell which layers take part in the answers.
+_N_TELLING = 16
+
+
+@contextlib.contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """While it lasts, encoders of transformers call their layers instead of reading the weights."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
 
 _RULES: dict[str, Rule] = {
     "tolerance": NonNegative(float),
@@ -64,6 +87,7 @@ _RULES: dict[str, Rule] = {
 }
 
 
+@_without_fast_path()
 def deep_trim(
     module: nn.Module,
     data: Any,
@@ -121,17 +145,20 @@ def deep_trim(
     Parameters
     ----------
     module : Module
-        A trained network. It may return logits, an object with `logits`, or a tuple that begins
-        with them.
+        A trained network with weights of float32 or float64. It may return logits, an object with
+        `logits`, or a tuple that begins with them. It must not change its inputs in place.
     data : (inputs, targets), Dataset or DataLoader
         The training data. `inputs` is a tensor or an array, a tuple of them, or a dict of them by
         name of the argument. All is held in memory.
     loss : {"cross_entropy", "max_margin"} or callable
-        Of logits and targets, to the mean loss of the batch. Targets are class numbers or rows of
-        0 and 1.
+        Of logits and targets, to the mean loss of the batch. With a name, targets are class
+        numbers (-100 is passed over) or rows of 0 and 1.
     layers : iterable of str, optional
         Names of the layers to trim, as in ``module.named_modules()``; by default all fully
-        connected, convolution and embedding layers.
+        connected, convolution and embedding layers whose weights have this one use. What is left
+        out: layers that share their weights with others, that the network reads without calling
+        them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
+        `forward` of their own, and embeddings with a `max_norm`.
     tolerance : float
         How much the criterion may rise above that of the network given.
     validation : (inputs, targets), Dataset or DataLoader, optional
@@ -202,14 +229,16 @@ def deep_trim(
        thesis, Carnegie Mellon University, 2018, section 2.3.
     """
     _check(locals())
-    samples = read_samples("data", data)
-    held_out = samples if validation is None else read_samples("validation", validation)
-    trimmed = copy.deepcopy(module).eval()
-    chosen = _choose(trimmed, layers)
-    weight = next(iter(chosen.values())).weight
+    with torch.random.fork_rng():  # a DataLoader draws a seed
+        samples = read_samples("data", data)
+        held_out = samples if validation is None else read_samples("validation", validation)
+    trimmed = copy_of(module, "deep_trim")
+    candidates = _candidates(trimmed)
+    weight = next(iter(candidates.values())).weight
     samples, held_out = samples.beside(weight), held_out.beside(weight)
     for name, own in (("data", samples), ("validation", held_out)):
-        _refuse_misfit(name, trimmed, own, loss)
+        _refuse_misfit(name, trimmed, own, loss, criterion, distill)
+    chosen = _choose(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
     if augment is not None:
         _refuse_other_inputs(trimmed, samples, augment)
     monitor, seed = TrimMonitor(), as_seed(random_state) % 2**63
@@ -273,57 +302,146 @@ def _check(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_misfit(name: str, module: nn.Module, samples: Samples, loss: Any) -> None:
-    """Inputs that the network does not take, told by the first, and targets beside its logits."""
+def _refuse_misfit(
+    name: str, module: nn.Module, samples: Samples, loss: Any, criterion: str, distill: float
+) -> None:
+    """Inputs that the network does not take, told by a few, and targets beside its logits."""
+    first = samples.few()
+    versions = first.versions()
     try:
         with torch.no_grad():
-            logits = call(module, samples.take(slice(0, 1)).inputs)
-    except (RuntimeError, IndexError, TypeError) as error:
+            logits = call(module, first.inputs)
+    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ParameterError(
             f"deep_trim: {name} must have inputs that the network takes, got one it fails on: "
             f"{error}"
         ) from error
-    if isinstance(loss, str):
+    if first.versions() != versions:
+        raise ParameterError(
+            f"deep_trim: module must leave its inputs as they are, got "
+            f"{show(type(module).__name__)}, which changes them in place"
+        )
+    if len(logits) != len(first):
+        raise ParameterError(
+            f"deep_trim: module must return logits for each sample, got {len(logits)} for "
+            f"{len(first)}"
+        )
+    if callable(loss):
+        refuse_other_loss(loss, name, logits, first.targets)
+    else:
+        as_loss(loss)
         refuse_other_targets(name, logits, samples.targets)
+    if distill and (logits.ndim < 2 or logits.shape[1] < 2):
+        raise ParameterError(
+            f"deep_trim: distill must be 0 where the network has one output, got {distill}"
+        )
+    if criterion == "error":
+        refuse_no_classes(name, logits, samples.targets)
 
 
 def _refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -> None:
     """Told by two samples; the random numbers that this takes are given back."""
-    few = samples.take(slice(0, 2))
+    few = samples.few()
+    with torch.random.fork_rng():
+        changed = few.changed(augment)
     try:
-        with torch.no_grad(), torch.random.fork_rng():
-            n_logits = len(call(module, few.changed(augment).inputs))
+        with torch.no_grad():
+            logits = call(module, changed.inputs)
     except (RuntimeError, IndexError, TypeError) as error:
         raise ParameterError(
             f"deep_trim: augment must return inputs that the network takes, got some it fails on: "
             f"{error}"
         ) from error
-    if n_logits != len(few):
+    if not bool(logits.isfinite().all()):
         raise ParameterError(
-            f"deep_trim: augment must return as many inputs as it gets, got {n_logits} for "
-            f"{len(few)}"
+            "deep_trim: augment must return finite inputs, got some that lead to NaN or infinity"
         )
 
 
-def _choose(module: nn.Module, names: Iterable[str] | None) -> dict[str, nn.Module]:
-    candidates = {name: part for name, part in module.named_modules() if _is_trimmable(part)}
-    if names is None:
-        if not candidates:
+def _candidates(module: nn.Module) -> dict[str, nn.Module]:
+    found = {name: part for name, part in module.named_modules() if _is_trimmable(part)}
+    if not found:
+        raise ParameterError(
+            "deep_trim: module must have a fully connected, convolution or embedding layer, "
+            f"got {show(type(module).__name__)}"
+        )
+    for name, layer in found.items():
+        if layer.weight.dtype not in (torch.float32, torch.float64):
             raise ParameterError(
-                "deep_trim: module must have a fully connected, convolution or embedding layer, "
-                f"got {show(type(module).__name__)}"
+                "deep_trim: module must have weights of float32 or float64, "
+                f"got {layer.weight.dtype} ({name}); module.float() has"
             )
-        return candidates
-    if isinstance(names, str):
-        names = [names]
-    wanted = list(names)
-    unknown = [name for name in wanted if name not in candidates]
-    if unknown or not wanted:
+    return found
+
+
+def _choose(
+    module: nn.Module,
+    candidates: Mapping[str, nn.Module],
+    names: Iterable[str] | None,
+    samples: Samples,
+) -> dict[str, nn.Module]:
+    """The layers to trim: those named, or all whose weights no other part of the network uses."""
+    others = _not_alone(module, candidates, samples)
+    able = [name for name in candidates if name not in others]
+    if names is None and not able:
+        name, reason = next(iter(others.items()))
+        raise ParameterError(
+            f"deep_trim: module must have a layer that can be trimmed, got {show(name)}, {reason}"
+        )
+    wanted: list[Any] = able
+    if names is not None:
+        is_one = isinstance(names, str) or not isinstance(names, Iterable)
+        wanted = [names] if is_one else list(names)
+    refused = [name for name in wanted if name not in able]
+    if refused or not wanted:
+        reason = f", {others[refused[0]]}" if refused and refused[0] in others else ""
         raise ParameterError(
             f"deep_trim: layers must be names of layers that can be trimmed "
-            f"({', '.join(candidates)}), got {show(unknown[0] if unknown else wanted)}"
+            f"({', '.join(able)}), got {show(refused[0] if refused else wanted)}{reason}"
         )
     return {name: part for name, part in candidates.items() if name in set(wanted)}
+
+
+def _not_alone(
+    module: nn.Module, layers: Mapping[str, nn.Module], samples: Samples
+) -> dict[str, str]:
+    """Layers whose calls are not all that their weights do, told by gradients, and why."""
+    holders: dict[int, int] = {}
+    for part in module.modules():
+        for parameter in part.parameters(recurse=False):
+            holders[id(parameter)] = holders.get(id(parameter), 0) + 1
+    weights = [layer.weight for layer in layers.values()]
+    called: list[nn.Module] = []
+    with (
+        only_gradient_of(module, weights),
+        in_blocks(list(layers.values())) as blocks,
+        contextlib.ExitStack() as hooks,
+    ):
+        for layer in layers.values():
+            handle = layer.register_forward_pre_hook(lambda part, _: called.append(part))
+            hooks.callback(handle.remove)
+        total = call(module, samples.inputs).sum()
+        n_called = len(called)
+        wanted = [*weights, *(block.weight for block in blocks)]
+        slopes = (
+            torch.autograd.grad(total, wanted, allow_unused=True)
+            if total.requires_grad
+            else [None] * len(wanted)
+        )
+    if len(called) > n_called:
+        raise ParameterError(
+            "deep_trim: module must not call its layers again for gradients, got "
+            f"{show(type(module).__name__)}, which does (torch.utils.checkpoint)"
+        )
+    reasons = {}
+    for name, layer, own, in_layer in zip(
+        layers, layers.values(), slopes, slopes[len(weights) :], strict=False
+    ):
+        if own is not None or holders[id(layer.weight)] > 1:
+            reasons[name] = "whose weights another part of the network uses as well"
+        elif in_layer is None:
+            reasons[name] = "which the network does not call, or not with gradients"
+    return reasons
 
 
 def _biases_of(layers: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
@@ -332,7 +450,13 @@ def _biases_of(layers: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
 
 
 def _is_trimmable(part: nn.Module) -> bool:
-    return isinstance(part, TRIMMABLE) and isinstance(part.weight, nn.Parameter)
+    """Whether the part is its weights and PyTorch's function of them, and nothing more."""
+    return (
+        isinstance(part, TRIMMABLE)
+        and isinstance(part.weight, nn.Parameter)
+        and any(type(part).forward is kind.forward for kind in TRIMMABLE)
+        and getattr(part, "max_norm", None) is None  # an embedding that changes its own weights
+    )
 
 
 def _criterion(
@@ -344,7 +468,9 @@ def _criterion(
     def error(logits: Tensor, chunk: Samples) -> float:
         best, targets = logits.argmax(dim=1), chunk.targets
         if targets.ndim < logits.ndim:
-            return (best != targets).double().mean().item()
+            known = targets != IGNORED
+            n_wrong = (best != targets).logical_and(known).sum().item()
+            return n_wrong / max(1, int(known.sum()))
         return (targets.gather(1, best[:, None]) == 0).double().mean().item()
 
     kind = loss if criterion == "loss" else error

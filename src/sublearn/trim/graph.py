@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 
-__all__ = ["Pair", "pairs_of", "trace"]
+__all__ = ["Pair", "pairs_of", "trace", "whole_sequences"]
 
 _SPARSE = (SparseConv, SparseEmbedding, SparseLinear, SparseStack)
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -52,6 +52,7 @@ class Pair:
 
     def apply(self, values: Tensor) -> Tensor:
         """What becomes of one value per unit on the way; pooling and flattening leave it alone."""
+        values = values.clone()  # a rectifier may work in place
         for node in self.steps:
             module = self.modules.get(str(node.target)) if node.op == "call_module" else None
             if isinstance(module, _NORMS):
@@ -77,6 +78,14 @@ class Pair:
 
 
 class _Tracer(fx.Tracer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[nn.Module, int] = {}
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        self.calls[m] = self.calls.get(m, 0) + 1
+        return super().call_module(m, forward, args, kwargs)
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, _SPARSE) or super().is_leaf_module(m, module_qualified_name)
 
@@ -98,6 +107,9 @@ def pairs_of(module: nn.Module) -> list[Pair]:
     for node in graph.nodes:
         if node.op == "call_module":
             calls[node.target] = calls.get(node.target, 0) + 1
+        if node.op == "get_attr":  # a weight that is read beside its layer keeps its shape
+            owner = node.target.rpartition(".")[0]
+            calls[owner] = calls.get(owner, 0) + 2
     pairs = []
     for node in graph.nodes:
         if node.op != "call_module" or not _is_plain(modules[node.target]):
@@ -108,8 +120,35 @@ def pairs_of(module: nn.Module) -> list[Pair]:
     return pairs
 
 
+def whole_sequences(module: nn.Module) -> set[nn.Module]:
+    """The ``nn.Sequential`` parts whose own parts nobody calls, or picks out, beside them."""
+    tracer = _Tracer()
+    try:
+        tracer.trace(module)
+    except Exception:  # then only what a sequence of sequences calls is known
+        tracer.calls = {}
+    sequences = [part for part in module.modules() if type(part) is nn.Sequential]
+    calls = {module: 1} | tracer.calls
+    by_sequences: dict[nn.Module, int] = {}
+    for part in sequences:  # those outside come before those inside
+        for inner in part:
+            by_sequences[inner] = by_sequences.get(inner, 0) + calls.get(part, 0)
+        if not tracer.calls:
+            calls |= {inner: by_sequences[inner] for inner in part if part in calls}
+    return {
+        part
+        for part in sequences
+        if part in calls and all(calls.get(inner) == by_sequences[inner] for inner in part)
+    }
+
+
 def _is_plain(layer: nn.Module) -> bool:
-    return isinstance(layer, _LAYERS) and getattr(layer, "groups", 1) == 1
+    """Whether the layer is no more than its weights: not made from others, not normalised."""
+    return (
+        type(layer) in _LAYERS
+        and getattr(layer, "groups", 1) == 1
+        and isinstance(layer._parameters.get("weight"), nn.Parameter)
+    )
 
 
 def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
@@ -123,10 +162,21 @@ def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
             pair = Pair(source, module, nodes, modules)
             return pair if isinstance(module, nn.Linear) == is_flat and _fits(pair) else None
         kind = _kind(node, module)
-        if kind is None:
+        if kind is None or not _is_by_unit(node, module, source):
             return None
         is_flat = is_flat or kind == "flatten"
     return None
+
+
+def _is_by_unit(node: fx.Node, module: Any, source: nn.Module) -> bool:
+    """Whether a step leaves the units of the first layer where they are, each by itself."""
+    if len(node.args) == 0 or len(node.all_input_nodes) != 1:
+        return False
+    if isinstance(module, _NORMS):  # of another axis, or by the batch
+        n_units = source.weight.shape[0]
+        return module.num_features == n_units and module.running_mean is not None
+    is_pool = isinstance(module, _POOLS) or node.target in _POOLING_FUNCTIONS - {torch.flatten}
+    return not (is_pool and isinstance(source, nn.Linear))  # it would pool the units
 
 
 def _fits(pair: Pair) -> bool:

@@ -79,7 +79,7 @@ class LayerObjective:
     def _parts(self, weight: Tensor) -> Iterator[Part]:
         for chunk in self._replay.chunks:
             loss = self._loss(self._replay.logits(chunk), chunk.samples.targets)
-            (part,) = torch.autograd.grad(loss, weight)
+            (part,) = torch.autograd.grad(loss, weight, materialize_grads=True)
             yield loss.item(), part, len(chunk)
 
     def _sum(self, parts: Iterable[Part], shape: Sequence[int]) -> tuple[float, np.ndarray]:
@@ -130,7 +130,7 @@ class LinearObjective(LayerObjective):
             product = functional.linear(layer_input, weight[rows])
             output = self._with_other_rows(product, rows)
             calls.append((layer_input.detach(), output.requires_grad_()))
-            return output
+            return output.clone()  # a rectifier may work in place
 
         with self._replay.active(forward):
             for chunk in self._replay.chunks:

@@ -12,6 +12,7 @@ from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
 __all__ = [
+    "IGNORED",
     "LOSSES",
     "Loss",
     "as_loss",
@@ -19,11 +20,13 @@ __all__ = [
     "cross_entropy",
     "divergence",
     "max_margin",
+    "refuse_no_classes",
+    "refuse_other_loss",
     "refuse_other_targets",
 ]
 
 _TEMPERATURE = 2.0
-_IGNORED = -100  # a target that PyTorch's cross-entropy passes over
+IGNORED = -100  # a target that PyTorch's cross-entropy passes over
 
 #: Logits and targets of a batch to the mean loss of its samples.
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -32,7 +35,10 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """Mean of (2.49): targets are class numbers, or rows of 0 and 1 with a 1 for each label."""
     if targets.ndim < logits.ndim:
-        return functional.cross_entropy(logits, targets)
+        loss = functional.cross_entropy(logits, targets)
+        if loss.isnan() and bool((targets == IGNORED).all()):
+            return 0 * logits.sum()
+        return loss
     positive = targets.to(logits.dtype)
     positive = positive / positive.sum(dim=1, keepdim=True).clamp(min=1.0)
     return (logits.logsumexp(dim=1) * (positive.sum(dim=1) > 0) - (positive * logits).sum(1)).mean()
@@ -46,7 +52,9 @@ def max_margin(logits: Tensor, targets: Tensor) -> Tensor:
     """
     infinity = torch.finfo(logits.dtype).max
     if targets.ndim < logits.ndim:
-        positive = functional.one_hot(targets, logits.shape[1]).bool()
+        classes = torch.arange(logits.shape[1], device=logits.device)
+        classes = classes.view(-1, *[1] * (logits.ndim - 2))
+        positive = targets.unsqueeze(1) == classes  # nothing where the target is ignored
     else:
         positive = targets.bool()
     best_negative = logits.masked_fill(positive, -infinity).amax(dim=1)
@@ -73,7 +81,7 @@ def as_loss(loss: str | Loss) -> Loss:
     """The function behind a name; a function stays itself."""
     if callable(loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise ParameterError(
             f"deep_trim: loss must be one of {', '.join(map(repr, LOSSES))} or a function of "
             f"logits and targets, got {show(loss)}"
@@ -84,24 +92,83 @@ def as_loss(loss: str | Loss) -> Loss:
 def refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
     """Targets that the named losses cannot compare with logits of this shape."""
     n_classes = logits.shape[1] if logits.ndim > 1 else 0
+    if n_classes == 1:
+        raise ParameterError(
+            "deep_trim: loss must be a function of logits and targets where the network has one "
+            f"output, got the name of a loss of several classes beside {name}"
+        )
     if targets.ndim >= logits.ndim:
         if logits.ndim < 2 or targets.shape[1:] != logits.shape[1:]:
             raise ParameterError(
                 f"deep_trim: targets of {name} must be class numbers, or rows of 0 and 1 as long "
                 f"as the logits, {n_classes}, got shape {tuple(targets.shape)}"
             )
+        wrong = targets[~((targets >= 0) & (targets <= 1))]
+        if len(wrong):
+            raise ParameterError(
+                f"deep_trim: targets of {name} must be rows of 0 and 1, got {wrong[0].item()}; "
+                "numbers to predict need another loss, torch.nn.functional.mse_loss say"
+            )
         return
+    expected = (len(targets), *logits.shape[2:])
+    if targets.shape != expected:
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be class numbers of shape {expected} beside "
+            f"logits of shape {(len(targets), *logits.shape[1:])}, got shape "
+            f"{tuple(targets.shape)}"
+        )
     if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
         raise ParameterError(
             f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
             f"{targets.dtype}"
         )
-    known = targets[targets != _IGNORED]
+    known = targets[targets != IGNORED]
     beyond = known[(known < 0) | (known >= n_classes)]
     if len(beyond):
         raise ParameterError(
             f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
             f"{beyond[0].item()}"
+        )
+
+
+def refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -> None:
+    """A function that does not take the logits and targets of a sample to a number with slopes."""
+    logits = logits.detach().requires_grad_()
+    try:
+        with torch.enable_grad():
+            value = loss(logits, targets)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"deep_trim: loss must take the logits and targets of {name}, got one that fails on "
+            f"shapes {tuple(logits.shape)} and {tuple(targets.shape)}, types {logits.dtype} and "
+            f"{targets.dtype}: {error}"
+        ) from error
+    if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
+        kind = (
+            f"a tensor of shape {tuple(value.shape)}"
+            + ("" if value.requires_grad else " without a gradient")
+            if isinstance(value, Tensor)
+            else show(type(value).__name__)
+        )
+        raise ParameterError(
+            "deep_trim: loss must return the mean of the batch, a tensor of one number that "
+            f"depends on the logits, got {kind}"
+        )
+
+
+def refuse_no_classes(name: str, logits: Tensor, targets: Tensor) -> None:
+    """Targets without classes, of which an error could be counted."""
+    is_rows = targets.ndim >= logits.ndim
+    fits = logits.ndim > 1 and (
+        targets.shape[1:] == logits.shape[1:] and bool(((targets == 0) | (targets == 1)).all())
+        if is_rows
+        else not targets.is_floating_point()
+    )
+    if not fits:
+        raise ParameterError(
+            "deep_trim: criterion must be 'loss' where targets are neither class numbers nor rows "
+            f"of 0 and 1, got 'error' for {targets.dtype} of shape {tuple(targets.shape)} in "
+            f"{name}"
         )
 
 

@@ -117,5 +117,5 @@ def train(
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
             share = 1.0 if passes.is_steady else 0.5 * (1 + math.cos(math.pi * progress))
-            gradients = torch.autograd.grad(loss(batch), tensors)
+            gradients = torch.autograd.grad(loss(batch), tensors, materialize_grads=True)
             optimizer.step(gradients, passes.rate * share)

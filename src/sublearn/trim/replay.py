@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
+from sublearn.errors import ParameterError
 from sublearn.trim.samples import Samples, call
 
 __all__ = ["Chunk", "Replay", "answering"]
@@ -56,8 +57,10 @@ class Replay:
     def __init__(self, module: nn.Module, layer: nn.Module, samples: Samples, chunk_size: int):
         self._module, self._layer = module, layer
         self._current: Chunk | None = None
+        self._is_written = False  # whether the layers above change what was recorded, in place
         with torch.no_grad():
             below = _calls_below(module, layer, next(samples.chunks(1)))
+            self._is_written = self._sees_writes(below, next(samples.chunks(1)))
             self.needed = _needed(self, below, next(samples.chunks(min(chunk_size, 64))))
             self.chunks = [
                 self._record(part, self.needed, below) for part in samples.chunks(chunk_size)
@@ -94,11 +97,30 @@ class Replay:
         def keep(module: nn.Module, index: int, output: Any) -> None:
             key = (module, index)
             if key in below:
-                seen[key] = tree_map(_detached if key in needed else _placeholder, output)
+                seen[key] = tree_map(kept if key in needed else _placeholder, output)
 
-        with _listening(self._module, keep), _first_input(self._layer, inputs):
+        kept = _copied if self._is_written else _detached
+        with _listening(self._module, keep), _first_input(self._layer, inputs, kept):
             call(self._module, samples.inputs)
-        return Chunk(samples, inputs[0].detach(), seen)
+        if not inputs:
+            raise ParameterError(
+                "deep_trim: layers must be names of layers that the network calls whatever its "
+                f"inputs are, got a {type(self._layer).__name__} that it did not call for some"
+            )
+        return Chunk(samples, inputs[0], seen)
+
+    def _sees_writes(self, below: list[Call], samples: Samples) -> bool:
+        """Whether a run from the layer on writes into tensors from below: `x += layer(x)`."""
+        self.chunks = [self._record(samples, set(below), below)]
+        tensors = [
+            leaf
+            for leaf in tree_leaves(list(self.chunks[0].outputs.values()))
+            if isinstance(leaf, Tensor)
+        ]
+        before = [tensor._version for tensor in tensors]
+        with self.active():
+            self.logits(self.chunks[0])
+        return before != [tensor._version for tensor in tensors]
 
     def _recorded(self, module: nn.Module, counts: dict[nn.Module, int]) -> Callable[..., Any]:
         own = module.forward
@@ -108,7 +130,10 @@ class Replay:
             assert self._current is not None
             outputs = self._current.outputs
             # A module that is called again above the layer computes there.
-            return outputs[module, index] if (module, index) in outputs else own(*args, **kwargs)
+            if (module, index) not in outputs:
+                return own(*args, **kwargs)
+            output = outputs[module, index]
+            return tree_map(_copied, output) if self._is_written else output
 
         return forward
 
@@ -118,7 +143,7 @@ class Replay:
         def forward(*args: Any, **kwargs: Any) -> Any:
             index = counts[self._layer] = counts.get(self._layer, -1) + 1
             if index:
-                return own(*args, **kwargs)
+                return own(*args, *kwargs.values())
             assert self._current is not None
             return own(self._current.layer_input)
 
@@ -182,12 +207,14 @@ def _listening(module: nn.Module, heard: Callable[[nn.Module, int, Any], None]) 
 
 
 @contextlib.contextmanager
-def _first_input(layer: nn.Module, inputs: list[Tensor]) -> Iterator[None]:
-    def hook(part: nn.Module, args: Any) -> None:
+def _first_input(
+    layer: nn.Module, inputs: list[Tensor], kept: Callable[[Any], Any]
+) -> Iterator[None]:
+    def hook(part: nn.Module, args: Any, kwargs: Any) -> None:
         if not inputs:
-            inputs.append(args[0])
+            inputs.append(kept(args[0] if args else kwargs["input"]))
 
-    handle = layer.register_forward_pre_hook(hook)
+    handle = layer.register_forward_pre_hook(hook, with_kwargs=True)
     try:
         yield
     finally:
@@ -218,6 +245,10 @@ def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def _placeholder(value: Any) -> Any:

@@ -61,6 +61,7 @@ class TrimResult:
         return [
             layers[name].weight.register_hook(lambda gradient, mask=mask: gradient * mask)
             for name, mask in self.masks.items()
+            if layers[name].weight.requires_grad  # a frozen layer keeps its zeros by itself
         ]
 
     def to_sparse(self, *, remove_neurons: bool = True, n_jobs: int | None = None) -> nn.Module:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import IterableDataset
 
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
@@ -17,6 +18,10 @@ __all__ = ["Augment", "Inputs", "Samples", "call", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
 Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
+#: What PyTorch has no or not all functions for.
+_SHORT = (
+    torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32, torch.uint64,
+)  # fmt: skip
 #: From the inputs of a batch to others of the same targets, at random.
 Augment: TypeAlias = "Callable[[Any], Any]"
 
@@ -35,6 +40,10 @@ class Samples:
         """Some of the samples, in the order of `rows`."""
         return Samples(_map(self.inputs, lambda tensor: tensor[rows]), self.targets[rows])
 
+    def few(self) -> Samples:
+        """Copies of the first two samples, or of the only one."""
+        return self.take(torch.arange(min(2, len(self)), device=self.targets.device))
+
     def chunks(self, size: int) -> Iterator[Samples]:
         """All samples in order, `size` at a time."""
         for start in range(0, len(self), size):
@@ -45,13 +54,31 @@ class Samples:
         inputs: Inputs = _map(self.inputs, lambda tensor: tensor[:1].cpu().clone())
         return inputs
 
+    def versions(self) -> list[int]:
+        """Numbers that grow when an input is changed in place."""
+        found: list[int] = []
+        _map(self.inputs, lambda tensor: found.append(tensor._version))
+        return found
+
     def changed(self, augment: Augment) -> Samples:
-        """The same targets with other inputs."""
-        return Samples(augment(self.inputs), self.targets)
+        """The same targets with other inputs; those given may be changed in place."""
+        inputs = augment(self.inputs)
+        counts: list[int] = []
+        _map(inputs, lambda tensor: counts.append(len(tensor) if hasattr(tensor, "shape") else -1))
+        wrong = [count for count in counts if count not in (-1, len(self))]
+        if wrong:
+            raise ParameterError(
+                f"deep_trim: augment must return as many inputs as it gets, got {wrong[0]} for "
+                f"{len(self)}"
+            )
+        return Samples(inputs, self.targets)
 
     def changed_in_parts(self, augment: Augment, size: int) -> Samples:
         """The same, `size` at a time."""
-        parts = [augment(part.inputs) for part in self.chunks(size)]
+        parts = [
+            Samples(_map(part.inputs, torch.clone), part.targets).changed(augment).inputs
+            for part in self.chunks(size)
+        ]
         return Samples(_joined(parts, torch.cat), self.targets)
 
     def beside(self, weight: Tensor) -> Samples:
@@ -63,8 +90,11 @@ class Samples:
         def moved(tensor: Tensor) -> Tensor:
             return tensor.to(weight if tensor.dtype == torch.float64 else weight.device)
 
-        is_short = self.targets.dtype in (torch.int8, torch.int16, torch.int32)
-        targets = self.targets.long() if is_short else self.targets
+        targets = self.targets
+        if targets.dtype.is_floating_point:
+            targets = moved(targets)
+        elif targets.dtype in _SHORT:
+            targets = targets.long()
         return Samples(_map(self.inputs, moved), targets.to(weight.device))
 
 
@@ -98,8 +128,12 @@ def read_samples(name: str, data: Any) -> Samples:
     is_list_of_pairs = isinstance(data, list) and all(_is_pair(part) for part in data)
     if isinstance(data, (tuple, list)) and len(data) == 2 and not is_list_of_pairs:
         return _checked(name, Samples(_as_inputs(name, data[0]), _as_tensor(name, data[1])))
+    is_batched = not hasattr(data, "__getitem__")  # a Dataset yields samples, a loader batches
+    is_stream = isinstance(data, IterableDataset)
     try:
-        pairs = [data[i] for i in range(len(data))] if hasattr(data, "__getitem__") else list(data)
+        if isinstance(data, Mapping):
+            raise TypeError("names do not tell inputs from targets")
+        pairs = list(data) if is_batched or is_stream else [data[i] for i in range(len(data))]
     except TypeError as error:
         raise ParameterError(
             f"deep_trim: {name} must be (inputs, targets), a Dataset or a DataLoader, "
@@ -110,11 +144,15 @@ def read_samples(name: str, data: Any) -> Samples:
             f"deep_trim: {name} must yield pairs of inputs and targets, got "
             + (f"{show(pairs[0])}" if pairs else "nothing")
         )
-    is_batched = not hasattr(data, "__getitem__")  # a Dataset yields samples, a loader batches
     join = torch.cat if is_batched else torch.stack
     inputs = [_as_inputs(name, pair[0]) for pair in pairs]
     targets = [_as_tensor(name, pair[1]) for pair in pairs]
-    return _checked(name, Samples(_joined(inputs, join), join(targets)))
+    try:
+        return _checked(name, Samples(_joined(inputs, join), join(targets)))
+    except (RuntimeError, KeyError, IndexError, TypeError) as error:
+        raise ParameterError(
+            f"deep_trim: {name} must have samples of one shape, got others: {error}"
+        ) from error
 
 
 def _is_pair(value: Any) -> bool:
@@ -144,10 +182,10 @@ def _as_tensor(name: str, value: Any) -> Tensor:
     try:
         array = np.asarray(value)
         return torch.from_numpy(array if array.flags.writeable else array.copy())
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ParameterError(
             f"deep_trim: {name} must hold tensors or arrays of numbers, "
-            f"got {show(type(value).__name__)}"
+            f"got {show(type(value).__name__)}: {error}"
         ) from error
 
 

@@ -26,7 +26,10 @@ from sublearn.validation.values import show
 __all__ = ["SparseNetwork", "load_network", "save_network"]
 
 _SPARSE = {kind.__name__: kind for kind in (SparseConv, SparseEmbedding, SparseLinear, SparseStack)}
-_OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "matmul", "neg", "getitem", "mod", "pow")
+_OPERATORS = (
+    "add", "sub", "mul", "truediv", "floordiv", "matmul", "neg", "getitem", "mod", "pow",
+    "gt", "ge", "lt", "le", "eq", "ne", "and_", "or_", "xor", "invert",
+)  # fmt: skip
 _NAMESPACES = {
     "torch": torch,
     "torch.nn.functional": nn.functional,
@@ -120,7 +123,7 @@ def _describe(part: nn.Module, name: str, arrays: dict[str, np.ndarray]) -> dict
         links = [_describe(layer, f"{name}.{k}", {}) for k, layer in enumerate(part.layers)]
         return {"kind": "SparseStack", "layers": links, "is_relu": part.is_relu}
     if type(part).__name__ in _SPARSE:
-        keys: tuple[str, ...] = ("n_columns",)
+        keys: tuple[str, ...] = ("n_columns", "dtype_name")
         if isinstance(part, SparseConv):
             keys += ("kernel", "n_axes", "stride", "padding", "dilation", "groups", "n_inputs")
         settings = {key: _plain(getattr(part, key)) for key in keys}
@@ -130,17 +133,60 @@ def _describe(part: nn.Module, name: str, arrays: dict[str, np.ndarray]) -> dict
         raise ValueError(
             f"save_network: module must be made of torch.nn modules, got {kind.__name__} ({name})"
         )
-    settings = {
+    try:
+        what = {"kind": kind.__name__, "settings": _settings(part)}
+        _refuse_loss(part, _build(what, _below(arrays, name)))
+    except Exception as error:  # whatever the module says about settings that it does not tell
+        raise ValueError(
+            "save_network: module must be made of torch.nn modules that can be made again from "
+            f"their settings and tensors, got {kind.__name__} ({name}): {error}"
+        ) from error
+    return what
+
+
+def _refuse_loss(part: nn.Module, again: nn.Module) -> None:
+    """A module that came out with other settings than it went in with."""
+    for key, value in vars(again).items():
+        if key.startswith("_") or key == "training" or key not in vars(part):
+            continue
+        given = vars(part)[key]
+        try:
+            is_same = _plain(value) == _plain(given)
+        except ValueError:
+            continue
+        if not is_same:
+            raise ValueError(f"{key} would be {value!r} instead of {given!r}")
+
+
+def _settings(part: nn.Module) -> dict[str, Any]:
+    """The arguments that make a module of PyTorch, as far as it keeps them."""
+    keys: dict[str, None] = {}
+    for kind in type(part).__mro__:
+        parameters = inspect.signature(kind).parameters
+        keys |= dict.fromkeys(parameters)
+        if "kwargs" not in parameters:  # else the rest goes to the next class
+            break
+    found = {
         key: _plain(_setting(part, key))
-        for key in inspect.signature(kind.__init__).parameters
-        if key not in ("self", "device", "dtype") and hasattr(part, key)
+        for key in keys
+        if key not in ("device", "dtype") and hasattr(part, key)
     }
-    return {"kind": kind.__name__, "settings": settings}
+    if isinstance(part, nn.MultiheadAttention):
+        found["bias"] = part.in_proj_bias is not None
+        found["add_bias_kv"] = part.bias_k is not None
+    if isinstance(part, nn.RNNBase):
+        del found["mode"]
+        if not part.proj_size:  # only LSTM takes it
+            del found["proj_size"]
+    if isinstance(part, nn.RNN):
+        found["nonlinearity"] = part.nonlinearity
+    return found
 
 
 def _setting(part: nn.Module, key: str) -> Any:
     value = getattr(part, key)
-    return value is not None if key == "bias" else value
+    is_flag = isinstance(value, bool)
+    return value is not None if key == "bias" and not is_flag else value
 
 
 def _plain(value: Any) -> Any:
@@ -148,10 +194,15 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
-    raise ValueError(f"save_network: settings of modules must be plain values, got {value!r}")
+    raise ValueError(f"a setting is no plain value but {value!r}")
 
 
 def _array(value: Tensor) -> np.ndarray:
+    if value.dtype is torch.bfloat16:
+        raise ValueError(
+            "save_network: module must have tensors of types that NumPy knows, got "
+            f"{value.dtype}; module.float() has"
+        )
     return value.detach().cpu().contiguous().numpy()
 
 
@@ -187,6 +238,8 @@ def _encode(value: Any) -> Any:
         return {"slice": [_encode(part) for part in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"ellipsis": True}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
     raise ValueError(f"save_network: module must use plain values as arguments, got {value!r}")
@@ -206,7 +259,8 @@ def _network(bundle: Bundle) -> SparseNetwork:
         for step in attributes["steps"]:
             if step["op"] == "get_attr":
                 holder, leaf = _holder(root, step["target"])
-                holder.register_buffer(leaf, _tensor(arrays[step["target"]]))
+                if not hasattr(holder, leaf):  # else it is a tensor of one of the parts
+                    holder.register_buffer(leaf, _tensor(arrays[step["target"]]))
             nodes[step["name"]] = _add(graph, step, nodes)
         graph.lint()
         return SparseNetwork(root, graph).eval()
@@ -262,10 +316,19 @@ def _decode(value: Any, nodes: Mapping[str, fx.Node]) -> Any:
         return nodes[content]
     if kind == "ellipsis":
         return ...
+    if kind == "dtype":
+        return _dtype(content)
     items = [_decode(item, nodes) for item in content]
     if kind == "slice":
         return slice(*items)
     return tuple(items) if kind == "tuple" else items
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"a network may not have the type {name!r}")
+    return dtype
 
 
 def _build(what: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
@@ -285,7 +348,7 @@ def _build(what: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Modu
     if not (isinstance(maker, type) and issubclass(maker, nn.Module)):
         raise ValueError(f"a network may not have a module {kind!r}")
     part = maker(**settings)
-    part.load_state_dict({key: _tensor(value) for key, value in arrays.items()})
+    part.load_state_dict({key: _tensor(value) for key, value in arrays.items()}, assign=True)
     return part
 
 

@@ -18,6 +18,8 @@ __all__ = ["SparseConv", "SparseEmbedding", "SparseLinear", "SparseStack"]
 class _SparseLayer(nn.Module):
     """CSR weights, one row for each output, as buffers: they are saved but not trained."""
 
+    dtype_name = "float32"  # of the dense layer; products are in float32
+
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
         flat = weight.detach().float().cpu().reshape(weight.shape[0], -1)
@@ -25,6 +27,7 @@ class _SparseLayer(nn.Module):
         counts = torch.bincount(rows, minlength=len(flat))
         zero = torch.zeros(1, dtype=torch.int64)
         self.n_columns = flat.shape[1]
+        self.dtype_name = str(weight.dtype).removeprefix("torch.")
         self.register_buffer("indptr", torch.cat([zero, counts.cumsum(0)]).int())
         self.register_buffer("indices", columns.int())
         self.register_buffer("values", flat[rows, columns])
@@ -36,8 +39,9 @@ class _SparseLayer(nn.Module):
         """A layer from its attributes and buffers."""
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
-        for name in ("indptr", "indices", "values", "bias"):
-            layer.register_buffer(name, tensors.get(name))
+        for name in ("indptr", "indices", "values"):
+            layer.register_buffer(name, tensors[name])
+        layer.register_buffer("bias", tensors.get("bias"))
         layer.n_threads = 1
         for name, value in settings.items():
             setattr(layer, name, value)
@@ -55,16 +59,21 @@ class _SparseLayer(nn.Module):
 
     def dense_weight(self) -> Tensor:
         """The weights as a matrix with a row for each output."""
-        dense = torch.zeros(self.n_outputs, self.n_columns)
+        dense = self.values.new_zeros(self.n_outputs, self.n_columns)
         rows = torch.repeat_interleave(torch.arange(self.n_outputs), self.indptr.diff().long())
         dense[rows, self.indices.long()] = self.values
         return dense
 
+    @property
+    def weight(self) -> Tensor:
+        """The dense layer's weight, for networks that read it beside the layer."""
+        return self.dense_weight().to(getattr(torch, self.dtype_name))
+
     def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.indptr.numpy(), self.indices.numpy(), self.values.numpy()
+        return self.indptr.numpy(), self.indices.numpy(), self.values.float().numpy()
 
     def _bias(self) -> np.ndarray | None:
-        return None if self.bias is None else self.bias.numpy()
+        return None if self.bias is None else self.bias.float().numpy()
 
     def extra_repr(self) -> str:
         return f"{self.n_weights:,} of {self.n_outputs:,} x {self.n_columns:,} weights"
@@ -82,14 +91,14 @@ class _Chained:
     def _links(self) -> list[tuple[SparseLinear, bool]]:
         raise NotImplementedError
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The output for samples along all axes but the last."""
         if self._chain is None:
             chain = _core.SparseChain()
             for layer, is_relu in self._links():
                 chain.add(*layer._rows(), layer.n_columns, layer._bias(), is_relu)
             self._chain = chain
-        return _through(self._chain, x, self.n_threads)
+        return _through(self._chain, input, self.n_threads)
 
 
 class SparseLinear(_Chained, _SparseLayer):
@@ -99,6 +108,16 @@ class SparseLinear(_Chained, _SparseLayer):
     def of(layer: nn.Linear) -> SparseLinear:
         """From a dense layer."""
         return SparseLinear(layer.weight, layer.bias)
+
+    @property
+    def in_features(self) -> int:
+        """As in the dense layer, for networks that ask for it."""
+        return self.n_columns
+
+    @property
+    def out_features(self) -> int:
+        """As in the dense layer."""
+        return self.n_outputs
 
     def _links(self) -> list[tuple[SparseLinear, bool]]:
         return [(self, False)]
@@ -138,6 +157,12 @@ class SparseConv(_SparseLayer):
         self.n_inputs = weight.shape[1] * groups
 
     @staticmethod
+    def knows(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> bool:
+        """Whether the layer pads with zeros, as many on one side as on the other."""
+        is_uneven = any(total % 2 for total in _reach(layer))
+        return layer.padding_mode == "zeros" and not (layer.padding == "same" and is_uneven)
+
+    @staticmethod
     def of(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> SparseConv:
         """From a dense layer."""
         if layer.padding_mode != "zeros":
@@ -153,8 +178,14 @@ class SparseConv(_SparseLayer):
             groups=layer.groups,
         )
 
-    def forward(self, x: Tensor) -> Tensor:
+    @property
+    def weight(self) -> Tensor:
+        """The dense layer's weight."""
+        return super().weight.view(self.n_outputs, -1, *self.kernel)
+
+    def forward(self, input: Tensor) -> Tensor:
         """The layer's output for samples of shape (n, channels, ...), or one without the n."""
+        x = input
         if x.ndim == self.n_axes + 1:
             return self(x.unsqueeze(0)).squeeze(0)
         if x.ndim != self.n_axes + 2 or x.shape[1] != self.n_inputs:
@@ -196,12 +227,15 @@ class SparseEmbedding(_SparseLayer):
         """From a dense table."""
         return SparseEmbedding(layer.weight)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The vectors of the ids."""
+        ids = input
+        if ids.is_floating_point():
+            raise ValueError(f"SparseEmbedding: ids must be integers, got {ids.dtype}")
         out = torch.empty(ids.numel(), self.n_columns)
         flat = ids.reshape(-1).to(torch.int64).contiguous()
         _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
-        return out.view(*ids.shape, self.n_columns)
+        return out.view(*ids.shape, self.n_columns).to(getattr(torch, self.dtype_name))
 
 
 def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
@@ -215,11 +249,13 @@ def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
 
 
 def _as_input(x: Tensor) -> Tensor:
+    # Each of these costs a microsecond even where it changes nothing.
+    if x.dtype is torch.float32 and not x.requires_grad and x.is_cpu and x.is_contiguous():
+        return x
     if not x.is_cpu:
         raise ValueError(f"sparse layers compute on the CPU, got a tensor on {x.device}")
-    # Each of the three costs a microsecond even where it changes nothing.
-    if x.dtype is torch.float32 and not x.requires_grad and x.is_contiguous():
-        return x
+    if not x.is_floating_point():
+        raise ValueError(f"sparse layers: x must be a tensor of floats, got {x.dtype}")
     return x.detach().float().contiguous()
 
 
@@ -229,10 +265,14 @@ def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...]:
         return (0,) * len(layer.kernel_size)
     if layer.padding != "same":
         return tuple(layer.padding)
-    reach = [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
+    reach = _reach(layer)
     if any(total % 2 for total in reach):
         raise ParameterError(
             "to_sparse: padding='same' must go with kernels that reach equally far to both sides, "
             f"got kernel_size={layer.kernel_size}"
         )
     return tuple(total // 2 for total in reach)
+
+
+def _reach(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> list[int]:
+    return [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sublearn.trim.graph import Pair, pairs_of
+from sublearn.errors import ParameterError
+from sublearn.trim.copies import copy_of
+from sublearn.trim.graph import Pair, pairs_of, whole_sequences
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
-from sublearn.validation import as_n_threads
+from sublearn.validation import Boolean, Interval, as_n_threads
+from sublearn.validation.values import show
 
 __all__ = ["remove_neurons", "to_sparse"]
 
@@ -31,8 +33,10 @@ def to_sparse(
     """The same network for prediction, with only the weights that are not 0.
 
     Fully connected, convolution and embedding layers of which at most `max_density` is left become
-    sparse ones. Inside an ``nn.Sequential``, fully connected layers with rectifiers between them
-    become one :class:`SparseStack`.
+    sparse ones, which compute in float32. Inside an ``nn.Sequential`` that is only called as a
+    whole (as ``torch.fx`` sees it), fully connected layers with rectifiers between them become one
+    :class:`SparseStack`. Convolutions that pad with anything but as many zeros on both sides,
+    embeddings with a `max_norm` and parametrized layers stay dense.
 
     Parameters
     ----------
@@ -50,8 +54,10 @@ def to_sparse(
     Module
         In evaluation mode, for tensors on the CPU; it cannot be trained.
     """
-    network = _without_neurons(module) if remove_neurons else copy.deepcopy(module)
-    network = _replaced(network.eval().cpu(), max_density)
+    _check(max_density, remove_neurons)
+    network = _without_neurons(module, "to_sparse") if remove_neurons else None
+    network = (network or copy_of(module, "to_sparse")).cpu()
+    network = _replaced(network, max_density, whole_sequences(network), {})
     for parameter in network.parameters():
         parameter.requires_grad_(False)
     n_threads = as_n_threads(n_jobs)
@@ -81,11 +87,20 @@ def remove_neurons(module: nn.Module) -> nn.Module:
     Module
         A copy.
     """
-    return _without_neurons(module)
+    return _without_neurons(module, "remove_neurons")
 
 
-def _without_neurons(module: nn.Module) -> nn.Module:
-    network = copy.deepcopy(module).eval()
+def _check(max_density: float, remove_neurons: bool) -> None:
+    for name, value, rule in (
+        ("remove_neurons", remove_neurons, Boolean()),
+        ("max_density", max_density, Interval(float, 0, 1)),
+    ):
+        if not rule.accepts(value):
+            raise ParameterError(f"to_sparse: {name} must be {rule}, got {show(value)}")
+
+
+def _without_neurons(module: nn.Module, caller: str) -> nn.Module:
+    network = copy_of(module, caller)
     is_changed = True
     while is_changed:  # a neuron that goes may leave the one before it without a reader
         is_changed = sum(_shrink(pair) for pair in pairs_of(network)) > 0
@@ -144,13 +159,35 @@ def _keep_inputs(layer: nn.Module, keep: Tensor) -> None:
         layer.in_channels = int(keep.sum())
 
 
-def _replaced(module: nn.Module, max_density: float) -> nn.Module:
+def _replaced(
+    module: nn.Module,
+    max_density: float,
+    whole: set[nn.Module],
+    done: dict[nn.Module, nn.Module],
+) -> nn.Module:
+    """The module with sparse layers; one that is found in several places stays one."""
+    if module not in done:
+        done[module] = _made_sparse(module, max_density, whole, done)
+    return done[module]
+
+
+def _made_sparse(
+    module: nn.Module,
+    max_density: float,
+    whole: set[nn.Module],
+    done: dict[nn.Module, nn.Module],
+) -> nn.Module:
     sparse = _as_sparse(module, max_density)
     if sparse is not None:
         return sparse
-    for name, child in list(module.named_children()):
-        setattr(module, name, _replaced(child, max_density))
-    return _stacked(module) if type(module) is nn.Sequential else module
+    for name, child in list(module._modules.items()):
+        if child is not None:
+            setattr(module, name, _replaced(child, max_density, whole, done))
+    if isinstance(module, nn.TransformerEncoderLayer):
+        module.activation_relu_or_gelu = 0  # else PyTorch reads dense weights of its layers
+    if isinstance(module, nn.TransformerEncoder):
+        module.use_nested_tensor = False
+    return _stacked(module) if module in whole else module
 
 
 def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
@@ -162,13 +199,20 @@ def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
         nn.Embedding: SparseEmbedding,
     }
     kind = kinds.get(type(layer))
-    if kind is None:
+    if kind is None or not _is_known(layer):
         return None
     n_left = int(torch.count_nonzero(layer.weight))
     is_small = isinstance(layer, nn.Linear) and n_left <= _FEW_WEIGHTS
     if n_left > max_density * layer.weight.numel() and not is_small:
         return None
     return kind.of(layer)
+
+
+def _is_known(layer: nn.Module) -> bool:
+    """Whether there is a sparse layer that computes the same."""
+    if isinstance(layer, nn.Embedding):
+        return layer.max_norm is None
+    return isinstance(layer, nn.Linear) or SparseConv.knows(layer)
 
 
 def _stacked(sequence: nn.Sequential) -> nn.Sequential:
@@ -190,7 +234,7 @@ def _stacked(sequence: nn.Sequential) -> nn.Sequential:
             parts.update(run)
         run.clear()
 
-    for name, part in sequence.named_children():
+    for name, part in sequence._modules.items():  # an activation may be there twice
         if isinstance(part, SparseLinear) or (
             run and isinstance(part, (nn.ReLU, nn.Dropout, nn.Identity))
         ):
