@@ -44,6 +44,7 @@ from harness.networks import (
 from harness.pruning import RIVALS, Schedule, smallest_as_good
 from torch import nn
 
+from sublearn.trace import Event
 from sublearn.trim import deep_trim, to_sparse
 
 BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "900"))
@@ -127,7 +128,15 @@ class Race:
         return run
 
     def trim(self, dense: nn.Module, data: Pictures, seed: int) -> nn.Module:
-        start = time.process_time()
+        start, n_seen = time.process_time(), 0
+
+        def look(event: Event) -> bool:
+            nonlocal n_seen
+            if event.n_done > n_seen:
+                n_seen = event.n_done
+                announce(f"    {event.nnz_primal:,} weights, loss {event.objective:.4f}")
+            return time.process_time() - start > BUDGET
+
         result = deep_trim(
             dense,
             data.train,
@@ -138,7 +147,7 @@ class Race:
             train_biases=True,
             augment=self.path.augment,
             random_state=seed,
-            callback=lambda _: time.process_time() - start > BUDGET,
+            callback=look,
             **self.options,
         )
         for row in result.trace.rows():
