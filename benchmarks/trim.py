@@ -260,18 +260,18 @@ IMAGES = MOVED | {
     "chunk_size": 256,
 }
 WIDE = MOVED | {
-    "first_l1": 4e-4,
-    "growth": 1.5,
-    "patience": 3,
-    "max_stages": 12,
-    "warm_epochs": 4,
-    "polish_epochs": 4,
-    "learning_rate": 2e-3,
+    "first_l1": 1e-4,
+    "growth": 1.3,
+    "max_stages": 16,
+    "warm_epochs": 6,
+    "polish_epochs": 6,
+    "learning_rate": 1e-3,
+    "batch_size": 128,
     "max_iter": 3,
     "sample_size": 2048,
 }
 #: 3,500 images: more passes over them.
-SMALL = WIDE | {"first_l1": 1.5e-4, "warm_epochs": 12, "polish_epochs": 6, "batch_size": 128}
+SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12}
 #: Passes and share of the weights left of each step of a rival.
 STEPS, STEPS_MOVED = Schedule(4, 0.6, 60), Schedule(4, 0.6, 60, moved)
 JUMPS_MOVED, LEAPS_MOVED = Schedule(2, 0.5, 60, moved), Schedule(2, 0.2, 60, moved)
