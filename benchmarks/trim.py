@@ -8,11 +8,14 @@ Needs PyTorch and torch-pruning. A network is trained once; every method starts 
 to ever fewer weights until three networks in a row have more errors on held-out images than the
 dense network has, or until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. The smallest
 network that has not more counts, and is tested once; "with a margin", it has fewer by a standard
-deviation. One thread. Where images are moved, they are
-for every method. If they were not when the network was trained, a row shows what it gains by being
-trained once more, as long as before, on images that are moved. With SUBLEARN_BENCHMARK_KEEP, a
-directory, trained networks and the rows of finished methods are kept there, and a run that was
-interrupted goes on. SUBLEARN_BENCHMARK_METHODS names methods, by commas, if not all are wanted.
+deviation. One thread.
+
+Where images are moved, they are for every method. If they were not when the network was trained, a
+row shows what it gains by being trained once more, as long as before, on images that are moved.
+
+With SUBLEARN_BENCHMARK_KEEP, a directory, trained networks and the rows of finished methods are
+kept there, and a run that was interrupted goes on. SUBLEARN_BENCHMARK_METHODS names methods, by
+commas, if not all are wanted.
 """
 
 from __future__ import annotations
