@@ -308,7 +308,8 @@ WIDE = MOVED | {
 SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12}
 #: Passes and share of the weights left of each step of a rival.
 STEPS, STEPS_MOVED = Schedule(4, 0.6, 60), Schedule(4, 0.6, 60, moved)
-JUMPS_MOVED, LEAPS_MOVED = Schedule(2, 0.5, 60, moved), Schedule(2, 0.2, 60, moved)
+JUMPS_MOVED = Schedule(2, 0.5, 60, moved, first_l1=1e-4)
+LEAPS_MOVED = Schedule(2, 0.2, 60, moved)
 MEASUREMENTS = [
     Measurement(
         "lenet300",

@@ -30,6 +30,7 @@ class Schedule:
     shrink: float  # share of the weights that each step leaves
     n_steps: int
     augment: Callable[[Tensor], Tensor] | None = None  # what becomes of the inputs of a batch
+    first_l1: float = 1e-5  # 1.6 times as much in every step
 
 
 Rival = Callable[[nn.Module, Pictures, "list[str] | None", Schedule], Iterator[nn.Module]]
@@ -81,7 +82,7 @@ def _l1_paths(
     kind: type[torch.optim.Optimizer],
     rate: float,
 ) -> Iterator[nn.Module]:
-    current, l1 = copy.deepcopy(network), 1e-5
+    current, l1 = copy.deepcopy(network), path.first_l1
     for _ in range(path.n_steps):
         layers = layers_of(current, names)
         train(
