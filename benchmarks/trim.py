@@ -251,7 +251,7 @@ def microseconds(networks: list[nn.Module], x: torch.Tensor) -> list[float]:
 
 
 #: Hidden units, and weights that are left in each fully connected layer where prediction is timed:
-#: as many as deep_trim left where that is on record.
+#: about as many as deep_trim has left in one run or another.
 N_UNITS = 64
 WEIGHTS_LEFT = {
     "LeNet-300-100": (2_188, 866, 391),
