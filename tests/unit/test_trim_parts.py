@@ -530,6 +530,17 @@ def test_inputs_by_name_and_in_order():
 # --- the search for l1 -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n_left", [0, 3, 200])
+def test_a_snapshot_of_few_weights_is_small_and_gives_them_back(n_left):
+    weight = torch.zeros(4, 5, 3, 4)
+    weight.view(-1)[:n_left] = torch.arange(1.0, 1.0 + n_left)
+    snapshot = Snapshot.of({"layer": weight}, [torch.ones(4)])
+    assert snapshot.kept["layer"].is_sparse == (n_left < 15)
+    before = weight.clone()
+    weight.fill_(7.0)
+    assert torch.equal(snapshot.weights["layer"], before)
+
+
 class FakePath:
     """A network of `n_weights`, whose criterion is a function of them and of the last polish."""
 
@@ -557,10 +568,10 @@ class FakePath:
         self.state = (self.state[0], True)
 
 
-def searched(criterion):
+def searched(criterion, tolerance=0.0):
     """The weights of the network that a search ends with, and whether it had the last polish."""
     path = FakePath(criterion)
-    search = Search(path, path, lambda: criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: criterion(*path.state), tolerance, TrimMonitor())
     search.run(2.0, 2.0, 6, patience=2)
     search.finish()
     return len(search._best.polished.weights["layer"]), search._best.polished.biases
@@ -598,6 +609,31 @@ def test_the_last_polish_may_bring_the_nearest_miss_below_the_limit():
     # 100 weights have 1; 50 are allowed, 25 are near, 12 far: 25 are taken, polished.
     errors = {100: 1.0, 50: 1.0, 35: 1.0, 25: 1.1, 12: 3.0}
     assert searched(lambda n, is_long: errors.get(n, 2.0) - 0.2 * is_long) == (25, True)
+
+
+def test_the_last_polish_finds_the_smallest_miss_that_it_mends():
+    # Of 50, 25, 12, 35 and 42 weights only the first are allowed; polished, all from 30 on.
+    def criterion(n, is_long):
+        return 1.0 if n >= (30 if is_long else 50) else 2.0
+
+    assert searched(criterion) == (35, True)
+
+
+def test_fewer_errors_may_be_asked_for_and_are_found_by_the_last_polish():
+    # Nothing is below 0.9 before the last polish, 25 and more weights are after it.
+    def criterion(n, is_long):
+        return (1.0 if n >= 12 else 2.0) - 0.15 * (is_long and n >= 25)
+
+    assert searched(criterion, tolerance=-0.1) == (25, True)
+
+
+def test_errors_that_no_network_makes_so_few_of_leave_the_network_given():
+    path = FakePath(lambda n, _: 1.0)
+    search = Search(path, path, lambda: 1.0, -0.1, TrimMonitor())
+    search.run(2.0, 2.0, 3, patience=2)
+    search.finish()
+    assert search._best is None
+    assert [row["l1"] for row in search._rows] == [2.0, 4.0, 8.0]
 
 
 def test_a_miss_that_a_long_polish_does_not_mend_is_forgotten():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ def _without_fast_path() -> Iterator[None]:
 
 
 _RULES: dict[str, Rule] = {
-    "tolerance": NonNegative(float),
+    "tolerance": Interval(float, -math.inf, math.inf, closed="neither"),
     "criterion": OneOf("loss", "error"),
     "l1": OrNone(Positive(float)),
     "first_l1": OrNone(Positive(float)),
@@ -136,7 +137,8 @@ def deep_trim(
     where this one was before, because a network that is held back by a penalty learns less by
     heart. After `patience` stages in a row whose criterion is too high, the last one that was good
     enough is taken up again with smaller steps. From the second stage on, small weights are
-    penalised more than large ones (`adaptive`).
+    penalised more than large ones (`adaptive`); from the first one, if the network was trimmed
+    before.
 
     Normalisation and all else that is not a weight of a chosen layer (or its bias, with
     `train_biases`) stays as it is: the network is trimmed in evaluation mode. `module` itself is
@@ -160,7 +162,10 @@ def deep_trim(
         them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
         `forward` of their own, and embeddings with a `max_norm`.
     tolerance : float
-        How much the criterion may rise above that of the network given.
+        How much the criterion may rise above that of the network given. Less than 0: by how much
+        it has to fall. The smallest of many networks that just pass owes it to chance in part; a
+        margin of a standard deviation, :math:`\sqrt{p (1 - p) / n}` for a share p of errors on n
+        samples, makes up for that.
     validation : (inputs, targets), Dataset or DataLoader, optional
         Where the criterion is measured; by default on `data`. A network that has learnt its
         training data by heart has a training loss near 0, which a smaller one cannot and need not
@@ -183,11 +188,12 @@ def deep_trim(
         enough. A criterion on held-out data is noisy: the error of 5,000 samples has a standard
         deviation of 0.2 points.
     adaptive : bool
-        Whether small weights are penalised more from the second stage on.
+        Whether small weights are penalised more from the second stage on, or from the first one in
+        a network most of whose weights are 0.
     warm_epochs, polish_epochs : int
         Passes over the data in small batches at the beginning of a stage, while :math:`\lambda`
-        rises, and at its end, where the rate falls to 0. The network that a search ends with gets 8
-        times as many at the end.
+        rises, and at its end, where the rate falls to 0. In the end 8 times as many follow, for
+        the smallest network whose criterion they bring below the limit.
     train_biases : bool
         Whether the passes train the biases of the chosen layers as well. A network of very few
         weights needs other biases than the one it came from.

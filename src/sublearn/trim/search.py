@@ -72,7 +72,8 @@ class Stage:
 
         `before` is the l1 that the weights come from, None for those of the network given.
         """
-        trimmer, is_adaptive = self.trimmer, self.is_adaptive and before is not None
+        trimmer = self.trimmer
+        is_adaptive = self.is_adaptive and (before is not None or trimmer.is_mostly_zero())
         for k in range(1, self.warm.n_epochs + 1):
             rising = l1 if before is None else before * (l1 / before) ** (k / self.warm.n_epochs)
             trimmer.descend(replace(self.warm, n_epochs=1), trimmer.penalties(rising, is_adaptive))
@@ -114,18 +115,20 @@ class Search:
                 f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
+        # Where fewer errors are asked for, the last polish may find them.
+        self._loose_limit = self._before[1] + max(0.0, tolerance)
         self._measure_error = measure_error
         self._error_before = measure_error and measure_error()
         self._given = self._current = Shrunk(None, self._start, {}, {})
         self._best: Tried | None = None  # the smallest that the criterion allows
-        self._nearest: Tried | None = None  # of those with fewer weights, the least above the limit
+        self._misses: list[Tried] = []  # of fewer weights, for the last polish
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
     def run_once(self, l1: float) -> None:
         """One stage, whatever the criterion says."""
-        self._accept(self._try(l1))
+        self._best = self._try(l1)
         self._status = Status.CONVERGED
 
     def run(self, first_l1: float | None, growth: float, n_stages: int, patience: int) -> None:
@@ -133,29 +136,26 @@ class Search:
         n_misses, step = 0, growth
         too_large = 2.0  # by this factor, if the first l1 is above the limit; then by its square
         trial = self._guess_l1() if first_l1 is None else first_l1
+        good: Tried | None = None  # the smallest where the search goes on
         for _ in range(n_stages):
             tried = self._try(trial)
-            is_allowed = self._is_allowed(tried.row)
-            if is_allowed:
-                self._accept(tried)
-            else:
-                self._note_miss(tried)
+            self._keep(tried)
             if self._monitor.stop_requested:
                 return
-            if is_allowed:
-                n_misses, trial = 0, trial * step
-            elif self._best is None:
+            is_good = tried.row["criterion"] <= self._loose_limit
+            if is_good and (good is None or tried.row["n_weights"] <= good.row["n_weights"]):
+                good = tried
+            if good is None:
                 self._current = self._given
                 trial /= too_large
                 too_large **= 2
-            else:
-                n_misses += 1
-                trial *= step
+                continue
+            n_misses = 0 if is_good else n_misses + 1
+            trial *= step
             if n_misses == patience:
-                assert self._best is not None
-                self._current, n_misses = self._best.shrunk, 0
+                self._current, n_misses = good.shrunk, 0
                 step = math.sqrt(step)
-                trial = self._best.row["l1"] * step
+                trial = good.row["l1"] * step
             if step < LEAST_GROWTH:
                 self._status = Status.CONVERGED
                 return
@@ -199,29 +199,36 @@ class Search:
     def _is_allowed(self, row: dict[str, float]) -> bool:
         return row["criterion"] <= self._limit
 
-    def _accept(self, tried: Tried) -> None:
-        if self._best and self._best.row["n_weights"] < tried.row["n_weights"]:
+    def _keep(self, tried: Tried) -> None:
+        """As the best, if it is, or as one that a long polish may make the best."""
+        if self._best and self._best.row["n_weights"] <= tried.row["n_weights"]:
+            return
+        if not self._is_allowed(tried.row):
+            self._misses.append(tried)
             return
         self._best = tried
-        if self._nearest and self._nearest.row["n_weights"] >= tried.row["n_weights"]:
-            self._nearest = None
-
-    def _note_miss(self, tried: Tried) -> None:
-        best, nearest = self._best, self._nearest
-        if best and tried.row["n_weights"] >= best.row["n_weights"]:
-            return
-        if nearest is None or tried.row["criterion"] < nearest.row["criterion"]:
-            self._nearest = tried
+        self._misses = [
+            miss for miss in self._misses if miss.row["n_weights"] < tried.row["n_weights"]
+        ]
 
     def finish(self) -> None:
-        """A last, long polish: of the nearest miss, which may be allowed then, else of the best."""
+        """Last, long polishes: of misses, which may be allowed then, else of the best.
+
+        Bisection over their sizes: the fewer weights, the less likely.
+        """
         if not self._stage.polish.n_epochs:
             return
-        for tried in (self._nearest, self._best):
-            polished = tried and self._polished(tried)
+        left = sorted(self._misses, key=lambda miss: miss.row["n_weights"])
+        is_polished = False
+        while left:
+            middle = len(left) // 2
+            polished = self._polished(left[middle])
             if polished and self._is_allowed(polished.row):
-                self._best = polished
-                return
+                self._best, is_polished, left = polished, True, left[:middle]
+            else:
+                left = left[middle + 1 :]
+        if self._best and not is_polished:
+            self._best = self._polished(self._best) or self._best
 
     def _polished(self, tried: Tried) -> Tried | None:
         """After many more passes, None if the criterion rose or the passes were cut short."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,8 @@ _MOST_TIMES = 4
 _AUGMENTED_AT_ONCE = 128
 #: Changed samples that tell whether a polish was for the worse.
 _JUDGED = 8192
+#: A sparse tensor has up to five indices of 8 bytes for each of its weights.
+_FEW = 16
 #: A weight of 0 is penalised 1 / this times as much as one of mean size, about.
 _LEAST_SHARE = 0.1
 
@@ -52,10 +54,31 @@ class QuasiNewton:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Copies of all that trimming may change."""
+    """Copies of all that trimming may change; a search keeps a dozen of them."""
 
-    weights: Weights
+    kept: Weights  # sparse tensors where that takes less memory
     biases: list[Tensor]
+
+    @classmethod
+    def of(cls, weights: Weights, biases: Iterable[Tensor]) -> Snapshot:
+        """Copies of tensors."""
+        return cls(
+            {name: _compact_copy(weight.detach()) for name, weight in weights.items()},
+            [bias.detach().clone() for bias in biases],
+        )
+
+    @property
+    def weights(self) -> Weights:
+        """The weights by layer, dense."""
+        return {
+            name: weight.to_dense() if weight.is_sparse else weight
+            for name, weight in self.kept.items()
+        }
+
+
+def _compact_copy(weight: Tensor) -> Tensor:
+    is_small = _FEW * int(torch.count_nonzero(weight)) < weight.numel()
+    return weight.to_sparse() if is_small else weight.clone()
 
 
 @dataclass(frozen=True)
@@ -101,8 +124,8 @@ class Trimmer:
 
     def snapshot(self) -> Snapshot:
         """The network as it is."""
-        weights = {name: layer.weight.detach().clone() for name, layer in self.layers.items()}
-        return Snapshot(weights, [bias.detach().clone() for bias in self._biases.values()])
+        weights = {name: layer.weight for name, layer in self.layers.items()}
+        return Snapshot.of(weights, self._biases.values())
 
     @torch.no_grad()
     def put(self, snapshot: Snapshot) -> None:
@@ -116,6 +139,11 @@ class Trimmer:
     def n_weights(self) -> int:
         """How many weights are not 0."""
         return sum(int(torch.count_nonzero(layer.weight)) for layer in self.layers.values())
+
+    def is_mostly_zero(self) -> bool:
+        """Whether the network has been trimmed before: which weights it needs is told by size."""
+        n_all = sum(layer.weight.numel() for layer in self.layers.values())
+        return 2 * self.n_weights() < n_all
 
     def fit(self, chunk_size: int) -> Fit:
         """Mean loss and support labels over all samples; kept until a weight changes."""
