@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
 
@@ -138,7 +139,7 @@ def without_right_half(inputs):
 def test_passes_see_what_augment_makes_of_the_inputs(digits, data):
     torch.manual_seed(0)
     network = trained(nn.Sequential(nn.Linear(64, 30), nn.ReLU(), nn.Linear(30, 10)), *digits)
-    options = {"l1": 1e-2, "warm_epochs": 20, "polish_epochs": 0, "batch_size": 50, "max_iter": 10}
+    options = {"l1": 1e-2, "warm_epochs": 40, "polish_epochs": 0, "batch_size": 50, "max_iter": 10}
 
     def share_on_the_right(augment):
         state = torch.get_rng_state()
@@ -223,6 +224,30 @@ def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
         error = (result.module.eval()(held_out[0]).argmax(1) != held_out[1]).double().mean().item()
     assert result.report.criterion_after == pytest.approx(error)
     assert error <= result.report.criterion_before + 0.02
+
+
+def test_as_many_weights_as_are_asked_for_are_left_and_the_best_of_them(network, data):
+    options = QUICK | {"max_stages": 20, "growth": 2.0}
+    result = deep_trim(network, data, max_weights=400, **options)
+    assert result.report.n_after <= 400
+    assert result.status is Status.CONVERGED
+    small = [row for row in result.trace.rows() if row["n_weights"] <= 400]
+    assert result.report.criterion_after <= min(row["criterion"] for row in small)
+    assert max(row["n_weights"] for row in small) > 300  # not far below what is allowed
+
+
+def test_more_weights_than_asked_for_are_told(network, data):
+    with pytest.warns(ConvergenceWarning, match=r"deep_trim: .* weights are left, more than"):
+        result = deep_trim(network, data, max_weights=5, **QUICK | {"max_stages": 1})
+    assert result.report.n_after > 5
+
+
+def test_a_network_that_was_trimmed_before_is_trimmed_by_size_at_once(network, data):
+    first = deep_trim(network, data, tolerance=0.05, **QUICK).module
+    once = {"l1": 1e-3, "warm_epochs": 4}
+    by_size = deep_trim(first, data, **once).report
+    equally = deep_trim(first, data, adaptive=False, **once).report
+    assert by_size.n_after < equally.n_after
 
 
 def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
@@ -761,6 +786,12 @@ def test_latency_and_the_picture_of_the_result(network, result):
     ("change", "message"),
     [
         ({"tolerance": math.inf}, "deep_trim: tolerance must be"),
+        ({"max_weights": 0}, "deep_trim: max_weights must be"),
+        (
+            {"tolerance": 0.1, "max_weights": 10},
+            "deep_trim: max_weights must be None where tolerance is given, got 10",
+        ),
+        ({"max_weights": 10, "l1": 1e-3}, "deep_trim: l1 must be None where max_weights is given"),
         ({"l1": 0.0}, "deep_trim: l1 must be"),
         ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
         ({"growth": 1.0}, "growth must be more than 1.03, got 1.0"),

@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from sublearn.optim import lhac  # noqa: E402
+from sublearn.trace import Status  # noqa: E402
 from sublearn.trim import cross_entropy, max_margin, remove_neurons  # noqa: E402
 from sublearn.trim.blocks import Block, in_blocks  # noqa: E402
 from sublearn.trim.layer_objective import (  # noqa: E402
@@ -397,16 +398,20 @@ def test_adaptive_penalties_do_not_depend_on_the_scale_of_a_layer():
     assert (trimmer.penalties(0.5, is_adaptive=False)["1"] == 0.5).all()
 
 
-def test_a_steady_rate_does_not_fall():
-    def moved(passes):
+def test_passes_one_by_one_have_the_rates_of_all_together():
+    def moved(*parts):
         weight = torch.zeros(1).requires_grad_()
         answers = Answers(lambda x: x * weight, Samples(torch.ones(40, 1), torch.ones(40)))
-        parts = [Trained(weight, is_free=True)]
-        train(answers, parts, lambda batch: -batch.logits.mean(), passes, torch.Generator(), bool)
+        trained, generator = [Trained(weight, is_free=True)], torch.Generator()
+        for passes in parts:
+            train(answers, trained, lambda batch: -batch.logits.mean(), passes, generator, bool)
         return weight.item()
 
-    assert moved(Passes(2, 0.1, 10, is_steady=True)) == pytest.approx(0.8, rel=1e-3)
-    assert moved(Passes(2, 0.1, 10)) == pytest.approx(0.45, rel=1e-3)  # the mean of the cosine
+    twice = Passes(2, 0.1, 10)
+    assert moved(twice) == pytest.approx(0.45, rel=1e-3)  # the mean of the cosine
+    once = list(twice.one_by_one())
+    assert moved(*once) == pytest.approx(moved(twice), rel=1e-6)
+    assert moved(once[0]) == pytest.approx(0.3507, rel=1e-3)  # most of it
 
 
 # --- fewer neurons -------------------------------------------------------------------------------
@@ -547,6 +552,7 @@ class FakePath:
     def __init__(self, criterion):
         self.criterion, self.state = criterion, (100, False)
         self.quasi_newton, self.polish = SimpleNamespace(chunk_size=1), SimpleNamespace(n_epochs=1)
+        self.n_polished = 0
 
     def snapshot(self):
         return Snapshot({"layer": torch.ones(self.state[0])}, self.state[1])
@@ -560,12 +566,13 @@ class FakePath:
     def n_weights(self):
         return self.state[0]
 
-    def run(self, l1, before):
+    def shrink(self, l1, before):
         self.state = (int(100 / l1), False)
         return Shrunk(l1, self.snapshot(), {}, {})
 
-    def polish_on(self, factor):
-        self.state = (self.state[0], True)
+    def train_on(self, factor=1):
+        self.n_polished += 1
+        self.state = (self.state[0], factor > 1)
 
 
 def searched(criterion, tolerance=0.0):
@@ -590,7 +597,7 @@ def test_patience_counts_the_stages_above_the_limit(patience):
 def test_the_smallest_network_allowed_is_kept_though_a_larger_one_comes_later():
     sizes = iter([40, 60, 70])
     path = FakePath(lambda n, _: 1.0)
-    path.run = lambda l1, _: (
+    path.shrink = lambda l1, _: (
         setattr(path, "state", (next(sizes), False)) or Shrunk(l1, path.snapshot(), {}, {})
     )
     search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
@@ -645,3 +652,35 @@ def test_a_miss_that_a_long_polish_does_not_mend_is_forgotten():
 def test_a_network_that_a_long_polish_makes_worse_stays_as_it_was():
     errors = {100: 1.0, 50: 1.0}
     assert searched(lambda n, is_long: errors.get(n, 2.0) + is_long) == (50, False)
+
+
+def sized(max_weights, first_l1=2.0, n_stages=20):
+    """A search for a size, on a path of 100 / l1 weights."""
+    path = FakePath(lambda n, is_long: 1.0 - 0.1 * is_long)
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search.run_to_size(max_weights, first_l1, 2.0, n_stages)
+    search.finish()
+    return path, search
+
+
+@pytest.mark.parametrize("first_l1", [2.0, 0.5, 90.0])
+@pytest.mark.parametrize("max_weights", [40, 11])
+def test_a_search_for_a_size_ends_just_below_it(max_weights, first_l1):
+    path, search = sized(max_weights, first_l1)
+    n_weights = len(search._best.polished.weights["layer"])
+    assert 0.9 * max_weights <= n_weights <= max_weights
+    assert search._status is Status.CONVERGED
+    assert search._best.polished.biases  # by the last polish
+
+
+def test_networks_that_are_too_large_are_not_polished():
+    path, search = sized(11)
+    n_small = sum(row["n_weights"] <= 11 for row in search._rows)
+    assert 0 < n_small < len(search._rows)
+    assert path.n_polished == n_small + 1
+
+
+def test_the_smallest_network_is_kept_where_none_is_small_enough():
+    _, search = sized(11, n_stages=2)
+    assert len(search._best.polished.weights["layer"]) == 25
+    assert search._status is Status.MAX_ITER

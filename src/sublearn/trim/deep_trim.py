@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
@@ -47,6 +49,8 @@ __all__ = ["TRIMMABLE", "TrimResult", "deep_trim"]
 
 TRIMMABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
 
+#: The rise of the criterion that is allowed where nothing is said.
+_TOLERANCE = 0.01
 #: Samples whose gradients tell which layers take part in the answers.
 _N_TELLING = 16
 
@@ -63,7 +67,8 @@ def _without_fast_path() -> Iterator[None]:
 
 
 _RULES: dict[str, Rule] = {
-    "tolerance": Interval(float, -math.inf, math.inf, closed="neither"),
+    "tolerance": OrNone(Interval(float, -math.inf, math.inf, closed="neither")),
+    "max_weights": OrNone(Positive(int)),
     "criterion": OneOf("loss", "error"),
     "l1": OrNone(Positive(float)),
     "first_l1": OrNone(Positive(float)),
@@ -95,7 +100,8 @@ def deep_trim(
     loss: str | Loss = "cross_entropy",
     *,
     layers: Iterable[str] | None = None,
-    tolerance: float = 0.01,
+    tolerance: float | None = None,
+    max_weights: int | None = None,
     validation: Any = None,
     criterion: str = "loss",
     l1: float | None = None,
@@ -161,11 +167,15 @@ def deep_trim(
         out: layers that share their weights with others, that the network reads without calling
         them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
         `forward` of their own, and embeddings with a `max_norm`.
-    tolerance : float
-        How much the criterion may rise above that of the network given. Less than 0: by how much
+    tolerance : float, optional
+        How much the criterion may rise above that of the network given; by default 0.01. Less than 0: by how much
         it has to fall. The smallest of many networks that just pass owes it to chance in part; a
         margin of a standard deviation, :math:`\sqrt{p (1 - p) / n}` for a share p of errors on n
         samples, makes up for that.
+    max_weights : int, optional
+        How many weights the chosen layers may keep, all together, instead of a `tolerance`:
+        :math:`\tau` of definition 2. Of the networks that are small enough, the one of least
+        criterion is returned.
     validation : (inputs, targets), Dataset or DataLoader, optional
         Where the criterion is measured; by default on `data`. A network that has learnt its
         training data by heart has a training loss near 0, which a smaller one cannot and need not
@@ -263,7 +273,7 @@ def deep_trim(
     measure = _criterion(trimmer, held_out, criterion, chunk_size)
     stage = Stage(
         trimmer,
-        Passes(warm_epochs, learning_rate, batch_size, is_steady=True),
+        Passes(warm_epochs, learning_rate, batch_size),
         QuasiNewton(tol, max_iter, chunk_size, sample_size),
         Passes(polish_epochs, learning_rate, batch_size),
         adaptive,
@@ -271,7 +281,12 @@ def deep_trim(
     measure_error = _criterion(trimmer, held_out, "error", chunk_size)
     is_classified = isinstance(loss, str)
     search = Search(
-        trimmer, stage, measure, tolerance, monitor, measure_error if is_classified else None
+        trimmer,
+        stage,
+        measure,
+        _TOLERANCE if tolerance is None else tolerance,
+        monitor,
+        measure_error if is_classified else None,
     )
 
     def run() -> None:
@@ -279,6 +294,9 @@ def deep_trim(
             torch.manual_seed(seed)  # for `augment`
             if l1 is not None:
                 search.run_once(l1)
+            elif max_weights is not None:
+                search.run_to_size(max_weights, first_l1, growth, max_stages)
+                search.finish()
             else:
                 search.run(first_l1, growth, max_stages, patience)
                 search.finish()
@@ -291,7 +309,16 @@ def deep_trim(
         verbose=verbose,
         title="deep_trim",
     )
-    return search.result(module)
+    result = search.result(module)
+    n_left = result.report.n_after
+    if max_weights is not None and n_left > max_weights:
+        warnings.warn(
+            f"deep_trim: {result.status}; {n_left:,} weights are left, more than "
+            f"max_weights={max_weights:,} (max_stages={max_stages}, growth={growth:g})",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return result
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
@@ -301,6 +328,13 @@ def _check(arguments: Mapping[str, Any]) -> None:
     if arguments["growth"] <= LEAST_GROWTH:
         raise ParameterError(
             f"deep_trim: growth must be more than {LEAST_GROWTH}, got {arguments['growth']}"
+        )
+    aims = ("tolerance", "max_weights", "l1")
+    given = [name for name in aims if arguments[name] is not None]
+    if len(given) > 1:
+        raise ParameterError(
+            f"deep_trim: {given[1]} must be None where {given[0]} is given, got "
+            f"{show(arguments[given[1]])}"
         )
     if not isinstance(arguments["module"], nn.Module):
         raise ParameterError(

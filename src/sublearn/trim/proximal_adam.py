@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -96,7 +96,17 @@ class Passes:
     n_epochs: int
     rate: float
     batch_size: int
-    is_steady: bool = False  # else the rate falls to 0 along half a cosine
+    part: tuple[float, float] = (0.0, 1.0)  # of half a cosine, along which the rate falls to 0
+
+    def one_by_one(self) -> Iterator[Passes]:
+        """The same passes, each by itself."""
+        for k in range(self.n_epochs):
+            yield replace(self, n_epochs=1, part=(k / self.n_epochs, (k + 1) / self.n_epochs))
+
+    def rate_at(self, progress: float) -> float:
+        """The rate when this share of the passes is done."""
+        begin, end = self.part
+        return self.rate * 0.5 * (1 + math.cos(math.pi * (begin + progress * (end - begin))))
 
 
 def train(
@@ -116,6 +126,5 @@ def train(
             if is_stopped():
                 return
             progress = (epoch + index / n_batches) / passes.n_epochs
-            share = 1.0 if passes.is_steady else 0.5 * (1 + math.cos(math.pi * progress))
             gradients = torch.autograd.grad(loss(batch), tensors, materialize_grads=True)
-            optimizer.step(gradients, passes.rate * share)
+            optimizer.step(gradients, passes.rate_at(progress))

@@ -24,6 +24,9 @@ LEAST_GROWTH = 1.03
 #: Passes of the last polish, of the network that the search ends with, in times those of a stage.
 _LAST_PASSES = 8
 
+#: A network of this share of the weights that it may have is near enough to all of them.
+_NEAR = 0.9
+
 
 class TrimMonitor:
     """The counters that `sublearn.trace.watch` looks at."""
@@ -67,35 +70,37 @@ class Stage:
     polish: Passes
     is_adaptive: bool
 
-    def run(self, l1: float, before: float | None) -> Shrunk:
-        """Leaves the trimmer with polished weights; returns what they were before the polish.
+    def shrink(self, l1: float, before: float | None) -> Shrunk:
+        """Bring weights to 0.
 
         `before` is the l1 that the weights come from, None for those of the network given.
         """
         trimmer = self.trimmer
         is_adaptive = self.is_adaptive and (before is not None or trimmer.is_mostly_zero())
-        for k in range(1, self.warm.n_epochs + 1):
-            rising = l1 if before is None else before * (l1 / before) ** (k / self.warm.n_epochs)
-            trimmer.descend(replace(self.warm, n_epochs=1), trimmer.penalties(rising, is_adaptive))
+        for once in self.warm.one_by_one():
+            rising = l1 if before is None else before * (l1 / before) ** once.part[1]
+            trimmer.descend(once, trimmer.penalties(rising, is_adaptive))
         penalties = trimmer.penalties(l1, is_adaptive)
         if self.quasi_newton.max_iter:
             for name in reversed(penalties):
                 trimmer.solve_layer(name, penalties[name], self.quasi_newton)
         n_support_labels = trimmer.fit(self.quasi_newton.chunk_size).n_support_labels
         bounds = dict.fromkeys(penalties, n_support_labels)
-        shrunk = Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
-        if self.polish.n_epochs:
-            trimmer.polish(self.polish, self.quasi_newton.chunk_size)
-        return shrunk
+        return Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
 
-    def polish_on(self, factor: int) -> None:
-        """Polish again, with `factor` times as many passes."""
-        passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
-        self.trimmer.polish(passes, self.quasi_newton.chunk_size)
+    def train_on(self, factor: int = 1) -> None:
+        """Polish what is left, with `factor` times as many passes as a stage has."""
+        if self.polish.n_epochs:
+            passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
+            self.trimmer.polish(passes, self.quasi_newton.chunk_size)
 
 
 class Search:
-    """Tries stages of growing l1, keeps the smallest network that the criterion allows."""
+    """Tries stages of growing l1, keeps the best network.
+
+    That is the smallest one that the criterion allows or, by :meth:`run_to_size`, the one of
+    least criterion that is small enough.
+    """
 
     def __init__(
         self,
@@ -160,6 +165,32 @@ class Search:
                 self._status = Status.CONVERGED
                 return
 
+    def run_to_size(
+        self, max_weights: int, first_l1: float | None, growth: float, n_stages: int
+    ) -> None:
+        """Stages of growing l1, until not many fewer weights than `max_weights` are left."""
+        step, above = growth, None
+        trial = self._guess_l1() if first_l1 is None else first_l1
+        for _ in range(n_stages):
+            tried = self._try(trial, max_weights)
+            n_left = tried.row["n_weights"]
+            if n_left <= max_weights:
+                self._keep_better(tried)
+            if self._monitor.stop_requested:
+                break
+            if n_left > max_weights:
+                trial *= min(step, _step_to(_NEAR**0.5 * max_weights, above, tried, growth))
+                above = tried
+                continue
+            if n_left >= _NEAR * max_weights or step < LEAST_GROWTH:
+                self._status = Status.CONVERGED
+                break
+            step = math.sqrt(step)
+            self._current = above.shrunk if above else self._given
+            trial = step * above.row["l1"] if above else trial / growth**2
+        if self._best is None:
+            self._best = above  # the smallest there is
+
     def _guess_l1(self) -> float:
         """Where the penalty of the weights given is half the loss of a network without weights.
 
@@ -176,10 +207,12 @@ class Search:
         scale = worth if math.isfinite(worth) and worth > 0 else max(self._before[0], 1.0)
         return 0.5 * scale / max(size, 1e-30)
 
-    def _try(self, l1: float) -> Tried:
-        """A stage from the last weights."""
+    def _try(self, l1: float, max_weights: float = math.inf) -> Tried:
+        """A stage from the last weights; those that are too many are not worth a polish."""
         self._trimmer.put(self._current.snapshot)
-        self._current = self._stage.run(l1, self._current.l1)
+        self._current = self._stage.shrink(l1, self._current.l1)
+        if self._trimmer.n_weights() <= max_weights:
+            self._stage.train_on()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
         self._rows.append(row | {"is_accepted": float(self._is_allowed(row))})
         monitor = self._monitor
@@ -211,6 +244,10 @@ class Search:
             miss for miss in self._misses if miss.row["n_weights"] < tried.row["n_weights"]
         ]
 
+    def _keep_better(self, tried: Tried) -> None:
+        if self._best is None or tried.row["criterion"] <= self._best.row["criterion"]:
+            self._best = tried
+
     def finish(self) -> None:
         """Last, long polishes: of misses, which may be allowed then, else of the best.
 
@@ -235,7 +272,7 @@ class Search:
         if self._monitor.stop_requested:
             return None
         self._trimmer.put(tried.polished)
-        self._stage.polish_on(_LAST_PASSES)
+        self._stage.train_on(_LAST_PASSES)
         if self._monitor.stop_requested:
             return None  # at a high rate, it is worse than it looks
         row = tried.row | self._figures()
@@ -295,3 +332,12 @@ class Search:
             bytes_dense=weights_on_disk(start, is_sparse=False),
             bytes_sparse=weights_on_disk(weights, is_sparse=True),
         )
+
+
+def _step_to(size: float, before: Tried | None, now: Tried, most: float) -> float:
+    """The factor to l1 that leaves `size` weights, if that is a power of l1; at most `most`."""
+    if before is None or before.row["n_weights"] <= now.row["n_weights"]:
+        return most
+    l1, n_weights = (now.row[key] / before.row[key] for key in ("l1", "n_weights"))
+    power = -math.log(n_weights) / math.log(l1)
+    return min(most, max(LEAST_GROWTH, (now.row["n_weights"] / size) ** (1 / power)))
