@@ -666,7 +666,7 @@ def sized(max_weights, first_l1=2.0, n_stages=20):
 @pytest.mark.parametrize("first_l1", [2.0, 0.5, 90.0])
 @pytest.mark.parametrize("max_weights", [40, 11])
 def test_a_search_for_a_size_ends_just_below_it(max_weights, first_l1):
-    path, search = sized(max_weights, first_l1)
+    _, search = sized(max_weights, first_l1)
     n_weights = len(search._best.polished.weights["layer"])
     assert 0.9 * max_weights <= n_weights <= max_weights
     assert search._status is Status.CONVERGED

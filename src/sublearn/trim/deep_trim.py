@@ -15,19 +15,14 @@ from torch import Tensor, nn
 from sublearn.errors import ParameterError
 from sublearn.trace import Callback, watch
 from sublearn.trim.blocks import in_blocks
+from sublearn.trim.checks import refuse_misfit, refuse_other_inputs
+from sublearn.trim.choice import candidates_in, choose_layers
 from sublearn.trim.copies import copy_of
-from sublearn.trim.layer_objective import evaluate, only_gradient_of
-from sublearn.trim.losses import (
-    IGNORED,
-    Loss,
-    as_loss,
-    refuse_no_classes,
-    refuse_other_loss,
-    refuse_other_targets,
-)
+from sublearn.trim.layer_objective import evaluate
+from sublearn.trim.losses import IGNORED, Loss, as_loss
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.result import TrimResult
-from sublearn.trim.samples import Augment, Samples, call, read_samples
+from sublearn.trim.samples import Augment, Samples, read_samples
 from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor
 from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
@@ -45,9 +40,7 @@ from sublearn.validation import (
 )
 from sublearn.validation.values import show
 
-__all__ = ["TRIMMABLE", "TrimResult", "deep_trim"]
-
-TRIMMABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
+__all__ = ["TrimResult", "deep_trim"]
 
 #: The rise of the criterion that is allowed where nothing is said.
 _TOLERANCE = 0.01
@@ -168,10 +161,10 @@ def deep_trim(
         them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
         `forward` of their own, and embeddings with a `max_norm`.
     tolerance : float, optional
-        How much the criterion may rise above that of the network given; by default 0.01. Less than 0: by how much
-        it has to fall. The smallest of many networks that just pass owes it to chance in part; a
-        margin of a standard deviation, :math:`\sqrt{p (1 - p) / n}` for a share p of errors on n
-        samples, makes up for that.
+        How much the criterion may rise above that of the network given; by default 0.01. Less than
+        0: by how much it has to fall. The smallest of many networks that just pass owes it to
+        chance in part; a margin of a standard deviation, :math:`\sqrt{p (1 - p) / n}` for a share p
+        of errors on n samples, makes up for that.
     max_weights : int, optional
         How many weights the chosen layers may keep, all together, instead of a `tolerance`:
         :math:`\tau` of definition 2. Of the networks that are small enough, the one of least
@@ -249,14 +242,14 @@ def deep_trim(
         samples = read_samples("data", data)
         held_out = samples if validation is None else read_samples("validation", validation)
     trimmed = copy_of(module, "deep_trim")
-    candidates = _candidates(trimmed)
+    candidates = candidates_in(trimmed)
     weight = next(iter(candidates.values())).weight
     samples, held_out = samples.beside(weight), held_out.beside(weight)
     for name, own in (("data", samples), ("validation", held_out)):
-        _refuse_misfit(name, trimmed, own, loss, criterion, distill)
-    chosen = _choose(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
+        refuse_misfit(name, trimmed, own, loss, criterion, distill)
+    chosen = choose_layers(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
     if augment is not None:
-        _refuse_other_inputs(trimmed, samples, augment)
+        refuse_other_inputs(trimmed, samples, augment)
     monitor, seed = TrimMonitor(), as_seed(random_state) % 2**63
     trimmer = Trimmer(
         trimmed,
@@ -310,10 +303,9 @@ def deep_trim(
         title="deep_trim",
     )
     result = search.result(module)
-    n_left = result.report.n_after
-    if max_weights is not None and n_left > max_weights:
+    if max_weights is not None and result.report.n_after > max_weights:
         warnings.warn(
-            f"deep_trim: {result.status}; {n_left:,} weights are left, more than "
+            f"deep_trim: {result.status}; {result.report.n_after:,} weights are left, more than "
             f"max_weights={max_weights:,} (max_stages={max_stages}, growth={growth:g})",
             ConvergenceWarning,
             stacklevel=3,
@@ -342,161 +334,9 @@ def _check(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_misfit(
-    name: str, module: nn.Module, samples: Samples, loss: Any, criterion: str, distill: float
-) -> None:
-    """Inputs that the network does not take, told by a few, and targets beside its logits."""
-    first = samples.few()
-    versions = first.versions()
-    try:
-        with torch.no_grad():
-            logits = call(module, first.inputs)
-    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"deep_trim: {name} must have inputs that the network takes, got one it fails on: "
-            f"{error}"
-        ) from error
-    if first.versions() != versions:
-        raise ParameterError(
-            f"deep_trim: module must leave its inputs as they are, got "
-            f"{show(type(module).__name__)}, which changes them in place"
-        )
-    if len(logits) != len(first):
-        raise ParameterError(
-            f"deep_trim: module must return logits for each sample, got {len(logits)} for "
-            f"{len(first)}"
-        )
-    if callable(loss):
-        refuse_other_loss(loss, name, logits, first.targets)
-    else:
-        as_loss(loss)
-        refuse_other_targets(name, logits, samples.targets)
-    if distill and (logits.ndim < 2 or logits.shape[1] < 2):
-        raise ParameterError(
-            f"deep_trim: distill must be 0 where the network has one output, got {distill}"
-        )
-    if criterion == "error":
-        refuse_no_classes(name, logits, samples.targets)
-
-
-def _refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -> None:
-    """Told by two samples; the random numbers that this takes are given back."""
-    few = samples.few()
-    with torch.random.fork_rng():
-        changed = few.changed(augment)
-    try:
-        with torch.no_grad():
-            logits = call(module, changed.inputs)
-    except (RuntimeError, IndexError, TypeError) as error:
-        raise ParameterError(
-            f"deep_trim: augment must return inputs that the network takes, got some it fails on: "
-            f"{error}"
-        ) from error
-    if not bool(logits.isfinite().all()):
-        raise ParameterError(
-            "deep_trim: augment must return finite inputs, got some that lead to NaN or infinity"
-        )
-
-
-def _candidates(module: nn.Module) -> dict[str, nn.Module]:
-    found = {name: part for name, part in module.named_modules() if _is_trimmable(part)}
-    if not found:
-        raise ParameterError(
-            "deep_trim: module must have a fully connected, convolution or embedding layer, "
-            f"got {show(type(module).__name__)}"
-        )
-    for name, layer in found.items():
-        if layer.weight.dtype not in (torch.float32, torch.float64):
-            raise ParameterError(
-                "deep_trim: module must have weights of float32 or float64, "
-                f"got {layer.weight.dtype} ({name}); module.float() has"
-            )
-    return found
-
-
-def _choose(
-    module: nn.Module,
-    candidates: Mapping[str, nn.Module],
-    names: Iterable[str] | None,
-    samples: Samples,
-) -> dict[str, nn.Module]:
-    """The layers to trim: those named, or all whose weights no other part of the network uses."""
-    others = _not_alone(module, candidates, samples)
-    able = [name for name in candidates if name not in others]
-    if names is None and not able:
-        name, reason = next(iter(others.items()))
-        raise ParameterError(
-            f"deep_trim: module must have a layer that can be trimmed, got {show(name)}, {reason}"
-        )
-    wanted: list[Any] = able
-    if names is not None:
-        is_one = isinstance(names, str) or not isinstance(names, Iterable)
-        wanted = [names] if is_one else list(names)
-    refused = [name for name in wanted if name not in able]
-    if refused or not wanted:
-        reason = f", {others[refused[0]]}" if refused and refused[0] in others else ""
-        raise ParameterError(
-            f"deep_trim: layers must be names of layers that can be trimmed "
-            f"({', '.join(able)}), got {show(refused[0] if refused else wanted)}{reason}"
-        )
-    return {name: part for name, part in candidates.items() if name in set(wanted)}
-
-
-def _not_alone(
-    module: nn.Module, layers: Mapping[str, nn.Module], samples: Samples
-) -> dict[str, str]:
-    """Layers whose calls are not all that their weights do, told by gradients, and why."""
-    holders: dict[int, int] = {}
-    for part in module.modules():
-        for parameter in part.parameters(recurse=False):
-            holders[id(parameter)] = holders.get(id(parameter), 0) + 1
-    weights = [layer.weight for layer in layers.values()]
-    called: list[nn.Module] = []
-    with (
-        only_gradient_of(module, weights),
-        in_blocks(list(layers.values())) as blocks,
-        contextlib.ExitStack() as hooks,
-    ):
-        for layer in layers.values():
-            handle = layer.register_forward_pre_hook(lambda part, _: called.append(part))
-            hooks.callback(handle.remove)
-        total = call(module, samples.inputs).sum()
-        n_called = len(called)
-        wanted = [*weights, *(block.weight for block in blocks)]
-        slopes = (
-            torch.autograd.grad(total, wanted, allow_unused=True)
-            if total.requires_grad
-            else [None] * len(wanted)
-        )
-    if len(called) > n_called:
-        raise ParameterError(
-            "deep_trim: module must not call its layers again for gradients, got "
-            f"{show(type(module).__name__)}, which does (torch.utils.checkpoint)"
-        )
-    reasons = {}
-    for name, layer, own, in_layer in zip(
-        layers, layers.values(), slopes, slopes[len(weights) :], strict=False
-    ):
-        if own is not None or holders[id(layer.weight)] > 1:
-            reasons[name] = "whose weights another part of the network uses as well"
-        elif in_layer is None:
-            reasons[name] = "which the network does not call, or not with gradients"
-    return reasons
-
-
 def _biases_of(layers: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
     biases = {name: getattr(layer, "bias", None) for name, layer in layers.items()}
     return {name: bias for name, bias in biases.items() if bias is not None}
-
-
-def _is_trimmable(part: nn.Module) -> bool:
-    """Whether the part is its weights and PyTorch's function of them, and nothing more."""
-    return (
-        isinstance(part, TRIMMABLE)
-        and isinstance(part.weight, nn.Parameter)
-        and any(type(part).forward is kind.forward for kind in TRIMMABLE)
-        and getattr(part, "max_norm", None) is None  # an embedding that changes its own weights
-    )
 
 
 def _criterion(

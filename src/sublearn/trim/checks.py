@@ -1,0 +1,71 @@
+"""Whether a network and its data fit together, before anything is trimmed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from sublearn.errors import ParameterError
+from sublearn.trim.losses import as_loss, refuse_no_classes, refuse_other_loss, refuse_other_targets
+from sublearn.trim.samples import Augment, Samples, call
+from sublearn.validation.values import show
+
+__all__ = ["refuse_misfit", "refuse_other_inputs"]
+
+
+def refuse_misfit(
+    name: str, module: nn.Module, samples: Samples, loss: Any, criterion: str, distill: float
+) -> None:
+    """Inputs that the network does not take, told by a few, and targets beside its logits."""
+    first = samples.few()
+    versions = first.versions()
+    try:
+        with torch.no_grad():
+            logits = call(module, first.inputs)
+    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"deep_trim: {name} must have inputs that the network takes, got one it fails on: "
+            f"{error}"
+        ) from error
+    if first.versions() != versions:
+        raise ParameterError(
+            f"deep_trim: module must leave its inputs as they are, got "
+            f"{show(type(module).__name__)}, which changes them in place"
+        )
+    if len(logits) != len(first):
+        raise ParameterError(
+            f"deep_trim: module must return logits for each sample, got {len(logits)} for "
+            f"{len(first)}"
+        )
+    if callable(loss):
+        refuse_other_loss(loss, name, logits, first.targets)
+    else:
+        as_loss(loss)
+        refuse_other_targets(name, logits, samples.targets)
+    if distill and (logits.ndim < 2 or logits.shape[1] < 2):
+        raise ParameterError(
+            f"deep_trim: distill must be 0 where the network has one output, got {distill}"
+        )
+    if criterion == "error":
+        refuse_no_classes(name, logits, samples.targets)
+
+
+def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -> None:
+    """Told by two samples; the random numbers that this takes are given back."""
+    few = samples.few()
+    with torch.random.fork_rng():
+        changed = few.changed(augment)
+    try:
+        with torch.no_grad():
+            logits = call(module, changed.inputs)
+    except (RuntimeError, IndexError, TypeError) as error:
+        raise ParameterError(
+            f"deep_trim: augment must return inputs that the network takes, got some it fails on: "
+            f"{error}"
+        ) from error
+    if not bool(logits.isfinite().all()):
+        raise ParameterError(
+            "deep_trim: augment must return finite inputs, got some that lead to NaN or infinity"
+        )
