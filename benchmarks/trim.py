@@ -285,8 +285,8 @@ WIDE = MOVED | {
     "max_iter": 3,
     "sample_size": 2048,
 }
-#: 3,500 images: more passes over them.
-SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12}
+#: 3,500 images: more passes over them, and a teacher against learning by heart.
+SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12, "distill": 0.5}
 #: Passes and share of the weights left of each step of a rival.
 STEPS, STEPS_MOVED = Schedule(4, 0.6, 60), Schedule(4, 0.6, 60, moved)
 JUMPS_MOVED = Schedule(2, 0.5, 60, moved, first_l1=1e-4)

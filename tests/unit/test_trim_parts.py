@@ -684,3 +684,13 @@ def test_the_smallest_network_is_kept_where_none_is_small_enough():
     _, search = sized(11, n_stages=2)
     assert len(search._best.polished.weights["layer"]) == 25
     assert search._status is Status.MAX_ITER
+
+
+def test_a_polish_that_raises_the_criterion_is_taken_back():
+    path = FakePath(lambda n, is_polished: 1.0 + is_polished)
+    path.train_on = lambda factor=1: setattr(path, "state", (path.state[0], True))
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search.run(2.0, 2.0, 2, patience=2)
+    search.finish()
+    assert [row["criterion"] for row in search._rows] == [1.0, 1.0]
+    assert not search._best.polished.biases

@@ -212,7 +212,7 @@ class Search:
         self._trimmer.put(self._current.snapshot)
         self._current = self._stage.shrink(l1, self._current.l1)
         if self._trimmer.n_weights() <= max_weights:
-            self._stage.train_on()
+            self._polish_unless_worse()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
         self._rows.append(row | {"is_accepted": float(self._is_allowed(row))})
         monitor = self._monitor
@@ -220,6 +220,13 @@ class Search:
         monitor.objective, monitor.nnz_primal = row["loss"], int(row["n_weights"])
         monitor.gap = max(0.0, row["criterion"] - self._before[1])
         return Tried(self._rows[-1], self._current, self._trimmer.snapshot())
+
+    def _polish_unless_worse(self) -> None:
+        """Without a penalty, few samples are learnt by heart: then what is left stays as it is."""
+        criterion = self._measure()
+        self._stage.train_on()
+        if not self._measure() <= criterion:
+            self._trimmer.put(self._current.snapshot)
 
     def _figures(self) -> dict[str, float]:
         """Of the weights as they are."""
