@@ -26,6 +26,8 @@ _LAST_PASSES = 8
 
 #: A network of this share of the weights that it may have is near enough to all of them.
 _NEAR = 0.9
+#: Networks that are small enough before that is given up.
+_MOST_SMALL = 4
 
 
 class TrimMonitor:
@@ -168,26 +170,31 @@ class Search:
     def run_to_size(
         self, max_weights: int, first_l1: float | None, growth: float, n_stages: int
     ) -> None:
-        """Stages of growing l1, until not many fewer weights than `max_weights` are left."""
-        step, above = growth, None
+        """Stages of growing l1, until not many fewer weights than `max_weights` are left.
+
+        A stage that leaves too few is run again with a smaller l1, which may well be smaller than
+        that of the stage before: to go on with the same l1 takes weights away as well.
+        """
+        n_small, aim = 0, math.sqrt(_NEAR) * max_weights
+        above: Tried | None = None  # the last one of too many weights
         trial = self._guess_l1() if first_l1 is None else first_l1
         for _ in range(n_stages):
             tried = self._try(trial, max_weights)
             n_left = tried.row["n_weights"]
             if n_left <= max_weights:
                 self._keep_better(tried)
+                n_small += 1
             if self._monitor.stop_requested:
                 break
             if n_left > max_weights:
-                trial *= min(step, _step_to(_NEAR**0.5 * max_weights, above, tried, growth))
+                trial *= _step_to(aim, above, tried, growth)
                 above = tried
-                continue
-            if n_left >= _NEAR * max_weights or step < LEAST_GROWTH:
+            elif n_left >= _NEAR * max_weights or n_small == _MOST_SMALL:
                 self._status = Status.CONVERGED
                 break
-            step = math.sqrt(step)
-            self._current = above.shrunk if above else self._given
-            trial = step * above.row["l1"] if above else trial / growth**2
+            else:
+                trial *= max(n_left, 0.1 * aim) / aim
+                self._current = above.shrunk if above else self._given
         if self._best is None:
             self._best = above  # the smallest there is
 
@@ -343,8 +350,10 @@ class Search:
 
 def _step_to(size: float, before: Tried | None, now: Tried, most: float) -> float:
     """The factor to l1 that leaves `size` weights, if that is a power of l1; at most `most`."""
-    if before is None or before.row["n_weights"] <= now.row["n_weights"]:
+    if before is None:
         return most
     l1, n_weights = (now.row[key] / before.row[key] for key in ("l1", "n_weights"))
+    if l1 <= 1 or n_weights >= 1:
+        return min(most, now.row["n_weights"] / size)
     power = -math.log(n_weights) / math.log(l1)
     return min(most, max(LEAST_GROWTH, (now.row["n_weights"] / size) ** (1 / power)))
