@@ -231,7 +231,8 @@ def test_as_many_weights_as_are_asked_for_are_left_and_the_best_of_them(network,
     result = deep_trim(network, data, max_weights=400, **options)
     assert result.report.n_after <= 400
     assert result.status is Status.CONVERGED
-    small = [row for row in result.trace.rows() if row["n_weights"] <= 400]
+    small = [row for row in result.trace.rows() if row["is_accepted"]]
+    assert small == [row for row in result.trace.rows() if row["n_weights"] <= 400]
     assert result.report.criterion_after <= min(row["criterion"] for row in small)
     assert max(row["n_weights"] for row in small) > 300  # not far below what is allowed
 

@@ -110,7 +110,7 @@ class TrimResult:
         from matplotlib.ticker import NullFormatter
 
         report, is_kept = self.report, self.trace["is_accepted"] == 1
-        for is_shown, mark, label in ((is_kept, "o-", "allowed"), (~is_kept, "x", "too high")):
+        for is_shown, mark, label in ((is_kept, "o-", "allowed"), (~is_kept, "x", "not allowed")):
             sizes, values = (self.trace[key][is_shown] for key in ("n_weights", "criterion"))
             ax.plot(sizes, values, mark, label=label)
         ax.plot([report.n_after], [report.criterion_after], "*", ms=12, color="k", label="returned")

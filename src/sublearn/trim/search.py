@@ -221,7 +221,9 @@ class Search:
         if self._trimmer.n_weights() <= max_weights:
             self._polish_unless_worse()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
-        self._rows.append(row | {"is_accepted": float(self._is_allowed(row))})
+        is_sized = math.isfinite(max_weights)
+        is_accepted = row["n_weights"] <= max_weights if is_sized else self._is_allowed(row)
+        self._rows.append(row | {"is_accepted": float(is_accepted)})
         monitor = self._monitor
         monitor.n_done += 1
         monitor.objective, monitor.nnz_primal = row["loss"], int(row["n_weights"])
