@@ -1,12 +1,13 @@
 // Shapes, dtypes and ownership at the border to Python. No formula is written in cpp/bindings/.
 //
-// Inputs are read-only and never converted: a wrong dtype or layout is a TypeError here, and
-// sublearn.validation has made it right before.
+// Inputs are read-only and never converted: a wrong dtype, byte order, layout or alignment is a
+// TypeError here, and sublearn.validation has made it right before.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -22,14 +23,32 @@ using namespace nb::literals;
 
 namespace sublearn::bindings {
 
+/// An array of NumPy that begins where its type may be read. NumPy has arrays that do not, views of
+/// packed records and of bytes; nanobind would let them pass.
+template <class... Args>
+class Aligned : public nb::ndarray<Args...> {
+ public:
+  using nb::ndarray<Args...>::ndarray;
+  Aligned() = default;
+  explicit Aligned(nb::ndarray<Args...>&& array) : nb::ndarray<Args...>(std::move(array)) {}
+
+  bool is_aligned() const {
+    const auto address = reinterpret_cast<std::uintptr_t>(this->data());
+    return this->size() == 0 || address % this->itemsize() == 0;
+  }
+};
+
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Vector = Aligned<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using MutableVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableVector = Aligned<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Matrix = Aligned<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using MutableMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MutableMatrix = Aligned<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using FortranMatrix = Aligned<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+using AnyVector = Aligned<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 template <class T>
@@ -78,4 +97,45 @@ View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
   return view;
 }
 
+/// Refuses offsets that do not cut a list of `n` entries into parts.
+inline void check_offsets(const std::string& name, std::span<const offset_t> offsets,
+                          std::size_t n) {
+  if (!rises_to(offsets, n)) {
+    throw std::invalid_argument(name + " must rise from 0 to " + std::to_string(n));
+  }
+}
+
+/// Refuses ids that are not in 0 .. n - 1.
+template <class I>
+void check_ids(const std::string& name, std::span<const I> ids, offset_t n) {
+  if (all_below(ids, n)) return;
+  for (const I id : ids) {
+    if (id >= 0 && static_cast<offset_t>(id) < n) continue;
+    throw std::invalid_argument(name + " must be from 0 to " + std::to_string(n - 1) + ", got " +
+                                std::to_string(id));
+  }
+}
+
 }  // namespace sublearn::bindings
+
+namespace nanobind::detail {
+
+template <class... Args>
+struct type_caster<sublearn::bindings::Aligned<Args...>> {
+  using Array = type_caster<ndarray<Args...>>;
+  NB_TYPE_CASTER(sublearn::bindings::Aligned<Args...>, Array::Name)
+
+  bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    Array array;
+    if (!array.from_python(source, flags, cleanup)) return false;
+    value = sublearn::bindings::Aligned<Args...>(std::move(array.value));
+    return value.is_aligned();
+  }
+
+  static handle from_cpp(const sublearn::bindings::Aligned<Args...>& array, rv_policy policy,
+                         cleanup_list* cleanup) noexcept {
+    return Array::from_cpp(array, policy, cleanup);
+  }
+};
+
+}  // namespace nanobind::detail

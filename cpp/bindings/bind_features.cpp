@@ -14,9 +14,6 @@
 namespace sublearn::bindings {
 namespace {
 
-template <class T>
-using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
-
 /// (low, high) of every column; zeros that are not stored count.
 template <class T>
 void bind_extremes(nb::module_& m) {
@@ -39,9 +36,8 @@ void bind_sparse_extremes(nb::module_& m) {
   m.def(
       "column_extremes",
       [](Vector<I> indptr, Vector<T> values, std::size_t n_rows) {
-        if (indptr.size() == 0 ||
-            static_cast<std::size_t>(indptr.data()[indptr.size() - 1]) > values.size()) {
-          throw std::invalid_argument("indptr points behind the end of values");
+        if (!rises_to(as_span<I>(indptr), values.size())) {
+          throw std::invalid_argument("indptr must rise from 0 to the length of values");
         }
         std::vector<T> low(indptr.size() - 1), high(low.size());
         for (std::size_t j = 0; j < low.size(); ++j) {
@@ -94,7 +90,7 @@ nb::object rows_of(const Matrix<T>& X) {
   if (X.size() > static_cast<std::size_t>(std::numeric_limits<index_t>::max())) return nb::none();
   RowEntries<T> out;
   for (std::size_t i = 0; i < X.shape(0); ++i) append_row(all.subspan(i * n_cols, n_cols), out);
-  if (!all_finite<T>(out.values)) return nb::none();
+  if (!all_moderate<T>(out.values)) return nb::none();
   return nb::make_tuple(to_numpy(std::move(out.values)), to_numpy(std::move(out.indices)),
                         to_numpy(std::move(out.indptr)));
 }
@@ -122,11 +118,18 @@ void bind_features(nb::module_& m) {
       "indptr"_a, "indices"_a, "values"_a, "n_rows"_a, "n_cols"_a,
       "Whether three arrays are a CSR matrix that kernels can read as it stands: types, "
       "contiguity, "
-      "sorted unique column ids in range, finite values. False for any other object.");
+      "sorted unique column ids in range, no value beyond largest_value. False for any other "
+      "object.");
+  m.def(
+      "largest_value",
+      [](bool is_float32) {
+        return is_float32 ? double{kLargestValue<float>} : kLargestValue<double>;
+      },
+      "is_float32"_a, "The largest size of a feature's value, in float32 or in float64.");
   m.def("rows_of", &rows_of<float>, "X"_a.noconvert());
   m.def("rows_of", &rows_of<double>, "X"_a.noconvert(),
         "(values, indices, indptr) of the non-zero entries of a dense matrix; None if a value is "
-        "not finite or the matrix is too large for 32-bit indices.");
+        "beyond largest_value or the matrix is too large for 32-bit indices.");
 }
 
 }  // namespace sublearn::bindings

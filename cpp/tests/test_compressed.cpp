@@ -78,3 +78,15 @@ TEST(ids_increase_within_each_row_alone) {
   CHECK(!increases({0, 2, 3}, {2, 0, 1}));
   CHECK(!increases({0, 1, 3}, {0, 1, 1}));
 }
+
+TEST(offsets_that_cut_a_list_rise_from_0_to_its_length) {
+  const auto rises = [](std::vector<offset_t> offsets, std::size_t n) {
+    return rises_to<offset_t>(offsets, n);
+  };
+  CHECK(rises({0}, 0));
+  CHECK(rises({0, 2, 2, 5}, 5));
+  CHECK(!rises({}, 0));
+  CHECK(!rises({1, 2, 5}, 5));
+  CHECK(!rises({0, 2, 4}, 5));
+  CHECK(!rises({0, 9, 5}, 5));
+}

@@ -1,8 +1,9 @@
-// Canonical rows: column ids of each row in range and strictly increasing, all values finite. What
-// sublearn.validation gives to every kernel; here the quick test for rows that are so already, and
-// the quick way from dense rows to such ones.
+// Canonical rows: column ids of each row in range and strictly increasing, no value beyond
+// kLargestValue. What sublearn.validation gives to every kernel; here the quick test for rows that
+// are so already, and the quick way from dense rows to such ones.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -12,11 +13,18 @@
 
 namespace sublearn {
 
+/// The largest size of a feature's value: sums of squares and of products stay finite in T.
 template <class T>
-inline bool all_finite(std::span<const T> values) {
+inline constexpr T kLargestValue = T(1e100);
+template <>
+inline constexpr float kLargestValue<float> = 1e15F;
+
+/// Whether no value is NaN or beyond kLargestValue.
+template <class T>
+inline bool all_moderate(std::span<const T> values) {
   int any = 0;
   for (const T value : values)
-    any |= !(value - value == T(0));  // vectorises, unlike a loop that ends
+    any |= !(std::abs(value) <= kLargestValue<T>);  // vectorises, unlike a loop that ends
   return any == 0;
 }
 
@@ -26,7 +34,7 @@ bool is_canonical_csr(std::span<const I> indptr, std::span<const I> indices,
                       std::span<const T> values, offset_t n_rows, offset_t n_cols) {
   return indices.size() == values.size() && is_compressed(indptr, indices, n_rows, n_cols) &&
          static_cast<std::size_t>(indptr.back()) == indices.size() &&
-         has_increasing_ids(indptr, indices) && all_finite(values);
+         has_increasing_ids(indptr, indices) && all_moderate(values);
 }
 
 /// The non-zero entries of dense rows.

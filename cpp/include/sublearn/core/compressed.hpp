@@ -39,6 +39,13 @@ bool is_monotone(std::span<const P> offsets) {
   return decreases == 0;
 }
 
+/// Whether offsets cut a list of `n` entries into consecutive parts: from 0 to n, never decreasing.
+template <class P>
+bool rises_to(std::span<const P> offsets, std::size_t n) {
+  return !offsets.empty() && offsets.front() == 0 && is_monotone(offsets) &&
+         static_cast<std::size_t>(offsets.back()) == n;
+}
+
 /// Whether two index arrays are compressed storage of `n_major` rows (or columns) with ids in
 /// [0, n_minor): one offset more than rows, from 0, never decreasing, and none behind the end of
 /// `indices`. Entries that no row uses are not looked at.
