@@ -1,18 +1,20 @@
 // Shapes, dtypes and ownership at the border to Python. No formula is written in cpp/bindings/.
 //
-// Inputs are read-only and never converted: a wrong dtype or layout is a TypeError here, and
-// sublearn.validation has made it right before.
+// Inputs are read-only and never converted: a wrong dtype, byte order, layout or alignment is a
+// TypeError here, and sublearn.validation has made it right before.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sublearn/core/compressed.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
 
@@ -21,14 +23,32 @@ using namespace nb::literals;
 
 namespace sublearn::bindings {
 
+/// An array of NumPy that begins where its type may be read. NumPy has arrays that do not, views of
+/// packed records and of bytes; nanobind would let them pass.
+template <class... Args>
+class Aligned : public nb::ndarray<Args...> {
+ public:
+  using nb::ndarray<Args...>::ndarray;
+  Aligned() = default;
+  explicit Aligned(nb::ndarray<Args...>&& array) : nb::ndarray<Args...>(std::move(array)) {}
+
+  bool is_aligned() const {
+    const auto address = reinterpret_cast<std::uintptr_t>(this->data());
+    return this->size() == 0 || address % this->itemsize() == 0;
+  }
+};
+
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Vector = Aligned<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using MutableVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableVector = Aligned<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Matrix = Aligned<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using MutableMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MutableMatrix = Aligned<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using FortranMatrix = Aligned<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+using AnyVector = Aligned<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 template <class T>
@@ -63,26 +83,11 @@ NumpyMatrix<T> to_numpy(std::vector<T>&& values, std::size_t n_rows, std::size_t
 template <template <class, class> class View, class T, class I>
 View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
                            const Vector<T>& values, offset_t n_minor) {
-  if (indptr.size() == 0) throw std::invalid_argument("indptr must have at least one entry");
   if (indices.size() != values.size()) {
     throw std::invalid_argument("indices and values must have the same length");
   }
   const auto n_major = static_cast<offset_t>(indptr.size()) - 1;
-  if (indptr.data()[0] != 0) throw std::invalid_argument("indptr must start at 0");
-  for (offset_t m = 0; m < n_major; ++m) {
-    if (indptr.data()[m + 1] < indptr.data()[m]) {
-      throw std::invalid_argument("indptr must not decrease");
-    }
-  }
-  if (static_cast<std::size_t>(indptr.data()[n_major]) > indices.size()) {
-    throw std::invalid_argument("indptr points behind the end of indices");
-  }
-  for (std::size_t p = 0; p < indices.size(); ++p) {
-    if (indices.data()[p] < 0 || static_cast<offset_t>(indices.data()[p]) >= n_minor) {
-      throw std::invalid_argument("index " + std::to_string(indices.data()[p]) + " is outside 0.." +
-                                  std::to_string(n_minor - 1));
-    }
-  }
+  check_compressed(as_span<I>(indptr), as_span<I>(indices), n_major, n_minor, "indptr", "indices");
   View<T, I> view;
   view.indptr = indptr.data();
   view.indices = indices.data();
@@ -92,4 +97,45 @@ View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
   return view;
 }
 
+/// Refuses offsets that do not cut a list of `n` entries into parts.
+inline void check_offsets(const std::string& name, std::span<const offset_t> offsets,
+                          std::size_t n) {
+  if (!rises_to(offsets, n)) {
+    throw std::invalid_argument(name + " must rise from 0 to " + std::to_string(n));
+  }
+}
+
+/// Refuses ids that are not in 0 .. n - 1.
+template <class I>
+void check_ids(const std::string& name, std::span<const I> ids, offset_t n) {
+  if (all_below(ids, n)) return;
+  for (const I id : ids) {
+    if (id >= 0 && static_cast<offset_t>(id) < n) continue;
+    throw std::invalid_argument(name + " must be from 0 to " + std::to_string(n - 1) + ", got " +
+                                std::to_string(id));
+  }
+}
+
 }  // namespace sublearn::bindings
+
+namespace nanobind::detail {
+
+template <class... Args>
+struct type_caster<sublearn::bindings::Aligned<Args...>> {
+  using Array = type_caster<ndarray<Args...>>;
+  NB_TYPE_CASTER(sublearn::bindings::Aligned<Args...>, Array::Name)
+
+  bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    Array array;
+    if (!array.from_python(source, flags, cleanup)) return false;
+    value = sublearn::bindings::Aligned<Args...>(std::move(array.value));
+    return value.is_aligned();
+  }
+
+  static handle from_cpp(const sublearn::bindings::Aligned<Args...>& array, rv_policy policy,
+                         cleanup_list* cleanup) noexcept {
+    return Array::from_cpp(array, policy, cleanup);
+  }
+};
+
+}  // namespace nanobind::detail

@@ -39,13 +39,6 @@ inline std::size_t checked_k(std::int64_t k) {
   return static_cast<std::size_t>(k);
 }
 
-inline void check_candidates(std::span<const index_t> candidates, std::size_t n) {
-  for (const index_t id : candidates) {
-    if (id >= 0 && static_cast<std::size_t>(id) < n) continue;
-    refuse("top_k.candidates", "be positions below " + std::to_string(n), std::to_string(id));
-  }
-}
-
 template <class T>
 void bind_top_k(nb::module_& m) {
   m.def(
@@ -60,7 +53,7 @@ void bind_top_k(nb::module_& m) {
       "top_k",
       [](Vector<T> scores, std::int64_t k, Vector<index_t> candidates) {
         const std::span<const index_t> ids = as_span<index_t>(candidates);
-        check_candidates(ids, scores.size());
+        check_ids("top_k.candidates", ids, static_cast<offset_t>(scores.size()));
         TopK<T> scratch;
         return ids_and_scores(top_k(ids, as_span<T>(scores), checked_k(k), scratch));
       },

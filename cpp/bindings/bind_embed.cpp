@@ -67,20 +67,13 @@ struct Samples {
     if (static_cast<offset_t>(features.shape(1)) != layer.stride())
       refuse("features", "have " + std::to_string(layer.stride()) + " columns",
              std::to_string(features.shape(1)));
-    if (begin.size() != features.shape(0) + 1 || begin.data()[0] != 0 ||
-        begin.data()[begin.size() - 1] != static_cast<offset_t>(labels.size()))
-      throw std::invalid_argument("begin must have the labels of each sample, from 0 to all");
-    for (std::size_t i = 1; i < begin.size(); ++i) {
-      if (begin.data()[i] < begin.data()[i - 1])
-        throw std::invalid_argument("begin must not decrease");
-      for (offset_t p = begin.data()[i - 1]; p < begin.data()[i]; ++p) {
-        const index_t label = labels.data()[p];
-        const bool rises = p == begin.data()[i - 1] || labels.data()[p - 1] < label;
-        if (label < 0 || label >= layer.n_labels() || !rises)
-          refuse("labels", "rise in each sample and be below " + std::to_string(layer.n_labels()),
-                 std::to_string(label));
-      }
-    }
+    const auto offsets = as_span<offset_t>(begin);
+    const auto ids = as_span<index_t>(labels);
+    check_compressed(offsets, ids, static_cast<offset_t>(features.shape(0)), layer.n_labels(),
+                     "begin", "labels");
+    check_offsets("begin", offsets, labels.size());
+    if (!has_increasing_ids(offsets, ids))
+      throw std::invalid_argument("labels must rise in each sample");
   }
   LabelBatch all() const {
     return {features.data(), static_cast<offset_t>(features.shape(1)), begin.data(), labels.data(),
@@ -133,10 +126,7 @@ class Layer {
       throw std::invalid_argument("centres must be as wide as the block");
     if (static_cast<offset_t>(cluster_of.size()) != layer_.n_labels())
       throw std::invalid_argument("cluster_of must have an entry for each label");
-    for (const index_t c : as_span<index_t>(cluster_of)) {
-      if (c < 0 || c >= static_cast<index_t>(centres.shape(0)))
-        refuse("cluster_of", "be below the number of centres", std::to_string(c));
-    }
+    check_ids("cluster_of", as_span<index_t>(cluster_of), static_cast<offset_t>(centres.shape(0)));
     nb::gil_scoped_release unlocked;
     std::vector<index_t> clusters(cluster_of.data(), cluster_of.data() + cluster_of.size());
     layer_.add_block(first, count, {centres.data(), centres.size()}, std::move(clusters));
@@ -149,10 +139,7 @@ class Layer {
     const Samples samples{features, begin, labels};
     samples.check(layer_);
     check_ready(settings);
-    for (const offset_t i : as_span<offset_t>(order)) {
-      if (i < 0 || i >= static_cast<offset_t>(features.shape(0)))
-        refuse("order", "be row numbers of features", std::to_string(i));
-    }
+    check_ids("order", as_span<offset_t>(order), static_cast<offset_t>(features.shape(0)));
     if (batch_size < 1) throw std::invalid_argument("batch_size must be positive");
     nb::gil_scoped_release unlocked;
     const auto n = static_cast<offset_t>(order.size());
@@ -216,10 +203,7 @@ class Layer {
   void set_rows(Ids labels, Rows rows) {
     if (rows.shape(0) != labels.size() || static_cast<offset_t>(rows.shape(1)) != layer_.stride())
       throw std::invalid_argument("rows must have a row for each label, as wide as the weights");
-    for (const index_t label : as_span<index_t>(labels)) {
-      if (label < 0 || label >= layer_.n_labels())
-        refuse("labels", "be below " + std::to_string(layer_.n_labels()), std::to_string(label));
-    }
+    check_ids("labels", as_span<index_t>(labels), layer_.n_labels());
     nb::gil_scoped_release unlocked;
     layer_.set_rows(as_span<index_t>(labels), rows.data());
   }

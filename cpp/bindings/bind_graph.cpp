@@ -210,10 +210,8 @@ void check_scope_begin(std::span<const offset_t> begin, std::size_t n_factors, s
   if (n_factors > max_index) {
     throw std::invalid_argument("FactorGraph must have at most 2^31-1 factors");
   }
-  const bool is_right = begin.size() == n_factors + 1 && begin.front() == 0 &&
-                        std::is_sorted(begin.begin(), begin.end()) &&
-                        begin.back() == static_cast<offset_t>(n_ends);
-  if (!is_right) throw std::invalid_argument("FactorGraph.scope_begin must fit scope and table_of");
+  if (begin.size() != n_factors + 1 || !rises_to(begin, n_ends))
+    throw std::invalid_argument("FactorGraph.scope_begin must fit scope and table_of");
 }
 
 template <class T>

@@ -209,11 +209,7 @@ nb::tuple count_hits(Matrix<bool> on, Matrix<bool> truth, Vector<offset_t> first
   if (truth.shape(0) != n_rows || truth.shape(1) != n) {
     throw std::invalid_argument("on and truth must have one shape");
   }
-  if (first.size() < 2 || first.data()[0] != 0 ||
-      first.data()[first.size() - 1] != static_cast<offset_t>(n_rows) ||
-      !std::is_sorted(first.data(), first.data() + first.size())) {
-    throw std::invalid_argument("first must rise from 0 to the number of rows");
-  }
+  check_offsets("first", as_span<offset_t>(first), n_rows);
   const std::size_t n_groups = first.size() - 1;
   std::vector<index_t> row_hits(n_rows, 0), row_sizes(n_rows, 0);
   std::vector<index_t> label_hits(n_groups * n, 0), label_sizes(n_groups * n, 0);

@@ -63,14 +63,6 @@ void bind_text_parser(nb::module_& m, const char* name) {
           "The arrays of all rows; the parser is empty afterwards.");
 }
 
-void check_label_indptr(std::span<const std::int64_t> indptr, std::size_t size,
-                        std::size_t n_labels) {
-  const bool is_right = indptr.size() == size && indptr.front() == 0 &&
-                        std::is_sorted(indptr.begin(), indptr.end()) &&
-                        static_cast<std::size_t>(indptr.back()) == n_labels;
-  if (!is_right) throw std::invalid_argument("label_indptr must fit indptr and labels");
-}
-
 template <class T>
 void bind_format_rows(nb::module_& m) {
   m.def(
@@ -80,7 +72,10 @@ void bind_format_rows(nb::module_& m) {
          bool skips_blank_lines) {
         constexpr offset_t any = std::numeric_limits<offset_t>::max();
         const auto x = compressed_view<CsrView>(indptr, indices, values, any);
-        check_label_indptr(as_span<std::int64_t>(label_indptr), indptr.size(), labels.size());
+        if (label_indptr.size() != indptr.size()) {
+          throw std::invalid_argument("label_indptr must be as long as indptr");
+        }
+        check_offsets("label_indptr", as_span<offset_t>(label_indptr), labels.size());
         const TextLayout layout{first_feature, skips_blank_lines};
         std::string text;
         {

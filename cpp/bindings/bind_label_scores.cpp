@@ -4,19 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "arrays.hpp"
 #include "refuse.hpp"
+#include "sublearn/core/canonical.hpp"
 #include "sublearn/core/dense.hpp"
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/search/label_scores.hpp"
 
 namespace sublearn::bindings {
-
-using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 bool is_of(const AnyVector& v) {
@@ -36,6 +36,15 @@ struct Stored {
   std::optional<AnyVector> scales;
   AnyVector bias;
 };
+
+/// Needs no lock of Python's, unlike as_text.
+template <class T>
+[[noreturn]] void refuse_large() {
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%g", static_cast<double>(kLargestValue<T>));
+  refuse("X", std::string("be at most ") + limit + " in size in the precision of the model",
+         "a larger number");
+}
 
 /// A model whose storage is known to its subclass only. Scorers are kept for the next call, so that
 /// a call allocates nothing that is as large as the number of labels.
@@ -88,6 +97,7 @@ class LinearModel {
         ids[p] = static_cast<index_t>(row.ids[p]);
         values[p] = static_cast<T>(row.values[p]);
       }
+      if (!all_moderate<T>(values)) refuse_large<T>();
       return {ids, values};
     }
   };

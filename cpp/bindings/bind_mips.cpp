@@ -149,13 +149,9 @@ class Index {
                     const Rows& rows, offset_t n_ids) {
     if (centres.shape(0) == 0 || centres.shape(1) == 0 || centres.shape(1) % kRowFloats != 0)
       refuse("centres", "have rows of a multiple of 16 numbers", std::to_string(centres.shape(1)));
-    if (begin.size() != centres.shape(0) + 1 || begin.data()[0] != 0 ||
-        begin.data()[begin.size() - 1] != static_cast<offset_t>(ids.size()))
-      throw std::invalid_argument("begin must have the rows of each centre, from 0 to all ids");
-    for (std::size_t c = 1; c < begin.size(); ++c) {
-      if (begin.data()[c] < begin.data()[c - 1])
-        throw std::invalid_argument("begin must not decrease");
-    }
+    if (begin.size() != centres.shape(0) + 1)
+      throw std::invalid_argument("begin must have one entry more than centres");
+    check_offsets("begin", as_span<offset_t>(begin), ids.size());
     if (rows.shape(0) != ids.size() || rows.shape(1) != centres.shape(1))
       throw std::invalid_argument("rows must have a row for each id, as wide as a centre");
     std::vector<bool> is_taken(static_cast<std::size_t>(std::max<offset_t>(n_ids, 0)), false);

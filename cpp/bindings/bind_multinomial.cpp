@@ -17,11 +17,7 @@ void check_codes(const Vector<index_t>& codes, const Vector<double>& weights, of
       static_cast<offset_t>(weights.size()) != n_rows) {
     throw std::invalid_argument("codes and weights must have one number per row");
   }
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    if (codes.data()[i] < 0 || codes.data()[i] >= n_classes) {
-      throw std::invalid_argument("codes must be classes 0 .. n_classes - 1");
-    }
-  }
+  check_ids("codes", as_span<index_t>(codes), n_classes);
 }
 
 template <class Columns>

@@ -109,16 +109,8 @@ class PPDProblem {
     if (features.size() != values.size()) {
       throw std::invalid_argument("features and values must have the same length");
     }
-    const auto ends = as_span<offset_t>(indptr);
-    if (ends.front() != 0 || !std::is_sorted(ends.begin(), ends.end()) ||
-        ends.back() != static_cast<offset_t>(features.size())) {
-      throw std::invalid_argument("indptr must rise from 0 to the length of features");
-    }
-    for (const index_t j : as_span<index_t>(features)) {
-      if (j < 0 || j >= data_.rows.n_cols()) {
-        throw std::invalid_argument("features names a feature that X lacks");
-      }
-    }
+    check_offsets("indptr", as_span<offset_t>(indptr), features.size());
+    check_ids("features", as_span<index_t>(features), data_.rows.n_cols());
     start_ = {indptr, features, values, bias};
     task_.start = {as_span<offset_t>(start_->indptr), as_span<index_t>(start_->features),
                    as_span<T>(start_->values), as_span<T>(start_->bias)};
@@ -126,11 +118,7 @@ class PPDProblem {
 
   nb::tuple solve(Vector<index_t> order, std::int64_t first_block, const std::string& loss,
                   double C, const PPDSettings& settings, Monitor& monitor) const {
-    for (const index_t k : as_span<index_t>(order)) {
-      if (k < 0 || k >= task_.labels.n_labels()) {
-        throw std::invalid_argument("order names a label that is not there");
-      }
-    }
+    check_ids("order", as_span<index_t>(order), task_.labels.n_labels());
     PPDSolution<T> solution;
     {
       nb::gil_scoped_release unlocked;
@@ -185,18 +173,13 @@ class PPDProblem {
 
   /// Lists come from files: no kernel may read outside of the rows.
   void check_lists() const {
-    const auto ends = as_span<offset_t>(lists_->indptr);
-    if (ends.size() != static_cast<std::size_t>(data_.rows.n_cols()) + 1 || ends.front() != 0 ||
-        !std::is_sorted(ends.begin(), ends.end()) || ends.back() != data_.rows.nnz() ||
-        lists_->rows.size() != static_cast<std::size_t>(ends.back()) ||
-        lists_->values.size() != lists_->rows.size()) {
+    const auto n_entries = static_cast<std::size_t>(data_.rows.nnz());
+    if (lists_->rows.size() != n_entries || lists_->values.size() != n_entries) {
       throw std::invalid_argument("lists must be the columns of X");
     }
-    for (const index_t i : as_span<index_t>(lists_->rows)) {
-      if (i < 0 || i >= data_.rows.n_rows()) {
-        throw std::invalid_argument("lists name a row that X lacks");
-      }
-    }
+    check_compressed(as_span<offset_t>(lists_->indptr), as_span<index_t>(lists_->rows),
+                     data_.rows.n_cols(), data_.rows.n_rows(), "list_indptr", "list_rows");
+    check_offsets("list_indptr", as_span<offset_t>(lists_->indptr), n_entries);
   }
 
   Arrays arrays_;
@@ -251,14 +234,14 @@ template <class T>
 nb::tuple lists_by_feature(Vector<offset_t> indptr, Vector<index_t> features, Vector<T> values,
                            Vector<index_t> place, offset_t n_features) {
   const auto begins = as_span<offset_t>(indptr);
-  if (indptr.size() != place.size() + 1 || features.size() != values.size() || begins[0] != 0 ||
-      !std::is_sorted(begins.begin(), begins.end()) ||
-      begins.back() != static_cast<offset_t>(features.size())) {
+  if (n_features < 0 || indptr.size() != place.size() + 1 || features.size() != values.size()) {
     throw std::invalid_argument("indptr, features, values and place do not fit together");
   }
+  check_offsets("indptr", begins, features.size());
+  check_ids("features", as_span<index_t>(features), n_features);
+  check_ids("place", as_span<index_t>(place), static_cast<offset_t>(place.size()));
   std::vector<offset_t> ends(static_cast<std::size_t>(n_features) + 1, 0);
   for (const index_t j : as_span<index_t>(features)) {
-    if (j < 0 || j >= n_features) throw std::invalid_argument("features must be below n_features");
     ++ends[static_cast<std::size_t>(j) + 1];
   }
   for (std::size_t j = 1; j < ends.size(); ++j) ends[j] += ends[j - 1];
@@ -267,9 +250,6 @@ nb::tuple lists_by_feature(Vector<offset_t> indptr, Vector<index_t> features, Ve
   std::vector<offset_t> fill(ends.begin(), ends.end() - 1);
   for (std::size_t k = 0; k < place.size(); ++k) {
     const index_t at = place.data()[k];
-    if (at < 0 || static_cast<std::size_t>(at) >= place.size()) {
-      throw std::invalid_argument("place must be below the number of labels");
-    }
     for (auto p = begins[at]; p < begins[at + 1]; ++p) {
       const auto q = static_cast<std::size_t>(fill[features.data()[p]]++);
       labels[q] = static_cast<index_t>(k);

@@ -25,15 +25,6 @@ std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void check_bounds(const char* name, const Vector<offset_t>& bounds, std::size_t end) {
-  if (bounds.size() == 0 || bounds.data()[0] != 0 ||
-      bounds.data()[bounds.size() - 1] != static_cast<offset_t>(end))
-    refuse(name, "rise from 0 to " + std::to_string(end), "others");
-  for (std::size_t i = 1; i < bounds.size(); ++i) {
-    if (bounds.data()[i] < bounds.data()[i - 1]) refuse(name, "not decrease", "others");
-  }
-}
-
 void add_text(Corpus& corpus, const Bytes& text, const std::string& split) {
   using Split = Corpus::Split;
   Split at = Split::at_spaces;
@@ -50,8 +41,8 @@ void add_text(Corpus& corpus, const Bytes& text, const std::string& split) {
 
 void add_words(Corpus& corpus, const Bytes& text, const Vector<offset_t>& bounds,
                const Vector<offset_t>& begin) {
-  check_bounds("bounds", bounds, text.size());
-  check_bounds("begin", begin, bounds.size() - 1);
+  check_offsets("bounds", as_span<offset_t>(bounds), text.size());
+  check_offsets("begin", as_span<offset_t>(begin), bounds.size() - 1);
   nb::gil_scoped_release unlocked;
   corpus.add_words(text_of(text), as_span<offset_t>(bounds), as_span<offset_t>(begin));
 }
@@ -113,12 +104,9 @@ class Problem {
       throw std::invalid_argument("all arrays must have a row for each word");
     if (bias < 0 || bias >= static_cast<offset_t>(words.shape(1)))
       refuse("bias", "be a column", std::to_string(bias));
-    check_bounds("begin", begin, ids.size());
+    check_offsets("begin", as_span<offset_t>(begin), ids.size());
     if (counts.size() != ids.size()) throw std::invalid_argument("counts must be as long as ids");
-    for (const index_t id : as_span<index_t>(ids)) {
-      if (id < 0 || id >= static_cast<offset_t>(n))
-        refuse("ids", "be below " + std::to_string(n), std::to_string(id));
-    }
+    check_ids("ids", as_span<index_t>(ids), static_cast<offset_t>(n));
     bias_ = bias;
   }
 
@@ -129,7 +117,7 @@ class Problem {
         rows.shape(0) != words_.shape(0) || ids.size() != words_.shape(0))
       throw std::invalid_argument("the index must hold the contexts");
     if (begin.size() != centres.shape(0) + 1) throw std::invalid_argument("begin and centres");
-    check_bounds("begin", begin, ids.size());
+    check_offsets("begin", as_span<offset_t>(begin), ids.size());
     std::vector<bool> is_taken(ids.size(), false);
     for (const index_t id : as_span<index_t>(ids)) {
       if (id < 0 || id >= static_cast<offset_t>(ids.size()) || is_taken[id])

@@ -21,24 +21,6 @@
 namespace sublearn::bindings {
 namespace {
 
-void check_offsets(const char* name, std::span<const offset_t> begin, std::size_t n) {
-  if (begin.empty() || begin.front() != 0 || begin.back() != static_cast<offset_t>(n)) {
-    refuse(name, "start at 0 and end at " + std::to_string(n), "another range");
-  }
-  for (std::size_t i = 1; i < begin.size(); ++i) {
-    if (begin[i] < begin[i - 1])
-      throw std::invalid_argument(std::string(name) + " must not decrease");
-  }
-}
-
-void check_labels(const char* name, std::span<const index_t> labels, index_t n) {
-  for (const index_t label : labels) {
-    if (label < 0 || label >= n) {
-      refuse(name, "be in 0.." + std::to_string(n - 1), std::to_string(label));
-    }
-  }
-}
-
 /// Keeps the arrays that the learner looks at; factors have up to `kEnds` nodes.
 template <class T, std::size_t kEnds>
 class Learner {
@@ -141,10 +123,10 @@ class Learner {
       refuse("truth", "have " + std::to_string(data.X.n_rows()) + " entries",
              std::to_string(n_nodes));
     }
-    check_labels("truth", data.truth, data.n_labels);
+    check_ids("truth", data.truth, data.n_labels);
     check_offsets("node_begin", data.node_begin, n_nodes);
     check_offsets("factor_begin", data.factor_begin, data.table.size());
-    check_labels("table", data.table, static_cast<index_t>(n_tables_));
+    check_ids("table", data.table, static_cast<offset_t>(n_tables_));
     for (const index_t arity : data.arity) {
       if (arity < 2 || static_cast<std::size_t>(arity) > kEnds) {
         refuse("arity", "be in 2.." + std::to_string(kEnds), std::to_string(arity));
@@ -225,16 +207,10 @@ nb::tuple decode(const Vector<index_t>& indptr, const Vector<index_t>& indices,
   if (table.shape(1) != n_labels || n_labels == 0) {
     throw std::invalid_argument("table must be square and not empty");
   }
-  if (W_indptr.size() == 0 || W_indptr.data()[0] != 0 || W_indices.size() != W_values.size() ||
-      W_indptr.data()[W_indptr.size() - 1] != static_cast<offset_t>(W_indices.size())) {
-    throw std::invalid_argument("the arrays of W must fit together");
-  }
-  for (std::size_t d = 1; d < W_indptr.size(); ++d) {
-    if (W_indptr.data()[d] < W_indptr.data()[d - 1]) {
-      throw std::invalid_argument("W_indptr must not decrease");
-    }
-  }
-  check_labels("W_indices", as_span<index_t>(W_indices), static_cast<index_t>(n_labels));
+  check_compressed(as_span<offset_t>(W_indptr), as_span<index_t>(W_indices),
+                   static_cast<offset_t>(W_indptr.size()) - 1, static_cast<offset_t>(n_labels),
+                   "W_indptr", "W_indices");
+  check_offsets("W_indptr", as_span<offset_t>(W_indptr), W_values.size());
   const auto X = compressed_view<CsrView, T, index_t>(indptr, indices, values,
                                                       static_cast<offset_t>(W_indptr.size()) - 1);
   const auto n_nodes = static_cast<std::size_t>(X.n_rows());
@@ -246,7 +222,7 @@ nb::tuple decode(const Vector<index_t>& indptr, const Vector<index_t>& indices,
   check_offsets("lengths, summed up,", begin, n_nodes);
   if (truth) {
     if (truth->size() != n_nodes) throw std::invalid_argument("truth must have a label per node");
-    check_labels("truth", as_span<index_t>(*truth), static_cast<index_t>(n_labels));
+    check_ids("truth", as_span<index_t>(*truth), static_cast<offset_t>(n_labels));
   }
   std::vector<index_t> labels(n_nodes, 0);
   std::vector<double> scores(lengths.size(), 0.0);

@@ -96,11 +96,7 @@ void embedding(Vector<index_t> indptr, Vector<index_t> indices, Vector<float> va
   const auto table = compressed_view<CsrView, float, index_t>(indptr, indices, values,
                                                               static_cast<offset_t>(out.shape(1)));
   if (out.shape(0) != ids.size()) throw std::invalid_argument("out must have a row for each id");
-  for (const std::int64_t id : as_span<std::int64_t>(ids)) {
-    if (id < 0 || id >= table.n_rows()) {
-      refuse("ids", "be in 0.." + std::to_string(table.n_rows() - 1), std::to_string(id));
-    }
-  }
+  check_ids("ids", as_span<std::int64_t>(ids), table.n_rows());
   nb::gil_scoped_release unlocked;
   sparse_embedding(table, as_span<std::int64_t>(ids), out.data());
 }

@@ -15,9 +15,6 @@
 
 namespace sublearn::bindings {
 
-template <class T>
-using FortranMatrix = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
-
 inline AnyLoss loss_by_name(const std::string& name, double parameter) {
   if (name == "logistic") return Logistic{};
   if (name == "squared") return Squared{};

@@ -236,7 +236,7 @@ def test_refuses_a_damaged_list_when_a_row_needs_it(offsets, labels, message):
 )
 def test_refuses_to_make_a_matrix_of_damaged_lists(offsets, labels):
     model = LinearLabels(lists_of(offsets, labels), np.zeros(3, np.float32))
-    with pytest.raises(ValueError, match=r"weights\.offsets must rise from 0 to 2|indices"):
+    with pytest.raises(ValueError, match=r"weights\.(offsets|labels) must"):
         _ = model.weights
 
 

@@ -86,7 +86,7 @@ def test_refuses_a_negative_k():
 
 @pytest.mark.parametrize("candidate", [-1, 3])
 def test_refuses_a_candidate_outside_the_scores(candidate):
-    with pytest.raises(ValueError, match=rf"must be positions below 3, got {candidate}"):
+    with pytest.raises(ValueError, match=rf"must be from 0 to 2, got {candidate}"):
         top_k(np.zeros(3), 1, np.array([0, candidate], dtype=np.int32))
 
 

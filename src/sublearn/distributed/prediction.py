@@ -17,6 +17,7 @@ from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.io import load_svmlight
 from sublearn.io.files import write_atomically
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["predict", "predict_files"]
@@ -57,7 +58,7 @@ def predict(
     if isinstance(X, da.Array):
         return _join(_of_chunks(X, function, options))
     is_frame = hasattr(X, "iloc")  # keeps the names of its columns
-    rows: Any = X.tocsr() if sp.issparse(X) else X if is_frame else np.asarray(X)
+    rows: Any = check_sparse(X, "X").tocsr() if sp.issparse(X) else X if is_frame else np.asarray(X)
     if rows.ndim == 0:
         raise ParameterError(f"predict: X must have rows, got {show(X)}")
 

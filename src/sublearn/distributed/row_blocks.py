@@ -23,6 +23,7 @@ from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone,
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.io import load_svmlight
 from sublearn.optim.linear_objective import as_columns, linear_data
+from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["RowBlock", "RowBlocks", "RowLoss", "refuse_cut_columns"]
@@ -370,7 +371,8 @@ def _make_block(X: Any, y: Any) -> RowBlock:
         if not isinstance(X, (tuple, list)) or len(X) != 2:
             raise ValueError(f"a part must be a pair (X, y), got {show(X)}")
         X, y = X
-    X, y = (part if sp.issparse(part) else np.asarray(part) for part in (X, y))
+    X, y = (check_layout(part if sp.issparse(part) else np.asarray(part), name)
+            for part, name in ((X, "X"), (y, "y")))  # fmt: skip
     if X.ndim != 2 or y.ndim not in (1, 2):
         raise ValueError(f"X must be a matrix in a block, y a vector or matrix, got {X.shape}, "
                          f"{y.shape}")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.layer_classifier import LayerClassifier
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
@@ -24,6 +24,8 @@ from sublearn.validation import (
     Rule,
     Verbosity,
 )
+from sublearn.validation.features import validate_numbers
+from sublearn.validation.native import refuse_large
 
 __all__ = ["LAYER_RULES", "DenseExtremeClassifier"]
 
@@ -240,14 +242,9 @@ class DenseExtremeClassifier(LayerClassifier):
         return np.zeros(len(self.classes_), dtype=np.float32)
 
     def _check_features(self, X: Any, *, reset: bool) -> np.ndarray:
-        rows = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64])
-        with np.errstate(over="ignore"):
-            rows = rows.astype(np.float32, copy=False)
-        if not np.isfinite(rows).all():
-            raise ValueError(
-                f"{type(self).__name__}: X must be within the range of float32, got larger numbers"
-            )
-        return rows
+        rows = validate_numbers(self, X, reset=reset, dtype=[np.float32, np.float64])
+        refuse_large(rows, f"{type(self).__name__}: X", np.float32)
+        return rows.astype(np.float32, copy=False)
 
     def _embed(self, X: np.ndarray) -> np.ndarray:
         if not self.fit_intercept:

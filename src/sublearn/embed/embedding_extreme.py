@@ -14,6 +14,7 @@ from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import Positive, Rule, check_features
+from sublearn.validation.native import refuse_large
 
 __all__ = ["EmbeddingExtremeClassifier"]
 
@@ -138,13 +139,8 @@ class EmbeddingExtremeClassifier(LayerClassifier):
 
     def _check_features(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         rows = check_features(self, X, reset=reset)
-        with np.errstate(over="ignore"):
-            rows = rows.astype(np.float32)
-        if not np.isfinite(rows.data).all():
-            raise ValueError(
-                f"{type(self).__name__}: X must be within the range of float32, got larger numbers"
-            )
-        return rows
+        refuse_large(rows.data, f"{type(self).__name__}: X", np.float32)
+        return rows.astype(np.float32)
 
     def _hidden(self, X: sp.csr_matrix) -> np.ndarray:
         return np.asarray(X @ self.embeddings_, dtype=np.float32)

@@ -30,6 +30,7 @@ from sublearn.validation import (
     as_seed,
     check_params,
 )
+from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import show
 
 __all__ = ["MIPSIndex"]
@@ -394,7 +395,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         if array.shape[1] == 0 or not np.isfinite(array).all():
             what = "no columns" if array.shape[1] == 0 else "NaN or infinity in float32"
             raise ParameterError(f"MIPSIndex: {name} must have finite numbers, got {what}")
-        return array
+        refuse_large(array, f"MIPSIndex: {name}")
+        return as_native(array)
 
     def _pairs(self, method: str, ids: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
@@ -463,4 +465,4 @@ def _as_ids(method: str, ids: Any) -> np.ndarray:
             f"MIPSIndex.{method}: ids must be in 0 .. 2^31 - 2, got {numbers.min()} and "
             f"{numbers.max()}"
         )
-    return np.ascontiguousarray(numbers, dtype=np.int32)
+    return as_native(np.ascontiguousarray(numbers, dtype=np.int32))

@@ -13,6 +13,7 @@ from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
 from sublearn.validation import NonNegative, as_n_threads, as_seed
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 __all__ = ["SearchedOutput"]
@@ -153,7 +154,7 @@ class SearchedOutput(torch.nn.Module):
     def _labels(self, targets: Any, n_samples: int) -> LabelRows:
         n_labels = len(self.weight)
         if sp.issparse(targets):
-            rows = sp.csr_matrix(targets, copy=True)
+            rows = sp.csr_matrix(check_sparse(targets, "SearchedOutput: targets"), copy=True)
             rows.sum_duplicates()  # sorts, too
             rows.eliminate_zeros()
             if rows.shape != (n_samples, n_labels):

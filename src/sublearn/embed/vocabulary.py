@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
 from sublearn.io.state import unpack_strings
+from sublearn.validation.sparse import check_compressed
 
 __all__ = ["Pairs", "Vocabulary", "count_pairs"]
 
@@ -78,6 +79,7 @@ class Pairs:
         shape = (other.n_words, other.n_words)
         begin = np.pad(self.begin, (0, other.n_words - self.n_words), mode="edge")
         old = sp.csr_array((self.counts, self.ids, begin), shape=shape)
+        old = check_compressed(old, "pairs")  # may come from a file
         total = sp.csr_array(
             old + sp.csr_array((other.counts, other.ids, other.begin), shape=shape)
         )

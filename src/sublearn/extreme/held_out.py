@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.extreme.label_arrays import as_precise_as
 from sublearn.metrics.names import find_positions
 from sublearn.validation import EncodedLabels, check_features, encode_labels
 from sublearn.validation.values import show
@@ -52,7 +53,7 @@ def read_eval_set(
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
         raise ValueError(f"{name}: eval_set must be a pair (X, y), got {show(eval_set)}")
     try:
-        X = check_features(estimator, eval_set[0], reset=False).astype(dtype, copy=False)
+        X = as_precise_as(dtype, check_features(estimator, eval_set[0], reset=False), "X")
     except ValueError as error:
         raise ValueError(f"{name}: eval_set[0] must be features as in fit: {error}") from error
     given = encode_labels(

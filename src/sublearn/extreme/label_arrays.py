@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
 from sublearn.validation import EncodedLabels, LabelKind
+from sublearn.validation.native import refuse_large
 from sublearn.validation.values import show
 
 __all__ = [
@@ -124,12 +125,9 @@ def type_of(classes: np.ndarray) -> str:
 
 def as_precise_as(dtype: np.dtype, X: sp.csr_matrix, subject: str) -> sp.csr_matrix:
     """Features in the precision of a model."""
-    with np.errstate(over="ignore"):
-        data = X.data.astype(dtype, copy=False)
-    if not np.isfinite(data).all():
-        raise ValueError(f"{subject} must be finite in {dtype}, the precision of the model")
+    refuse_large(X.data, subject, dtype)
     cast = sp.csr_matrix(X.shape, dtype=dtype)  # the constructor would change the index type
-    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, data
+    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, X.data.astype(dtype, copy=False)
     return cast
 
 

@@ -57,15 +57,17 @@ class LabelLists:
     def to_csr(self, n_labels: int) -> sp.csr_matrix:
         """The weights as a matrix; shares the arrays where SciPy can read them."""
         values, labels, offsets = self.values, self.labels, self.offsets
-        if offsets[0] != 0 or offsets[-1] != len(labels) or (np.diff(offsets) < 0).any():
-            raise ValueError(f"weights.offsets must rise from 0 to {len(labels)}")
-        if self.scales is not None:
-            values = np.repeat(self.scales, np.diff(offsets)) * values.astype(self.scales.dtype)
         if labels.dtype == np.uint16:
             labels = labels.astype(offsets.dtype)
-        csr = sp.csr_matrix((values, labels, offsets), shape=(self.n_features, n_labels))
-        csr.check_format()  # SciPy's loops trust the indices; a mapped file was not read before
-        return csr
+        # SciPy's loops trust the indices; a mapped file was not read before.
+        _core.check_compressed(
+            offsets, labels, self.n_features, n_labels, "weights.offsets", "weights.labels"
+        )
+        if offsets[-1] != len(labels):
+            raise ValueError(f"weights.offsets must end at {len(labels)}, got {offsets[-1]}")
+        if self.scales is not None:
+            values = np.repeat(self.scales, np.diff(offsets)) * values.astype(self.scales.dtype)
+        return sp.csr_matrix((values, labels, offsets), shape=(self.n_features, n_labels))
 
     def compress(self, n_labels: int, bits: int, prune: float) -> LabelLists:
         """The same lists in fewer bytes; see `LinearLabelClassifier.compress`."""

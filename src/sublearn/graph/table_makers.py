@@ -17,6 +17,7 @@ from sublearn.graph.tables import (
     TableStack,
     n_cells,
 )
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
@@ -208,7 +209,7 @@ def _as_scores(
 
 
 def _parts_of_matrix(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    entries = matrix.tocoo(copy=True)
+    entries = check_sparse(matrix, "sparse_table.values").tocoo(copy=True)
     entries.sum_duplicates()
     return entries.data, np.column_stack([entries.row, entries.col]), entries.shape
 

@@ -15,6 +15,7 @@ from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
 from sublearn.io.files import PathLike
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
 from sublearn.validation import EncodedLabels, NonNegative, encode_labels
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["Taxonomy"]
@@ -426,7 +427,7 @@ class Taxonomy:
         return bool(self.close(Y).nnz == Y.nnz)
 
     def _indicators(self, Y: Any) -> sp.csr_matrix:
-        found = Y if sp.issparse(Y) else np.asarray(Y)
+        found = check_sparse(Y, "Y") if sp.issparse(Y) else np.asarray(Y)
         if found.ndim != 2 or found.shape[1] != self.n_labels:
             raise ValueError(
                 f"Y must be an indicator matrix with {self.n_labels} columns, one for each label, "

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sublearn.validation.sparse import check_layout
+
 __all__ = ["Dataset"]
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -89,6 +91,7 @@ def canonical_csr(matrix: Any, what: str) -> sparse.csr_matrix:
         matrix = np.asarray(matrix)
         if matrix.ndim != 2:
             raise ValueError(f"{what} must be a matrix, got {matrix.ndim} dimension(s)")
+    matrix = check_layout(matrix, what)
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{what} must hold numbers, got dtype {matrix.dtype}")
     out = sparse.csr_matrix(matrix)

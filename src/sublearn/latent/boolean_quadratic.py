@@ -34,6 +34,8 @@ from sublearn.validation import (
     as_n_threads,
     as_seed,
 )
+from sublearn.validation.native import as_native
+from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
 __all__ = ["BooleanQuadraticSolution", "solve_boolean_quadratic"]
@@ -306,6 +308,7 @@ def _as_form(C: Any, factor: Any) -> QuadraticForm:
 
 def as_matrix(name: str, values: Any, **options: Any) -> Any:
     """Finite float64 numbers in C order; `options` are those of scikit-learn's `check_array`."""
+    values = check_layout(values, name)
     try:
         found = check_array(values, dtype=np.float64, order="C", input_name=name, **options)
     except (TypeError, ValueError) as error:
@@ -319,7 +322,7 @@ def as_matrix(name: str, values: Any, **options: Any) -> Any:
     largest = float(abs(found).max())
     if largest > _LARGEST:
         raise ParameterError(f"{name} must be at most {_LARGEST:g} in size, got {largest:g}")
-    return found
+    return found if sp.issparse(found) else as_native(found)
 
 
 def check_symmetric(name: str, C: Any) -> None:

@@ -43,6 +43,7 @@ from sublearn.validation import (
     as_seed,
     check_params,
 )
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 __all__ = ["LatentFeatureLasso"]
@@ -315,7 +316,7 @@ class LatentFeatureLasso(
         """
         check_is_fitted(self)
         name = f"{type(self).__name__}.inverse_transform"
-        codes = np.asarray(X.toarray() if sp.issparse(X) else X)
+        codes = np.asarray(check_sparse(X, f"{name}: X").toarray() if sp.issparse(X) else X)
         if codes.ndim != 2 or codes.shape[1] != self.n_components_:
             raise ValueError(
                 f"{name}: X must have {self.n_components_} columns, got shape {codes.shape}"

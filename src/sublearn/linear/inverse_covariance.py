@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.linalg import cython_lapack
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
@@ -34,6 +34,7 @@ from sublearn.validation import (
     as_n_threads,
     check_params,
 )
+from sublearn.validation.features import validate_numbers
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["SparseInverseCovariance"]
@@ -287,7 +288,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         float
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_numbers(self, X, reset=False, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             return _log_likelihood(_scatter(X - self.location_), self.precision_)
 
@@ -313,7 +314,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
     def _check(self, X: Any) -> np.ndarray:
         is_data = self.covariance == "data"
         n_least = 2 if is_data and not self.assume_centered else 1
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=n_least)
+        X = validate_numbers(self, X, reset=True, dtype=np.float64, ensure_min_samples=n_least)
         if is_data:
             return X
         name = type(self).__name__

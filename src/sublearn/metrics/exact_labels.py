@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score
 
 from sublearn.metrics.names import find_positions
 from sublearn.validation import LabelKind, encode_labels
+from sublearn.validation.sparse import check_layout
 
 __all__ = ["share_right"]
 
@@ -32,6 +33,7 @@ def share_right(
         Weights of the samples.
     """
     if kind.is_indicator:
+        y = check_layout(y, "y")
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
     truth = encode_labels(y, len(predicted), for_fit=False)
     if kind.is_multilabel:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
 from sublearn.validation import EncodedLabels, encode_labels
+from sublearn.validation.sparse import check_sparse
 
 __all__ = ["Ranking", "read_ranking", "top_k"]
 
@@ -92,7 +93,7 @@ def top_k(scores: Any, k: int) -> np.ndarray:
 
 def _read_predictions(y_pred: Any, k: int) -> Any:
     if sp.issparse(y_pred):
-        y_pred = sp.csr_matrix(y_pred)
+        y_pred = sp.csr_matrix(check_sparse(y_pred, "y_pred"))
         values = y_pred.data
     else:
         y_pred = values = np.asarray(y_pred)

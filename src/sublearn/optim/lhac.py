@@ -24,6 +24,7 @@ from sublearn.validation import (
     Verbosity,
     as_seed,
 )
+from sublearn.validation.native import as_native
 from sublearn.validation.values import show
 
 __all__ = ["LhacSolution", "lhac"]
@@ -205,7 +206,7 @@ def _check(arguments: dict[str, Any]) -> None:
 
 def _vector(name: str, values: Any) -> np.ndarray:
     try:
-        vector = np.ascontiguousarray(values, dtype=np.float64)
+        vector = as_native(np.ascontiguousarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ParameterError(f"lhac: {name} must be numbers, got {show(values)}") from error
     if vector.ndim != 1 or not len(vector) or not np.isfinite(vector).all():
@@ -359,7 +360,7 @@ def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float,
         if "unpack" not in str(error):
             raise
         raise ParameterError(f"lhac: {name} must return (value, gradient)") from error
-    gradient = np.ascontiguousarray(gradient, dtype=np.float64)
+    gradient = as_native(np.ascontiguousarray(gradient, dtype=np.float64))
     if gradient.shape != (size,):
         raise ParameterError(
             f"lhac: {name} must return a gradient of shape ({size},), got {gradient.shape}"

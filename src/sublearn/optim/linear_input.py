@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from sublearn.errors import ParameterError
 from sublearn.validation.design import says_if_vanishing
+from sublearn.validation.native import as_native, refuse_large
+from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
 __all__ = ["check_features", "check_numbers", "check_row_weights", "check_targets", "refusal"]
@@ -21,13 +24,16 @@ def refusal(who: str, name: str, must: str, value: Any) -> ParameterError:
 
 def check_features(who: str, X: Any) -> Any:
     """A dense array or a sparse matrix of finite float32 or float64 numbers."""
-    return check_array(X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator=who)
+    X = check_layout(X, f"{who}: X")
+    X = check_array(X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator=who)
+    refuse_large(X.data if sp.issparse(X) else X, f"{who}: X", np.float64)
+    return X if sp.issparse(X) else as_native(X)
 
 
 def check_numbers(who: str, name: str, values: Any, length: int, per: str) -> np.ndarray:
     """`length` finite numbers as float64."""
     try:
-        vector = np.ascontiguousarray(values, dtype=np.float64)
+        vector = as_native(np.ascontiguousarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise refusal(who, name, "be numbers", values) from error
     if vector.shape != (length,) or not np.isfinite(vector).all():

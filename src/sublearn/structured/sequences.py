@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from sublearn.structured.named_features import grow_vocabulary, look_up
 from sublearn.validation import check_features, encode_each
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 __all__ = ["Chains", "FlatInput", "encode_tags", "flatten", "flatten_tags", "read_rows"]
@@ -151,7 +152,9 @@ def is_number(value: Any) -> bool:
 
 
 def _as_matrix(sequence: Any, head: str) -> Any:
-    if sp.issparse(sequence) or hasattr(sequence, "iloc"):
+    if sp.issparse(sequence):
+        return check_sparse(sequence, head)
+    if hasattr(sequence, "iloc"):
         return sequence
     try:
         matrix = np.asarray(sequence)

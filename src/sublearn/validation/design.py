@@ -11,7 +11,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, column_or_1d
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
-from sublearn.validation.features import _canonical, _refuse_large_shape, validate_numbers
+from sublearn.validation.features import as_csr, sum_duplicates, validate_numbers
+from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import is_finite_number, show
 from sublearn.validation.weights import as_weights
 
@@ -27,7 +28,6 @@ __all__ = [
 
 _DTYPES = [np.float64, np.float32]
 _LEAST = 1e-150  # the square is a number, and so is a gap of 1e-7 of it
-_LARGEST = 1e100  # sums of squares and of products with y stay finite
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,19 @@ def check_design(estimator: Any, X: Any) -> Design:
     Design
         With `X` of shape (n_samples, n_features).
     """
-    if sp.issparse(X) and X.ndim == 2:
-        _refuse_large_shape(X.shape)
     X = validate_numbers(
         estimator, X, reset=True, accept_sparse="csc", order="F", dtype=_DTYPES,
         ensure_all_finite=False,
     )  # fmt: skip
-    _refuse_large_shape(X.shape)
     if sp.issparse(X):
         if X.data.size and not np.isfinite(X.data.sum()):
             assert_all_finite(X.data, input_name="X")
-        X = _canonical(X.T).T
+        X = sum_duplicates(as_csr(X.T)).T
     low, high = column_extremes(X)
     if not np.isfinite(low).all():
         assert_all_finite(X.data if sp.issparse(X) else X, input_name="X")
-    largest = max(float(high.max(initial=0.0)), -float(low.min(initial=0.0)))
-    if largest > _LARGEST:
-        name = type(estimator).__name__
-        raise ValueError(f"{name}: X must be at most {_LARGEST:g} in size, got {largest:g}")
+    for extremes in (low, high):
+        refuse_large(extremes, f"{type(estimator).__name__}: X", np.float64)
     return Design(X, low, high)
 
 
@@ -99,7 +94,10 @@ def column_extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
     """`X` for prediction: CSR, CSC or dense, compared with what `fit` got."""
-    return validate_numbers(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
+    X = validate_numbers(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
+    values = X.data if sp.issparse(X) else X
+    refuse_large(values, f"{type(estimator).__name__}: X", np.float64)
+    return X
 
 
 def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
@@ -117,8 +115,8 @@ def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
             f"{estimator_name}: y must have one number for each of {n_samples} samples, "
             f"got {len(y)}"
         )
-    _refuse_large_numbers(y, f"{estimator_name}: y")
-    return np.ascontiguousarray(y)
+    refuse_large(y, f"{estimator_name}: y")
+    return np.ascontiguousarray(as_native(y))
 
 
 def check_penalty_weights(weights: Any, n_features: int, *, estimator_name: str) -> np.ndarray:
@@ -152,9 +150,3 @@ def _as_numbers(y: np.ndarray, estimator_name: str) -> np.ndarray:
     if wrong:
         raise ValueError(f"{estimator_name}: y must be numbers, got {show(wrong[0])}")
     return y.astype(np.float64)
-
-
-def _refuse_large_numbers(values: np.ndarray, name: str) -> None:
-    largest = max(float(values.max()), -float(values.min()))
-    if largest > _LARGEST:
-        raise ValueError(f"{name} must be at most {_LARGEST:g} in size, got {largest:g}")

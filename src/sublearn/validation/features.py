@@ -9,9 +9,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.validation.native import as_native, refuse_large
+from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
-__all__ = ["check_features", "validate_numbers"]
+__all__ = ["as_csr", "check_features", "sum_duplicates", "validate_numbers"]
 
 _INDEX_MAX = 2**31 - 1  # the core numbers rows and columns with 32 bits
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
@@ -25,7 +27,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
     matrices or arrays of any format. Dense input becomes CSR; sparse input is never made dense.
     float32 and float64 stay, other numbers become float64. In each row the column ids are sorted
     and unique (duplicates are summed); explicit zeros stay. Both index arrays have one type: the
-    caller's if it is one already, else int32 where that is enough and int64 where not.
+    caller's if it is one already, else int32 where that is enough and int64 where not. Numbers too
+    large to be squared and added in their precision are refused.
 
     The caller's matrix is never modified, and the result shares its memory where nothing had to
     change.
@@ -45,19 +48,29 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
     """
     if not reset and (quick := _as_it_stands(estimator, X)) is not None:
         return quick
-    if sp.issparse(X) and X.ndim == 2:
-        _refuse_large_shape(X.shape)  # before the conversion to CSR, which takes a word per row
     X = validate_numbers(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
     )
-    _refuse_large_shape(X.shape)
-    return _canonical(X) if sp.issparse(X) else sp.csr_matrix(X)
+    X = as_csr(X) if sp.issparse(X) else sp.csr_matrix(X)
+    if _core.is_canonical_csr(X.indptr, X.indices, X.data, *X.shape):
+        return X
+    X = sum_duplicates(X)
+    refuse_large(X.data, f"{type(estimator).__name__}: X")
+    return X
 
 
 def validate_numbers(estimator: Any, X: Any, **options: Any) -> Any:
-    """`X` as scikit-learn's `validate_data` returns it; text in it is refused by its column."""
+    """`X` as scikit-learn's `validate_data` returns it, aligned and in native byte order.
+
+    A sparse matrix is verified before, and text is refused by its column.
+    """
+    if sp.issparse(X) and X.ndim == 2:
+        _refuse_large_shape(X.shape)  # before the conversion to CSR, which takes a word per row
+    X = check_layout(X, "X")
     try:
-        return validate_data(estimator, X, **options)
+        X = validate_data(estimator, X, **options)
+        _refuse_large_shape(X.shape)
+        return X if sp.issparse(X) else as_native(X)
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
@@ -99,7 +112,8 @@ def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:
     if max(shape) > _INDEX_MAX:
         return None
     if type(X) is np.ndarray:
-        if X.dtype not in _DTYPES or not X.flags.c_contiguous:
+        flags = X.flags
+        if X.dtype not in _DTYPES or not (flags.c_contiguous and flags.aligned):
             return None
         arrays: Any = _core.rows_of(X)  # the stub of the core says object
         if arrays is None:
@@ -117,16 +131,13 @@ def _refuse_large_shape(shape: tuple[int, ...]) -> None:
             raise ValueError(f"X must have at most {_INDEX_MAX} {name}, got {count}")
 
 
-def _canonical(X: Any) -> sp.csr_matrix:
-    _refuse_broken_structure(X)
-    n_entries = int(X.indptr[-1])
-    index_type = _common_index_type(X)
-    csr = _assemble(
-        np.ascontiguousarray(X.data[:n_entries]),
-        np.ascontiguousarray(X.indices[:n_entries], dtype=index_type),
-        np.ascontiguousarray(X.indptr, dtype=index_type),
-        X.shape,
-    )
+def as_csr(X: Any) -> sp.csr_matrix:
+    """A verified matrix of shape and order of CSR as a csr_matrix that shares its arrays."""
+    return _assemble(X.data, X.indices, X.indptr, X.shape)
+
+
+def sum_duplicates(csr: sp.csr_matrix) -> sp.csr_matrix:
+    """`csr` with sorted, unique column ids in each row; a copy where they are not."""
     if csr.has_canonical_format:
         return csr
     csr = _assemble(csr.data.copy(), csr.indices.copy(), csr.indptr.copy(), csr.shape)
@@ -135,33 +146,6 @@ def _canonical(X: Any) -> sp.csr_matrix:
     if not np.isfinite(csr.data).all():
         raise ValueError("X must be finite, got duplicate entries whose sum is not")
     return csr
-
-
-def _refuse_broken_structure(X: Any) -> None:
-    """SciPy does not look again after a matrix was built; the core must not read outside it."""
-    n_rows, n_features = X.shape
-    if len(X.indptr) != n_rows + 1 or X.indptr[0] != 0 or (np.diff(X.indptr) < 0).any():
-        raise ValueError("X.indptr must start at 0, not decrease and have one entry more than rows")
-    n_entries = X.indptr[-1]
-    if n_entries > min(len(X.indices), len(X.data)):
-        raise ValueError(
-            f"X.indices and X.data must have {n_entries} entries as X.indptr says, "
-            f"got {len(X.indices)} and {len(X.data)}"
-        )
-    indices = X.indices[:n_entries]
-    if n_entries and (indices.min() < 0 or indices.max() >= n_features):
-        raise ValueError(
-            f"X.indices must be from 0 to {n_features - 1}, got {indices.min()} to {indices.max()}"
-        )
-
-
-def _common_index_type(X: Any) -> Any:
-    types = {X.indices.dtype, X.indptr.dtype}
-    for wanted in (np.int32, np.int64):
-        if types == {np.dtype(wanted)}:
-            return wanted
-    # Column ids fit 32 bits by the limit on the shape; the offsets decide.
-    return np.int32 if X.indptr[-1] <= _INDEX_MAX else np.int64
 
 
 def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:

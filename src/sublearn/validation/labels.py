@@ -10,7 +10,7 @@ import contextlib
 import enum
 import itertools
 import numbers
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from sublearn.validation.native import as_native
+from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 __all__ = ["EncodedLabels", "LabelKind", "decode_predictions", "encode_each", "encode_labels"]
@@ -207,12 +209,18 @@ def decode_predictions(kind: LabelKind, classes: np.ndarray, predicted: sp.spmat
     return classes[csr.indices]
 
 
-_Refusal = Callable[[str], ValueError]
+@dataclass(frozen=True)
+class _Refusal:
+    """What to raise about labels; `head` names them and who asks."""
+
+    head: str
+
+    def __call__(self, sentence: str) -> ValueError:
+        return ValueError(f"{self.head} {sentence}")
 
 
 def _refusal(estimator_name: str, argument: str) -> _Refusal:
-    head = f"{estimator_name}: {argument}" if estimator_name else argument
-    return lambda sentence: ValueError(f"{head} {sentence}")
+    return _Refusal(f"{estimator_name}: {argument}" if estimator_name else argument)
 
 
 def _refuse_nothing_to_learn(encoded: EncodedLabels, refuse: _Refusal) -> None:
@@ -233,7 +241,7 @@ def _refuse_wrong_length(length: int, n_samples: int, refuse: _Refusal) -> None:
 
 def _as_array_or_list(y: Any) -> np.ndarray | list[Any]:
     """A list if `y` holds collections of labels, an array if not."""
-    items = y if isinstance(y, (list, tuple)) else np.asarray(y)
+    items = y if isinstance(y, (list, tuple)) else as_native(np.asarray(y))
     if isinstance(items, np.ndarray) and (items.dtype.kind != "O" or items.ndim != 1):
         return items
     if not any(map(_is_collection, set(map(type, items)))):
@@ -296,8 +304,7 @@ def _encode_sparse_indicator(y: Any, n_samples: int, refuse: _Refusal) -> Encode
     if y.ndim != 2:
         raise refuse(f"must be 2-D if it is sparse, got {y.ndim}-D")
     _refuse_wrong_length(y.shape[0], n_samples, refuse)
-    csc = sp.csc_matrix(y, copy=True)
-    csc.check_format(full_check=True)
+    csc = sp.csc_matrix(check_sparse(y, refuse.head), copy=True)
     csc.sum_duplicates()
     _refuse_other_than_0_and_1(csc.data, refuse)
     csc.eliminate_zeros()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sublearn.validation.native import as_native
 from sublearn.validation.params import Rule
 from sublearn.validation.values import show
 
@@ -74,7 +75,7 @@ def check_sample_weight(
 def as_weights(values: Any, name: str) -> np.ndarray:
     """Finite, non-negative float64 numbers; `name` heads the message of a refusal."""
     try:
-        weights = np.asarray(values, dtype=np.float64)
+        weights = as_native(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, got {show(values)}") from error
     proper = np.isfinite(weights) & (weights >= 0)

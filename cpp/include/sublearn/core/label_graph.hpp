@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sublearn/core/compressed.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
@@ -22,13 +23,11 @@ class LabelGraph {
   /// The parents of label t are parents[indptr[t]] .. parents[indptr[t + 1] - 1].
   LabelGraph(std::vector<offset_t> indptr, std::vector<index_t> parents)
       : indptr_(std::move(indptr)), parents_(std::move(parents)) {
-    if (indptr_.empty() || indptr_.front() != 0 ||
-        indptr_.back() != static_cast<offset_t>(parents_.size()) ||
-        !std::is_sorted(indptr_.begin(), indptr_.end())) {
+    if (!rises_to<offset_t>(indptr_, parents_.size())) {
       throw std::invalid_argument("indptr must rise from 0 to the number of parents");
     }
-    for (const index_t p : parents_) {
-      if (p < 0 || p >= size()) throw std::invalid_argument("parents must be labels");
+    if (!all_below<index_t>(parents_, size())) {
+      throw std::invalid_argument("parents must be labels");
     }
     order_ = parents_first();
   }
