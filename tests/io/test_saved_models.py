@@ -4,6 +4,7 @@ import importlib
 import re
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,12 +15,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 import sublearn
+from sublearn.errors import ModelFileError
 from sublearn.io import models, save_bundle
+from sublearn.io.fields import Floats, Labels, Sparse
 from sublearn.io.models import SavedModel
 from sublearn.io.state import pack_state, pack_strings, unpack_state, unpack_strings
+from sublearn.validation import NonNegative, Positive
 
 
 class NearestMean(SavedModel, ClassifierMixin, BaseEstimator):
+    _rules: ClassVar = {"C": Positive(float)}
+
     def __init__(self, C=1.0, *, weights=None, random_state=None, callback=None):
         self.C = C
         self.weights = weights
@@ -40,6 +46,14 @@ class NearestMean(SavedModel, ClassifierMixin, BaseEstimator):
     def _to_bundle(self):
         names = ("classes_", "means_", "sparse_means_", "n_iter_")
         return {name: getattr(self, name) for name in names}
+
+    def _fields(self):
+        return {
+            "classes_": Labels("classes"),
+            "means_": Floats("classes", "features"),
+            "sparse_means_": Sparse("classes", "features", "csc"),
+            "n_iter_": NonNegative(int),
+        }
 
 
 class Subclass(NearestMean):
@@ -134,12 +148,50 @@ def test_refuses_to_load_a_class_that_is_not_listed(tmp_path):
 def test_refuses_to_load_a_file_whose_parts_do_not_fit_the_class(tmp_path):
     parts = {"class_name": "NearestMean", "arrays": {}, "attributes": {}}
     save_bundle(tmp_path / "m", **parts, params={"gamma": 1})
-    with pytest.raises(ValueError, match=r"do not make a NearestMean of this version: .*gamma"):
+    with pytest.raises(ModelFileError, match=r"m: .*gamma.* \(NearestMean saved by sublearn"):
         sublearn.load(tmp_path / "m")
     for stored in ({"classes_": {"kind": "strings", "dtype": "U3", "shape": [3]}}, [], None):
         save_bundle(tmp_path / "m", **(parts | {"attributes": {"__stored__": stored}}), params={})
-        with pytest.raises(ValueError, match=r"do not make a NearestMean of this version"):
+        with pytest.raises(ModelFileError, match=r"must be .*\(NearestMean saved by sublearn"):
             sublearn.load(tmp_path / "m")
+
+
+def test_refuses_parameters_as_fit_does(tmp_path):
+    NearestMean(C=-1.0).fit(X, X[:, 0] > 0).save(tmp_path / "m")
+    message = re.escape(f"{tmp_path / 'm'}: NearestMean.C must be a positive number, got -1.0")
+    with pytest.raises(ModelFileError, match=message):
+        sublearn.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("n_iter_"), "n_iter_ must be there, got no such field"),
+        (lambda state: state.update(extra_=1), "extra_ must not be there"),
+        (lambda state: state.update(n_iter_=-1), "n_iter_ must be a non-negative integer, got -1"),
+        (
+            lambda state: state.update(means_=np.zeros((5, 4))),
+            r"means_ must have shape \(2, any\), that is \(classes, features\), got \(5, 4\)",
+        ),
+        (
+            lambda state: state.update(means_=np.zeros((2, 4), dtype=int)),
+            "means_ must be an array of floats, got dtype int64",
+        ),
+        (
+            lambda state: state.update(sparse_means_=sparse.csr_matrix(np.eye(2, 4))),
+            "sparse_means_ must be a csc matrix, got csr",
+        ),
+    ],
+)
+def test_refuses_fitted_values_that_do_not_belong_together(tmp_path, change, message):
+    state = NearestMean().fit(X, X[:, 0] > 0)._to_bundle()
+    change(state)
+    arrays, attributes = pack_state(state)
+    save_bundle(
+        tmp_path / "m", class_name="NearestMean", params={}, arrays=arrays, attributes=attributes
+    )
+    with pytest.raises(ModelFileError, match=f"m: {message}"):
+        sublearn.load(tmp_path / "m")
 
 
 def test_refuses_sparse_weights_whose_indices_are_out_of_range(tmp_path):
@@ -147,7 +199,7 @@ def test_refuses_sparse_weights_whose_indices_are_out_of_range(tmp_path):
     state[0]["sparse_means_.indices"] = np.array([0, 1, 70_000], dtype=np.int32)
     parts = dict(zip(("arrays", "attributes"), state, strict=True))
     save_bundle(tmp_path / "m", class_name="NearestMean", params={}, **parts)
-    with pytest.raises(ValueError, match="do not make a NearestMean of this version"):
+    with pytest.raises(ModelFileError, match=r"m: sparse_means_\.indices must"):
         sublearn.load(tmp_path / "m")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import time
 from collections import Counter
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import typer
+
+from sublearn.errors import DataFileError
 
 __all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads"]
 
@@ -25,28 +26,35 @@ def read_columns(path: Path, zone: str | None = None) -> tuple[Any, dict[str, np
     The first column holds times if its first value is no number. An empty field is NaN. Times that
     say no offset are of `zone`, or of none.
     """
-    from sublearn.io.files import open_binary
+    from sublearn.io.files import Lines, open_binary, reading
 
     with open_binary(path) as stream:
-        rows = list(csv.reader(io.StringIO(stream.read().decode("utf-8-sig"), newline="")))
-    if len(rows) < 2:
-        raise ValueError(f"{path}: a header and rows of numbers are needed, got {len(rows)} lines")
-    header, rows = rows[0], [row for row in rows[1:] if row]
+        lines = Lines(stream)
+        with reading(path, lines):
+            rows = list(csv.reader(lines.texts()))
+    with reading(path):
+        return _columns_of(rows, zone)
+
+
+def _columns_of(rows: list[list[str]], zone: str | None) -> tuple[Any, dict[str, np.ndarray]]:
+    header, rows = (rows or [[]])[0], [row for row in rows[1:] if row]
+    if not rows:
+        raise ValueError("a header and rows of numbers are needed, got no row")
     twice = [name for name, n in Counter(header).items() if n > 1]
     if twice:
-        raise ValueError(f"{path}: columns must have different names, got {twice[0]!r} twice")
+        raise ValueError(f"columns must have different names, got {twice[0]!r} twice")
     for i, row in enumerate(rows):
         if len(row) != len(header):
-            raise ValueError(f"{path}: line {i + 2} must have {len(header)} fields, got {len(row)}")
+            raise ValueError(f"line {i + 2} must have {len(header)} fields, got {len(row)}")
     has_times = not _is_number(rows[0][0])
     columns = {
-        name: np.array([_number(row[i], path, j + 2) for j, row in enumerate(rows)])
+        name: np.array([_number(row[i], j + 2) for j, row in enumerate(rows)])
         for i, name in enumerate(header)
         if i or not has_times
     }
     if not columns:
-        raise ValueError(f"{path}: a column of numbers is needed, got times alone")
-    return (_as_times([row[0] for row in rows], path, zone) if has_times else None), columns
+        raise ValueError("a column of numbers is needed, got times alone")
+    return (_as_times([row[0] for row in rows], zone) if has_times else None), columns
 
 
 def read_loads(path: Path, target: str | None, zone: str | None = None) -> tuple[Any, Any]:
@@ -71,16 +79,20 @@ def read_future(path: Path, n_rows: int, zone: str | None) -> Any:
     times, columns = read_columns(path, zone)
     found = _frame(times, columns)[:n_rows]
     if len(found) < n_rows:
-        raise ValueError(f"{path}: {n_rows} rows are needed for the forecast, got {len(found)}")
+        raise DataFileError(f"{path}: {n_rows} rows are needed for the forecast, got {len(found)}")
     return found
 
 
 def read_dates(path: Path) -> list[str]:
     """The dates at the beginning of the lines of a file; other lines, such as a header, none."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    dates = [line[:10] for line in lines if _DATE.match(line)]
+    from sublearn.io.files import Lines, open_binary, reading
+
+    with open_binary(path) as stream:
+        lines = Lines(stream)
+        with reading(path, lines):
+            dates = [line[:10] for line in lines.texts() if _DATE.match(line)]
     if not dates:
-        raise ValueError(f"{path}: dates such as 2008-12-25 are needed, got none")
+        raise DataFileError(f"{path}: dates such as 2008-12-25 are needed, got none")
     return dates
 
 
@@ -124,25 +136,25 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _number(text: str, path: Path, line: int) -> float:
+def _number(text: str, line: int) -> float:
     if not _is_number(text):
-        raise ValueError(f"{path}: line {line} must hold numbers, got {text!r}")
+        raise ValueError(f"line {line} must hold numbers, got {text!r}")
     return float(text.replace(",", "")) if text.strip() else np.nan
 
 
-def _as_times(texts: list[str], path: Path, zone: str | None) -> Any:
+def _as_times(texts: list[str], zone: str | None) -> Any:
     try:
         import pandas as pd
     except ImportError:
         raise ValueError(
-            f"{path}: a column of times needs pandas (pip install pandas); leave it out for a "
+            "a column of times needs pandas (pip install pandas); leave it out for a "
             "series without times"
         ) from None
     says_offset = _OFFSET.search(texts[0]) is not None
     try:
         times = pd.DatetimeIndex(pd.to_datetime(texts, utc=says_offset))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: the first column must hold numbers or times: {error}") from None
+        raise ValueError(f"the first column must hold numbers or times: {error}") from None
     if zone is None:
         return times
     try:
@@ -150,4 +162,4 @@ def _as_times(texts: list[str], path: Path, zone: str | None) -> Any:
             return times.tz_convert(zone)
         return times.tz_localize(zone, ambiguous="infer")
     except (ValueError, KeyError) as error:  # an unknown zone is a KeyError
-        raise ValueError(f"{path}: times must be those of a clock in {zone}: {error}") from None
+        raise ValueError(f"times must be those of a clock in {zone}: {error}") from None

@@ -11,7 +11,7 @@ import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
-from sublearn.io.files import open_binary
+from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.state import pack_strings
 from sublearn.validation.values import show
 
@@ -65,8 +65,10 @@ def _sentences(owner: str, corpus: Any) -> Iterator[Any]:
 
 def _lines(path: Any) -> Iterator[str]:
     with open_binary(path) as file:
-        for line in file:
-            yield line.decode("utf-8", "replace")
+        lines = Lines(file)
+        with reading(path, lines):
+            for line in lines:
+                yield line.decode("utf-8", "replace")
 
 
 def _batches(sentences: Iterator[Any]) -> Iterator[list[Any]]:

@@ -272,3 +272,7 @@ class DenseExtremeClassifier(LayerClassifier):
             is_warm=is_warm,
             monitor=monitor,
         )
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._refuse_other_layers(state, state["n_features_in_"])
+        super()._restore(state)

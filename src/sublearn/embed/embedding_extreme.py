@@ -12,6 +12,7 @@ from sublearn.embed.dense_extreme import LAYER_RULES
 from sublearn.embed.layer_classifier import LayerClassifier
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
+from sublearn.io.fields import Floats
 from sublearn.trace import Callback
 from sublearn.validation import Positive, Rule, check_features
 from sublearn.validation.native import refuse_large
@@ -225,6 +226,13 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _fields(self) -> Any:
+        return super()._fields() | {"embeddings_": Floats("features", "components", bits=32)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._refuse_other_layers(state, state["embeddings_"].shape[1])
+        super()._restore(state)
 
     def _to_bundle(self) -> dict[str, Any]:
         return super()._to_bundle() | {"embeddings_": self.embeddings_}

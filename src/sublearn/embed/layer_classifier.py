@@ -18,6 +18,7 @@ from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
+from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Number
 from sublearn.io.models import SavedModel
 from sublearn.metrics.exact_labels import share_right
 from sublearn.metrics.names import find_positions
@@ -25,6 +26,7 @@ from sublearn.trace import Trace, watch
 from sublearn.validation import (
     EncodedLabels,
     LabelKind,
+    OneOf,
     as_n_threads,
     as_seed,
     check_params,
@@ -399,6 +401,25 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         if hasattr(self, "feature_names_in_"):
             state["feature_names_in_"] = self.feature_names_in_
         return state
+
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "classes_": Labels("classes"),
+            "label_kind_": OneOf(*LabelKind.__members__),
+            "weights_": Floats("classes", "numbers", bits=32),
+            "samples": Floats(None, "numbers", bits=32),
+            "threshold_": Number(),
+            **FIGURES,
+        }
+
+    def _refuse_other_layers(self, state: dict[str, Any], n_inputs: int) -> None:
+        n_classes, n_numbers = state["weights_"].shape
+        wanted = n_inputs + bool(self.fit_intercept)
+        if n_numbers != wanted:
+            raise ValueError(f"weights_ must have {wanted} columns, got {n_numbers}")
+        if state["label_kind_"] == LabelKind.BINARY.name and n_classes != 2:
+            raise ValueError(f"classes_ must be two for a binary label_kind_, got {n_classes}")
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))

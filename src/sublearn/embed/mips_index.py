@@ -14,13 +14,16 @@ from threadpoolctl import threadpool_limits
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
-from sublearn.embed.padding import aligned
+from sublearn.embed.padding import aligned, padded_width
 from sublearn.errors import ParameterError
+from sublearn.io.fields import Floats, Integers, Offsets, Size
+from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel
 from sublearn.validation import (
     Either,
     Interval,
     JobCount,
+    NonNegative,
     OneOf,
     OrNone,
     Positive,
@@ -437,7 +440,25 @@ class MIPSIndex(SavedModel, BaseEstimator):
             "n_probe_": int(self.n_probe_),
         }
 
+    def _fields(self) -> Any:
+        return {
+            "n_features_in_": Size("features", low=1),
+            "n_ids": Size("ids"),
+            "n_probe_": NonNegative(int),
+            "centres": Floats("clusters", "stride", finite=True, bits=32),
+            "begin": Offsets("clusters", "rows"),
+            "ids": Integers("rows", high="ids", dtype=np.int32),
+            "rows": Floats("rows", "stride", finite=True, bits=32),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
+        stride = padded_width(state["n_features_in_"])
+        if state["centres"].shape[1] != stride:
+            raise ValueError(
+                f"centres must have {stride} columns for {state['n_features_in_']} features, "
+                f"got {state['centres'].shape[1]}"
+            )
+        check_expansion("n_ids", 8 * state["n_ids"], state["rows"].nbytes)
         self.n_features_in_, self.n_probe_ = state["n_features_in_"], state["n_probe_"]
         self._centres = np.ascontiguousarray(state["centres"])
         self.n_clusters_ = len(self._centres)

@@ -24,6 +24,7 @@ from sublearn.embed.skip_gram_passes import (
 from sublearn.embed.vocabulary import Pairs, Vocabulary, count_pairs
 from sublearn.embed.word_queries import WordQueries
 from sublearn.errors import ParameterError
+from sublearn.io.fields import AnyOf, Flags, Floats, Integers, Number, Strings
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Trace, watch
 from sublearn.validation import (
@@ -425,6 +426,21 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         figures = ("objective_", "objective_error_", "certificate_", "n_iter_", "n_pairs_")
         trace = {f"trace.{name}": self.trace_[name] for name in COLUMNS}
         return state | sums | {name: getattr(self, name) for name in figures} | trace
+
+    def _fields(self) -> Any:
+        vectors = Floats("words", "components", bits=32)
+        figures = ("objective_", "objective_error_", "certificate_")
+        return {
+            "words_": Strings("words", distinct=True),
+            "word_counts_": Integers("words", dtype=np.int64),
+            "vectors_": vectors,
+            "context_vectors_": vectors,
+            "context_bias_": Floats("words", bits=32),
+            **dict.fromkeys(_SUMS, Floats("words", bits=32)),
+            **dict.fromkeys(figures, Number()),
+            **dict.fromkeys(("n_iter_", "n_pairs_"), NonNegative(int)),
+            "trace.*": AnyOf(Floats("passes"), Integers("passes"), Flags("passes")),
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._sums = (state.pop("word_sums"), state.pop("context_sums"))

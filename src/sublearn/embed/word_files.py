@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import IO
+
 import numpy as np
 
-from sublearn.io.files import PathLike, open_binary, replace_file
+from sublearn.io.files import PathLike, most_bytes, open_binary, replace_file
+from sublearn.io.limits import ReadLimits
 
 __all__ = ["read_word_vectors", "write_word_vectors"]
+
+_MOST_SIZES = 100  # bytes of the first line
 
 
 def write_word_vectors(
@@ -39,7 +44,9 @@ def write_word_vectors(
             file.write(word.encode("utf-8", "surrogatepass") + b" " + numbers + b"\n")
 
 
-def read_word_vectors(path: PathLike, *, binary: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def read_word_vectors(
+    path: PathLike, *, binary: bool = False, limits: ReadLimits | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Read a file of word2vec, gensim or :meth:`sublearn.embed.SkipGram.export`.
 
     Parameters
@@ -48,6 +55,8 @@ def read_word_vectors(path: PathLike, *, binary: bool = False) -> tuple[np.ndarr
         May be compressed (``.gz``, ``.xz``, ``.bz2``).
     binary : bool
         Which of the two formats it is.
+    limits : ReadLimits, optional
+        How long a line or a word may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -56,35 +65,52 @@ def read_word_vectors(path: PathLike, *, binary: bool = False) -> tuple[np.ndarr
     vectors : ndarray of float32 of shape (n_words, n_components)
         Their vectors.
     """
-    with open_binary(path) as file:
+    limits = limits or ReadLimits()
+    with open_binary(path, limits) as file:
         try:
-            n_words, n_numbers = (int(part) for part in file.readline().split())
-            words = np.empty(n_words, dtype=object)
-            vectors = np.empty((n_words, n_numbers), dtype=np.float32)
-            for i in range(n_words):
-                if binary:
-                    words[i] = _word(file)
-                    vectors[i] = np.frombuffer(file.read(4 * n_numbers), dtype="<f4")
-                else:
-                    word, *numbers = file.readline().rstrip().split(b" ")
-                    words[i] = word.decode("utf-8", "surrogatepass")
-                    if len(numbers) != n_numbers:  # one would be taken for all of them
-                        raise ValueError(f"{n_numbers} numbers are needed, got {len(numbers)}")
-                    vectors[i] = np.array(numbers, dtype=np.float64)
-            if file.read(2).strip():
-                raise ValueError(f"the file goes on after {n_words} words")
-        except (ValueError, EOFError, MemoryError) as error:
+            return _read_vectors(file, binary, most_bytes(path, limits), limits)
+        except (ValueError, EOFError) as error:
             kind = "binary" if binary else "text"
-            raise ValueError(f"{path}: no vectors in word2vec's {kind} format: {error}") from None
+            raise ValueError(f"no vectors in word2vec's {kind} format: {error}") from None
+
+
+def _read_vectors(
+    file: IO[bytes], binary: bool, n_bytes: int, limits: ReadLimits
+) -> tuple[np.ndarray, np.ndarray]:
+    sizes = file.readline(_MOST_SIZES).split()
+    n_words, n_numbers = (int(part) for part in sizes)
+    least = n_words * (2 + n_numbers * (4 if binary else 2)) - 1  # a number and a space, at least
+    if n_words < 0 or n_numbers < 0 or least > n_bytes:
+        raise ValueError(f"the sizes must fit the file, got {n_words} words of {n_numbers} numbers")
+    words = np.empty(n_words, dtype=object)
+    vectors = np.empty((n_words, n_numbers), dtype=np.float32)
+    for i in range(n_words):
+        if binary:
+            words[i] = _word(file, limits)
+            vectors[i] = np.frombuffer(file.read(4 * n_numbers), dtype="<f4")
+        else:
+            line = file.readline(limits.max_line_bytes + 1)
+            limits.check_line(len(line), i + 2)
+            word, *numbers = line.rstrip().split(b" ")
+            words[i] = word.decode("utf-8", "surrogatepass")
+            if len(numbers) != n_numbers:  # one would be taken for all of them
+                raise ValueError(f"{n_numbers} numbers are needed, got {len(numbers)}")
+            with np.errstate(over="ignore"):
+                vectors[i] = np.array(numbers, dtype=np.float64)
+        if not np.isfinite(vectors[i]).all():
+            raise ValueError(f"vectors must be finite, got NaN or infinity for word {i + 1}")
+    if file.read(2).strip():
+        raise ValueError(f"the file goes on after {n_words} words")
     return words, vectors
 
 
-def _word(file: object) -> str:
+def _word(file: IO[bytes], limits: ReadLimits) -> str:
     """The bytes up to the next space; word2vec writes a line end before each word but the first."""
     word = bytearray()
-    while (byte := file.read(1)) != b" ":  # type: ignore[attr-defined]
+    while (byte := file.read(1)) != b" ":
         if not byte:
             raise EOFError("the file ends within a word")
         if byte != b"\n":
             word += byte
+            limits.check_line(len(word))
     return word.decode("utf-8", "surrogatepass")

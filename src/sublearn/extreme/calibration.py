@@ -23,6 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
+from sublearn.io.fields import Flags, Floats, Integers, Offsets, check_fields
+from sublearn.validation import OneOf
+
 __all__ = ["Calibration", "IsotonicCalibration", "SigmoidCalibration", "fit_calibration"]
 
 _BLOCK = 2**22  # pairs of row and label looked at together
@@ -55,11 +58,11 @@ class Calibration(abc.ABC):
         """The arrays that `from_state` takes, and the method."""
 
     @staticmethod
-    def from_state(state: dict[str, Any]) -> Calibration:
-        """Inverse of `to_state`."""
-        arrays = dict(state)
-        is_sigmoid = arrays.pop("method") == SigmoidCalibration.method
-        return SigmoidCalibration(**arrays) if is_sigmoid else IsotonicCalibration(**arrays)
+    def from_state(state: dict[str, Any], n_labels: int) -> Calibration:
+        """Inverse of `to_state`, for so many labels; what does not fit is a ValueError."""
+        cls = SigmoidCalibration if "slope" in state else IsotonicCalibration
+        check_fields(state, {"method": OneOf(cls.method), **cls.FIELDS}, {"labels": n_labels})
+        return cls(**{name: value for name, value in state.items() if name != "method"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +80,22 @@ class SigmoidCalibration(Calibration):
     """
 
     method: ClassVar[str] = "sigmoid"
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "slope": Floats("labels"),
+        "offset": Floats("labels"),
+        "knot_score": Floats("knots"),
+        "knot_probability": Floats("knots"),
+        "is_pooled": Flags("labels"),
+    }
     slope: np.ndarray
     offset: np.ndarray
     knot_score: np.ndarray
     knot_probability: np.ndarray
     is_pooled: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.is_pooled.any() and not len(self.knot_score):
+            raise ValueError("knot_score must have knots where is_pooled is true, got none")
 
     def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Probability of each label id at its score; both arrays of one shape."""
@@ -115,11 +129,22 @@ class IsotonicCalibration(Calibration):
     """
 
     method: ClassVar[str] = "isotonic"
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "curve_starts": Offsets("curves", "knots"),
+        "curve_of": Integers("labels", high="curves"),
+        "knot_score": Floats("knots"),
+        "knot_probability": Floats("knots"),
+        "is_pooled": Flags("labels"),
+    }
     curve_of: np.ndarray
     curve_starts: np.ndarray
     knot_score: np.ndarray
     knot_probability: np.ndarray
     is_pooled: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not (self.curve_starts[1:] > self.curve_starts[:-1]).all():
+            raise ValueError("curve_starts must give each curve a knot, got a curve without")
 
     def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Probability of each label id at its score; both arrays of one shape."""

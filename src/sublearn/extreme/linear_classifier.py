@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn.extreme.explanation import Explanation, explain_score
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.probabilities import LabelProbabilities
+from sublearn.io.fields import FEATURES, FIGURES, Labels, Parts
 from sublearn.io.models import SavedModel
 from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Solution, Trace
 from sublearn.validation import (
     EncodedLabels,
     LabelKind,
+    OneOf,
     as_n_threads,
     check_features,
     decode_predictions,
@@ -307,7 +309,24 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
             state["feature_names_in_"] = self.feature_names_in_
         return state | self._calibration_to_state()
 
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "classes_": Labels("classes"),
+            "label_kind_": OneOf(*LabelKind.__members__),
+            **LinearLabels.FIELDS,
+            **FIGURES,
+            "calibration_*": Parts(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
+        n_classes, n_scores = len(state["classes_"]), len(state["bias"])
+        is_binary = state["label_kind_"] == LabelKind.BINARY.name
+        if n_scores != (1 if is_binary else n_classes) or (is_binary and n_classes != 2):
+            raise ValueError(
+                f"bias must have an entry for each of {n_classes} classes_, or one for two classes "
+                f"in a 1-D y, got {n_scores} and label_kind_ {state['label_kind_']}"
+            )
         self.model_ = LinearLabels.from_state(state)
         self.trace_ = Trace(state.pop("trace_"))
         self._restore_calibration(state)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.io.fields import AnyOf, Floats, Integers, Offsets, OrAbsent, Sparse
 
 __all__ = ["LabelLists", "LinearLabels", "is_small"]
 
@@ -111,6 +112,16 @@ class LinearLabels:
         Added to each score; float32 or float64, the type of scores.
     """
 
+    #: What `to_state` gives. Lists are not looked at here, but when a row first needs them.
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "bias": Floats("scores", finite=True),
+        "weights": OrAbsent(Sparse("features", "scores")),  # a file of sublearn 0.1
+        "weights_offsets": OrAbsent(Offsets("features", "weights", is_lazy=True)),
+        "weights_labels": OrAbsent(Integers("weights", low=None)),
+        "weights_values": OrAbsent(AnyOf(Floats("weights"), Integers("weights", low=None))),
+        "weights_scales": OrAbsent(Floats("features")),
+    }
+
     def __init__(self, weights: sp.csr_matrix | LabelLists, bias: np.ndarray):
         self._csr = None if isinstance(weights, LabelLists) else weights
         lists = weights if isinstance(weights, LabelLists) else LabelLists.of(weights)
@@ -132,8 +143,8 @@ class LinearLabels:
         bias = state.pop("bias")
         if "weights" in state:  # a file of sublearn 0.1
             return cls(state.pop("weights"), bias)
-        parts = ("offsets", "labels", "values", "scales")
-        return cls(LabelLists(*(state.pop(f"weights_{part}", None) for part in parts)), bias)
+        parts = (state.pop(f"weights_{part}") for part in ("offsets", "labels", "values"))
+        return cls(LabelLists(*parts, state.pop("weights_scales", None)), bias)
 
     def to_state(self) -> dict[str, np.ndarray]:
         """Arrays to be saved, by name."""

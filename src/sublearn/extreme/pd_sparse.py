@@ -14,6 +14,7 @@ from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.extreme.pd_report import best_held_out, ended_early, summarise
+from sublearn.io.fields import Number
 from sublearn.trace import Callback, watch
 from sublearn.validation import (
     Boolean,
@@ -393,6 +394,12 @@ class PDSparseClassifier(LinearLabelClassifier):
             weights.data[is_small(weights.data, float(self.prune))] = 0
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
+
+    def _fields(self) -> Any:
+        return super()._fields() | {
+            "refit_": Boolean(),
+            "held_out_precision_": Number(or_none=True),
+        }
 
     def _to_bundle(self) -> dict[str, Any]:
         more = {"refit_": self.refit_, "held_out_precision_": self.held_out_precision_}

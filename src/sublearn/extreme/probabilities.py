@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.extreme.calibration import Calibration, fit_calibration
 from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.io.fields import take_parts
 from sublearn.metrics.names import find_positions
 from sublearn.validation import LabelKind, OneOf, OrNone, Positive, encode_labels
 from sublearn.validation.values import show
@@ -242,10 +243,9 @@ class LabelProbabilities:
 
     def _restore_calibration(self, state: dict[str, Any]) -> None:
         """Takes out of the state what belongs here."""
-        parts = {name: state.pop(name) for name in list(state) if name.startswith(_CALIBRATION)}
+        parts = take_parts(state, _CALIBRATION)
         if parts:
-            parts = {name.removeprefix(_CALIBRATION): value for name, value in parts.items()}
-            self.calibration_ = Calibration.from_state(parts)
+            self.calibration_ = Calibration.from_state(parts, len(self.intercept_))
             self._calibrated_model = self.model_
 
 

@@ -16,13 +16,16 @@ from sublearn.extreme.ppd_sparse import PPDSparseClassifier
 from sublearn.extreme.text_vectors import (
     HashedNames,
     make_vectorizer,
+    n_columns_of,
     restore_vectorizer,
     vectorizer_state,
 )
+from sublearn.io.fields import Floats, Integers, ListOf, Parts, Strings
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
 from sublearn.validation import (
     Either,
     Interval,
+    NonNegative,
     OneOf,
     OneOfOrNone,
     OrNone,
@@ -340,13 +343,36 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
             "fit_size_": tuple(self.fit_size_),
         }
 
+    def _fields(self) -> Any:
+        words = {"words": Strings("features", distinct=True), "idf": Floats("features")}
+        return {
+            **(words if self.vectorizer == "tfidf" else {}),
+            "label_counts_": Integers("classes"),
+            "fit_size_": ListOf(NonNegative(int), 3),
+            f"{_CLASSIFIER}*": Parts(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self.classifier_ = restore_nested(state, _CLASSIFIER)
         self.classifier = clone(self.classifier_)
         words: dict[str, Any] = {n: state.pop(n) for n in ("words", "idf") if n in state}
         self.vectorizer_ = restore_vectorizer(self.vectorizer, self._settings(), words)
         self.feature_names_ = words.get("words")
+        self._refuse_another_classifier(len(state["label_counts_"]))
         super()._restore(state)
+
+    def _refuse_another_classifier(self, n_counts: int) -> None:
+        own, n_columns = self.classifier_, n_columns_of(self.vectorizer_)
+        n_features = getattr(own, "n_features_in_", None)
+        if not _Classifier().accepts(own) or n_features != n_columns:
+            raise ValueError(
+                f"{_CLASSIFIER}class must rank labels of {n_columns} features, "
+                f"got {type(own).__name__} of {n_features}"
+            )
+        if n_counts != len(own.classes_):
+            raise ValueError(
+                f"label_counts_ must have shape ({len(own.classes_)},), got ({n_counts},)"
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classifier_")

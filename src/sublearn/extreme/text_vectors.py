@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-__all__ = ["HashedNames", "make_vectorizer", "restore_vectorizer", "vectorizer_state"]
+__all__ = [
+    "HashedNames",
+    "make_vectorizer",
+    "n_columns_of",
+    "restore_vectorizer",
+    "vectorizer_state",
+]
 
 _N_HASHES = 2**20
 
@@ -25,6 +31,12 @@ def make_vectorizer(kind: str, settings: Mapping[str, Any]) -> Any:
         n_features = given.pop("n_hashes", _N_HASHES)
         return HashingVectorizer(n_features=n_features, dtype=np.float32, **given)
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **given)
+
+
+def n_columns_of(vectorizer: Any) -> int:
+    """Columns of the rows that a fitted vectoriser makes."""
+    is_hashing = isinstance(vectorizer, HashingVectorizer)
+    return vectorizer.n_features if is_hashing else len(vectorizer.vocabulary_)
 
 
 def vectorizer_state(vectorizer: Any) -> dict[str, np.ndarray]:

@@ -16,6 +16,8 @@ from sublearn.forecast.local_models import LocalSettings, Training
 from sublearn.forecast.member import Member, never
 from sublearn.forecast.rows import Rows
 from sublearn.forecast.trials import Candidate, choose, settings_for
+from sublearn.io.fields import Floats, Integers, Parts, check_fields, take_parts
+from sublearn.validation import Interval, OrNone, Positive
 
 __all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
@@ -30,6 +32,17 @@ _HURRIED: dict[str, Any] = {
 }
 _FEWEST_ROWS = 8  # without a gap, to fit anything
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
+
+
+_FIELDS = {
+    "first": Positive(int),
+    "last": Positive(int),
+    "weights": Floats("members", bits=64),
+    "quantile": OrNone(Interval(float, 0, 1)),
+    "residuals": Floats("residuals", bits=64),
+    "phases": Integers("residuals"),
+    "member*": Parts(),
+}
 
 
 @dataclass(frozen=True)
@@ -198,13 +211,13 @@ class BlockModel:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> BlockModel:
         """Inverse of `to_state`."""
+        check_fields(state, _FIELDS)
         own = {k: v for k, v in state.items() if "/" not in k}
         own["residuals"] = Residuals(own["residuals"], own.pop("phases"))
-        members = []
-        for i in range(len(own["weights"])):
-            prefix = f"member{i}/"
-            parts = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            members.append(Member.from_state(parts))
+        n_members = len(own["weights"])
+        if n_members == 0:
+            raise ValueError("weights must have at least one member, got none")
+        members = [Member.from_state(take_parts(state, f"member{i}/")) for i in range(n_members)]
         return cls(**own, members=members)
 
     def _rows(self, rows_of: Callable[[Baseline], Rows]) -> list[Rows]:

@@ -29,6 +29,12 @@ class Clock:
     zone: str | None = None
     has_dates: bool = True
 
+    def __post_init__(self) -> None:
+        if _DAY % self.step:
+            raise ValueError(f"clock.step must divide the {_DAY} minutes of a day, got {self.step}")
+        if self.zone is not None:
+            _zone_called(self.zone)
+
     @property
     def steps_per_day(self) -> int:
         """Positions in a day of 24 hours."""
@@ -143,7 +149,7 @@ def _zone_name(zone: tzinfo | None, what: str) -> str | None:
 
 def _zone_called(name: str) -> tzinfo:
     sign, hours = name[3:4], name[4:].split(":")
-    if name.startswith("UTC") and sign in ("+", "-"):
+    if name.startswith("UTC") and sign in ("+", "-") and len(hours) >= 2:
         ahead = timedelta(hours=int(hours[0]), minutes=int(hours[1]))
         return timezone(ahead if sign == "+" else -ahead)
     return ZoneInfo(name)

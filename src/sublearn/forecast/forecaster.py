@@ -24,7 +24,7 @@ from sublearn.forecast.plan import (
 )
 from sublearn.forecast.rules import Dates, Integers
 from sublearn.forecast.series import check_series, column_names
-from sublearn.forecast.stored import restore_fitted, state_of_fitted
+from sublearn.forecast.stored import FITTED_FIELDS, restore_fitted, state_of_fitted
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Status
 from sublearn.validation import (
@@ -444,6 +444,9 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
     def _to_bundle(self) -> dict[str, Any]:
         return state_of_fitted(self)
+
+    def _fields(self) -> Any:
+        return FITTED_FIELDS
 
     def _restore(self, state: dict[str, Any]) -> None:
         restore_fitted(self, state)

@@ -7,10 +7,12 @@ formed, and 100,000 rows need 100,000 x m numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.linalg
+
+from sublearn.io.fields import Floats, check_fields
 
 __all__ = ["FourierMap", "KernelMap", "NystroemMap", "gaussian_kernel", "make_map", "restore_map"]
 
@@ -44,6 +46,11 @@ class KernelMap(Protocol):
 @dataclass(frozen=True)
 class NystroemMap:
     """phi(x) = L^-1 k(Z, x) for landmarks Z, L L' = k(Z, Z): exact on the landmarks' span."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "landmarks": Floats("map", "columns", bits=64),
+        "whitening": Floats("map", "map", bits=64),
+    }
 
     landmarks: np.ndarray
     whitening: np.ndarray  # L^-1, lower triangular
@@ -80,6 +87,11 @@ class NystroemMap:
 class FourierMap:
     """phi(x) = sqrt(2 / m) cos(W x + b): random features of Rahimi and Recht."""
 
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "frequencies": Floats("map", "columns", bits=64),
+        "phases": Floats("map", bits=64),
+    }
+
     frequencies: np.ndarray  # (m, d)
     phases: np.ndarray
 
@@ -112,6 +124,8 @@ def make_map(kind: str, X: np.ndarray, n_features: int, rng: np.random.Generator
     return fitted
 
 
-def restore_map(state: dict[str, np.ndarray]) -> KernelMap:
-    """Inverse of `to_state`."""
-    return NystroemMap(**state) if "landmarks" in state else FourierMap(**state)
+def restore_map(state: dict[str, Any], n_columns: int) -> KernelMap:
+    """Inverse of `to_state`, for rows of so many columns."""
+    cls = NystroemMap if "landmarks" in state else FourierMap
+    check_fields(state, cls.FIELDS, {"columns": n_columns})
+    return cls(**state)

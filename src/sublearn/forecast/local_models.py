@@ -21,11 +21,32 @@ from sublearn.forecast.kernel_map import KernelMap, make_map, restore_map
 from sublearn.forecast.membership import Membership
 from sublearn.forecast.relevance import learn_relevance
 from sublearn.forecast.tube_loss import TubeLoss
+from sublearn.io.fields import (
+    Floats,
+    Integers,
+    Number,
+    Parts,
+    Record,
+    check_fields,
+    take_parts,
+)
 
 __all__ = ["LocalModels", "LocalSettings", "Training"]
 
 _REACH = 0.05  # of the way to the tube that a new row pulls a fitted model
 _PRESENT = 0.01  # memberships below this do not count in a forecast
+_FIELDS = {
+    "scales": Floats("columns", bits=64),
+    "n_seen": Integers("clusters"),
+    "C": Number(),
+    "loss": Record(
+        {
+            **dict.fromkeys(("lower", "upper", "lower_slope", "upper_slope"), Number()),
+            "share_below": Number(or_none=True),
+        }
+    ),
+    **dict.fromkeys(("membership.*", "gate.*", "local*", "weights*"), Parts()),
+}
 
 
 @dataclass(frozen=True)
@@ -184,23 +205,27 @@ class LocalModels:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LocalModels:
-        """Inverse of `to_state`."""
-        n_clusters = len(state["n_seen"])
+    def from_state(cls, state: dict[str, Any], n_columns: int) -> LocalModels:
+        """Inverse of `to_state`, for rows of so many columns."""
+        sizes = check_fields(state, _FIELDS, {"columns": n_columns})
+        n_clusters = sizes["clusters"]
+        maps = [restore_map(take_parts(state, f"local{c}."), n_columns) for c in range(n_clusters)]
+        gate = restore_map(take_parts(state, "gate."), n_columns)
+        membership = take_parts(state, "membership.")
+        check_fields(membership, Membership.FIELDS, sizes | {"gate": gate.n_features})
+        own = {f"weights{c}": Floats(own.n_features + 1, bits=64) for c, own in enumerate(maps)}
+        weights = take_parts(state, "weights")
+        check_fields({f"weights{c}": w for c, w in weights.items()}, own)
         return cls(
             state["scales"],
-            restore_map(_under(state, "gate.")),
-            Membership(**_under(state, "membership.")),
-            [restore_map(_under(state, f"local{c}.")) for c in range(n_clusters)],
-            [state[f"weights{c}"] for c in range(n_clusters)],
+            gate,
+            Membership(**membership),
+            maps,
+            [weights[str(c)] for c in range(n_clusters)],
             TubeLoss(**state["loss"]),
             float(state["C"]),
             state["n_seen"],
         )
-
-
-def _under(state: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
 def _distribute(

@@ -12,8 +12,25 @@ from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.line import Line
 from sublearn.forecast.local_models import LocalModels, LocalSettings, Training
 from sublearn.forecast.rows import Rows
+from sublearn.io.fields import Floats, Number, Parts, Record, check_fields, take_parts
+from sublearn.validation import Boolean, Interval
 
 __all__ = ["Member", "never"]
+
+_MOST_WEEKS = 1000  # of a profile in a file
+
+
+_FIELDS = {
+    "share": Number(),
+    "centre": Floats("columns", bits=64),
+    "spread": Floats("columns", bits=64),
+    "y_centre": Number(),
+    "y_spread": Number(),
+    "baseline": Record({"weeks": Interval(int, 0, _MOST_WEEKS), "is_anchored": Boolean()}),
+    "line.fixed": Floats("linear", bits=64),
+    "line.varying": Floats("hats", "varying+1", bits=64),
+    "models.*": Parts(),
+}
 
 
 def never() -> bool:
@@ -105,17 +122,11 @@ class Member:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Member:
         """Inverse of `to_state`."""
-        inner: dict[str, dict[str, Any]] = {"models": {}, "line": {}}
-        own = {}
-        for name, value in state.items():
-            part, _, rest = name.partition(".")
-            if part in inner:
-                inner[part][rest] = value
-            else:
-                own[name] = value
-        own["baseline"] = Baseline(**own["baseline"])
+        sizes = check_fields(state, _FIELDS)
+        models, line = take_parts(state, "models."), take_parts(state, "line.")
+        own = state | {"baseline": Baseline(**state["baseline"])}
         return cls(
-            **own, line=Line(**inner["line"]), models=LocalModels.from_state(inner["models"])
+            **own, line=Line(**line), models=LocalModels.from_state(models, sizes["columns"])
         )
 
     def _standardised(self, rows: Rows) -> np.ndarray:

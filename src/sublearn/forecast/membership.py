@@ -7,10 +7,13 @@ Its scores become probabilities by a multinomial logistic regression on rows tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+
+from sublearn.io.fields import Floats
 
 __all__ = ["Membership"]
 
@@ -20,6 +23,13 @@ _HELD_OUT = 0.3  # of the rows, for the calibration
 @dataclass(frozen=True)
 class Membership:
     """Scores are features @ weights + bias, log-odds are scores @ slopes + offsets."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "weights": Floats("gate", "clusters", bits=64),
+        "bias": Floats("clusters", bits=64),
+        "slopes": Floats("clusters", "clusters", bits=64),
+        "offsets": Floats("clusters", bits=64),
+    }
 
     weights: np.ndarray
     bias: np.ndarray

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sublearn.forecast.block_model import BlockModel
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.horizon import History
 from sublearn.forecast.series import Shape
+from sublearn.io.fields import (
+    FEATURES,
+    FIGURES,
+    Floats,
+    ListOf,
+    OrAbsent,
+    Parts,
+    Record,
+    Size,
+    take_parts,
+)
+from sublearn.io.limits import check_expansion
 from sublearn.trace import Trace
+from sublearn.validation import Boolean, Either, InstanceOf, Interval, OneOf, OrNone
 
-__all__ = ["restore_fitted", "state_of_fitted"]
+__all__ = ["FITTED_FIELDS", "restore_fitted", "state_of_fitted"]
 
 _PLAIN = (
     "blocks_", "lags_", "n_series_in_", "n_features_in_", "objective_", "certificate_", "n_iter_",
@@ -38,23 +53,118 @@ def state_of_fitted(model: Any) -> dict[str, Any]:
     return state
 
 
+_MOST_STEPS = 2**31  # of a number of steps; times of a thousand years have fewer minutes
+_STEPS, _BACK = Interval(int, 0, _MOST_STEPS), Interval(int, 1, _MOST_STEPS)
+_CLOCK = Record(
+    {
+        "start": Interval(int, -_MOST_STEPS, _MOST_STEPS),
+        "step": Interval(int, 1, 24 * 60),
+        "zone": OrNone(InstanceOf(str)),
+        "has_dates": Boolean(),
+    }
+)
+#: What `state_of_fitted` gives; parts of models are checked where they are made again.
+FITTED_FIELDS: dict[str, Any] = {
+    **FEATURES,
+    "n_series_in_": Size("series", low=1),
+    "blocks_": ListOf(_BACK),
+    "lags_": ListOf(_BACK),
+    **FIGURES,
+    "embedding": Record(
+        {
+            "lags": ListOf(_BACK),
+            "day": Interval(int, 1, 24 * 60),
+            "windows": ListOf(_BACK),
+            "X_lags": ListOf(_STEPS),
+            "X_windows": ListOf(_BACK),
+        }
+    ),
+    "calendar": Record(
+        {
+            "has_week": Boolean(),
+            "has_year": Boolean(),
+            "holidays": ListOf(Interval(int, -_MOST_STEPS, _MOST_STEPS)),
+            "clock": _CLOCK,
+        }
+    ),
+    "shape": Record(
+        {
+            "is_pandas": Boolean(),
+            "is_one": Boolean(),
+            "names": OrNone(InstanceOf(list)),
+            "dtype": OneOf("float32", "float64"),
+        }
+    ),
+    "history.values": Floats("steps", "series", bits=64),
+    "history.X": OrAbsent(Floats(None, "features", bits=64)),
+    "history.end": _STEPS,
+    "history.clock": _CLOCK,
+    "block*": Parts(),
+}
+_NAME = Either(InstanceOf(str), InstanceOf(int))
+
+
 def restore_fitted(model: Any, state: dict[str, Any]) -> None:
     """Inverse of `state_of_fitted`; takes what it uses out of the state and leaves the rest."""
-    n_series, n_blocks = state["n_series_in_"], len(state["blocks_"])
+    n_series, blocks = state["n_series_in_"], state["blocks_"]
+    check_expansion("n_series_in_", 1000 * n_series * len(blocks), _stored_bytes(state))
     model._models = [
-        [BlockModel.from_state(_taken(state, f"block{s}.{b}/")) for b in range(n_blocks)]
+        [BlockModel.from_state(take_parts(state, f"block{s}.{b}/")) for b in range(len(blocks))]
         for s in range(n_series)
     ]
-    model._history = History.from_state(_taken(state, "history."))
+    model._history = History.from_state(take_parts(state, "history."))
     calendar = state.pop("calendar")
     clock, holidays = Clock(**calendar.pop("clock")), tuple(calendar.pop("holidays"))
     model._calendar_of = Calendar(clock, holidays=holidays, **calendar)
     model._embedding = Embedding.from_state(state.pop("embedding"))
     model._shape = Shape(**state.pop("shape"))
     model.trace_ = Trace(state.pop("trace_"))
+    _refuse_other_blocks(model, blocks)
+    _refuse_other_series(model, n_series, state["n_features_in_"])
+    _refuse_other_rows(model)
 
 
-def _taken(state: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Values under a prefix, taken out of the state."""
-    names = [name for name in state if name.startswith(prefix)]
-    return {name.removeprefix(prefix): state.pop(name) for name in names}
+def _stored_bytes(state: dict[str, Any]) -> int:
+    return sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
+
+
+def _refuse_other_blocks(model: Any, blocks: list[int]) -> None:
+    """Blocks follow each other up to the horizon."""
+    firsts = [1, *(last + 1 for last in blocks[:-1])]
+    spans = list(zip(firsts, blocks, strict=True))
+    is_right = all([(own.first, own.last) for own in of] == spans for of in model._models)
+    reaches = model.strategy == "recursive" or (blocks and blocks[-1] == model.horizon)
+    if not blocks or not is_right or not reaches or any(a > b for a, b in spans):
+        raise ValueError(f"blocks_ must lead to the horizon {model.horizon}, got {blocks}")
+    # A forecast makes rows for all leads, of about as many numbers as there are lags.
+    n_bytes = 8 * int(model.horizon) * (20 + len(model._embedding.lags))
+    check_expansion("horizon", n_bytes, model._history.values.nbytes)
+
+
+def _refuse_other_series(model: Any, n_series: int, n_columns: int) -> None:
+    history, shape, day = model._history, model._shape, model._embedding.day
+    if (history.X is None) != (n_columns == 0):
+        raise ValueError(f"history.X must have {n_columns} columns, got another number")
+    if history.clock.steps_per_day != day or not model._embedding.lags:
+        raise ValueError(f"embedding.day must be that of the clock and have lags, got {day}")
+    if history.end < len(history.values) or not len(history.values):
+        raise ValueError(f"history.end must be {len(history.values)} or more, got {history.end}")
+    names = shape.names
+    is_named = names is None or (len(names) == n_series and all(map(_NAME.accepts, names)))
+    if not is_named or (shape.is_one and n_series != 1):
+        raise ValueError(f"shape must be that of {n_series} series, got {shape}")
+
+
+def _refuse_other_rows(model: Any) -> None:
+    """Each model must take the rows that this history and calendar make."""
+    history = model._history
+    at, lead = np.array([history.end]), np.array([1])
+    for own in (member for of in model._models for block in of for member in block.members):
+        rows = history.rows(0, model._embedding, model._calendar_of, at, lead, own.baseline)
+        found = (len(own.centre), len(own.line.fixed), own.line.varying.shape[1] - 1)
+        wanted = (rows.design.shape[1], int(rows.linear.sum()), rows.n_varying)
+        if found != wanted:
+            raise ValueError(
+                f"block models must have {wanted} columns, coefficients and varying ones, "
+                f"got {found}"
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.factors import Factors
-from sublearn.io.files import PathLike, open_binary, write_atomically
+from sublearn.io.files import PathLike, open_binary, reading, write_atomically
+from sublearn.io.limits import ReadLimits
 from sublearn.validation.values import show
 
 __all__ = ["read_evidence", "read_map", "read_uai", "write_map", "write_uai"]
@@ -26,6 +26,7 @@ def read_uai(
     evidence: PathLike | Mapping[Any, int] | None = None,
     *,
     tables: str = "linear",
+    limits: ReadLimits | None = None,
 ) -> FactorGraph:
     """Read a factor graph (MARKOV) or a Bayesian network (BAYES).
 
@@ -38,6 +39,8 @@ def read_uai(
     tables : {"linear", "log", "log10"}, default="linear"
         What the numbers of the tables are. The competitions' files have probabilities up to a
         factor ("linear"), of which zeros forbid a state.
+    limits : ReadLimits, optional
+        What a compressed file may unpack to.
 
     Returns
     -------
@@ -54,19 +57,19 @@ def read_uai(
     """
     if tables not in _TABLES:
         raise ValueError(f"read_uai.tables must be one of {', '.join(_TABLES)}, got {show(tables)}")
-    text = _read_text(path)
-    with _named(path):
+    text = _read_text(path, limits)
+    with reading(path):
         graph = _graph_of(_core.parse_uai(text, _core.UaiTables[tables]))
     if evidence is None:
         return graph
     if isinstance(evidence, Mapping):
         return graph.condition(evidence)
-    found = read_evidence(evidence)
-    with _named(evidence):
+    found = read_evidence(evidence, limits=limits)
+    with reading(evidence):
         return graph.condition(found)
 
 
-def read_evidence(path: PathLike) -> dict[int, int]:
+def read_evidence(path: PathLike, *, limits: ReadLimits | None = None) -> dict[int, int]:
     """Read known variables and their labels.
 
     The file is ``k v x v x ...`` (competition of 2014) or ``1 k v x v x ...`` with the number
@@ -77,8 +80,8 @@ def read_evidence(path: PathLike) -> dict[int, int]:
     ValueError
         For a file of another form, more than one sample, or a variable with two labels.
     """
-    with _named(path):
-        numbers, lines = _core.parse_integers(_read_text(path), [])
+    with reading(path):
+        numbers, lines = _core.parse_integers(_read_text(path, limits), [])
         if len(numbers) == 0:
             return {}
         pairs, lines = _pairs_of(numbers, lines)
@@ -145,15 +148,15 @@ def write_map(result: Any, path: PathLike) -> None:
         stream.write(f"MAP\n{' '.join(map(str, [len(labels), *labels.tolist()]))}\n".encode())
 
 
-def read_map(path: PathLike) -> np.ndarray:
+def read_map(path: PathLike, *, limits: ReadLimits | None = None) -> np.ndarray:
     """Read an assignment that `write_map` or a competitor wrote.
 
     Returns
     -------
     ndarray of int32 of shape (n_variables,)
     """
-    with _named(path):
-        numbers, _ = _core.parse_integers(_read_text(path), ["MAP", "MPE"])
+    with reading(path):
+        numbers, _ = _core.parse_integers(_read_text(path, limits), ["MAP", "MPE"])
         for n_heads in (1, 2):  # "n x ...", or "1 n x ..." with the number of samples first
             if len(numbers) > n_heads and numbers[n_heads - 1] == len(numbers) - n_heads:
                 return numbers[n_heads:].astype(np.int32)
@@ -164,22 +167,8 @@ def read_map(path: PathLike) -> np.ndarray:
         )
 
 
-class _named:
-    """Puts the file's name in front of what is said about its content."""
-
-    def __init__(self, path: PathLike):
-        self._name = os.fspath(path)
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if type(error) is ValueError and not str(error).startswith(self._name):
-            separator = ", " if str(error).startswith("line ") else ": "
-            raise ValueError(f"{self._name}{separator}{error}") from None
-
-
-def _read_text(path: PathLike) -> bytes:
-    with open_binary(path) as stream:
+def _read_text(path: PathLike, limits: ReadLimits | None) -> bytes:
+    with open_binary(path, limits) as stream:
         return stream.read() + b"\n"  # numbers of the parser end before white space
 
 

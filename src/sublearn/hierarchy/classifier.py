@@ -33,13 +33,18 @@ from sublearn.hierarchy.nodes import (
 from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
 from sublearn.hierarchy.rules import HasScores, IsTaxonomy, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.io.fields import Integers, ListOf, Parts, Record, check_fields
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
     EncodedLabels,
+    InstanceOf,
+    Interval,
     JobCount,
+    LabelKind,
+    NonNegative,
     OneOf,
     OrNone,
     Positive,
@@ -55,6 +60,7 @@ from sublearn.validation.values import show
 __all__ = ["HierarchicalClassifier"]
 
 _MODELS = "nodes."
+_STRATEGY = OneOf("top_down", "flat", "global")
 
 
 class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
@@ -177,7 +183,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     _rules: ClassVar[dict[str, Rule]] = {
         "taxonomy": IsTaxonomy(),
-        "strategy": OneOf("top_down", "flat", "global"),
+        "strategy": _STRATEGY,
         "path": OneOf("best", "greedy"),
         "estimator": HasScores(),
         "C": Positive(float),
@@ -514,15 +520,71 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         models = self.node_models_ if self._linear is None else None
         return state if models is None else state | store_models(models, _MODELS)
 
+    def _fields(self) -> Any:
+        return super()._fields() | {
+            "ends_": Integers("classes", high="labels"),
+            "label_kind_": OneOf(LabelKind.BINARY.name, LabelKind.MULTICLASS.name),
+            "strategy_": _STRATEGY,
+            "counts_": Integers("labels"),
+            "nodes": Parts(),
+            f"{_MODELS}*": Parts(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
-        self._nodes = [_restored_node(*node) for node in state.pop("nodes")]
+        self._nodes = _restored_nodes(state.pop("nodes"), len(state["counts_"]))
         if "weights" not in state:
             self.node_models_ = take_models(state, _MODELS)
             self.estimator = unfitted(self.node_models_)
+            _refuse_other_models(self.node_models_, self._nodes)
+        if state["strategy_"] != "top_down" and len(self._nodes) != 1:
+            raise ValueError(f"nodes must be one for {state['strategy_']}, got {len(self._nodes)}")
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
+
+
+def _restored_nodes(stored: Any, n_labels: int) -> list[Node]:
+    """Nodes, parents first, that lead from above the roots to labels."""
+    position = Interval(int, 0, n_labels - 1)
+    node = Record(
+        {
+            "label": Interval(int, TOP, n_labels - 1),
+            "level": NonNegative(int),
+            "children": ListOf(position),
+            "is_plain": Boolean(),
+        }
+    )
+    check_fields({"nodes": stored}, {"nodes": ListOf(ListOf(InstanceOf(object), 4))})
+    names = ("label", "level", "children", "is_plain")
+    records = [dict(zip(names, entry, strict=True)) for entry in stored]
+    check_fields({"nodes": records}, {"nodes": ListOf(node)})
+    reached, seen = {TOP}, set()
+    for record in records:
+        own = record["children"]
+        if record["label"] not in reached or record["label"] in seen or not own:
+            raise ValueError(f"nodes must come parents first with children, got {show(record)}")
+        if len(set(own)) < len(own) or not reached.isdisjoint(own):
+            raise ValueError(f"nodes must have children of one parent, got {show(record)}")
+        if record["is_plain"] and len(own) > 1:
+            raise ValueError(f"nodes must have one child to be plain, got {show(record)}")
+        seen.add(record["label"])
+        reached.update(own)
+    if not records:
+        raise ValueError("nodes must begin above the roots, got none")
+    return [_restored_node(**record) for record in records]
+
+
+def _refuse_other_models(models: dict[int, Any], nodes: list[Node]) -> None:
+    for node in nodes:
+        if node.is_plain:
+            continue
+        own = getattr(models.get(node.label), "classes_", np.empty(0))
+        if not set(node.children.tolist()) <= set(own.tolist()):
+            raise ValueError(
+                f"{_MODELS}{node.label} must tell the children {show(node.children.tolist())} "
+                f"apart, got {show(own.tolist())}"
+            )
 
 
 def _restored_node(label: int, level: int, children: list[int], is_plain: bool) -> Node:

@@ -12,14 +12,37 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.hierarchy.label_models import LabelModels
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.io.fields import (
+    FEATURES,
+    Floats,
+    Integers,
+    Labels,
+    Number,
+    Offsets,
+    OrAbsent,
+    Sparse,
+    TraceTable,
+    check_fields,
+)
+from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Trace, watch
-from sublearn.validation import EncodedLabels, Interval, LabelKind, encode_labels
+from sublearn.validation import (
+    Boolean,
+    EncodedLabels,
+    Interval,
+    LabelKind,
+    NonNegative,
+    OneOf,
+    encode_labels,
+)
 from sublearn.validation.design import check_new_rows
 from sublearn.validation.values import show
 
 __all__ = ["TaxonomyModel", "store_models", "take_models", "unfitted"]
+
+_MOST_LEVELS = 1000  # of a taxonomy in a file
 
 
 class TaxonomyModel(SavedModel, BaseEstimator):
@@ -111,6 +134,23 @@ class TaxonomyModel(SavedModel, BaseEstimator):
             state |= {"weights": linear.weights, "intercepts": linear.intercepts}
         return state
 
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "taxonomy.indptr": Offsets("labels", "edges"),
+            "taxonomy.parents": Integers("edges", high="labels"),
+            "taxonomy.names": Labels("labels"),
+            "has_taxonomy": Boolean(),
+            "label_kind_": OneOf(*LabelKind.__members__),
+            "weights": OrAbsent(Sparse("features", "labels", "csc", finite=True)),
+            "intercepts": OrAbsent(Floats("labels")),
+            "classes_": Labels("classes"),
+            "ends_": Integers("ends", high="labels"),
+            "certificate_": Number(),
+            "n_iter_": NonNegative(int),
+            "trace_": TraceTable(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))
         self._linear = None
@@ -119,6 +159,7 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         indptr, parents = state.pop("taxonomy.indptr"), state.pop("taxonomy.parents")
         names = state.pop("taxonomy.names")
         lists = [parents[a:b].tolist() for a, b in itertools.pairwise(indptr)]
+        _refuse_long_chains(indptr, parents)
         self.taxonomy_ = Taxonomy(lists, names.tolist())
         self.taxonomy = self.taxonomy_ if state.pop("has_taxonomy") else None
         super()._restore(state)
@@ -127,6 +168,20 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _refuse_long_chains(indptr: np.ndarray, parents: np.ndarray) -> None:
+    """The ancestors of all labels are listed when first needed; those of a chain are many."""
+    children = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    levels = np.zeros(len(indptr) - 1, dtype=np.int64)
+    for _ in range(_MOST_LEVELS):
+        before = levels.copy()
+        np.maximum.at(levels, children, before[parents] + 1)
+        if np.array_equal(levels, before):
+            break
+    else:
+        raise ValueError(f"taxonomy.parents must have at most {_MOST_LEVELS} levels and no cycle")
+    check_expansion("taxonomy.parents", 12 * int(levels.sum()), indptr.nbytes + parents.nbytes)
 
 
 def store_models(models: dict[int, Any], prefix: str) -> dict[str, Any]:
@@ -138,9 +193,18 @@ def store_models(models: dict[int, Any], prefix: str) -> dict[str, Any]:
 
 
 def take_models(state: dict[str, Any], prefix: str) -> dict[int, Any]:
-    """Inverse of `store_models`."""
-    keys = state.pop(f"{prefix}keys").tolist()
-    return {key: restore_nested(state, f"{prefix}{key}.") for key in keys}
+    """Inverse of `store_models`; the models have been fitted to the state's features."""
+    keys = state.pop(f"{prefix}keys", None)
+    check_fields({f"{prefix}keys": keys}, {f"{prefix}keys": Integers(None, low=-1)})
+    models = {key: restore_nested(state, f"{prefix}{key}.") for key in keys.tolist()}
+    for key, model in models.items():
+        n_features = getattr(model, "n_features_in_", None)
+        if n_features != state["n_features_in_"] or not hasattr(model, "classes_"):
+            raise ValueError(
+                f"{prefix}{key}.class must be a classifier of {state['n_features_in_']} features, "
+                f"got {type(model).__name__} of {n_features}"
+            )
+    return models
 
 
 def unfitted(models: dict[int, Any]) -> Any:

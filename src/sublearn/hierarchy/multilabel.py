@@ -27,6 +27,7 @@ from sublearn.hierarchy.rules import HasScores, IsNumbers, IsTaxonomy
 from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.stage_one import StageOne, hold_out
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.io.fields import Floats, Number, Parts
 from sublearn.metrics import f1_samples
 from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
@@ -37,6 +38,7 @@ from sublearn.validation import (
     EncodedLabels,
     Interval,
     JobCount,
+    LabelKind,
     NonNegative,
     OneOf,
     OrNone,
@@ -486,7 +488,19 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         state = super()._to_bundle()
         return state if self._linear is not None else state | store_models({0: self._other}, _MODEL)
 
+    def _fields(self) -> Any:
+        return super()._fields() | {
+            "phi_": Floats("labels", finite=True, low=0.0),
+            "unit_": OneOf("one", "row"),
+            "held_out_score_": Number(or_none=True),
+            f"{_MODEL}*": Parts(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
+        is_multilabel = LabelKind[state["label_kind_"]].is_multilabel
+        n_predicted = len(state["phi_"] if is_multilabel else state["ends_"])
+        if len(state["classes_"]) != n_predicted:
+            raise ValueError(f"classes_ must be {n_predicted}, got {len(state['classes_'])}")
         if "weights" not in state:
             models = take_models(state, _MODEL)
             self._other, self.estimator = models[0], unfitted(models)

@@ -5,6 +5,7 @@ from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.conll import Tokens, load_conll
 from sublearn.io.dataset import Dataset
 from sublearn.io.datasets import load_dataset, save_dataset
+from sublearn.io.limits import ReadLimits
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.quickstart import Quickstart, load_quickstart
 from sublearn.io.taxonomies import HmcData, load_hmc, read_rcv1, read_skos
@@ -16,6 +17,7 @@ __all__ = [
     "Dataset",
     "HmcData",
     "Quickstart",
+    "ReadLimits",
     "Texts",
     "Tokens",
     "load_arff",

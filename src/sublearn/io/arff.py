@@ -7,15 +7,17 @@ import os
 import re
 import xml.etree.ElementTree as ElementTree
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sublearn.errors import DataFileError
 from sublearn.io.dataset import Dataset, as_float_dtype, canonical_csr, canonical_indicator
-from sublearn.io.files import PathLike, open_binary
+from sublearn.io.files import Lines, PathLike, open_binary, reading
+from sublearn.io.limits import ReadLimits
 
 __all__ = ["load_arff"]
 
@@ -28,7 +30,11 @@ _NUMERIC = {"numeric", "real", "integer"}
 
 
 def load_arff(
-    path: PathLike, labels: PathLike | Sequence[str] | int, *, dtype: Any = np.float32
+    path: PathLike,
+    labels: PathLike | Sequence[str] | int,
+    *,
+    dtype: Any = np.float32,
+    limits: ReadLimits | None = None,
 ) -> Dataset:
     """Read a multilabel ARFF file; rows may be dense or sparse (``{index value, ...}``).
 
@@ -41,6 +47,8 @@ def load_arff(
         Columns of Y come in this order; all other attributes are features, as in the file.
     dtype : float32 or float64
         Type of the values of X.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -49,33 +57,23 @@ def load_arff(
 
     Raises
     ------
-    ValueError
+    DataFileError
         With file name and line number: attributes that are neither numeric nor ``{0,1}``, missing
         values (``?``), non-finite numbers, labels other than 0 and 1, instance weights.
     """
     dtype = as_float_dtype(dtype, "load_arff")
-    with open_binary(path) as stream:
-        lines = _numbered_lines(stream)
-        try:
-            attributes = _read_attributes(lines)
-            rows = _read_rows(lines, attributes)
-        except _BadLine as error:
-            raise ValueError(f"{os.fspath(path)}, line {error.line}: {error}") from None
-        except _BadFile as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from None
+    with open_binary(path, limits) as stream:
+        lines = _numbered_lines(Lines(stream, limits))
+        attributes = _read_attributes(lines)
+        rows = _read_rows(lines, attributes)
     names = [attribute.name for attribute in attributes]
-    columns = _label_columns(labels, names)
+    columns = _label_columns(labels, names, limits)
     return _split(rows.to_csr(len(names)), names, columns, dtype, os.fspath(path))
 
 
-class _BadFile(Exception):
-    """The file as a whole cannot be read."""
-
-
-class _BadLine(Exception):
+class _BadLine(ValueError):
     def __init__(self, line: int, what: str):
-        super().__init__(what)
-        self.line = line
+        super().__init__(f"line {line}: {what}")
 
 
 @dataclass(frozen=True)
@@ -102,16 +100,16 @@ class _Rows:
         return sparse.csr_matrix(parts, shape=(len(self.indptr) - 1, n_columns))
 
 
-def _numbered_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def _numbered_lines(lines: Lines) -> Iterator[tuple[int, str]]:
     """Lines that say something. Old files are often Latin-1, which no UTF-8 reader accepts."""
-    for number, raw in enumerate(stream, start=1):
+    for raw in lines:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError:
             line = raw.decode("latin-1")
         line = line.strip()
         if line and not line.startswith("%"):
-            yield number, line
+            yield lines.number, line
 
 
 def _read_attributes(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
@@ -129,7 +127,7 @@ def _read_attributes(lines: Iterator[tuple[int, str]]) -> list[_Attribute]:
             attributes[attribute.name] = attribute
         elif keyword != "@relation":
             raise _BadLine(number, f"@relation, @attribute or @data expected, got {_shown(line)}")
-    raise _BadFile("the file has no @data line" if attributes else "not an ARFF file")
+    raise ValueError("the file has no @data line" if attributes else "not an ARFF file")
 
 
 def _parse_attribute(number: int, line: str) -> _Attribute:
@@ -219,7 +217,9 @@ def _explanation(line: str, error: ValueError) -> str:
     return str(error)
 
 
-def _label_columns(labels: PathLike | Sequence[str] | int, names: list[str]) -> list[int]:
+def _label_columns(
+    labels: PathLike | Sequence[str] | int, names: list[str], limits: ReadLimits | None
+) -> list[int]:
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels <= len(names):
             raise ValueError(f"load_arff.labels must be in 1..{len(names)}, got {labels}")
@@ -229,7 +229,7 @@ def _label_columns(labels: PathLike | Sequence[str] | int, names: list[str]) -> 
             f"load_arff.labels must be a path, names or a number of attributes, got {labels!r}"
         )
     is_path = isinstance(labels, (str, os.PathLike))
-    wanted = _label_names(labels) if is_path else list(labels)  # type: ignore[arg-type]
+    wanted = _label_names(labels, limits) if is_path else list(labels)  # type: ignore[arg-type]
     position = {name: column for column, name in enumerate(names)}
     unknown = [name for name in wanted if name not in position]
     if unknown:
@@ -239,16 +239,16 @@ def _label_columns(labels: PathLike | Sequence[str] | int, names: list[str]) -> 
     return [position[name] for name in wanted]
 
 
-def _label_names(path: PathLike) -> list[str]:
+def _label_names(path: PathLike, limits: ReadLimits | None) -> list[str]:
     """Labels of Mulan's XML in document order; nested ones follow the label they stand in."""
-    with open_binary(path) as stream:
+    with open_binary(path, limits) as stream:
         try:
             root = ElementTree.parse(stream).getroot()
         except ElementTree.ParseError as error:
-            raise ValueError(f"{os.fspath(path)}: not an XML file of labels: {error}") from None
-    found = [element.get("name") for element in root.iter() if element.tag.endswith("label")]
-    if not found or None in found:
-        raise ValueError(f"{os.fspath(path)}: no <label name=...> found")
+            raise ValueError(f"not an XML file of labels: {error}") from None
+        found = [element.get("name") for element in root.iter() if element.tag.endswith("label")]
+        if not found or None in found:
+            raise ValueError("no <label name=...> found")
     return [name for name in found if name is not None]
 
 
@@ -261,10 +261,12 @@ def _split(
     with np.errstate(over="ignore"):
         X = canonical_csr(by_column[:, is_feature].astype(dtype), "load_arff.X")
     if not np.isfinite(X.data).all():
-        raise ValueError(f"{path}: values must be finite {dtype} numbers, got NaN or infinity")
+        raise DataFileError(f"{path}: values must be finite {dtype} numbers, got NaN or infinity")
+    with reading(path):
+        labels = canonical_indicator(by_column[:, columns], "labels")
     return Dataset(
         X,
-        canonical_indicator(by_column[:, columns], f"{path}: labels"),
+        labels,
         feature_names=np.array(names, dtype=str)[is_feature],
         label_names=np.array(names, dtype=str)[columns],
     )

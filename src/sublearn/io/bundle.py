@@ -11,8 +11,8 @@ The description is safetensors' `__metadata__` (strings only)::
 
 Arrays are memory-mapped on load, so opening a model of many gigabytes takes no time and processes
 share the pages. Nothing is ever pickled. A file is checked for its structure (every array lies
-where the header says and nothing is missing or left over), not for flipped bits inside an array,
-which would mean reading all of it.
+where the header says and nothing is missing or left over) before any array is made, not for flipped
+bits inside an array, which would mean reading all of it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,28 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 import sublearn
+from sublearn.errors import ModelFileError
 from sublearn.io.files import PathLike, replace_file
+from sublearn.validation.values import is_int64
 
 __all__ = ["FORMAT_VERSION", "Bundle", "load_bundle", "save_bundle"]
 
 FORMAT_VERSION = 1
 
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
+_MAX_NESTING = 64  # of lists and objects in a description; Python's own parser recurses
+_MAX_DIMENSIONS = 32
+_NOT_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^][{}"]+', re.DOTALL)
 _DTYPES = {
     "BOOL": np.dtype(np.bool_),
     "U8": np.dtype("u1"),
@@ -143,25 +149,28 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
 
     Raises
     ------
-    ValueError
+    ModelFileError
         For a damaged, truncated or foreign file, one of a newer format, or another class.
     """
     name = os.fspath(path)
     if os.path.isdir(path):
-        raise ValueError(f"{name}: a saved model is one file, got a directory")
-    size = os.path.getsize(path)
-    header, data_start = _read_header(path, size)
-    metadata = _check_metadata(name, header.pop("__metadata__", None))
-    if class_name is not None and metadata["class"] != class_name:
-        raise ValueError(f"{name}: a saved {class_name} is needed, got a {metadata['class']}")
-    return Bundle(
-        path=name,
-        class_name=metadata["class"],
-        params=_from_json(name, metadata, "params"),
-        attributes=_from_json(name, metadata, "attributes"),
-        arrays=_map_arrays(name, header, data_start, size),
-        sublearn_version=metadata["sublearn_version"],
-    )
+        raise ModelFileError(f"{name}: a saved model is one file, got a directory")
+    with open(path, "rb") as stream:  # once: another file may take the name while this one is read
+        size = os.fstat(stream.fileno()).st_size
+        header, data_start = _read_header(name, stream, size)
+        metadata = _check_metadata(name, header.pop("__metadata__", None))
+        if class_name is not None and metadata["class"] != class_name:
+            raise ModelFileError(
+                f"{name}: a saved {class_name} is needed, got a {metadata['class']}"
+            )
+        return Bundle(
+            path=name,
+            class_name=metadata["class"],
+            params=_from_json(name, metadata, "params"),
+            attributes=_from_json(name, metadata, "attributes"),
+            arrays=_map_arrays(name, stream, header, data_start, size),
+            sublearn_version=metadata["sublearn_version"],
+        )
 
 
 # Description: JSON values in and out.
@@ -209,12 +218,26 @@ def _decode(value: dict[str, Any]) -> Any:
 
 def _from_json(name: str, metadata: dict[str, str], key: str) -> dict[str, Any]:
     try:
-        values = json.loads(metadata[key], object_hook=_decode)
+        values = _parse_json(metadata[key], object_hook=_decode)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: the model's {key} are damaged: {error}") from None
+        raise ModelFileError(f"{name}: the model's {key} are damaged: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{name}: the model's {key} are damaged: got {type(values).__name__}")
+        raise ModelFileError(f"{name}: the model's {key} are damaged: got {type(values).__name__}")
     return values
+
+
+def _parse_json(text: str, **hooks: Any) -> Any:
+    """Strict JSON, refused by its depth before the parser recurses into it."""
+    depth = 0
+    for bracket in _NOT_BRACKETS.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > _MAX_NESTING:
+            raise ValueError(f"lists and objects must be nested at most {_MAX_NESTING} deep")
+    return json.loads(text, parse_constant=_refuse_constant, **hooks)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"numbers must be finite, got {name}")
 
 
 # Arrays: safetensors' layout is 8 bytes with the header's length (little endian), the header in
@@ -233,27 +256,25 @@ def _as_tensor(name: str, array: Any) -> np.ndarray:
     return out.astype(out.dtype.newbyteorder("="), copy=False)
 
 
-def _read_header(path: PathLike, size: int) -> tuple[dict[str, Any], int]:
-    name = os.fspath(path)
+def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
     foreign = f"{name}: not a saved model (safetensors)"
-    with open(path, "rb") as stream:
-        if size < 8:
-            raise ValueError(f"{foreign}, got {size} bytes")
-        (n_header,) = struct.unpack("<Q", stream.read(8))
-        if n_header > _MAX_HEADER_BYTES:
-            raise ValueError(f"{foreign}, got a header of {n_header} bytes")
-        if n_header > size - 8:
-            raise ValueError(
-                f"{name}: the file is truncated or no saved model: "
-                f"a header of {n_header} bytes is announced, got {size - 8}"
-            )
-        raw = stream.read(n_header)
+    if size < 8:
+        raise ModelFileError(f"{foreign}, got {size} bytes")
+    (n_header,) = struct.unpack("<Q", stream.read(8))
+    if n_header > _MAX_HEADER_BYTES:
+        raise ModelFileError(f"{foreign}, got a header of {n_header} bytes")
+    if n_header > size - 8:
+        raise ModelFileError(
+            f"{name}: the file is truncated or no saved model: "
+            f"a header of {n_header} bytes is announced, got {size - 8}"
+        )
     try:
-        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_repeats)
+        raw = stream.read(n_header).decode("utf-8")
+        header = _parse_json(raw, object_pairs_hook=_without_repeats)
     except ValueError as error:
-        raise ValueError(f"{foreign} or damaged: {error}") from None
+        raise ModelFileError(f"{foreign} or damaged: {error}") from None
     if not isinstance(header, dict):
-        raise ValueError(f"{foreign}, got a header of type {type(header).__name__}")
+        raise ModelFileError(f"{foreign}, got a header of type {type(header).__name__}")
     return header, 8 + n_header
 
 
@@ -267,13 +288,15 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
     if not isinstance(metadata, dict) or metadata.get("format") != "sublearn":
         found = sorted(metadata) if isinstance(metadata, dict) else "none"
-        raise ValueError(f"{name}: a safetensors file, but not of sublearn; got metadata {found}")
+        raise ModelFileError(
+            f"{name}: a safetensors file, but not of sublearn; got metadata {found}"
+        )
     try:
         version = int(metadata.get("format_version", ""))
     except (TypeError, ValueError):
         version = 0
     if version > FORMAT_VERSION:
-        raise ValueError(
+        raise ModelFileError(
             f"{name}: saved in format {version} by sublearn {metadata.get('sublearn_version')}; "
             f"sublearn {sublearn.__version__} reads formats up to {FORMAT_VERSION}"
         )
@@ -281,30 +304,35 @@ def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
     missing = [key for key in needed if not isinstance(metadata.get(key), str)]
     if version < 1 or missing:
         what = f"without {', '.join(missing)}" if missing else "without a format version"
-        raise ValueError(f"{name}: the model's description is damaged, got one {what}")
+        raise ModelFileError(f"{name}: the model's description is damaged, got one {what}")
     return metadata
 
 
 def _map_arrays(
-    name: str, header: dict[str, Any], data_start: int, size: int
+    name: str, stream: IO[bytes], header: dict[str, Any], data_start: int, size: int
 ) -> dict[str, np.ndarray]:
     entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
     _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
-    return {
-        key: _map_array(name, dtype, shape, data_start + begin)
-        for key, (dtype, shape, (begin, _)) in entries.items()
-    }
+    try:
+        return {
+            key: _map_array(stream, dtype, shape, data_start + begin)
+            for key, (dtype, shape, (begin, _)) in entries.items()
+        }
+    except (ValueError, OSError) as error:
+        raise ModelFileError(f"{name}: the file cannot be mapped: {error}") from None
 
 
-def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+def _map_array(
+    stream: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], offset: int
+) -> np.ndarray:
     """One map per array: SciPy copies an array that is a small view of a much larger one."""
     if math.prod(shape) == 0:  # nothing to map, which the system refuses
         empty = np.empty(shape, dtype)
         empty.flags.writeable = False
         return empty
     if offset % dtype.itemsize:
-        raise ValueError(f"{name}: the file is damaged: its arrays are not aligned")
-    return np.asarray(np.memmap(name, dtype=dtype, mode="r", offset=offset, shape=shape))
+        raise ValueError("the file is damaged: its arrays are not aligned")
+    return np.asarray(np.memmap(stream, dtype=dtype, mode="r", offset=offset, shape=shape))
 
 
 def _check_entry(
@@ -312,12 +340,19 @@ def _check_entry(
 ) -> tuple[np.dtype, tuple[int, ...], tuple[int, int]]:
     try:
         dtype = _DTYPES[entry["dtype"]]
-        shape = tuple(int(n) for n in entry["shape"])
-        begin, end = (int(n) for n in entry["data_offsets"])
+        shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{name}: the entry of array {key!r} is damaged, got {entry!r}") from None
-    if min(shape, default=0) < 0 or begin < 0 or end - begin != math.prod(shape) * dtype.itemsize:
-        raise ValueError(
+        shape, begin, end = (None,), 0, 0
+    is_right = all(is_int64(n) and n >= 0 for n in (*shape, begin, end))
+    if not is_right or len(shape) > _MAX_DIMENSIONS:
+        got = repr(entry)
+        got = got if len(got) < 200 else got[:200] + "..."
+        raise ModelFileError(f"{name}: the entry of array {key!r} is damaged, got {got}")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    is_empty = n_bytes == 0  # then NumPy's limit counts, not that of the file
+    extent = math.prod(n for n in shape if n) * dtype.itemsize
+    if end - begin != n_bytes or (is_empty and extent > np.iinfo(np.int64).max):
+        raise ModelFileError(
             f"{name}: array {key!r} of shape {shape} and dtype {dtype} does not fill "
             f"bytes {begin} to {end}"
         )
@@ -327,10 +362,10 @@ def _check_entry(
 def _check_layout(name: str, spans: list[tuple[int, int]], n_bytes: int) -> None:
     ordered = [(0, 0), *sorted(spans)]
     if any(left[1] != right[0] for left, right in pairwise(ordered)):
-        raise ValueError(f"{name}: the file is damaged: its arrays overlap or leave gaps")
+        raise ModelFileError(f"{name}: the file is damaged: its arrays overlap or leave gaps")
     announced = ordered[-1][1]
     if announced != n_bytes:
         kind = "truncated" if n_bytes < announced else "damaged"
-        raise ValueError(
+        raise ModelFileError(
             f"{name}: the file is {kind}: arrays of {announced} bytes are announced, got {n_bytes}"
         )

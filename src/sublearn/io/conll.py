@@ -3,13 +3,12 @@ sequences."""
 
 from __future__ import annotations
 
-import codecs
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sublearn.io.files import PathLike, open_binary, plain_name
+from sublearn.io.files import Lines, PathLike, open_binary, plain_name, reading
+from sublearn.io.limits import ReadLimits
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["Tokens", "load_conll"]
@@ -39,7 +38,11 @@ class Tokens:
 
 
 def load_conll(
-    path: PathLike, *, columns: Sequence[int] | None = None, has_tags: bool = True
+    path: PathLike,
+    *,
+    columns: Sequence[int] | None = None,
+    has_tags: bool = True,
+    limits: ReadLimits | None = None,
 ) -> Tokens:
     """Read sequences of tokens and their tags.
 
@@ -56,6 +59,8 @@ def load_conll(
         tag's last. By default all of them, and 2 and 4 (FORM and UPOS) of a ``.conllu`` file.
     has_tags : bool, default=True
         If False, tags are not read, and the column that `columns` has last may be absent.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -63,7 +68,7 @@ def load_conll(
 
     Raises
     ------
-    ValueError
+    DataFileError
         For a line that lacks a column or is not UTF-8, naming file and line.
 
     Examples
@@ -76,25 +81,18 @@ def load_conll(
     """
     is_conllu = plain_name(path).endswith(".conllu")
     chosen = _as_columns(columns, _CONLLU if is_conllu else None)
-    with open_binary(path) as stream:
-        lines = stream.read().removeprefix(codecs.BOM_UTF8).split(b"\n")
-    reader = _Reader(chosen, has_tags, is_conllu, has_tabs=any(b"\t" in line for line in lines))
-    for number, line in enumerate(lines, 1):
-        try:
-            reader.take(_decoded(line))
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}:{number}: {error}") from None
-    reader.end_sequence()
-    if not reader.tokens:
-        raise ValueError(f"{os.fspath(path)}: must have at least one token, got none")
+    with open_binary(path, limits) as stream:  # columns have spaces only if no line has a tab
+        has_tabs = any(b"\t" in chunk for chunk in iter(lambda: stream.read(1 << 20), b""))
+    reader = _Reader(chosen, has_tags, is_conllu, has_tabs)
+    with open_binary(path, limits) as stream:
+        lines = Lines(stream, limits)
+        with reading(path, lines):
+            for line in lines.texts():
+                reader.take(line.removesuffix("\n").rstrip("\r"))
+        reader.end_sequence()
+        if not reader.tokens:
+            raise ValueError("must have at least one token, got none")
     return Tokens(reader.tokens, reader.tags if has_tags else None)
-
-
-def _decoded(line: bytes) -> str:
-    try:
-        return line.decode("utf-8").rstrip("\r")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"must be UTF-8, got {error.reason}") from None
 
 
 def _as_columns(columns: Any, default: tuple[int, ...] | None) -> tuple[int, ...] | None:

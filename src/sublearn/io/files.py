@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import csv
 import errno
 import gzip
+import io
 import lzma
 import os
 import stat
+import struct
 import uuid
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-__all__ = ["PathLike", "open_binary", "plain_name", "replace_file", "write_atomically"]
+from sublearn.errors import DataFileError
+from sublearn.io.limits import ReadLimits
+
+__all__ = [
+    "Lines",
+    "PathLike",
+    "most_bytes",
+    "open_binary",
+    "plain_name",
+    "reading",
+    "replace_file",
+    "write_atomically",
+]
 
 PathLike = str | os.PathLike[str]
+
+_BUFFER_BYTES = 1 << 18
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
@@ -33,24 +51,132 @@ def _opener(path: PathLike) -> Callable[..., Any]:
     return _OPENERS.get(Path(path).suffix.lower(), open)
 
 
+#: What readers, and the libraries they call, raise for content that cannot be read.
+_UNREADABLE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    lzma.LZMAError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
 @contextlib.contextmanager
-def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open for reading, decompressed; a directory or a damaged compressed file is a ValueError."""
-    if os.path.isdir(path):
-        raise ValueError(f"{os.fspath(path)}: a file is needed, got a directory")
-    with cast("IO[bytes]", _opener(path)(path, "rb")) as stream:
-        try:
-            yield stream
-        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{os.fspath(path)}: the compressed file is damaged: {error}"
-            ) from None
-        except OSError as error:
-            if error.errno is None:  # what bz2 raises for bad data carries no system error
-                raise ValueError(
-                    f"{os.fspath(path)}: the compressed file is damaged: {error}"
-                ) from None
+def reading(path: PathLike, lines: Lines | None = None) -> Iterator[None]:
+    """Whatever is wrong with the content of a file is a `DataFileError` that begins with its name.
+
+    A message that begins with a line keeps it; with `lines`, the line read last is named. A file
+    that is missing, or may not be read, stays the OSError it is.
+    """
+    name = os.fspath(path)
+    try:
+        yield
+    except DataFileError as error:
+        if str(error).startswith(name):
             raise
+        raise DataFileError(_located(name, lines, error)) from None
+    except _UNREADABLE as error:
+        raise DataFileError(_located(name, lines, error)) from None
+    except OSError as error:
+        # Bad data of bz2 has no number, and a bad offset of an archive is an invalid argument.
+        if error.errno in (None, errno.EINVAL):
+            raise DataFileError(_located(name, lines, error)) from None
+        raise
+
+
+def _located(name: str, lines: Lines | None, error: Exception) -> str:
+    what = f"must be UTF-8, got {error.reason}" if isinstance(error, UnicodeDecodeError) else ""
+    what = what or str(error)
+    if isinstance(error, (MemoryError, RecursionError)) or not what:
+        what = f"cannot be read: {type(error).__name__} {what}".rstrip()
+    if what.startswith("line "):
+        return f"{name}, {what}"
+    number = 0 if lines is None else lines.number
+    return f"{name}:{number}: {what}" if number else f"{name}: {what}"
+
+
+@contextlib.contextmanager
+def open_binary(path: PathLike, limits: ReadLimits | None = None) -> Iterator[IO[bytes]]:
+    """Open for reading, decompressed; what is wrong with it is a `DataFileError`.
+
+    A compressed file is refused as soon as it unpacks to more than `limits` allow.
+    """
+    with reading(path):
+        if os.path.isdir(path):
+            raise DataFileError(f"{os.fspath(path)}: a file is needed, got a directory")
+        with cast("IO[bytes]", _opener(path)(path, "rb")) as stream:
+            try:
+                yield stream if _opener(path) is open else _limited(stream, path, limits)
+            except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+                raise ValueError(f"the compressed file is damaged: {error}") from None
+            except OSError as error:
+                if error.errno is None:  # what bz2 raises for bad data carries no system error
+                    raise ValueError(f"the compressed file is damaged: {error}") from None
+                raise
+
+
+def most_bytes(path: PathLike, limits: ReadLimits) -> int:
+    """How many bytes a file can have once it is decompressed."""
+    size = os.path.getsize(path)
+    return size if _opener(path) is open else limits.most_unpacked(size)
+
+
+class _Unpacked(io.RawIOBase):
+    """Counts what comes out of a compressed file."""
+
+    def __init__(self, stream: IO[bytes], n_packed: int, limits: ReadLimits):
+        self._stream, self._n_packed, self._limits = stream, n_packed, limits
+        self._n_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        self._n_read += n
+        self._limits.check_unpacked(self._n_read, self._n_packed)
+        return int(n)
+
+
+def _limited(stream: IO[bytes], path: PathLike, limits: ReadLimits | None) -> IO[bytes]:
+    raw = _Unpacked(stream, os.path.getsize(path), limits or ReadLimits())
+    return cast("IO[bytes]", io.BufferedReader(raw, _BUFFER_BYTES))
+
+
+class Lines:
+    """Lines of a stream as bytes, none longer than the limits allow; knows the last one's number.
+
+    Parameters
+    ----------
+    stream : binary stream
+        Where they come from.
+    limits : ReadLimits, optional
+        How long a line may be.
+    """
+
+    def __init__(self, stream: IO[bytes], limits: ReadLimits | None = None):
+        self._stream, self._limits = stream, limits or ReadLimits()
+        self.number = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        most = self._limits.max_line_bytes + 1
+        while line := self._stream.readline(most):
+            self.number += 1
+            self._limits.check_line(len(line))
+            yield line
+
+    def texts(self) -> Iterator[str]:
+        """Lines decoded from UTF-8, without a mark of the byte order before the first."""
+        for line in self:
+            yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
 @contextlib.contextmanager

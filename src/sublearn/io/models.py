@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.errors import ModelFileError
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
+from sublearn.io.fields import Field, OrAbsent, Strings, check_fields, take_parts
 from sublearn.io.files import PathLike
 from sublearn.io.state import pack_state, unpack_state
+from sublearn.validation.params import Rule, check_params
 
 __all__ = [
     "MODELS",
@@ -47,6 +50,16 @@ MODELS = {
 
 _NOT_STORED = {"callback", "model_path"}
 _NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
+# What a constructor, or NumPy, raises for values that are not what they should be.
+_REFUSALS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _Model = TypeVar("_Model", bound="SavedModel")
 
 
@@ -66,14 +79,15 @@ def load(path: PathLike) -> Any:
 
     Raises
     ------
-    ValueError
-        If the file is damaged, foreign, of a newer format, or names a class unknown here.
+    ModelFileError
+        If the file is damaged, foreign, of a newer format, or names a class unknown here; if a
+        parameter breaks the rule that `fit` applies, or fitted values do not belong together.
     """
     bundle = load_bundle(path)
     if bundle.class_name not in MODELS:
         import sublearn
 
-        raise ValueError(
+        raise ModelFileError(
             f"{bundle.path}: holds a {bundle.class_name} saved by sublearn "
             f"{bundle.sublearn_version}, a class that sublearn {sublearn.__version__} does not know"
         )
@@ -87,7 +101,8 @@ def _class_of(name: str) -> Any:
 class SavedModel:
     """Gives an estimator `save`; its class must be listed in `MODELS`.
 
-    A subclass says in `_to_bundle` which fitted values prediction needs. The default `_restore`
+    A subclass says in `_to_bundle` which fitted values prediction needs, and in `_fields` what they
+    must be when they come back: nothing else about a file is known then. The default `_restore`
     sets them as attributes again; override it if they are parts of another object.
     """
 
@@ -144,30 +159,64 @@ class SavedModel:
         """Fitted values by attribute name: arrays, string arrays, CSR/CSC matrices, JSON values."""
         raise NotImplementedError(f"{type(self).__name__}._to_bundle is missing")
 
+    def _fields(self) -> Mapping[str, Field | Rule | OrAbsent]:
+        """What each value of `_to_bundle` must be, by name; parameters are known and checked."""
+        raise NotImplementedError(f"{type(self).__name__}._fields is missing")
+
+    def _check_params(self) -> None:
+        """Refuse parameters as `fit` does; override it if rules for each of them say too little."""
+        check_params(self)  # type: ignore[arg-type]
+
     def _restore(self, state: dict[str, Any]) -> None:
-        """Inverse of `_to_bundle` on an estimator that has its parameters only."""
+        """Inverse of `_to_bundle` on an estimator that has its parameters only.
+
+        The state has passed `_fields`.
+        """
         for name, value in state.items():
             setattr(self, name, value)
 
     @classmethod
     def _from_bundle(cls: type[_Model], bundle: Bundle) -> _Model:
         if bundle.class_name != cls.__name__:
-            raise ValueError(
+            raise ModelFileError(
                 f"{bundle.path}: a saved {cls.__name__} is needed, got a {bundle.class_name}"
             )
         try:
-            model = cls(**bundle.params)
             state = unpack_state(bundle.arrays, bundle.attributes)
-            noted = {name: state.pop(name) for name in list(state) if name.startswith(_NOTE)}
-            model._restore(state)
-            if noted:
-                model.notes_ = {name.removeprefix(_NOTE): note for name, note in noted.items()}
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"{bundle.path}: written by sublearn {bundle.sublearn_version}, its parts do not "
-                f"make a {cls.__name__} of this version: {error}"
+            notes = take_parts(state, _NOTE)
+            model = _make(cls, bundle.params, state)
+            if notes:
+                _check_notes(notes, model)
+                model.notes_ = notes
+        except _REFUSALS as error:
+            raise ModelFileError(
+                f"{bundle.path}: {_said(error)} ({cls.__name__} saved by sublearn "
+                f"{bundle.sublearn_version})"
             ) from error
         return model
+
+
+def _make(cls: type[_Model], params: Mapping[str, Any], state: dict[str, Any]) -> _Model:
+    """A fitted model of parts that nothing is known about yet."""
+    model = cls(**params)
+    model._check_params()
+    check_fields(state, model._fields())
+    model._restore(state)
+    return model
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, KeyError):  # a field that is there only in some models
+        return f"{error.args[0]} must be there, got no such field"
+    return str(error) or type(error).__name__
+
+
+def _check_notes(notes: Mapping[str, Any], model: Any) -> None:
+    """Names of columns are used beside the model; other notes are their reader's business."""
+    if notes.get("feature_names") is not None:
+        sizes = {"features": int(getattr(model, "n_features_in_", 0))}
+        names = {"notes.feature_names": notes["feature_names"]}
+        check_fields(names, {"notes.feature_names": Strings("features")}, sizes)
 
 
 def nested_state(model: Any, prefix: str) -> dict[str, Any]:
@@ -183,11 +232,15 @@ def nested_state(model: Any, prefix: str) -> dict[str, Any]:
 
 def restore_nested(state: dict[str, Any], prefix: str) -> Any:
     """Inverse of `nested_state`: takes the parts out of `state` and makes the model of them."""
-    parts = {name: state.pop(name) for name in list(state) if name.startswith(prefix)}
-    parts = {name.removeprefix(prefix): value for name, value in parts.items()}
-    model = _class_of(parts.pop("class"))(**parts.pop("params"))
-    model._restore(parts)
-    return model
+    parts = take_parts(state, prefix)
+    name, params = parts.pop("class", None), parts.pop("params", None)
+    cls = _class_of(name) if isinstance(name, str) and name in MODELS else None
+    if cls is None or not issubclass(cls, SavedModel) or not isinstance(params, Mapping):
+        raise ValueError(f"{prefix}class must name a model with parameters, got {name!r}")
+    try:
+        return _make(cls, params, parts)
+    except _REFUSALS as error:
+        raise ValueError(f"{prefix}{_said(error)}") from error
 
 
 def storable_params(model: Any) -> dict[str, Any]:

@@ -7,21 +7,29 @@ all others) and sparse matrices. How a value was stored is noted under ``attribu
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sublearn.io.limits import check_expansion
+from sublearn.validation.sparse import check_compressed
+from sublearn.validation.values import is_int64, show
+
 __all__ = ["pack_state", "pack_strings", "unpack_state", "unpack_strings"]
 
 _STORED = "__stored__"
+_STRING_DTYPE = re.compile(r"O|T|U\d{1,9}")
 _SPARSE = {
     ("csr", False): sparse.csr_matrix,
     ("csc", False): sparse.csc_matrix,
     ("csr", True): sparse.csr_array,
     ("csc", True): sparse.csc_array,
 }
+_SPARSE_PARTS = ("data", "indices", "indptr")
 
 
 def pack_state(state: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -47,15 +55,23 @@ def pack_state(state: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
 
 
 def unpack_state(arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The dictionary that `pack_state` got; arrays stay the views they are."""
+    """The dictionary that `pack_state` got; arrays stay the views they are.
+
+    A ValueError names the value that cannot be made of its parts.
+    """
     state = {name: value for name, value in attributes.items() if name != _STORED}
     rest = dict(arrays)
-    for name, how in attributes.get(_STORED, {}).items():
-        if how["kind"] == "strings":
-            flat = unpack_strings(rest.pop(f"{name}.utf8"), rest.pop(f"{name}.offsets"))
-            state[name] = flat.astype(_string_dtype(how["dtype"])).reshape(how["shape"])
-        else:
-            state[name] = _unpack_sparse(name, how, rest)
+    stored = attributes.get(_STORED, {})
+    if not isinstance(stored, Mapping):
+        raise ValueError(f"{_STORED} must be a mapping, got {show(stored)}")
+    for name, how in stored.items():
+        kind = how.get("kind") if isinstance(how, Mapping) else None
+        if kind not in _UNPACK or name in state:
+            raise ValueError(f"{_STORED}.{name} must say how one value is stored, got {show(how)}")
+        state[name] = _UNPACK[kind](name, how, rest)
+    twice = state.keys() & rest.keys()
+    if twice:
+        raise ValueError(f"{min(twice)} must be stored once, got it twice")
     return state | rest
 
 
@@ -70,9 +86,11 @@ def pack_strings(values: Any) -> tuple[np.ndarray, np.ndarray]:
 def unpack_strings(utf8: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """The strings of `pack_strings` in an array of dtype object."""
     text = utf8.tobytes()
-    bounds = offsets.tolist()
-    if not bounds or bounds[0] != 0 or bounds[-1] != len(text) or sorted(bounds) != bounds:
+    is_vector = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+    is_rising = is_vector and offsets[0] == 0 and not (offsets[1:] < offsets[:-1]).any()
+    if not is_rising or offsets[-1] != len(text):
         raise ValueError("offsets must rise from 0 to the number of bytes")
+    bounds = offsets.tolist()
     out = np.empty(len(bounds) - 1, dtype=object)
     for i in range(len(out)):
         out[i] = text[bounds[i] : bounds[i + 1]].decode("utf-8", "surrogatepass")
@@ -93,6 +111,24 @@ def _pack_string_array(name: str, value: np.ndarray) -> tuple[dict[str, np.ndarr
     return {f"{name}.utf8": utf8, f"{name}.offsets": offsets}, how
 
 
+def _unpack_string_array(
+    name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray]
+) -> np.ndarray:
+    utf8, offsets = _take(rest, f"{name}.utf8"), _take(rest, f"{name}.offsets")
+    code, shape = how.get("dtype"), _as_shape(name, how)
+    if not isinstance(code, str) or not _STRING_DTYPE.fullmatch(code):
+        raise ValueError(f"{name}.dtype must be that of strings, got {show(code)}")
+    try:
+        flat = unpack_strings(utf8, offsets)
+    except ValueError as error:
+        raise ValueError(f"{name}.{error}") from None
+    if math.prod(shape) != len(flat):
+        raise ValueError(f"{name}.shape must be one of {len(flat)} strings, got {shape}")
+    dtype = _string_dtype(code)
+    check_expansion(f"{name}.dtype", len(flat) * dtype.itemsize, utf8.nbytes + offsets.nbytes)
+    return flat.astype(dtype).reshape(shape)
+
+
 def _string_dtype(code: str) -> Any:
     """`U<width>`, `O`, or `T` for NumPy 2's variable-width strings (object before NumPy 2)."""
     if code == "T":
@@ -111,13 +147,33 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[dict[str, np.ndarray], dict]:
         "is_array": is_array,
         "shape": list(matrix.shape),
     }
-    parts = ("data", "indices", "indptr")
-    return {f"{name}.{part}": getattr(matrix, part) for part in parts}, how
+    return {f"{name}.{part}": getattr(matrix, part) for part in _SPARSE_PARTS}, how
 
 
 def _unpack_sparse(name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray]) -> Any:
-    maker = _SPARSE[how["format"], how["is_array"]]
-    parts = tuple(rest.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
-    matrix = maker(parts, shape=tuple(how["shape"]), copy=False)
-    matrix.check_format()  # reads all indices once: a damaged file must not crash SciPy's loops
-    return matrix
+    maker = _SPARSE.get((how.get("format"), how.get("is_array")))
+    if maker is None:
+        raise ValueError(f"{name}.format must be csr or csc, got {show(how.get('format'))}")
+    data, indices, indptr = (_take(rest, f"{name}.{part}") for part in _SPARSE_PARTS)
+    shape = _as_shape(name, how)
+    n_major = shape[how["format"] == "csc"] if len(shape) == 2 else -1
+    if indptr.shape != (n_major + 1,):  # else the matrix would not be made, or be a large one
+        raise ValueError(f"{name}.shape must fit indptr of shape {indptr.shape}, got {shape}")
+    matrix = maker((data, indices, indptr), shape=shape, copy=False)
+    return check_compressed(matrix, name)
+
+
+def _as_shape(name: str, how: Mapping[str, Any]) -> tuple[int, ...]:
+    shape = how.get("shape")
+    if not isinstance(shape, list) or not all(is_int64(n) and n >= 0 for n in shape):
+        raise ValueError(f"{name}.shape must be a list of sizes, got {show(shape)}")
+    return tuple(shape)
+
+
+def _take(rest: dict[str, np.ndarray], name: str) -> np.ndarray:
+    if name not in rest:
+        raise ValueError(f"{name} must be there, got no such array")
+    return rest.pop(name)
+
+
+_UNPACK = {"strings": _unpack_string_array, "sparse": _unpack_sparse}

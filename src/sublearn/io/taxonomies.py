@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sublearn.errors import DataFileError
 from sublearn.io.dataset import Dataset, canonical_csr, indicator
-from sublearn.io.files import PathLike, open_binary
+from sublearn.io.files import Lines, PathLike, open_binary, reading
+from sublearn.io.limits import ReadLimits, check_expansion
 
 __all__ = [
     "HmcData",
@@ -83,24 +85,18 @@ def edges_of_paths(paths: Iterable[Any], separator: str) -> NamedEdges:
     return NamedEdges(list(names), list(edges))
 
 
-def read_rcv1(path: PathLike) -> NamedEdges:
+def read_rcv1(path: PathLike, *, limits: ReadLimits | None = None) -> NamedEdges:
     """The topics of RCV1: ``parent TAB child TAB child ...``, or the original hierarchy file.
 
     In the original a line is ``parent: P child: C child-description: ...``. The top node, which
     no document carries, is left out.
     """
     edges: list[tuple[str, str]] = []
-    for number, line in enumerate(_lines(path), 1):
-        found = _RCV1_ORIGINAL.match(line)
-        fields = list(found.groups()) if found else line.split("\t")
-        if not line.strip():
-            continue
-        if len(fields) < 2 or not all(field.strip() for field in fields):
-            raise ValueError(
-                f"{os.fspath(path)}:{number}: a line must be `parent TAB children` or "
-                f"`parent: P child: C`, got {line[:60]!r}"
-            )
-        edges += [(fields[0].strip(), child.strip()) for child in fields[1:]]
+    with open_binary(path, limits) as stream:
+        lines = Lines(stream, limits)
+        with reading(path, lines):
+            for line in lines.texts():
+                edges += _rcv1_edges(line)
     edges = [edge for edge in edges if edge[0] != "None"]
     children = {child for _, child in edges}
     tops = {parent for parent, _ in edges} - children
@@ -111,7 +107,19 @@ def read_rcv1(path: PathLike) -> NamedEdges:
     return NamedEdges(list(dict.fromkeys(name for edge in edges for name in edge)), edges)
 
 
-def read_skos(path: PathLike) -> NamedEdges:
+def _rcv1_edges(line: str) -> list[tuple[str, str]]:
+    if not line.strip():
+        return []
+    found = _RCV1_ORIGINAL.match(line)
+    fields = list(found.groups()) if found else line.rstrip("\r\n").split("\t")
+    if len(fields) < 2 or not all(field.strip() for field in fields):
+        raise ValueError(
+            f"a line must be `parent TAB children` or `parent: P child: C`, got {line[:60]!r}"
+        )
+    return [(fields[0].strip(), child.strip()) for child in fields[1:]]
+
+
+def read_skos(path: PathLike, *, limits: ReadLimits | None = None) -> NamedEdges:
     """Concepts of a SKOS vocabulary in Turtle and their broader concepts; needs rdflib.
 
     Names are the concepts' addresses.
@@ -121,8 +129,16 @@ def read_skos(path: PathLike) -> NamedEdges:
     except ImportError as error:
         raise ImportError("reading SKOS needs rdflib: pip install 'sublearn[skos]'") from error
     graph = rdflib.Graph()
-    with open_binary(path) as stream:
-        graph.parse(stream, format="turtle")
+    with open_binary(path, limits) as stream:
+        try:
+            graph.parse(stream, format="turtle")
+        except OSError:
+            raise
+        except Exception as error:  # its parser lets errors of all kinds out
+            said = " ".join(str(error).split())[:200]
+            raise ValueError(
+                f"must be a vocabulary in Turtle: {type(error).__name__} {said}"
+            ) from None
     skos = rdflib.namespace.SKOS
     names = dict.fromkeys(sorted(map(str, graph.subjects(rdflib.RDF.type, skos.Concept))))
     broader = {(str(parent), str(child)) for child, parent in graph.subject_objects(skos.broader)}
@@ -133,7 +149,7 @@ def read_skos(path: PathLike) -> NamedEdges:
 # --- ARFF with a hierarchical class ------------------------------------------------------------
 
 
-def load_hmc(path: PathLike) -> HmcData:
+def load_hmc(path: PathLike, *, limits: ReadLimits | None = None) -> HmcData:
     """Read an ARFF file whose last attribute is ``hierarchical``, as Clus writes them.
 
     A class attribute lists paths (``01,01/01,01/01/03``), or edges of a graph
@@ -143,6 +159,8 @@ def load_hmc(path: PathLike) -> HmcData:
     ----------
     path : path
         The file, which may be compressed.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -159,45 +177,29 @@ def load_hmc(path: PathLike) -> HmcData:
     >>> data.labels, data.taxonomy.names, data.X.tolist()
     ([['1/2', '3'], ['1']], ['1', '1/2', '3'], [[0.5], [nan]])
     """
-    where = os.fspath(path)
-    lines = enumerate(_lines(path), 1)
-    attributes = _header(lines, where)
-    if not attributes or not attributes[-1][1].lower().startswith("hierarchical"):
-        raise ValueError(f"{where}: the last attribute must be hierarchical")
-    listed = attributes[-1][1].split(None, 1)[1].split(",")
-    taxonomy = _class_taxonomy([entry.strip() for entry in listed if entry.strip()])
-    columns = [_Column(name, kind) for name, kind in attributes[:-1]]
-    rows, labels = [], []
-    for number, line in lines:
-        if not line.strip() or line.startswith("%"):
-            continue
-        *values, classes = line.strip().split(",")
-        if len(values) != len(columns):
-            raise ValueError(
-                f"{where}:{number}: a row must have {len(columns) + 1} values, "
-                f"got {len(values) + 1}"
-            )
-        try:
-            rows.append([x for c, text in zip(columns, values, strict=True) for x in c.read(text)])
-        except ValueError as error:
-            raise ValueError(f"{where}:{number}: {error}") from None
-        labels.append([label.strip() for label in classes.split("@") if label.strip()])
+    with open_binary(path, limits) as stream:
+        lines = Lines(stream, limits)
+        with reading(path, lines):
+            attributes = _header(lines)
+            taxonomy = _class_taxonomy(attributes)
+            columns = [_Column(name, kind) for name, kind in attributes[:-1]]
+            rows, labels = _read_rows(lines, columns)
     names = np.array([name for column in columns for name in column.names], dtype=str)
     X = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
     return HmcData(X, labels, taxonomy, names)
 
 
-def load_hmc_dataset(path: PathLike) -> Dataset:
+def load_hmc_dataset(path: PathLike, *, limits: ReadLimits | None = None) -> Dataset:
     """As :func:`load_hmc`, as a sparse data set; missing values are refused."""
-    found = load_hmc(path)
+    found = load_hmc(path, limits=limits)
     if np.isnan(found.X).any():
-        raise ValueError(
+        raise DataFileError(
             f"{os.fspath(path)}: missing values ('?') are not supported: fill them in first"
         )
     names = {name: column for column, name in enumerate(found.taxonomy.names)}
     unknown = next((n for row in found.labels for n in row if n not in names), None)
     if unknown is not None:
-        raise ValueError(f"{os.fspath(path)}: {unknown!r} is no label of the class attribute")
+        raise DataFileError(f"{os.fspath(path)}: {unknown!r} is no label of the class attribute")
     columns = [sorted({names[name] for name in row}) for row in found.labels]
     indptr = np.cumsum([0, *map(len, columns)])
     indices = np.array([column for row in columns for column in row], dtype=np.int64)
@@ -228,19 +230,43 @@ class _Column:
         return [float(text == value) for value in self.values]
 
 
-def _header(lines: Any, where: str) -> list[tuple[str, str]]:
+def _header(lines: Lines) -> list[tuple[str, str]]:
     attributes: list[tuple[str, str]] = []
-    for _, line in lines:
+    for line in lines.texts():
         if line.strip().lower() == "@data":
             return attributes
         found = _ATTRIBUTE.match(line.strip())
         if found:
             attributes.append((found.group(1), found.group(2).strip()))
-    raise ValueError(f"{where}: no line @data")
+    lines.number = 0  # not a matter of the last line
+    raise ValueError("no line @data")
 
 
-def _class_taxonomy(listed: list[str]) -> NamedEdges:
+def _read_rows(lines: Lines, columns: list[_Column]) -> tuple[list[list[float]], list[list[str]]]:
+    n_numbers = sum(len(column.names) for column in columns)
+    rows: list[list[float]] = []
+    labels: list[list[str]] = []
+    n_bytes = 0
+    for line in lines.texts():
+        if not line.strip() or line.startswith("%"):
+            continue
+        *values, classes = line.strip().split(",")
+        if len(values) != len(columns):
+            raise ValueError(f"a row must have {len(columns) + 1} values, got {len(values) + 1}")
+        n_bytes += len(line)
+        # A value of a nominal attribute becomes as many numbers as the attribute has values.
+        check_expansion("the table", 8 * (len(rows) + 1) * n_numbers, n_bytes)
+        rows.append([x for c, text in zip(columns, values, strict=True) for x in c.read(text)])
+        labels.append([label.strip() for label in classes.split("@") if label.strip()])
+    return rows, labels
+
+
+def _class_taxonomy(attributes: list[tuple[str, str]]) -> NamedEdges:
     """Edges if every entry is a pair and some child is a parent elsewhere, else paths."""
+    kind, _, rest = attributes[-1][1].partition(" ") if attributes else ("", "", "")
+    if kind.lower() != "hierarchical":
+        raise ValueError("the last attribute must be `hierarchical` and a list of labels")
+    listed = [entry.strip() for entry in rest.split(",") if entry.strip()]
     pairs = [tuple(entry.split("/")) for entry in listed]
     if all(len(pair) == 2 for pair in pairs):
         parents = {pair[0] for pair in pairs}
@@ -249,9 +275,3 @@ def _class_taxonomy(listed: list[str]) -> NamedEdges:
             names = dict.fromkeys(name for pair in pairs for name in pair if name != "root")
             return NamedEdges(list(names), edges)
     return edges_of_paths(listed, "/")
-
-
-def _lines(path: PathLike) -> Iterable[str]:
-    with open_binary(path) as stream:
-        for line in stream:
-            yield line.decode("utf-8").rstrip("\r\n")

@@ -26,6 +26,7 @@ from sublearn.io.dataset import (
     indicator,
 )
 from sublearn.io.files import PathLike, open_binary, plain_name, write_atomically
+from sublearn.io.limits import ReadLimits
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
@@ -39,7 +40,9 @@ _PARSERS = {
 }
 
 
-def load_xmc(path: PathLike, dtype: Any = np.float32) -> Dataset:
+def load_xmc(
+    path: PathLike, dtype: Any = np.float32, *, limits: ReadLimits | None = None
+) -> Dataset:
     """Read a file of the Extreme Classification repository.
 
     The first line is ``N D K`` (rows, features, labels); then one row a line,
@@ -52,6 +55,8 @@ def load_xmc(path: PathLike, dtype: Any = np.float32) -> Dataset:
         Plain, or compressed when the name ends in ``.gz``, ``.xz`` or ``.bz2``.
     dtype : float32 or float64
         Type of the values.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -60,7 +65,7 @@ def load_xmc(path: PathLike, dtype: Any = np.float32) -> Dataset:
 
     Raises
     ------
-    ValueError
+    DataFileError
         With file name and line number, for a line that cannot be read: a bad or non-finite number,
         an index outside the header's counts, more or fewer rows than announced. A feature that
         appears twice in a row is refused, since adding and overwriting are both in use; a
@@ -73,7 +78,7 @@ def load_xmc(path: PathLike, dtype: Any = np.float32) -> Dataset:
     """
     dtype = as_float_dtype(dtype, "load_xmc")
     parser = _PARSERS[dtype](has_header=True, first_feature=0, labels=_core.LabelRule.ids)
-    parts = _parse(path, parser)
+    parts = _parse(path, parser, limits)
     return Dataset(_features(parts), _label_matrix(parts))
 
 
@@ -86,6 +91,7 @@ def load_svmlight(
     multilabel: bool | None = None,
     dtype: Any = np.float32,
     part: tuple[int, int] | None = None,
+    limits: ReadLimits | None = None,
 ) -> Dataset:
     """Read a LIBSVM file with one label per row, or with lists of label ids.
 
@@ -112,6 +118,8 @@ def load_svmlight(
         file that is not compressed: several processes then read one file together. Needs
         `n_features`, and `n_labels` or `multilabel`, since a part does not show what others hold.
         Line numbers in errors count from the start of the part.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -120,7 +128,7 @@ def load_svmlight(
 
     Raises
     ------
-    ValueError
+    DataFileError
         With file name and line number, as `load_xmc`; a repeated feature is refused, a repeated
         label counts once.
     """
@@ -134,7 +142,7 @@ def load_svmlight(
     )
     if part is not None:
         _check_part(part, path, n_features, multilabel is None and n_labels is None)
-    parts = _parse(path, parser, part)
+    parts = _parse(path, parser, limits, part)
     X = _features(parts)
     is_vector = multilabel is not True and n_labels is None and len(parts["targets"]) == X.shape[0]
     return Dataset(X, _label_vector(parts) if is_vector else _label_matrix(parts))
@@ -180,27 +188,37 @@ def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -
                 stream.write(_format(block, labels.indptr, labels.indices, first, True))
 
 
-def _parse(path: PathLike, parser: Any, part: tuple[int, int] | None = None) -> dict[str, Any]:
-    buffer = np.empty(_CHUNK_BYTES, dtype=np.uint8)
+def _parse(
+    path: PathLike,
+    parser: Any,
+    limits: ReadLimits | None,
+    part: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    limits = limits or ReadLimits()
+    chunk = bytearray(_CHUNK_BYTES)
+    buffer = np.frombuffer(chunk, dtype=np.uint8)
     is_empty = part is None  # a part may be
-    with open_binary(path) as stream:
-        n_left = _enter_part(stream, path, part)
+    n_lines, n_open = 0, 0  # lines so far, and bytes of the one that is not complete
+    with open_binary(path, limits) as stream:
+        n_left = _enter_part(stream, path, part, limits)
         if plain_name(path) == Path(path).name.lower() and os.path.isfile(path):
             parser.expect_bytes(min(n_left, os.path.getsize(path)))
-        try:
-            while n := stream.readinto(buffer[: min(n_left, _CHUNK_BYTES)]):  # type: ignore[attr-defined]
-                is_empty = False
-                n_left -= n
-                parser.feed(buffer[:n])
-            if is_empty:
-                raise ValueError("the file is empty")
-            return parser.finish()
-        except ValueError as error:
-            separator = ", " if str(error).startswith("line ") else ": "
-            raise ValueError(f"{os.fspath(path)}{separator}{error}") from None
+        while n := stream.readinto(buffer[: min(n_left, _CHUNK_BYTES)]):  # type: ignore[attr-defined]
+            is_empty = False
+            n_left -= n
+            parser.feed(buffer[:n])
+            last = chunk.rfind(b"\n", 0, n)
+            n_open = n - last - 1 if last >= 0 else n_open + n
+            n_lines += chunk.count(b"\n", 0, n)
+            limits.check_line(n_open, n_lines + 1)
+        if is_empty:
+            raise ValueError("the file is empty")
+        return parser.finish()
 
 
-def _enter_part(stream: Any, path: PathLike, part: tuple[int, int] | None) -> int:
+def _enter_part(
+    stream: Any, path: PathLike, part: tuple[int, int] | None, limits: ReadLimits
+) -> int:
     """Go to where a part begins; its bytes. A line is of the part that holds its first byte."""
     if part is None:
         return sys.maxsize
@@ -209,7 +227,7 @@ def _enter_part(stream: Any, path: PathLike, part: tuple[int, int] | None) -> in
     for position in (size * k // n, size * (k + 1) // n):
         stream.seek(max(position - 1, 0))
         if position > 0:
-            stream.readline()
+            limits.check_line(len(stream.readline(limits.max_line_bytes + 1)))
         ends.append(stream.tell())
     stream.seek(ends[0])
     return ends[1] - ends[0]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sublearn.io.files import PathLike, open_binary, plain_name
+from sublearn.io.files import Lines, PathLike, open_binary, plain_name, reading
+from sublearn.io.limits import ReadLimits
 from sublearn.validation.values import show
 
 __all__ = ["Texts", "load_texts"]
@@ -43,6 +44,7 @@ def load_texts(
     separator: str = ",",
     columns: str = "labels,text",
     needs_labels: bool = True,
+    limits: ReadLimits | None = None,
 ) -> Texts:
     """Read texts and their labels.
 
@@ -66,6 +68,8 @@ def load_texts(
     needs_labels : bool, default=True
         Refuse a record without labels' column (a line without a tab, an object or a header without
         ``labels``). If False, all of it is text.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def load_texts(
 
     Raises
     ------
-    ValueError
+    DataFileError
         For a record that does not have this form, naming file and line.
 
     Examples
@@ -95,14 +99,12 @@ def load_texts(
     read: Callable[[Iterator[str], _Form], Iterator[tuple[str, list[str]]]]
     read = {".jsonl": _read_json, ".csv": _read_csv}.get(ending, _read_tsv)
     texts, labels = [], []
-    with open_binary(path) as stream:
-        lines = _Lines(stream)
-        try:
-            for text, names in read(iter(lines), form):
+    with open_binary(path, limits) as stream:
+        lines = Lines(stream, limits)
+        with reading(path, lines):
+            for text, names in read(lines.texts(), form):
                 texts.append(text)
                 labels.append(names)
-        except (ValueError, csv.Error) as error:
-            raise ValueError(f"{os.fspath(path)}:{lines.number}: {error}") from None
     return Texts(texts, labels)
 
 
@@ -115,23 +117,6 @@ class _Form:
     def split(self, labels: str) -> list[str]:
         parts = labels.split() if self.separator.isspace() else labels.split(self.separator)
         return [part.strip() for part in parts if part.strip()]
-
-
-class _Lines:
-    """Decoded lines of a stream that knows the number of the line it gave last."""
-
-    def __init__(self, stream: Any):
-        self._stream = stream
-        self.number = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._stream:
-            self.number += 1
-            try:
-                text = line.decode("utf-8-sig" if self.number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"must be UTF-8, got {error.reason}") from None
-            yield text
 
 
 def _read_tsv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
@@ -155,7 +140,7 @@ def _read_json(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[st
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"must be a JSON object: {error}") from None
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
             raise ValueError(f'must be an object with a string "text", got {show(line.strip())}')

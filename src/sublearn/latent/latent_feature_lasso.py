@@ -13,6 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from sublearn.io.fields import (
+    FEATURES,
+    FIGURES,
+    AnyOf,
+    Floats,
+    Integers,
+    Number,
+    OrAbsent,
+    TraceTable,
+)
 from sublearn.io.models import SavedModel
 from sublearn.latent.codes import best_codes
 from sublearn.latent.feature_learning import (
@@ -487,6 +497,22 @@ class LatentFeatureLasso(
         trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         folds = getattr(self, "cv_results_", {})
         return state | {"trace_": trace} | {f"cv_results_.{k}": v for k, v in folds.items()}
+
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "components_": Floats("components", "features", finite=True),
+            "intercept_": Floats("features", finite=True),
+            "codes_": Integers(None, "components", high=2),
+            "atom_scores_": Floats("atoms"),
+            "atom_weights_": Floats("atoms"),
+            "gains_": OrAbsent(Floats(None)),
+            "reconstruction_error_": Number(),
+            "l1_": Number(),
+            **FIGURES,
+            "trace_": OrAbsent(TraceTable()),
+            "cv_results_.*": AnyOf(Integers(None, low=None), Floats(None), Floats(None, None)),
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_", {}))

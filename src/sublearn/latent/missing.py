@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sublearn.io.fields import Floats
 from sublearn.validation.features import validate_numbers
 
 __all__ = ["GaussianFill", "read_rows"]
@@ -59,6 +60,11 @@ class GaussianFill:
     covariance : ndarray of shape (n_features, n_features)
         Of the rows, with a ridge.
     """
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "mean": Floats("features", finite=True),
+        "covariance": Floats("features", "features", finite=True),
+    }
 
     mean: np.ndarray
     covariance: np.ndarray

@@ -8,6 +8,7 @@ features whatever N is. With fewer basis rows than N this is the Nystroem approx
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,10 @@ import numpy as np
 import scipy.linalg
 from sklearn.metrics.pairwise import pairwise_kernels
 
-__all__ = ["FeatureMap", "KernelMap", "LinearMap", "make_kernel_map"]
+from sublearn.io.fields import Floats, Integers, Number, OrAbsent, Record, check_fields
+from sublearn.validation import Boolean, OneOf
+
+__all__ = ["FeatureMap", "KernelMap", "LinearMap", "make_kernel_map", "restore_map"]
 
 _LEAST_EIGENVALUE = 1e-12  # of the largest; the rest is rounding
 _INDEFINITE = 1e-8  # of the largest: a negative eigenvalue that rounding does not explain
@@ -27,6 +31,11 @@ class FeatureMap(abc.ABC):
     @abc.abstractmethod
     def features(self, X: np.ndarray) -> np.ndarray:
         """Phi, float64."""
+
+    @property
+    @abc.abstractmethod
+    def n_columns(self) -> int:
+        """Columns of Phi."""
 
     @abc.abstractmethod
     def state(self) -> dict[str, Any]:
@@ -57,6 +66,11 @@ class LinearMap(FeatureMap):
         """Phi, float64."""
         scaled = (X.astype(np.float64) - self.center) / self.scale
         return np.hstack([scaled, np.ones((len(X), 1))]) if self.has_intercept else scaled
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of Phi."""
+        return len(self.scale) + self.has_intercept
 
     def coef_and_intercept(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the columns as they were, and constants."""
@@ -99,6 +113,11 @@ class KernelMap(FeatureMap):
         Phi = self._against_basis(X) @ self.mixing
         return np.hstack([Phi, np.ones((len(X), 1))]) if self.has_intercept else Phi
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of Phi."""
+        return self.mixing.shape[1] + self.has_intercept
+
     def _against_basis(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float64)
         if self.kernel == "precomputed":
@@ -111,6 +130,30 @@ class KernelMap(FeatureMap):
             "kernel": self.kernel, "options": self.options, "basis": self.basis,
             "mixing": self.mixing, "has_intercept": self.has_intercept,
         }  # fmt: skip
+
+
+def restore_map(kernel: str, state: dict[str, Any], sizes: Mapping[str, int]) -> FeatureMap:
+    """Inverse of `state` for a kernel, of rows with ``sizes["features"]`` columns."""
+    if kernel == "linear":
+        numbers = Floats("features")
+        table = {"center": numbers, "scale": numbers, "has_intercept": Boolean()}
+        check_fields(state, table, sizes)
+        return LinearMap(**state)
+    is_given = kernel == "precomputed"
+    rows = Integers("basis", high="features") if is_given else Floats("basis", "features")
+    option = OrAbsent(Number())
+    check_fields(
+        state,
+        {
+            "kernel": OneOf(kernel),
+            "options": Record(dict.fromkeys(("gamma", "degree", "coef0"), option)),
+            "basis": rows,
+            "mixing": Floats("basis", None),
+            "has_intercept": Boolean(),
+        },
+        sizes,
+    )
+    return KernelMap(**state)
 
 
 def make_kernel_map(

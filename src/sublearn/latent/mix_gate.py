@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
+
+from sublearn.io.fields import Floats, check_fields
+from sublearn.validation import OneOf, Positive
 
 __all__ = ["ClassifierGate", "NeighbourGate", "ShareGate", "make_gate", "restore_gate"]
 
@@ -53,6 +57,18 @@ class ShareGate:
         return np.repeat(self.codes, len(rows), axis=0)
 
 
+_FIELDS: dict[str, dict[str, Any]] = {
+    "neighbours": {
+        "rows": Floats("rows", "columns", finite=True),
+        "codes": Floats("rows", "components"),
+        "n_neighbors": Positive(int),
+    },
+    "classifier": {
+        "weights_": Floats("columns+1", "codes"),
+        "codes": Floats("codes", "components"),
+    },
+    "shares": {"codes": Floats(1, "components")},
+}
 _GATES = {"neighbours": NeighbourGate, "classifier": ClassifierGate, "shares": ShareGate}
 
 
@@ -76,6 +92,12 @@ def gate_state(gate: Any) -> dict[str, Any]:
     return {"kind": kind, **vars(gate)}
 
 
-def restore_gate(state: dict[str, Any]) -> Any:
-    """Inverse of `gate_state`."""
-    return _GATES[state.pop("kind")](**state)
+def restore_gate(state: dict[str, Any], sizes: Mapping[str, int]) -> Any:
+    """Inverse of `gate_state`, for ``sizes["components"]`` and rows of ``sizes["columns"]``."""
+    kind = state.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _GATES:
+        raise ValueError(f"gate.kind must be {OneOf(*_GATES)}, got {kind!r}")
+    found = check_fields(state, _FIELDS[kind], sizes)
+    if kind == "neighbours" and found["rows"] == 0:
+        raise ValueError("gate.rows must have at least one row, got none")
+    return _GATES[kind](**state)

@@ -10,9 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.io.fields import (
+    FEATURES,
+    FIGURES,
+    Floats,
+    Integers,
+    Number,
+    OrAbsent,
+    Parts,
+    Record,
+    Size,
+    check_fields,
+    take_parts,
+)
 from sublearn.io.models import SavedModel
 from sublearn.latent.missing import GaussianFill, read_rows
-from sublearn.latent.mix_features import FeatureMap, KernelMap, LinearMap, make_kernel_map
+from sublearn.latent.mix_features import FeatureMap, LinearMap, make_kernel_map, restore_map
 from sublearn.latent.mix_gate import gate_state, make_gate, restore_gate
 from sublearn.latent.mix_general import GeneralRefiner
 from sublearn.latent.mix_model import FittedMixture, MixtureProblem
@@ -516,21 +529,42 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             state |= {f"{part}.{name}": value for name, value in values.items()}
         return state
 
+    def _fields(self) -> Any:
+        coefficients = {
+            "coef_": Floats("components", "features"),
+            "intercept_": Floats("components"),
+        }
+        return {
+            **FEATURES,
+            "n_components_": Size("components", low=1),
+            **(coefficients if self.kernel == "linear" else {}),
+            "component_weights_": Floats("components", "inner"),
+            "codes_": Floats("samples", "components"),
+            "labels_": OrAbsent(Integers("samples", high="components")),
+            "shares_": Floats("components"),
+            "noise_": Floats("components"),
+            "outlier_share_": Number(),
+            "l1_": Floats(None),
+            "criteria_": OrAbsent(Record({"*": Number()})),
+            **FIGURES,
+            **{f"{part}.*": Parts() for part in ("map", "gate", "gate_map", "fitted", "fill")},
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))
         if "criteria_" in state:
             self.criteria_ = {int(k): value for k, value in state.pop("criteria_").items()}
-        make = LinearMap if self.kernel == "linear" else KernelMap
-        self._map = make(**_part(state, "map"))
-        gate_map = _part(state, "gate_map")
-        self._gate_map = LinearMap(**gate_map) if gate_map else None
-        self._gate = restore_gate(_part(state, "gate"))
-        fill = _part(state, "fill")
+        sizes = {"features": state["n_features_in_"], "components": state["n_components_"]}
+        self._map = restore_map(self.kernel, take_parts(state, "map."), sizes)
+        sizes["inner"] = self._map.n_columns
+        gate_map, fill = take_parts(state, "gate_map."), take_parts(state, "fill.")
+        self._gate_map = restore_map("linear", gate_map, sizes) if gate_map else None
+        gate_columns = (self._gate_map or self._map).n_columns
+        self._gate = restore_gate(take_parts(state, "gate."), sizes | {"columns": gate_columns})
+        if fill:
+            check_fields(fill, GaussianFill.FIELDS, sizes)
         self._fill = GaussianFill(**fill) if fill else None
-        self._fitted = FittedMixture(**_part(state, "fitted"))
+        fitted = take_parts(state, "fitted.")
+        check_fields(fitted, FittedMixture.FIELDS, sizes)
+        self._fitted = FittedMixture(**fitted)
         super()._restore(state)
-
-
-def _part(state: dict[str, Any], part: str) -> dict[str, Any]:
-    names = [name for name in state if name.startswith(f"{part}.")]
-    return {name.removeprefix(f"{part}."): state.pop(name) for name in names}

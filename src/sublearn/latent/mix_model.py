@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sublearn.io.fields import Floats
 from sublearn.latent.mix_general import GeneralMixture, all_patterns
+from sublearn.validation import Boolean
 
 __all__ = ["FittedMixture", "MixtureProblem"]
 
@@ -72,6 +74,14 @@ class FittedMixture:
     is_hard : bool
         Give a row to the nearest pattern.
     """
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "weights": Floats("components", "inner"),
+        "patterns": Floats("patterns", "components"),
+        "shares": Floats("patterns"),
+        "variances": Floats("patterns"),
+        "is_hard": Boolean(),
+    }
 
     weights: np.ndarray
     patterns: np.ndarray

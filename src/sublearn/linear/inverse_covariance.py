@@ -19,6 +19,16 @@ from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.io.fields import (
+    FEATURES,
+    FIGURES,
+    AnyOf,
+    Floats,
+    Integers,
+    Number,
+    OrAbsent,
+    TraceTable,
+)
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
@@ -531,6 +541,20 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         folds = getattr(self, "cv_results_", {})
         return state | {"trace_": trace} | {_FOLDS + name: table for name, table in folds.items()}
+
+    def _fields(self) -> Any:
+        square = Floats("features", "features", finite=True)
+        return {
+            **FEATURES,
+            "precision_": square,
+            "covariance_": square,
+            "location_": Floats("features", finite=True),
+            "labels_of_blocks_": Integers("features", high="features"),
+            "l1_": AnyOf(Number(), square),
+            **FIGURES,
+            "trace_": OrAbsent(TraceTable()),
+            f"{_FOLDS}*": AnyOf(Floats(None), Floats(None, None)),
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         # Models that earlier versions wrote have neither.

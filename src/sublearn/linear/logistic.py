@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
+from sublearn.io.fields import Labels
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
@@ -245,6 +246,18 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"got an array of shape {weights.shape}"
             )
         return weights
+
+    def _fields(self) -> Any:
+        return super()._fields() | {"classes_": Labels("classes")}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        n_classes, n_outputs = len(state["classes_"]), state["weights"].shape[0]
+        if n_classes < 2 or n_outputs != (1 if n_classes == 2 else n_classes):
+            raise ValueError(
+                f"weights must have a row for each of {n_classes} classes_, one for two of them, "
+                f"got {n_outputs}"
+            )
+        super()._restore(state)
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights, intercepts

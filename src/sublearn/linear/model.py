@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
+from sublearn.io.fields import FEATURES, FIGURES, AnyOf, Floats, Number, OrAbsent, Sparse
 from sublearn.io.models import SavedModel, storable_params
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
@@ -54,6 +55,8 @@ from sublearn.validation.design import (
 from sublearn.validation.values import is_int64
 
 __all__ = ["SparseLinearModel"]
+
+_MOST_WEIGHTS = 2**31  # of all outputs: the memory is taken page by page as weights are written
 
 _RATIO = 1e-2  # of the least l1 to the largest, where only a number of values is given
 _Result = TypeVar("_Result")
@@ -468,10 +471,29 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         return state | {"weights": self.sparse_coef_, "trace_": trace}
 
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "weights": Sparse("outputs", "features", finite=True),
+            "intercept_": AnyOf(Number(), Floats("outputs")),
+            "l1_": Number(),
+            "l1_path_": OrAbsent(Floats("l1s")),
+            "cv_scores_": OrAbsent(Floats("l1s", None)),
+            **FIGURES,
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))
-        weights, intercepts = state.pop("weights").toarray(), state.pop("intercept_")
-        self._set_weights(weights, np.atleast_1d(intercepts))
+        sparse_weights, intercepts = state.pop("weights"), np.atleast_1d(state.pop("intercept_"))
+        n_outputs, n_features = sparse_weights.shape
+        if intercepts.shape != (n_outputs,):
+            raise ValueError(f"intercept_ must have shape ({n_outputs},), got {intercepts.shape}")
+        if n_outputs * n_features > _MOST_WEIGHTS:
+            raise ValueError(
+                f"weights must have at most {_MOST_WEIGHTS} cells, which coef_ has in full, "
+                f"got shape {sparse_weights.shape}"
+            )
+        self._set_weights(sparse_weights.toarray(), intercepts)
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:

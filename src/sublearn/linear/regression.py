@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sublearn.errors import ParameterError
+from sublearn.io.fields import Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import NumberTargets, Targets
 from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
@@ -196,6 +197,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         elif must := says_if_vanishing(y):
             raise ValueError(f"{name}: y must {must}, got {np.abs(y).max():g}")
         return NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
+
+    def _fields(self) -> Any:
+        return super()._fields() | {"weights": Sparse(1, "features", finite=True)}
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights[0], float(intercepts[0])

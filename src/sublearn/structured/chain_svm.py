@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.io.fields import Floats, OrAbsent, Strings
 from sublearn.structured.learning import Problem, Weights
 from sublearn.structured.model import LEARNING_RULES, StructuredModel, split_samples
 from sublearn.structured.sequences import (
@@ -477,7 +478,15 @@ class ChainSVM(StructuredModel):
             state["feature_names_"] = self.feature_names_
         return super()._to_bundle() | state | {"has_ends": self._has_ends}
 
+    def _fields(self) -> Any:
+        return super()._fields() | {
+            "transitions_": Floats("classes", "classes", finite=True, bits=64),
+            "feature_names_": OrAbsent(Strings("features", distinct=True)),
+            "has_ends": Boolean(),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
+        self._refuse_other_rows(state, self.fit_intercept + 2 * state["has_ends"])
         self._weights, self._has_ends = state.pop("weights"), state.pop("has_ends")
         names = self.feature_names_ = state.pop("feature_names_", None)
         self._vocabulary = None if names is None else {n: j for j, n in enumerate(names.tolist())}

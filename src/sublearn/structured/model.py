@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sublearn.errors import ParameterError
+from sublearn.io.fields import FEATURES, FIGURES, Labels, Number, Sparse
 from sublearn.io.models import SavedModel
 from sublearn.metrics.names import find_positions
 from sublearn.structured.learning import Learnt, PassProgress, Plan, Problem, Weights, learn
@@ -153,6 +154,21 @@ class StructuredModel(SavedModel, BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             state["feature_names_in_"] = self.feature_names_in_
         return state
+
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "classes_": Labels("classes"),
+            "held_out_accuracy_": Number(or_none=True),
+            "weights": Sparse("rows", "classes", finite=True),
+            **FIGURES,
+        }
+
+    def _refuse_other_rows(self, state: dict[str, Any], n_extra: int) -> None:
+        """Stored weights have a row for each feature, and some for what is added to them."""
+        n_rows, n_features = state["weights"].shape[0], state["n_features_in_"]
+        if n_rows != n_features + n_extra:
+            raise ValueError(f"weights must have {n_features} + {n_extra} rows, got {n_rows}")
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.trace_ = Trace(state.pop("trace_"))

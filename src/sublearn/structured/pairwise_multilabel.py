@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Sparse
 from sublearn.io.models import SavedModel
 from sublearn.metrics.exact_labels import share_right
 from sublearn.structured.pairwise_learning import PairWeights, PassMonitor, run_passes
@@ -375,6 +376,17 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         state = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return state | {
             "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns}
+        }
+
+    def _fields(self) -> Any:
+        return {
+            **FEATURES,
+            "classes_": Labels("classes"),
+            "label_kind_": OneOf(*(kind.name for kind in LabelKind if kind.is_multilabel)),
+            "weights_": Sparse("features", "classes", finite=True),
+            "intercept_": Floats("classes", finite=True),
+            "interactions_": Sparse("classes", "classes", finite=True),
+            **FIGURES,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -9,16 +9,26 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.graph import FactorGraph, solve_map
+from sublearn.io.fields import Floats, ListOf, OrAbsent
 from sublearn.structured.learning import Problem, Weights
 from sublearn.structured.model import LEARNING_RULES, StructuredModel, split_samples
 from sublearn.structured.samples import Graphs, stack_samples
 from sublearn.structured.sequences import encode_tags
 from sublearn.trace import Callback
-from sublearn.validation import OrNone, Positive, Rule, check_features, check_params
+from sublearn.validation import (
+    InstanceOf,
+    Interval,
+    OrNone,
+    Positive,
+    Rule,
+    check_features,
+    check_params,
+)
 from sublearn.validation.values import show
 
 __all__ = ["StructuralSVM"]
 
+_MOST_NODES = 4  # of a factor
 _MOST_CELLS = 10**8  # of a table: 800 MB
 _MAP_ITER = 200  # of the solver of the linear program, where a graph has cycles
 
@@ -343,12 +353,26 @@ class StructuralSVM(StructuredModel):
         }
         return super()._to_bundle() | state
 
+    def _fields(self) -> Any:
+        return super()._fields() | {
+            "templates": ListOf(InstanceOf(str), "templates"),
+            "arities": OrAbsent(ListOf(Interval(int, 1, _MOST_NODES), "templates")),
+            "tables": Floats(None, finite=True, bits=64),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
+        self._refuse_other_rows(state, int(self.fit_intercept))
         self._weights, self.templates_ = state.pop("weights"), tuple(state.pop("templates"))
         # Files of before templates of three nodes have no arities: all of them were pairs.
         arities = state.pop("arities", [2] * len(self.templates_))
         self._arities = dict(zip(self.templates_, arities, strict=True))
         cells, n_labels = state.pop("tables").reshape(-1), len(state["classes_"])
+        n_cells = sum(n_labels**arity for arity in self._arities.values())
+        if len(self._arities) < len(self.templates_) or len(cells) != n_cells:
+            raise ValueError(
+                f"tables must have {n_cells} cells for {n_labels} classes_ and templates "
+                f"{show(self._arities)}, got {len(cells)}"
+            )
         self.tables_ = {}
         for name, arity in self._arities.items():
             part, cells = np.split(cells, [n_labels**arity])
