@@ -7,7 +7,6 @@ a size that it does not hold.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -166,7 +165,7 @@ def _each(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < 2.0**63
+    return type(value) in (int, float) and abs(value) < 2.0**63  # so it is no NaN
 
 
 _is_length = _whole(1, _MAX_LENGTH)
@@ -253,7 +252,9 @@ def make_layer(what: Any, arrays: Mapping[str, np.ndarray]) -> nn.Module:
 
 
 def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseStack:
-    links = what.get("layers")
+    if set(what) != {"kind", "layers", "is_relu"}:
+        raise ValueError(f"a stack must have layers and is_relu, got {show(what)}")
+    links = what["layers"]
     if not isinstance(links, list) or not 0 < len(links) <= len(arrays):
         raise ValueError(f"layers must be those that the file has arrays of, got {show(links)}")
     for k, link in enumerate(links):
@@ -263,7 +264,7 @@ def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Spars
     layers = [make_layer(link, part) for link, part in zip(links, groups.values(), strict=True)]
     if sum(map(len, groups.values())) != len(arrays):
         raise ValueError("arrays must each belong to a layer, got others")
-    return SparseStack._restore(layers, what.get("is_relu"))
+    return SparseStack._restore(layers, what["is_relu"])
 
 
 def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
@@ -311,9 +312,14 @@ def _refuse_other_arrays(wanted: Mapping[str, Tensor], arrays: Mapping[str, np.n
 def tensors_of(
     arrays: Mapping[str, np.ndarray], names: Iterable[str] | None = None
 ) -> dict[str, Tensor]:
-    """Arrays, or those that are named, as tensors with memory of their own."""
+    """Arrays, or those that are named, as tensors."""
     chosen = arrays if names is None else names
-    return {name: torch.from_numpy(np.array(arrays[name])) for name in chosen}
+    return {name: _tensor(arrays[name]) for name in chosen}
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    """A tensor of the array; one that maps a file is copied, since tensors can be written to."""
+    return torch.from_numpy(array if array.flags.writeable else np.array(array))
 
 
 def below(arrays: Mapping[str, Any], owners: list[str]) -> dict[str, dict[str, Any]]:

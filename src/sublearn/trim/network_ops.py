@@ -319,6 +319,7 @@ _DTYPES = {
 }  # fmt: skip
 _MAX_INT = 2**31 - 1
 _MAX_DEPTH = 8
+_MAX_ITEMS = 4096
 _MAX_LENGTH = 64  # of a tuple of numbers, such as a shape
 _MAX_POWER = 64
 
@@ -379,7 +380,8 @@ def read_value(value: Any, slots: Mapping[str, int], target: str, depth: int = 0
         return ...
     if kind == "dtype" and isinstance(content, str) and content in _DTYPES:
         return _DTYPES[content]
-    if kind in ("tuple", "list", "slice") and isinstance(content, list):
+    is_sequence = kind in ("tuple", "list", "slice") and isinstance(content, list)
+    if is_sequence and len(content) <= _MAX_ITEMS:
         items = [read_value(item, slots, target, depth + 1) for item in content]
         if kind == "slice" and len(items) == 3:
             return slice(*items)

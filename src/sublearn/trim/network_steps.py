@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,6 +25,7 @@ __all__ = ["Step", "StepNetwork", "read_steps", "refuse_path"]
 
 _MAX_STEPS = 65_536
 _MAX_PIECES = 65_536  # of a tensor that is taken apart into a tuple
+_MAX_AXES = 64  # as in most functions of PyTorch
 _MAX_NAME = 200
 _MAX_PATH = 64
 _MAX_SHAPES = 1024  # of inputs that are remembered as allowed
@@ -160,18 +161,21 @@ def _with_ends(steps: Sequence[Step]) -> tuple[Step, ...]:
     frees: list[list[int]] = [[] for _ in steps]
     for slot, reader in enumerate(last):
         frees[reader].append(slot)
+    frees[-1] = []  # of the output, with which all ends
     return tuple(step._replace(frees=tuple(ends)) for step, ends in zip(steps, frees, strict=True))
 
 
 def _signature(steps: Sequence[Step]) -> inspect.Signature:
     return inspect.Signature(
-        inspect.Parameter(
-            step.target.lstrip("*"),
-            _VARIADIC["*" * step.target.count("*")],
-            default=step.args[0] if step.args else inspect.Parameter.empty,
-        )
-        for step in steps
-        if step.op == "placeholder"
+        [
+            inspect.Parameter(
+                step.target.lstrip("*"),
+                _VARIADIC["*" * step.target.count("*")],
+                default=step.args[0] if step.args else inspect.Parameter.empty,
+            )
+            for step in steps
+            if step.op == "placeholder"
+        ]
     )
 
 
@@ -199,8 +203,9 @@ class StepNetwork(nn.Module):
         self._steps = steps
         self._signature = _signature(steps)
         kinds = {parameter.kind for parameter in self._signature.parameters.values()}
-        self._is_plain = kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
-        self._allowed: set[Any] = set()
+        is_plain = kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        self._n_plain = len(self._signature.parameters) if is_plain else None
+        self._prepare()
 
     def _holder(self, path: tuple[str, ...]) -> nn.Module:
         """The module that is to hold what `path` ends with; made where it is missing."""
@@ -210,7 +215,15 @@ class StepNetwork(nn.Module):
         return holder
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_allowed": set()}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_plan", "_allowed")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._plan = _plan(self._steps, _part_of, _tensor_of)
+        self._allowed: set[Any] = set()  # shapes of inputs
 
     @property
     def inputs(self) -> tuple[Step, ...]:
@@ -228,80 +241,111 @@ class StepNetwork(nn.Module):
         RuntimeError, IndexError
             By PyTorch, if a step cannot take the values, such as an id outside of a table.
         """
-        values = self._bound(inputs, named)
-        tracer = next((value.tracer for value in values if isinstance(value, fx.Proxy)), None)
-        if tracer is None:
-            self._refuse_size(values)
-        return self._run(values, tracer, None)
+        if named or len(inputs) != self._n_plain:
+            bound = self._signature.bind(*inputs, **named)
+            bound.apply_defaults()
+            inputs = tuple(bound.arguments.values())
+        shapes = (self.max_bytes, *[_shape_of(value) for value in inputs])
+        if shapes not in self._allowed:
+            tracer = next((value.tracer for value in inputs if isinstance(value, fx.Proxy)), None)
+            if tracer is not None:
+                return self._traced(inputs, tracer)
+            self._refuse_size(inputs)
+            if len(self._allowed) >= _MAX_SHAPES:
+                self._allowed.clear()
+            self._allowed.add(shapes)
+        return self._run(self._plan, inputs)
 
-    def _bound(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        if self._is_plain and not named and len(inputs) == len(self._signature.parameters):
-            return list(inputs)
-        bound = self._signature.bind(*inputs, **named)
-        bound.apply_defaults()
-        return list(bound.arguments.values())
-
-    def _run(self, values: list[Any], tracer: Any, sizes: _Sizes | None) -> Any:
-        """The output; `tracer` is that of ``torch.fx``, `sizes` counts instead of computing."""
-        steps = self._steps
-        n_inputs = len(values)
-        values += [None] * (len(steps) - n_inputs)
-        for slot in range(n_inputs, len(steps)):
-            op, name, target, path, args, kwargs, frees = steps[slot]
-            given = [values[arg.slot] if type(arg) is Ref else _fill(arg, values) for arg in args]
-            named = {key: _fill(arg, values) for key, arg in kwargs.items()} if kwargs else kwargs
+    def _run(self, plan: Sequence[Run], inputs: Sequence[Any], sizes: _Sizes | None = None) -> Any:
+        """What the last step of a plan returns; `sizes` is told of each step's result."""
+        values = [*inputs, *[None] * (len(plan) - len(inputs))]
+        for slot in range(len(inputs), len(plan)):
+            run, frees = plan[slot]
+            values[slot] = run(self, values)
             if sizes is not None:
-                sizes.step = name
-            if op == "call_module":
-                part = self._part(path)
-                call = part if sizes is None else sizes.layer(part)
-                out = call(*given, **named)
-            elif op == "call_function":
-                out = FUNCTIONS[target].function(*given, **named)  # type: ignore[misc]
-            elif op == "call_method":
-                out = _method(given[0], target)(*given[1:], **named)
-            elif op == "get_attr" and tracer is None:
-                out = getattr(self._part(path[:-1]), path[-1])
-            elif op == "get_attr":
-                owner = tracer.path_of_module(self)
-                out = tracer.create_proxy("get_attr", f"{owner}.{target}".lstrip("."), (), {})
-            else:
-                return given[0]
-            values[slot] = out
+                sizes.keep(slot, values[slot], frees)
             for end in frees:
                 values[end] = None
-            if sizes is not None:
-                sizes.keep(slot, out, frees)
-            del given, named, out  # else the last results would outlive their readers
-        raise AssertionError("the last step is the output")
+        return values[-1]
 
-    def _part(self, path: tuple[str, ...]) -> nn.Module:
-        part: Any = self
-        for name in path:
-            part = part._modules[name]
-        return part
+    def _traced(self, inputs: Sequence[Any], tracer: Any) -> Any:
+        """The output as ``torch.fx`` records it, where nothing is computed."""
+        owner = tracer.path_of_module(self)
 
-    def _refuse_size(self, values: list[Any]) -> None:
-        """Run on shapes alone, once for each of them."""
-        key = (self.max_bytes, *map(_shape_key, values))
-        if key in self._allowed:
-            return
+        def tensor(network: StepNetwork, path: tuple[str, ...]) -> Any:
+            name = ".".join((owner, *path) if owner else path)
+            return tracer.create_proxy("get_attr", name, (), {})
+
+        return self._run(_plan(self._steps, _part_of, tensor), inputs)
+
+    def _refuse_size(self, inputs: Sequence[Any]) -> None:
+        """Run on shapes alone; raises ValueError for steps that cannot, or take too much."""
         limit = self.max_bytes
         if limit is None:
-            tensors = [*values, *self.parameters(), *self.buffers()]
+            tensors = [*inputs, *self.parameters(), *self.buffers()]
             limit = _FREE_BYTES + _MAX_GROWTH * _n_bytes(tensors)
         sizes = _Sizes(limit)
+        plan = _plan(self._steps, sizes.layer, _tensor_of)
         try:
             with torch.no_grad(), sizes:
-                self._run([tree_map(_as_meta, value) for value in values], None, sizes)
+                self._run(plan, [tree_map(_as_meta, value) for value in inputs], sizes)
         except Exception as error:  # of PyTorch, which has many
+            name = self._steps[len(inputs) + sizes.n_steps].name
             raise ValueError(
-                f"{type(self).__name__}: inputs must be such that step {sizes.step!r} can take "
-                f"them, got some that it cannot: {error}"
+                f"{type(self).__name__}: inputs must be such that step {name!r} can take them, "
+                f"got some that it cannot: {error}"
             ) from error
-        if len(self._allowed) >= _MAX_SHAPES:
-            self._allowed.clear()
-        self._allowed.add(key)
+
+
+#: A step ready to run on a network and all results so far, and the results to be dropped then.
+Run = tuple[Callable[[StepNetwork, list[Any]], Any], tuple[int, ...]]
+
+
+def _plan(
+    steps: Sequence[Step], layer: Callable[..., Any], tensor: Callable[..., Any]
+) -> list[Run]:
+    """Steps ready to run; `layer` and `tensor` find, at each run, what they name by path."""
+    return [(_runner(step, layer, tensor), step.frees) for step in steps]
+
+
+def _runner(
+    step: Step, layer: Callable[..., Any], tensor: Callable[..., Any]
+) -> Callable[[StepNetwork, list[Any]], Any]:
+    args, kwargs, path, name = step.args, step.kwargs, step.path, step.target
+    function = FUNCTIONS[name].function if step.op == "call_function" else None
+    if step.op == "get_attr":
+        return lambda network, values: tensor(network, path)
+    if step.op in ("placeholder", "output"):
+        return lambda network, values: _fill(args[0], values)
+    is_usual = bool(args) and isinstance(args[0], Ref) and not _refs((args[1:], kwargs))
+    if is_usual:  # so it is made quick
+        first, rest = args[0].slot, args[1:]
+        if function is not None:
+            return lambda network, values: function(values[first], *rest, **kwargs)
+        if step.op == "call_method":
+            return lambda network, values: _method(values[first], name)(*rest, **kwargs)
+        return lambda network, values: layer(network, path)(values[first], *rest, **kwargs)
+
+    def run(network: StepNetwork, values: list[Any]) -> Any:
+        given = _fill(args, values)
+        named = {key: _fill(value, values) for key, value in kwargs.items()}
+        if function is not None:
+            return function(*given, **named)
+        if step.op == "call_method":
+            return _method(given[0], name)(*given[1:], **named)
+        return layer(network, path)(*given, **named)
+
+    return run
+
+
+def _part_of(network: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        network = network._modules[name]
+    return network
+
+
+def _tensor_of(network: nn.Module, path: tuple[str, ...]) -> Any:
+    return getattr(_part_of(network, path[:-1]), path[-1])
 
 
 class _Sizes(TorchDispatchMode):
@@ -309,9 +353,13 @@ class _Sizes(TorchDispatchMode):
 
     def __init__(self, limit: int):
         super().__init__()
-        self.limit, self.step = limit, ""
+        self.limit, self.n_steps = limit, 0
         self._kept: dict[int, int] = {}
         self._n_kept = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call imports all of torch._dynamo, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = tree_map(_as_meta, (args, kwargs or {}))
@@ -319,6 +367,8 @@ class _Sizes(TorchDispatchMode):
             kwargs["device"] = torch.device("meta")
         self._refuse_pieces(func, *args)
         out = func(*args, **kwargs)
+        if any(isinstance(leaf, Tensor) and leaf.ndim > _MAX_AXES for leaf in tree_leaves(out)):
+            raise ValueError(f"tensors must have at most {_MAX_AXES} axes")
         self.refuse(out)
         return out
 
@@ -328,6 +378,7 @@ class _Sizes(TorchDispatchMode):
         self._n_kept += self._kept[slot]
         self.refuse(())
         self._n_kept -= sum(self._kept.pop(end, 0) for end in frees)
+        self.n_steps += 1
 
     def refuse(self, values: Any) -> None:
         """Raise ValueError if tensors, with those that are kept, take more than the limit."""
@@ -348,9 +399,12 @@ class _Sizes(TorchDispatchMode):
         if tensor.ndim and tensor.shape[axis] > _MAX_PIECES * max(size, 1):
             raise ValueError(f"a tensor must be taken apart into at most {_MAX_PIECES} pieces")
 
-    def layer(self, part: nn.Module) -> Any:
+    def layer(self, network: nn.Module, path: tuple[str, ...]) -> Any:
         """What a layer does to shapes: its own function, whatever else is hooked to it now."""
-        if isinstance(part, nn.modules.batchnorm._BatchNorm):  # may read how often it was trained
+        part = _part_of(network, path)
+        if (
+            part.training and getattr(part, "momentum", 0.0) is None
+        ):  # reads how often it was called
             return torch.empty_like
         if isinstance(part, nn.RNNBase):
             return lambda *inputs: _recurrent(part, *inputs)
@@ -396,13 +450,14 @@ def _as_meta(value: Any) -> Any:
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
 
 
-def _shape_key(value: Any) -> Any:
+def _shape_of(value: Any) -> Any:
+    """What the shapes inside a call depend on."""
     if isinstance(value, Tensor):
         return value.shape, value.dtype
     if isinstance(value, (tuple, list)):
-        return type(value), *map(_shape_key, value)
+        return type(value), *map(_shape_of, value)
     if isinstance(value, dict):
-        return dict, *((key, _shape_key(item)) for key, item in value.items())
+        return dict, *((key, _shape_of(item)) for key, item in value.items())
     return (type(value), value) if isinstance(value, (int, float, str)) else type(value)
 
 

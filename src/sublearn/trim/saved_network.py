@@ -40,7 +40,7 @@ class SparseNetwork(StepNetwork):
     def _from_bundle(bundle: Bundle) -> SparseNetwork:
         try:
             return _network(bundle.attributes, bundle.arrays).eval()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelFileError(f"{bundle.path}: {error}") from error
 
     def save(self, path: PathLike) -> None:
@@ -197,7 +197,7 @@ def _network(attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
     steps, what = read_steps(attributes["steps"]), attributes["parts"]
     called = {step.target for step in steps if step.op == "call_module"}
     if set(what) != called:
-        odd = sorted(set(what) ^ called)
+        odd = sorted(map(str, set(what) ^ called))
         raise ValueError(f"parts must be those that steps call, got {show(odd)} in one of them")
     _refuse_inside(called)
     owned = below(arrays, list(what))
