@@ -123,8 +123,7 @@ void bind_trim(nb::module_& m) {
       .def_rw("kernel", &ConvolutionShape::kernel)
       .def_rw("stride", &ConvolutionShape::stride)
       .def_rw("padding", &ConvolutionShape::padding)
-      .def_rw("dilation", &ConvolutionShape::dilation)
-      .def("output", &ConvolutionShape::output, "axis"_a, "Length of the output along an axis.");
+      .def_rw("dilation", &ConvolutionShape::dilation);
 
   m.def("sparse_convolution", &convolution, "indptr"_a, "indices"_a, "values"_a, "bias"_a.none(),
         "shape"_a, "x"_a, "out"_a, "n_threads"_a = 1,

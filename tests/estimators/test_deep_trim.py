@@ -698,7 +698,7 @@ def test_a_sparse_table_of_doubles_gives_doubles(tmp_path):
 def test_modules_that_cannot_be_made_again_are_refused_when_saved(tmp_path):
     encoder = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16))
     half = nn.Sequential(nn.Linear(2, 2)).bfloat16()
-    for network, message in ((encoder, r"got TransformerEncoderLayer \(0\)"), (half, "bfloat16")):
+    for network, message in ((encoder, r"parts\.0.*TransformerEncoderLayer"), (half, "bfloat16")):
         with pytest.raises(ValueError, match=f"save_network: module must .*{message}"):
             save_network(network, tmp_path / "x")
         assert not (tmp_path / "x").exists()

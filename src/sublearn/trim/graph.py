@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
+from sublearn.trim.network_steps import StepNetwork
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 
 __all__ = ["Pair", "pairs_of", "trace", "whole_sequences"]
@@ -86,20 +87,30 @@ class _Tracer(fx.Tracer):
         self.calls[m] = self.calls.get(m, 0) + 1
         return super().call_module(m, forward, args, kwargs)
 
+    def create_args_for_root(
+        self, root_fn: Any, is_module: bool, concrete_args: Any = None
+    ) -> tuple[Any, list[Any]]:
+        if not isinstance(self.root, StepNetwork):
+            return super().create_args_for_root(root_fn, is_module, concrete_args)
+        inputs = [
+            self.create_proxy("placeholder", step.target, step.args, {})
+            for step in self.root.inputs
+        ]
+        return root_fn, [self.root, *inputs]
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, _SPARSE) or super().is_leaf_module(m, module_qualified_name)
 
 
-def trace(module: nn.Module) -> fx.GraphModule:
+def trace(module: nn.Module) -> fx.Graph:
     """The network's graph; raises what ``torch.fx`` raises if it cannot be had."""
-    graph = _Tracer().trace(module)
-    return fx.GraphModule(module, graph)
+    return _Tracer().trace(module)
 
 
 def pairs_of(module: nn.Module) -> list[Pair]:
     """Layers that feed one other layer and nothing else; none if the network cannot be traced."""
     try:
-        graph = _Tracer().trace(module)
+        graph = trace(module)
     except Exception:  # torch.fx raises many kinds, for whatever it does not understand
         return []
     modules = dict(module.named_modules())

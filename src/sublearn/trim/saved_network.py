@@ -1,48 +1,47 @@
-"""Trimmed networks in files: the graph as data, the weights as arrays, no code and no pickle.
+"""Trimmed networks in files: the steps as data, the weights as arrays, no code and no pickle.
 
-A file holds the steps of the network as ``torch.fx`` sees them. It names modules of ``torch.nn``,
-the sparse layers of this package, functions that PyTorch lists as functions of tensors, arithmetic
-operators and methods of tensors; a file that names anything else is refused. So a network loads
-where its class is unknown.
+A file holds the steps of the network as ``torch.fx`` sees them. What it may name is on two closed
+lists: layers and their settings in :mod:`sublearn.trim.network_layers`, functions and methods in
+:mod:`sublearn.trim.network_ops`. A network loads where its class is unknown, and runs without a
+line of source being made from it. What is saved is read back before it is written, by the same
+functions, so that whatever `save_network` writes, `load_network` takes.
 """
 
 from __future__ import annotations
 
-import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
+from sublearn.errors import ModelFileError
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.files import PathLike
 from sublearn.trim.graph import trace
-from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
+from sublearn.trim.network_layers import below, describe_layer, make_layer, tensors_of
+from sublearn.trim.network_ops import name_of
+from sublearn.trim.network_steps import StepNetwork, read_steps, refuse_path
 from sublearn.validation.values import show
 
 __all__ = ["SparseNetwork", "load_network", "save_network"]
 
-_SPARSE = {kind.__name__: kind for kind in (SparseConv, SparseEmbedding, SparseLinear, SparseStack)}
-_OPERATORS = (
-    "add", "sub", "mul", "truediv", "floordiv", "matmul", "neg", "getitem", "mod", "pow",
-    "gt", "ge", "lt", "le", "eq", "ne", "and_", "or_", "xor", "invert",
-)  # fmt: skip
-_NAMESPACES = {
-    "torch": torch,
-    "torch.nn.functional": nn.functional,
-    "operator": operator,
-}
 
+class SparseNetwork(StepNetwork):
+    """A network from a file: its steps, with the layers it was saved with.
 
-class SparseNetwork(fx.GraphModule):
-    """A network from a file: its graph, with the layers it was saved with."""
+    The first call with inputs of new shapes runs on shapes alone, and refuses steps that do not
+    fit them or would take more than `max_bytes`.
+    """
 
     @staticmethod
     def _from_bundle(bundle: Bundle) -> SparseNetwork:
-        return _network(bundle)
+        try:
+            return _network(bundle.attributes, bundle.arrays).eval()
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{bundle.path}: {error}") from error
 
     def save(self, path: PathLike) -> None:
         """Write the network to another file."""
@@ -63,13 +62,14 @@ def save_network(module: nn.Module, path: PathLike) -> None:
     Raises
     ------
     ValueError
-        If the network cannot be traced, or does something that cannot be kept as data.
+        If the network cannot be traced, or has a layer, function or value that a file may not
+        name.
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"save_network: module must be a torch.nn.Module, got {show(module)}")
     is_training = {part: part.training for part in module.modules()}
     try:
-        network = trace(module.eval())
+        graph = trace(module.eval())
     except Exception as error:
         raise ValueError(
             f"save_network: module must be a network that torch.fx can trace, got "
@@ -78,22 +78,26 @@ def save_network(module: nn.Module, path: PathLike) -> None:
     finally:  # the network is the caller's, who may train on
         for part, mode in is_training.items():
             part.training = mode
-    arrays: dict[str, np.ndarray] = {}
-    modules = dict(network.named_modules())
-    parts: dict[str, Any] = {}
-    for node in network.graph.nodes:
-        if node.op == "call_module" and node.target not in parts:
-            parts[node.target] = _describe(modules[node.target], node.target, arrays)
-        if node.op == "get_attr":
-            arrays[node.target] = _array(operator.attrgetter(node.target)(network))
-    steps = [_step(node) for node in network.graph.nodes]
-    save_bundle(
-        path,
-        class_name="SparseNetwork",
-        params={},
-        arrays=arrays,
-        attributes={"steps": steps, "parts": parts},
-    )
+    layers = {
+        node.target: module.get_submodule(str(node.target))
+        for node in graph.nodes
+        if node.op == "call_module"
+    }
+    try:
+        arrays = _arrays(graph, module, layers)
+        attributes = {
+            "steps": [_step(node) for node in graph.nodes],
+            "parts": {name: describe_layer(part) for name, part in layers.items()},
+        }
+        again = _network(attributes, arrays)
+        for name, part in layers.items():
+            _refuse_loss(name, part, again.get_submodule(name))
+    except ValueError as error:
+        raise ValueError(
+            f"save_network: module must be a network that a file can hold, got "
+            f"{type(module).__name__}: {error}"
+        ) from error
+    save_bundle(path, class_name="SparseNetwork", params={}, arrays=arrays, attributes=attributes)
 
 
 def load_network(path: PathLike) -> SparseNetwork:
@@ -102,112 +106,62 @@ def load_network(path: PathLike) -> SparseNetwork:
     Parameters
     ----------
     path : path
-        The file.
+        The file. It may come from a stranger: it can only name layers and functions of closed
+        lists, and is refused where its parts do not fit together.
 
     Returns
     -------
     Module
         In evaluation mode.
+
+    Raises
+    ------
+    ModelFileError
+        If the file holds no network, or one that is not made as `save_network` makes it.
     """
-    return _network(load_bundle(path, class_name="SparseNetwork"))
+    return SparseNetwork._from_bundle(load_bundle(path, class_name="SparseNetwork"))
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
-def _describe(part: nn.Module, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The kind of a module and its settings; its tensors go to `arrays`."""
-    for key, value in part.state_dict().items():
-        arrays[f"{name}.{key}"] = _array(value)
-    if isinstance(part, SparseStack):
-        links = [_describe(layer, f"{name}.{k}", {}) for k, layer in enumerate(part.layers)]
-        return {"kind": "SparseStack", "layers": links, "is_relu": part.is_relu}
-    if type(part).__name__ in _SPARSE:
-        keys: tuple[str, ...] = ("n_columns", "dtype_name")
-        if isinstance(part, SparseConv):
-            keys += ("kernel", "n_axes", "stride", "padding", "dilation", "groups", "n_inputs")
-        settings = {key: _plain(getattr(part, key)) for key in keys}
-        return {"kind": type(part).__name__, "settings": settings}
-    kind = type(part)
-    if getattr(nn, kind.__name__, None) is not kind:
-        raise ValueError(
-            f"save_network: module must be made of torch.nn modules, got {kind.__name__} ({name})"
-        )
-    try:
-        what = {"kind": kind.__name__, "settings": _settings(part)}
-        _refuse_loss(part, _build(what, _below(arrays, name)))
-    except Exception as error:  # whatever the module says about settings that it does not tell
-        raise ValueError(
-            "save_network: module must be made of torch.nn modules that can be made again from "
-            f"their settings and tensors, got {kind.__name__} ({name}): {error}"
-        ) from error
-    return what
-
-
-def _refuse_loss(part: nn.Module, again: nn.Module) -> None:
-    """A module that came out with other settings than it went in with."""
-    for key, value in vars(again).items():
-        if key.startswith("_") or key == "training" or key not in vars(part):
-            continue
-        given = vars(part)[key]
-        try:
-            is_same = _plain(value) == _plain(given)
-        except ValueError:
-            continue
-        if not is_same:
-            raise ValueError(f"{key} would be {value!r} instead of {given!r}")
-
-
-def _settings(part: nn.Module) -> dict[str, Any]:
-    """The arguments that make a module of PyTorch, as far as it keeps them."""
-    keys: dict[str, None] = {}
-    for kind in type(part).__mro__:
-        parameters = inspect.signature(kind).parameters
-        keys |= dict.fromkeys(parameters)
-        if "kwargs" not in parameters:  # else the rest goes to the next class
-            break
-    found = {
-        key: _plain(_setting(part, key))
-        for key in keys
-        if key not in ("device", "dtype") and hasattr(part, key)
+def _arrays(
+    graph: fx.Graph, module: nn.Module, layers: Mapping[str, nn.Module]
+) -> dict[str, np.ndarray]:
+    """Tensors of the layers, and those that steps read beside them."""
+    arrays = {
+        f"{name}.{key}": _array(value)
+        for name, part in layers.items()
+        for key, value in part.state_dict().items()
     }
-    if isinstance(part, nn.MultiheadAttention):
-        found["bias"] = part.in_proj_bias is not None
-        found["add_bias_kv"] = part.bias_k is not None
-    if isinstance(part, nn.RNNBase):
-        del found["mode"]
-        if not part.proj_size:  # only LSTM takes it
-            del found["proj_size"]
-    if isinstance(part, nn.RNN):
-        found["nonlinearity"] = part.nonlinearity
-    return found
-
-
-def _setting(part: nn.Module, key: str) -> Any:
-    value = getattr(part, key)
-    is_flag = isinstance(value, bool)
-    return value is not None if key == "bias" and not is_flag else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (tuple, list, torch.Size)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (bool, int, float, str)) or value is None:
-        return value
-    raise ValueError(f"a setting is no plain value but {value!r}")
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            arrays[node.target] = _array(operator.attrgetter(node.target)(module))
+    return arrays
 
 
 def _array(value: Tensor) -> np.ndarray:
     if value.dtype is torch.bfloat16:
         raise ValueError(
-            "save_network: module must have tensors of types that NumPy knows, got "
-            f"{value.dtype}; module.float() has"
+            f"tensors must be of types that NumPy knows, got {value.dtype}; module.float() has"
         )
     return value.detach().cpu().contiguous().numpy()
 
 
+def _refuse_loss(name: str, part: nn.Module, again: nn.Module) -> None:
+    """A layer that came out with other settings than it went in with."""
+    for key, value in vars(again).items():
+        given = vars(part).get(key)
+        is_setting = not key.startswith("_") and key not in ("training", "n_threads")
+        if is_setting and isinstance(given, _PLAIN) and given != value:
+            raise ValueError(f"parts.{name}: {key} would be {value!r} instead of {given!r}")
+
+
+_PLAIN = (bool, int, float, str, tuple)
+
+
 def _step(node: fx.Node) -> dict[str, Any]:
-    target = _function_name(node.target) if node.op == "call_function" else str(node.target)
+    target = name_of(node.target) if node.op == "call_function" else str(node.target)
     return {
         "op": node.op,
         "name": node.name,
@@ -215,18 +169,6 @@ def _step(node: fx.Node) -> dict[str, Any]:
         "args": _encode(node.args),
         "kwargs": {key: _encode(value) for key, value in node.kwargs.items()},
     }
-
-
-def _function_name(function: Any) -> str:
-    name = getattr(function, "__name__", "")
-    if function in (getattr, _attribute):
-        return "builtins:getattr"
-    for space in ("torch.nn.functional", "torch", "operator"):
-        if _lookup(space, name) is function:
-            return f"{space}:{name}"
-    raise ValueError(
-        f"save_network: module must call functions of tensors only, got {name or function!r}"
-    )
 
 
 def _encode(value: Any) -> Any:
@@ -242,136 +184,48 @@ def _encode(value: Any) -> Any:
         return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
-    raise ValueError(f"save_network: module must use plain values as arguments, got {value!r}")
+    raise ValueError(f"arguments must be plain values, got {value!r}")
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _network(bundle: Bundle) -> SparseNetwork:
-    root = nn.Module()
-    attributes, arrays = bundle.attributes, bundle.arrays
+def _network(attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseNetwork:
+    """A network from what a file holds; raises ValueError for what does not fit."""
+    if set(attributes) != {"steps", "parts"} or not isinstance(attributes["parts"], dict):
+        raise ValueError("a network must have steps and parts, got others")
+    steps, what = read_steps(attributes["steps"]), attributes["parts"]
+    called = {step.target for step in steps if step.op == "call_module"}
+    if set(what) != called:
+        odd = sorted(map(str, set(what) ^ called))
+        raise ValueError(f"parts must be those that steps call, got {show(odd)} in one of them")
+    _refuse_inside(called)
+    owned = below(arrays, list(what))
+    parts = {name: _named(f"parts.{name}", make_layer, what[name], owned[name]) for name in what}
+    read = {step.target for step in steps if step.op == "get_attr"}
+    inside = {f"{name}.{key}" for name, part in parts.items() for key in part.state_dict()}
+    constants = read - inside
+    _refuse_inside(called | constants)
+    if constants | inside != set(arrays):
+        odd = sorted((constants | inside) ^ set(arrays))
+        raise ValueError(f"arrays must be those that the network has, got {show(odd)}")
+    return SparseNetwork(
+        steps,
+        {refuse_path(name): part for name, part in parts.items()},
+        {refuse_path(name): tensor for name, tensor in tensors_of(arrays, constants).items()},
+    )
+
+
+def _named(name: str, function: Any, *args: Any) -> Any:
+    """The function's answer; what it refuses is said to be of `name`."""
     try:
-        for name, what in attributes["parts"].items():
-            _put(root, name, _build(what, _below(arrays, name)))
-        graph = fx.Graph()
-        nodes: dict[str, fx.Node] = {}
-        for step in attributes["steps"]:
-            if step["op"] == "get_attr":
-                holder, leaf = _holder(root, step["target"])
-                if not hasattr(holder, leaf):  # else it is a tensor of one of the parts
-                    holder.register_buffer(leaf, _tensor(arrays[step["target"]]))
-            nodes[step["name"]] = _add(graph, step, nodes)
-        graph.lint()
-        return SparseNetwork(root, graph).eval()
-    except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
-        raise ValueError(f"{bundle.path}: does not hold a network ({error})") from error
+        return function(*args)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
-def _add(graph: fx.Graph, step: Mapping[str, Any], nodes: dict[str, fx.Node]) -> fx.Node:
-    op, target = step["op"], step["target"]
-    if op == "call_function":
-        space, name = target.split(":")
-        target = _lookup(space, name)
-        if target is None:
-            raise ValueError(f"a network may not call {step['target']!r}")
-    elif op == "call_method" and (target.startswith("_") or not hasattr(Tensor, target)):
-        raise ValueError(f"a network may not call the method {target!r}")
-    elif op not in ("placeholder", "get_attr", "call_module", "call_method", "output"):
-        raise ValueError(f"a network has no step {op!r}")
-    args = _decode(step["args"], nodes)
-    kwargs = {key: _decode(value, nodes) for key, value in step["kwargs"].items()}
-    return graph.create_node(op, target, args, kwargs, name=step["name"])
-
-
-def _lookup(space: str, name: str) -> Callable[..., Any] | None:
-    """A function that a network may call, or None."""
-    if space == "operator":
-        return getattr(operator, name) if name in _OPERATORS else None
-    if space == "builtins":
-        return _attribute if name == "getattr" else None
-    if space not in _NAMESPACES:
-        return None
-    function = getattr(_NAMESPACES[space], name, None)
-    return function if function in _tensor_functions() else None
-
-
-def _attribute(tensor: Tensor, name: str) -> Any:
-    """What `getattr` is in a network: nothing but what describes a tensor."""
-    if name not in ("device", "dtype", "ndim", "shape"):
-        raise ValueError(f"a network may not ask a tensor for {name!r}")
-    return getattr(tensor, name)
-
-
-def _tensor_functions() -> set[Any]:
-    found = torch.overrides.get_overridable_functions()
-    return {function for functions in found.values() for function in functions}
-
-
-def _decode(value: Any, nodes: Mapping[str, fx.Node]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "node":
-        return nodes[content]
-    if kind == "ellipsis":
-        return ...
-    if kind == "dtype":
-        return _dtype(content)
-    items = [_decode(item, nodes) for item in content]
-    if kind == "slice":
-        return slice(*items)
-    return tuple(items) if kind == "tuple" else items
-
-
-def _dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise ValueError(f"a network may not have the type {name!r}")
-    return dtype
-
-
-def _build(what: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
-    kind = what["kind"]
-    if kind == "SparseStack":
-        layers = [
-            _build(link, _below(arrays, f"layers.{k}")) for k, link in enumerate(what["layers"])
-        ]
-        return SparseStack(layers, what["is_relu"])
-    settings = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in what["settings"].items()
-    }
-    if kind in _SPARSE:
-        return _SPARSE[kind]._restore(settings, {k: _tensor(v) for k, v in arrays.items()})
-    maker = getattr(nn, kind, None)
-    if not (isinstance(maker, type) and issubclass(maker, nn.Module)):
-        raise ValueError(f"a network may not have a module {kind!r}")
-    part = maker(**settings)
-    part.load_state_dict({key: _tensor(value) for key, value in arrays.items()}, assign=True)
-    return part
-
-
-def _below(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    return {
-        key[len(name) + 1 :]: value for key, value in arrays.items() if key.startswith(f"{name}.")
-    }
-
-
-def _put(root: nn.Module, name: str, part: nn.Module) -> None:
-    holder, leaf = _holder(root, name)
-    holder.add_module(leaf, part)
-
-
-def _holder(root: nn.Module, name: str) -> tuple[nn.Module, str]:
-    """The module that is to hold what `name` ends with; made where it is missing."""
-    *path, leaf = name.split(".")
-    for step in path:
-        if not hasattr(root, step):
-            root.add_module(step, nn.Module())
-        root = getattr(root, step)
-    return root, leaf
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.array(array))
+def _refuse_inside(names: set[str]) -> None:
+    for name in names:
+        path = name.split(".")
+        if any(".".join(path[:end]) in names for end in range(1, len(path))):
+            raise ValueError(f"parts must not be inside others that steps call, got {show(name)}")

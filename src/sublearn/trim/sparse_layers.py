@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,12 @@ from torch import Tensor, nn
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.validation.values import show
 
 __all__ = ["SparseConv", "SparseEmbedding", "SparseLinear", "SparseStack"]
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+_MAX_INDEX = 2**31 - 1  # of the core
 
 
 class _SparseLayer(nn.Module):
@@ -34,18 +40,55 @@ class _SparseLayer(nn.Module):
         self.register_buffer("bias", None if bias is None else bias.detach().float().cpu().clone())
         self.n_threads = 1
 
+    _saved: tuple[str, ...] = ("n_columns", "dtype_name")
+
+    def _settings(self) -> dict[str, Any]:
+        """What makes the layer again, with its buffers."""
+        found = {name: getattr(self, name) for name in self._saved}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
     @classmethod
     def _restore(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
-        """A layer from its attributes and buffers."""
+        """A layer from its settings and buffers; raises ValueError for what does not fit."""
+        if set(settings) != set(cls._saved):
+            raise ValueError(f"settings must be {', '.join(cls._saved)}, got {show([*settings])}")
+        names = ("indptr", "indices", "values")
+        if set(tensors) - {"bias"} != set(names):
+            raise ValueError(f"arrays must be {', '.join(names)} and bias, got {show([*tensors])}")
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
-        for name in ("indptr", "indices", "values"):
+        for name in names:
             layer.register_buffer(name, tensors[name])
         layer.register_buffer("bias", tensors.get("bias"))
         layer.n_threads = 1
         for name, value in settings.items():
-            setattr(layer, name, value)
+            setattr(layer, name, tuple(value) if isinstance(value, list) else value)
+        layer._check()
         return layer
+
+    def _check(self) -> None:
+        """Raise ValueError unless settings and buffers make a layer."""
+        _refuse_unless_whole("n_columns", self.n_columns, 1)
+        if not (isinstance(self.dtype_name, str) and self.dtype_name in _DTYPES):
+            raise ValueError(f"dtype_name must be one of {_DTYPES}, got {show(self.dtype_name)}")
+        for name in ("indptr", "indices"):
+            _refuse_unless_vector(name, getattr(self, name), "int32")
+        _refuse_unless_vector("values", self.values, "floats")
+        if self.bias is not None:
+            _refuse_unless_vector("bias", self.bias, "floats")
+            if len(self.bias) != self.n_outputs:
+                raise ValueError(f"bias must have {self.n_outputs} entries, got {len(self.bias)}")
+        if not len(self.indptr) > 1 or self.indptr[0] != 0 or bool((self.indptr.diff() < 0).any()):
+            raise ValueError(
+                "indptr must start at 0, have an entry more than rows and not decrease"
+            )
+        if not int(self.indptr[-1]) == len(self.indices) == len(self.values):
+            raise ValueError(
+                f"indptr must end at the {len(self.indices)} indices of {len(self.values)} values, "
+                f"got {int(self.indptr[-1])}"
+            )
+        if bool(((self.indices < 0) | (self.indices >= self.n_columns)).any()):
+            raise ValueError(f"indices must be columns below {self.n_columns}, got others")
 
     @property
     def n_weights(self) -> int:
@@ -93,6 +136,10 @@ class _Chained:
 
     def forward(self, input: Tensor) -> Tensor:
         """The output for samples along all axes but the last."""
+        if input.is_meta:
+            (first, _), (last, _) = self._links()[0], self._links()[-1]
+            _refuse_other_width(type(self).__name__, input, first.n_columns)
+            return input.new_empty(*input.shape[:-1], last.n_outputs)
         if self._chain is None:
             chain = _core.SparseChain()
             for layer, is_relu in self._links():
@@ -132,12 +179,30 @@ class SparseStack(_Chained, nn.Module):
         self.is_relu = list(is_relu)
         self.n_threads = 1
 
+    @staticmethod
+    def _restore(layers: Sequence[SparseLinear], is_relu: Any) -> SparseStack:
+        """A stack from its parts; raises ValueError for what does not fit."""
+        if not isinstance(is_relu, list) or [*map(type, is_relu)] != [bool] * len(layers):
+            raise ValueError(f"is_relu must be True or False for each layer, got {show(is_relu)}")
+        for first, second in pairwise(layers):
+            if first.n_outputs != second.n_columns:
+                raise ValueError(
+                    f"n_columns must be the {first.n_outputs} outputs of the layer before, got "
+                    f"{second.n_columns}"
+                )
+        return SparseStack(layers, is_relu)
+
     def _links(self) -> list[tuple[SparseLinear, bool]]:
         return list(zip(self.layers, self.is_relu, strict=True))
 
 
 class SparseConv(_SparseLayer):
     """A convolution of few weights over one, two or three axes, computed without im2col."""
+
+    _saved = (
+        "n_columns", "dtype_name", "kernel", "n_axes", "stride", "padding", "dilation", "groups",
+        "n_inputs",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -155,6 +220,28 @@ class SparseConv(_SparseLayer):
         self.stride, self.padding, self.dilation = tuple(stride), tuple(padding), tuple(dilation)
         self.groups = groups
         self.n_inputs = weight.shape[1] * groups
+
+    def _check(self) -> None:
+        super()._check()
+        _refuse_unless_whole("n_axes", self.n_axes, 1, 3)
+        for name, low in (("kernel", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or len(value) != self.n_axes:
+                raise ValueError(f"{name} must have {self.n_axes} entries, got {show(value)}")
+            for item in value:
+                _refuse_unless_whole(name, item, low)
+        for name in ("groups", "n_inputs"):
+            _refuse_unless_whole(name, getattr(self, name), 1)
+        if self.n_inputs % self.groups or self.n_outputs % self.groups:
+            raise ValueError(
+                f"groups must divide {self.n_inputs} inputs and {self.n_outputs} outputs, got "
+                f"{self.groups}"
+            )
+        n_columns = self.n_inputs // self.groups * math.prod(self.kernel)
+        if self.n_columns != n_columns:
+            raise ValueError(
+                f"n_columns must be the {n_columns} of channels and kernel, got {self.n_columns}"
+            )
 
     @staticmethod
     def knows(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> bool:
@@ -193,8 +280,10 @@ class SparseConv(_SparseLayer):
                 f"SparseConv: x must have shape (n, {self.n_inputs}) and {self.n_axes} further "
                 f"axes, got {tuple(x.shape)}"
             )
+        lengths = [self._length(axis, length) for axis, length in enumerate(x.shape[2:])]
+        if x.is_meta:
+            return x.new_empty(len(x), self.n_outputs, *lengths)
         shape = self._shape(tuple(x.shape[2:]))
-        lengths = [shape.output(axis) for axis in range(3 - self.n_axes, 3)]
         out = torch.empty(len(x), self.n_outputs, *lengths)
         _core.sparse_convolution(
             *self._rows(),
@@ -205,6 +294,17 @@ class SparseConv(_SparseLayer):
             self.n_threads,
         )
         return out.to(x.dtype)
+
+    def _length(self, axis: int, length: int) -> int:
+        """Length of the output along an axis."""
+        reach = self.dilation[axis] * (self.kernel[axis] - 1) + 1
+        padded = length + 2 * self.padding[axis]
+        if not reach <= padded <= _MAX_INDEX:
+            raise ValueError(
+                f"SparseConv: x must have a padded length from {reach} to {_MAX_INDEX} along axis "
+                f"{axis + 2}, got {padded}"
+            )
+        return (padded - reach) // self.stride[axis] + 1
 
     def _shape(self, lengths: tuple[int, ...]) -> _core.ConvolutionShape:
         front = (0,) * (3 - self.n_axes), (1,) * (3 - self.n_axes)
@@ -232,10 +332,13 @@ class SparseEmbedding(_SparseLayer):
         ids = input
         if ids.is_floating_point():
             raise ValueError(f"SparseEmbedding: ids must be integers, got {ids.dtype}")
+        dtype = getattr(torch, self.dtype_name)
+        if ids.is_meta:
+            return ids.new_empty(*ids.shape, self.n_columns, dtype=dtype)
         out = torch.empty(ids.numel(), self.n_columns)
         flat = ids.reshape(-1).to(torch.int64).contiguous()
         _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
-        return out.view(*ids.shape, self.n_columns).to(getattr(torch, self.dtype_name))
+        return out.view(*ids.shape, self.n_columns).to(dtype)
 
 
 def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
@@ -276,3 +379,23 @@ def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...]:
 
 def _reach(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> list[int]:
     return [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
+
+
+def _refuse_unless_whole(name: str, value: Any, low: int, high: int = _MAX_INDEX) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{name} must be an integer from {low} to {high}, got {show(value)}")
+
+
+def _refuse_unless_vector(name: str, value: Tensor, kind: str) -> None:
+    is_right = value.is_floating_point() if kind == "floats" else value.dtype is torch.int32
+    if value.ndim != 1 or not is_right:
+        shape = tuple(value.shape)
+        raise ValueError(f"{name} must be a vector of {kind}, got {value.dtype} of shape {shape}")
+
+
+def _refuse_other_width(name: str, x: Tensor, width: int) -> None:
+    if x.ndim == 0 or x.shape[-1] != width or not x.is_floating_point():
+        raise ValueError(
+            f"{name}: x must be a tensor of floats with {width} columns, got {x.dtype} of shape "
+            f"{tuple(x.shape)}"
+        )
