@@ -126,7 +126,9 @@ def save_bundle(
             raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
 
 
-def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
+def load_bundle(
+    path: PathLike, *, class_name: str | None = None, mapped: bool = True
+) -> Bundle:
     """Open a file of `save_bundle`.
 
     Parameters
@@ -136,6 +138,9 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
         safe, since that puts a new file in its place.
     class_name : str, optional
         Refuse a file of another class.
+    mapped : bool, default=True
+        Whether arrays are views of the mapped file. If not, they are read into memory, and what
+        happens to the file afterwards does not matter.
 
     Returns
     -------
@@ -159,7 +164,7 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
         class_name=metadata["class"],
         params=_from_json(name, metadata, "params"),
         attributes=_from_json(name, metadata, "attributes"),
-        arrays=_map_arrays(name, header, data_start, size),
+        arrays=_map_arrays(name, header, data_start, size, mapped),
         sublearn_version=metadata["sublearn_version"],
     )
 
@@ -286,17 +291,19 @@ def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
 
 
 def _map_arrays(
-    name: str, header: dict[str, Any], data_start: int, size: int
+    name: str, header: dict[str, Any], data_start: int, size: int, mapped: bool
 ) -> dict[str, np.ndarray]:
     entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
     _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
     return {
-        key: _map_array(name, dtype, shape, data_start + begin)
+        key: _map_array(name, dtype, shape, data_start + begin, mapped)
         for key, (dtype, shape, (begin, _)) in entries.items()
     }
 
 
-def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+def _map_array(
+    name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int, mapped: bool
+) -> np.ndarray:
     """One map per array: SciPy copies an array that is a small view of a much larger one."""
     if math.prod(shape) == 0:  # nothing to map, which the system refuses
         empty = np.empty(shape, dtype)
@@ -304,7 +311,17 @@ def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) 
         return empty
     if offset % dtype.itemsize:
         raise ValueError(f"{name}: the file is damaged: its arrays are not aligned")
+    if not mapped:
+        return _read_array(name, dtype, shape, offset)
     return np.asarray(np.memmap(name, dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _read_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+    array = np.fromfile(name, dtype, math.prod(shape), offset=offset)
+    if array.size != math.prod(shape):
+        raise ValueError(f"{name}: the file is truncated: it became shorter while it was read")
+    array.flags.writeable = False
+    return array.reshape(shape)
 
 
 def _check_entry(
