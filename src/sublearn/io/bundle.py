@@ -126,9 +126,7 @@ def save_bundle(
             raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
 
 
-def load_bundle(
-    path: PathLike, *, class_name: str | None = None, mapped: bool = True
-) -> Bundle:
+def load_bundle(path: PathLike, *, class_name: str | None = None, mapped: bool = True) -> Bundle:
     """Open a file of `save_bundle`.
 
     Parameters

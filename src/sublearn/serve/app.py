@@ -165,7 +165,7 @@ def _answer(
 ) -> list[bytes]:
     """All that is done for a question, in a thread of `Work`."""
     try:
-        found = read_json(body)
+        found = read_json(body, limits)
         if not isinstance(found, dict):
             raise ValueError(f"the question must be an object, got {show(found)}")
         check()

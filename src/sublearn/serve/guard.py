@@ -117,9 +117,7 @@ def _check_origin(headers: Headers) -> None:
     """A browser says from which page a request comes; programs do not."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
-        raise Refusal(
-            403, f"Origin must be the site of this server, got {show(origin)}", "origin"
-        )
+        raise Refusal(403, f"Origin must be the site of this server, got {show(origin)}", "origin")
 
 
 def _check_form(headers: Headers) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 from sublearn.validation.params import Positive, Rule, check_params
 from sublearn.validation.values import show
@@ -43,7 +43,7 @@ class Limits:
         Labels of an item.
     max_labels : int, default=100000
         Labels of an answer, k times rows.
-    max_characters : int, default=1000000
+    max_characters : int, default=500000
         Characters of all texts or words of a question.
     max_megabytes : float, default=4.0
         Size of a question.
@@ -75,7 +75,7 @@ class Limits:
     max_rows: int = 1_000
     max_k: int = 1_000
     max_labels: int = 100_000
-    max_characters: int = 1_000_000
+    max_characters: int = 500_000
     max_megabytes: float = 4.0
     max_answer_megabytes: float = 16.0
     max_buffered_megabytes: float = 64.0
@@ -89,10 +89,13 @@ class Limits:
     idle_seconds: float = 5.0
     shutdown_seconds: float = 10.0
 
-    _rules: ClassVar[Mapping[str, Rule]]
-
     def __post_init__(self) -> None:
-        check_params(self)
+        check_params(cast("Any", self))
+
+    @property
+    def _rules(self) -> Mapping[str, Rule]:
+        kinds = {"int": int, "float": float}
+        return {field.name: Positive(kinds[str(field.type)]) for field in fields(self)}
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
@@ -107,7 +110,7 @@ class Limits:
         return Refusal(status, f"{sentence.format(value)} (limit {name}, option {option})", name)
 
     def check_items(self, question: Mapping[str, Any]) -> int:
-        """The number of items of a question that has just been read; refuse too many or too long."""
+        """The number of items of a question as it was read; refuse too many or too long ones."""
         counts = {
             noun: _count(name, question[name])
             for name, noun in _ITEMS.items()
@@ -118,7 +121,9 @@ class Limits:
         for noun, count in counts.items():
             if count > self.max_rows:
                 got = show(count)
-                raise self.refusal("max_rows", f"a question must have at most {{}} {noun}, got {got}")
+                raise self.refusal(
+                    "max_rows", f"a question must have at most {{}} {noun}, got {got}"
+                )
         n_characters = _characters([question.get("texts"), question.get("sequences")])
         if n_characters > self.max_characters:
             raise self.refusal(
@@ -136,13 +141,6 @@ class Limits:
             raise self.refusal(
                 "max_labels", f"k times rows must be at most {{}}, got {n_answered:,}"
             )
-
-
-Limits._rules = {
-    name: Positive(int if kind == "int" else float)
-    for name, kind in Limits.__annotations__.items()
-    if not name.startswith("_")
-}
 
 
 def _count(name: str, items: list[Any]) -> int:

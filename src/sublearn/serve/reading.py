@@ -8,48 +8,50 @@ refused: keys that come twice, NaN and Infinity, halves of surrogate pairs, deep
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from sublearn.serve.limits import Limits
 from sublearn.validation.values import show
 
 __all__ = ["read_json", "sentence_of"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_PLAIN_ITEMS = re.compile(r'[^\[\]{}"]*\]')  # the rest of a list of numbers, true, false and null
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STEP = 1 << 14  # characters of a list that are read at once
 _MAX_DEPTH = 8  # questions need five
+_ITEM_DEPTH = 3  # a list of texts or rows is at level 2, one of positions at level 3
 
 
-def read_json(body: bytes) -> Any:
+def read_json(body: bytes, limits: Limits) -> Any:
     """The value of a JSON text in UTF-8.
 
     Raises
     ------
+    Refusal
+        As soon as there are more items than a question may have.
     ValueError
         One sentence on what is wrong, and where.
     """
     try:
         text = body.decode("utf-8")
-        reader = _Reader(text)
+        reader = _Reader(text, limits)
         value, at = reader.value(reader.skip(0), 0)
     except UnicodeDecodeError as error:
         raise _wrong("UTF-8", "other bytes", error.start) from None
-    except RecursionError:  # in a list of plain items nothing can nest; for other forms of JSON
-        raise _wrong(f"JSON of at most {_MAX_DEPTH} levels", "more", 0) from None
     if reader.skip(at) != len(text):
         raise _wrong("one JSON value", "more", at)
     return value
 
 
 class _Reader:
-    def __init__(self, text: str):
-        self.text = text
+    def __init__(self, text: str, limits: Limits):
+        self.text, self.limits = text, limits
         self.decoder = json.JSONDecoder(parse_constant=_refuse_constant)
         self.has_escapes = "\\u" in text
 
@@ -70,7 +72,7 @@ class _Reader:
         if first == '"':
             return self.string(at + 1)
         try:
-            return self.decoder.scan_once(self.text, at)  # type: ignore[attr-defined, no-any-return]
+            return self.decoder.scan_once(self.text, at)  # type: ignore[attr-defined]
         except StopIteration:
             raise _wrong("JSON", show(first) if first else "its end", at) from None
         except ValueError as error:  # also more digits than Python reads
@@ -86,17 +88,32 @@ class _Reader:
         return value, at
 
     def items(self, at: int, depth: int) -> tuple[list[Any], int]:
-        plain = _PLAIN_ITEMS.match(self.text, at)
-        if plain:
-            return self.plain_items(at, plain.end() - 1), plain.end()
+        end = self.text.find("]", at)
+        if end >= 0 and self.text.find("[", at, end) < 0 and self.text.find("{", at, end) < 0:
+            if self.text.find('"', at, end) < 0:
+                return self.plain_items(at, end), end + 1
+            if end - at <= _STEP and not self.has_escapes:
+                # If what stands before the first bracket is a list, it is this list.
+                with contextlib.suppress(ValueError):
+                    return self.counted(
+                        self.decoder.decode(self.text[at - 1 : end + 1]), depth
+                    ), end + 1
         found: list[Any] = []
         while True:
             value, at = self.value(self.skip(at), depth)
             found.append(value)
+            self.counted(found, depth)
             at = self.skip(at)
             if self.text[at : at + 1] == "]":
                 return found, at + 1
             at = self.comma(at)
+
+    def counted(self, found: list[Any], depth: int) -> list[Any]:
+        """A list that has no more items than are granted."""
+        if len(found) > self.limits.max_rows and depth <= _ITEM_DEPTH:
+            sentence = "a question must have at most {} items, got more"
+            raise self.limits.refusal("max_rows", sentence)
+        return found
 
     def plain_items(self, at: int, end: int) -> list[Any]:
         """Items without quotes and brackets: each comma parts two of them."""

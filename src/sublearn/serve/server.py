@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import gc
 import os
 import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -22,6 +24,7 @@ __all__ = ["serve"]
 
 _WAITING = 128  # connections that may wait to be accepted
 _OTHER_FILES = 128  # open files beside connections
+_SEND_BUFFER = 1 << 18  # bytes of an answer that the system takes from us, else 4 MB on Linux
 _SWITCH_SECONDS = 0.001
 
 
@@ -74,6 +77,7 @@ def serve(
             http=Connection,
             ws="none",
             loop="asyncio",
+            log_config=_log_config(),
             log_level=log_level,
             server_header=False,
             timeout_keep_alive=limits.idle_seconds,
@@ -132,12 +136,10 @@ class _Server(uvicorn.Server):
 
     def _abort(self) -> None:
         for connection in list(self.server_state.connections):
-            connection.transport.abort()  # type: ignore[union-attr]
+            connection.transport.abort()
 
 
-def _tls(
-    certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None
-) -> ssl.SSLContext:
+def _tls(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key, password="")  # never ask at the terminal
@@ -147,6 +149,13 @@ def _tls(
             f"password, got {error}"
         ) from None
     return context
+
+
+def _log_config() -> dict[str, Any]:
+    """uvicorn's, with the lines of requests on standard error."""
+    config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    return config
 
 
 @contextlib.contextmanager
@@ -186,6 +195,7 @@ def _listening_socket(host: str, port: int) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         listening.bind((host, port))
         listening.listen(_WAITING)
     except OSError:

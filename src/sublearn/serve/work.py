@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sublearn.serve.limits import MEGABYTE, Limits
+from sublearn.serve.limits import MEGABYTE, Limits, Refusal
 
 __all__ = ["Buffers", "ClientGone", "Work"]
 
@@ -122,12 +122,15 @@ class Held:
         self._n_bytes = 0
 
     def take(self, n_bytes: int) -> None:
-        """Some more."""
-        self._buffers.take(n_bytes)
+        """Some more; a refusal releases what was held, so that another request can go on."""
+        try:
+            self._buffers.take(n_bytes)
+        except Refusal:
+            self.release()
+            raise
         self._n_bytes += n_bytes
 
     def release(self) -> None:
         """All of them; a second call does nothing."""
         self._buffers.n_bytes -= self._n_bytes
         self._n_bytes = 0
-

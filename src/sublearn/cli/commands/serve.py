@@ -105,7 +105,7 @@ def command(
 
     Example: `sublearn serve my.model --port 8000`
 
-    Example: `curl localhost:8000/predict -H 'Content-Type: application/json' -d '{"texts": ["history of railways"], "k": 3}'`
+    Example: `curl localhost:8000/predict --json '{"texts": ["history of railways"], "k": 3}'`
     """
     import sublearn
     from sublearn.cli.console import err
