@@ -44,6 +44,7 @@ SMALLER = ((32, 0.0), (16, 0.0), (8, 0.0), (8, 0.02))
 #: Features of the models that are opened; each has 650 weights, of a million labels.
 OPENED = (2_000, 20_000, 200_000)
 WEIGHTS_PER_FEATURE, MILLION = 650, 1_000_000
+JSON = {"Content-Type": "application/json"}
 #: Rows of a question over HTTP, questions asked, and connections that ask at the same time.
 QUESTIONS = ((1, 400, 1), (1, 400, 4), (100, 40, 1), (100, 40, 4))
 
@@ -248,7 +249,7 @@ def ask(
         laps = []
         for i in range(number, n_questions, n_connections):
             start = time.perf_counter()
-            connection.request("POST", "/predict", bodies[i % len(bodies)])
+            connection.request("POST", "/predict", bodies[i % len(bodies)], JSON)
             response = connection.getresponse()
             if response.status != 200:
                 raise RuntimeError(response.read().decode())

@@ -10,18 +10,22 @@ __all__ = ["__version__", "load"]
 __version__ = "0.1.0"
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Any:
     """Open a fitted estimator that was written with its `save` method.
 
     Parameters
     ----------
     path : path
         The file.
+    mapped : bool, default=True
+        Whether the arrays of the model are views of the file, which the system reads when they are
+        used and which processes share. The file must then not be changed in place; saving to it
+        again is safe, since that puts a new file in its place. If False, they are read into memory.
 
     Returns
     -------
     estimator
-        Of the class that was saved. Its arrays are read-only views of the memory-mapped file.
+        Of the class that was saved. Its arrays are read-only.
 
     Raises
     ------
@@ -30,4 +34,4 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     from sublearn.io.models import load as load_model  # late: `import sublearn` stays cheap
 
-    return load_model(path)
+    return load_model(path, mapped=mapped)

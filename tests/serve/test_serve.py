@@ -41,8 +41,11 @@ def served(model, **options):
         thread.start()
 
         def request(path, body=None):
+            asked = urllib.request.Request(
+                address + path, body, {"Content-Type": "application/json"}
+            )
             try:
-                with urllib.request.urlopen(address + path, body, timeout=60) as response:
+                with urllib.request.urlopen(asked, timeout=60) as response:
                     return response.status, response.read().decode()
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()
@@ -235,7 +238,8 @@ def test_refuses_questions_that_mean_nothing(tagger, question, sentence):
         ({"indices": [1, 2], "values": [1.0]}, "rows[0].values must be as many as its indices, 2"),
         ({"indices": 3, "values": [1.0]}, "rows[0].indices must be a list of numbers, got 3"),
         ({"word": 1.0}, "does not know names of features"),
-        (["x", 1, 2, 3], "rows[0][0] must be a valid number"),
+        (["x", 1, 2, 3], "rows[0] must be numbers, got 'x'"),
+        ("x", "rows[0] must be a list of numbers, got 'x'"),
     ],
 )
 def test_refuses_rows_that_do_not_fit(ranker, row, sentence):
@@ -251,17 +255,7 @@ def test_refuses_names_that_the_model_does_not_have(ranker, tmp_path):
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b" ", b'{"texts": ["a"]'])
 def test_refuses_what_is_no_json(tagger, body):
-    assert "must be JSON" in refusal(tagger, body)
-
-
-def test_refuses_questions_that_are_too_large(tagger):
-    status, answer = asked(tagger, {"texts": ["word " * 1000]}, max_megabytes=0.001)
-    assert status == 413
-    assert answer["error"].startswith("the question must have at most 0.001 MB")
-
-
-def test_numbers_that_are_none_are_refused_by_the_model(ranker):
-    assert "NaN" in refusal(ranker, b'{"rows": [[NaN, 0, 0, 0]]}')
+    assert "the question must be " in refusal(tagger, body)
 
 
 def test_a_failure_nobody_foresaw_shows_no_inside(ranker, monkeypatch, caplog):
@@ -303,7 +297,10 @@ def test_the_command_answers_until_it_is_stopped(tagger, tmp_path):
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as server:
         address = server.stderr.readline().split()[0]
         body = json.dumps({"texts": ["the coast"], "k": 1}).encode()
-        with urllib.request.urlopen(f"{address}/predict", body, timeout=60) as response:
+        asked = urllib.request.Request(
+            f"{address}/predict", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=60) as response:
             assert json.load(response)["predictions"][0]["labels"] == ["sea"]
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 0

@@ -132,7 +132,7 @@ def save_bundle(
             raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
 
 
-def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
+def load_bundle(path: PathLike, *, class_name: str | None = None, mapped: bool = True) -> Bundle:
     """Open a file of `save_bundle`.
 
     Parameters
@@ -142,6 +142,9 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
         safe, since that puts a new file in its place.
     class_name : str, optional
         Refuse a file of another class.
+    mapped : bool, default=True
+        Whether arrays are views of the mapped file. If not, they are read into memory, and what
+        happens to the file afterwards does not matter.
 
     Returns
     -------
@@ -168,7 +171,7 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
             class_name=metadata["class"],
             params=_from_json(name, metadata, "params"),
             attributes=_from_json(name, metadata, "attributes"),
-            arrays=_map_arrays(name, stream, header, data_start, size),
+            arrays=_map_arrays(name, stream, header, data_start, size, mapped),
             sublearn_version=metadata["sublearn_version"],
         )
 
@@ -309,21 +312,26 @@ def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
 
 
 def _map_arrays(
-    name: str, stream: IO[bytes], header: dict[str, Any], data_start: int, size: int
+    name: str,
+    stream: IO[bytes],
+    header: dict[str, Any],
+    data_start: int,
+    size: int,
+    mapped: bool,
 ) -> dict[str, np.ndarray]:
     entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
     _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
     try:
         return {
-            key: _map_array(stream, dtype, shape, data_start + begin)
+            key: _map_array(stream, dtype, shape, data_start + begin, mapped)
             for key, (dtype, shape, (begin, _)) in entries.items()
         }
     except (ValueError, OSError) as error:
-        raise ModelFileError(f"{name}: the file cannot be mapped: {error}") from None
+        raise ModelFileError(f"{name}: the file cannot be read: {error}") from None
 
 
 def _map_array(
-    stream: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], offset: int
+    stream: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], offset: int, mapped: bool
 ) -> np.ndarray:
     """One map per array: SciPy copies an array that is a small view of a much larger one."""
     if math.prod(shape) == 0:  # nothing to map, which the system refuses
@@ -332,7 +340,20 @@ def _map_array(
         return empty
     if offset % dtype.itemsize:
         raise ValueError("the file is damaged: its arrays are not aligned")
+    if not mapped:
+        return _read_array(stream, dtype, shape, offset)
     return np.asarray(np.memmap(stream, dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _read_array(
+    stream: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], offset: int
+) -> np.ndarray:
+    stream.seek(offset)
+    array = np.fromfile(stream, dtype, math.prod(shape))
+    if array.size != math.prod(shape):
+        raise ValueError("it became shorter while it was read")
+    array.flags.writeable = False
+    return array.reshape(shape)
 
 
 def _check_entry(

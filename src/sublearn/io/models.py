@@ -63,19 +63,22 @@ _REFUSALS = (
 _Model = TypeVar("_Model", bound="SavedModel")
 
 
-def load(path: PathLike) -> Any:
+def load(path: PathLike, *, mapped: bool = True) -> Any:
     """Open a model saved with its `save` method.
 
     Parameters
     ----------
     path : path
         The file.
+    mapped : bool, default=True
+        Whether the arrays of the model are views of the file, which the system reads when they are
+        used and which processes share. The file must then not be changed in place. If False, they
+        are read into memory.
 
     Returns
     -------
     estimator
-        Fitted, of the class that was saved. Its arrays are read-only views of the memory-mapped
-        file.
+        Fitted, of the class that was saved. Its arrays are read-only.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def load(path: PathLike) -> Any:
         If the file is damaged, foreign, of a newer format, or names a class unknown here; if a
         parameter breaks the rule that `fit` applies, or fitted values do not belong together.
     """
-    bundle = load_bundle(path)
+    bundle = load_bundle(path, mapped=mapped)
     if bundle.class_name not in MODELS:
         import sublearn
 

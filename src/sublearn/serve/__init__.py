@@ -4,7 +4,25 @@ Needs FastAPI and uvicorn: ``pip install 'sublearn[serve]'``. On the command lin
 ``sublearn serve MODEL``; `create_app` is for those who run the application in a server of theirs.
 """
 
-from sublearn.serve.app import create_app
-from sublearn.serve.server import serve
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["create_app", "serve"]
+from sublearn.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from sublearn.serve.app import create_app
+    from sublearn.serve.server import serve
+
+__all__ = ["Limits", "create_app", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Late, so that `sublearn serve --help` shows the limits where FastAPI is not installed."""
+    if name == "create_app":
+        from sublearn.serve.app import create_app
+
+        return create_app
+    if name == "serve":
+        from sublearn.serve.server import serve
+
+        return serve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

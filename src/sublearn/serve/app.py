@@ -1,144 +1,210 @@
-"""The application: paths, limits, and refusals of one sentence each."""
+"""The application: its paths, and the way of a question through it."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
+import asyncio
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import sublearn
-from sublearn.serve.services import Question, Service, service_of
+from sublearn.serve.guard import Guard, check_token
+from sublearn.serve.limits import MEGABYTE, Limits, Refusal
+from sublearn.serve.metrics import Metrics
+from sublearn.serve.reading import read_json, sentence_of
+from sublearn.serve.services import Service, service_of
+from sublearn.serve.work import Buffers, ClientGone, Held, Work
+from sublearn.serve.writing import PiecesResponse, write_json
 from sublearn.validation.values import show
 
 __all__ = ["create_app"]
 
-_MEGABYTE = 10**6
-_LOG = logging.getLogger("sublearn.serve")
+_PATHS = ("/", "/health", "/ready", "/metrics", "/model", "/predict", "/openapi.json")
 
 
-def create_app(model: Any, *, name: str = "model", max_megabytes: float = 16.0) -> FastAPI:
+def create_app(
+    model: Any,
+    *,
+    name: str = "model",
+    limits: Limits | None = None,
+    hosts: Sequence[str] = (),
+    token: str | None = None,
+) -> FastAPI:
     """The application that answers questions to one model.
 
     ``POST /predict`` takes a question and gives its answer, ``GET /model`` says what the model is
-    and shows a question, ``GET /health`` says that the server is up, ``GET /`` is a page to try it
+    and shows a question, ``GET /health`` says that the server is up, ``GET /ready`` whether it
+    takes another question, ``GET /metrics`` what it has counted, ``GET /`` is a page to try it
     and ``/openapi.json`` describes all of it. Predictions of several requests run at the same
     time, in threads: the compiled core does not hold Python's lock.
 
     Parameters
     ----------
     model : fitted estimator
-        What `sublearn.load` gives.
+        What `sublearn.load` gives. With ``mapped=False`` it is in memory, so that nothing that
+        happens to its file can end the server.
     name : str, default="model"
         Shown to people.
-    max_megabytes : float, default=16.0
-        Larger questions are refused with status 413.
+    limits : Limits, optional
+        What clients are granted. Deadlines of connections, and their number, are kept by `serve`
+        and not by other ASGI servers.
+    hosts : sequence of str, default=()
+        Names by which clients may call the server (the header ``Host``), beside ``localhost`` and
+        the address that a connection came to; ``"*"`` is any name.
+    token : str, optional
+        What clients must send as ``Authorization: Bearer TOKEN``. Without it whoever reaches the
+        port may ask.
 
     Returns
     -------
     fastapi.FastAPI
-        For any ASGI server.
+        For `serve` or any ASGI server.
 
     Raises
     ------
     ValueError
-        If a model of this class cannot be asked over HTTP.
+        If a model of this class cannot be asked over HTTP, or the token is too short.
     """
-    service = service_of(model)
+    check_token(token)
+    service, limits = service_of(model), limits or Limits()
+    metrics, work, buffers = Metrics(_PATHS), Work(limits), Buffers(limits)
     app = FastAPI(
         title=f"sublearn: {name}", version=sublearn.__version__, docs_url=None, redoc_url=None
     )
+    app.state.limits, app.state.metrics = limits, metrics
+    app.add_middleware(Guard, hosts=hosts, token=token, metrics=metrics)
     page = files("sublearn.serve").joinpath("page.html").read_text(encoding="utf-8")
+    policy = {"content-security-policy": _policy_of(page)}
     facts = _describe(service, name)
 
     @app.get("/", response_class=HTMLResponse, summary="A page to try the model")
-    async def home() -> str:
-        return page
+    async def home() -> HTMLResponse:
+        return HTMLResponse(page, headers=policy)
 
     @app.get("/health", summary="Whether the server is up")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
+    async def health() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/ready", summary="Whether the server takes another question")
+    async def ready() -> JSONResponse:
+        if work.is_full:
+            return JSONResponse({"status": "busy"}, status_code=503, headers={"retry-after": "1"})
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", summary="Counts in the text format of Prometheus")
+    async def counts() -> PlainTextResponse:
+        text = metrics.text(questions_in_work=work.n_jobs, buffered_bytes=buffers.n_bytes)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     @app.get("/model", summary="What the model is and how to ask it")
-    async def describe() -> dict[str, Any]:
-        return facts
+    async def describe() -> JSONResponse:
+        return JSONResponse(facts)
 
     @app.post("/predict", summary=f"Gives {service.answers}", openapi_extra=_body_of(service))
-    async def predict(request: Request) -> JSONResponse:
-        body = await _read(request, int(max_megabytes * _MEGABYTE))
-        return JSONResponse(await run_in_threadpool(_answer, service, body))
+    async def predict(request: Request) -> Response:
+        held = buffers.hold()
+        try:
+            body = await _read(request, limits, held)
+            job = partial(_answer, service, limits, body)
+            pieces = await work.run(job, request.receive())
+            held.take(sum(map(len, pieces)))
+        except (ClientGone, ClientDisconnect):
+            held.release()
+            return Response(status_code=499)  # for the log: the client has closed the connection
+        except BaseException:
+            held.release()
+            raise
+        return PiecesResponse(pieces, held.release)
 
-    app.exception_handler(_TooLarge)(_refusal(413))
-    app.exception_handler(ValueError)(_refusal(422))
-    app.exception_handler(Exception)(_failure)
+    app.exception_handler(HTTPException)(_no_such_path)
     return app
 
 
-class _TooLarge(Exception):
-    """A question over the limit."""
-
-
-async def _read(request: Request, most: int) -> bytes:
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise _TooLarge(
-                f"the question must have at most {most / _MEGABYTE:g} MB, got more; send its "
-                "items in several questions"
-            )
-    return bytes(body)
-
-
-def _answer(service: Service, body: bytes) -> dict[str, Any]:
+async def _read(request: Request, limits: Limits, held: Held) -> bytes:
+    """The body of a request, which must be small enough and come soon enough."""
+    most = int(limits.max_megabytes * MEGABYTE)
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise _too_large(limits)
     try:
-        question = service.question.model_validate_json(body)
+        return await asyncio.wait_for(_join(request, most, limits, held), limits.body_seconds)
+    except asyncio.TimeoutError:
+        raise limits.refusal("body_seconds", "a question must arrive within {} s", 408) from None
+
+
+async def _join(request: Request, most: int, limits: Limits, held: Held) -> bytes:
+    parts, n_bytes = [], 0
+    async for part in request.stream():
+        n_bytes += len(part)
+        if n_bytes > most:
+            raise _too_large(limits)
+        held.take(len(part))
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return limits.refusal(
+        "max_megabytes",
+        "a question must have at most {} MB, got more; send its items in several questions",
+    )
+
+
+def _answer(
+    service: Service, limits: Limits, body: bytes, check: Callable[[], None]
+) -> list[bytes]:
+    """All that is done for a question, in a thread of `Work`."""
+    try:
+        found = read_json(body, limits)
+        if not isinstance(found, dict):
+            raise ValueError(f"the question must be an object, got {show(found)}")
+        check()
+        n_items = limits.check_items(found)
+        question = service.question.model_validate(found)
+        if hasattr(question, "k"):
+            limits.check_labels(question.k, n_items, len(service.model.classes_))
+        return write_json(service.answer(question, check), limits, check)
     except ValidationError as error:
-        raise ValueError(_sentence(error, service.question)) from None
-    return service.answer(question)
+        raise Refusal(422, sentence_of(error, service.question), "question") from None
+    except ValueError as error:
+        raise Refusal(422, str(error), "question") from None
 
 
-def _sentence(error: ValidationError, question: type[Question]) -> str:
-    """The first thing that is wrong with a question."""
-    first = error.errors(include_url=False)[0]
-    where = _path(first["loc"])
-    if first["type"] == "json_invalid":
-        reason = first["ctx"]["error"]
-        return f"the question must be JSON in UTF-8, got something else: {reason}"
-    if first["type"] == "missing":
-        return f"{where} must be given, got {show(first['input'])}"
-    if first["type"] == "extra_forbidden":
-        return f"a question must have no field but {', '.join(question.model_fields)}, got {where}"
-    if first["type"] == "too_short":
-        return f"{where} must hold at least one item, got none"
-    must = first["msg"].replace("Input should", "must").replace("List should", "must")
-    return f"{where or 'the question'} {must}, got {show(first['input'])}"
+async def _no_such_path(request: Request, error: Exception) -> JSONResponse:
+    """A path or method that is not there."""
+    assert isinstance(error, HTTPException)
+    sentence = (
+        f"the path must be one of {', '.join(_PATHS)}, got {show(request.url.path)}"
+        if error.status_code == 404
+        else f"{request.url.path} has no method {request.method}"
+    )
+    return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    """`rows[0][2]` for ("rows", 0, 2); names of types, which pydantic adds for unions, are left."""
-    parts = [location[0] if location else ""]
-    parts += [f"[{step}]" for step in location[1:] if isinstance(step, int)]
-    return "".join(map(str, parts))
-
-
-def _refusal(status: int) -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
-    async def respond(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=status)
-
-    return respond
-
-
-async def _failure(request: Request, error: Exception) -> JSONResponse:
-    """What nobody foresaw: the traceback goes to the log, not to the caller."""
-    _LOG.error("a question failed", exc_info=error)
-    sentence = f"unexpected {type(error).__name__}; the log of the server says where"
-    return JSONResponse({"error": sentence}, status_code=500)
+def _policy_of(page: str) -> str:
+    """A browser runs the scripts and uses the styles that are in the page, and nothing else."""
+    hashes = {
+        tag: " ".join(
+            f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+            for text in re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        )
+        for tag in ("script", "style")
+    }
+    return (
+        f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
 
 
 def _describe(service: Service, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 
 from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
-from sublearn.validation.values import show
+from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = ["Rows"]
 
@@ -34,21 +34,22 @@ class Rows:
         self.takes_sparse = bool(get_tags(model).input_tags.sparse)
         self.scales = needs_unit_rows(model)
 
-    def matrix(self, rows: Sequence[list[float] | dict[str, Any]]) -> Any:
-        """A CSR matrix if any row is an object and the model takes one, else an array."""
-        if not rows:
-            raise ValueError("rows must hold at least one row, got none")
+    def matrix(self, rows: Sequence[Any], first: int = 0) -> Any:
+        """A CSR matrix if any row is an object and the model takes one, else an array.
+
+        `first` is the number of the first of these rows in the question, for messages.
+        """
         if any(isinstance(row, dict) for row in rows):
-            X = self._sparse(rows)
+            X = self._sparse(rows, first)
             X = X if self.takes_sparse else X.toarray()
         else:
-            X = np.array([self._all_values(row, i) for i, row in enumerate(rows)])
+            X = np.array([self._all_values(row, i) for i, row in enumerate(rows, first)])
         if self.scales:
             unit_rows(X)
         return X
 
-    def _sparse(self, rows: Sequence[list[float] | dict[str, Any]]) -> sparse.csr_matrix:
-        entries = [self._entries(row, i) for i, row in enumerate(rows)]
+    def _sparse(self, rows: Sequence[Any], first: int) -> sparse.csr_matrix:
+        entries = [self._entries(row, i) for i, row in enumerate(rows, first)]
         ends = np.cumsum([0, *(len(columns) for columns, _ in entries)])
         columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
         X = sparse.csr_matrix((values, columns, ends), shape=(len(rows), self.n_columns))
@@ -57,21 +58,22 @@ class Rows:
 
     def _entries(self, row: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Columns and values of a row in any form."""
-        if isinstance(row, list):
-            values = np.asarray(self._all_values(row, i), dtype=np.float64)
+        if not isinstance(row, dict):
+            values = self._all_values(row, i)
             columns = np.flatnonzero(values)
             return columns, values[columns]
         if row.keys() == _POSITIONS:
             return self._by_position(row, i)
         return self._by_name(row, i)
 
-    def _all_values(self, row: Any, i: int) -> list[float]:
-        if len(row) != self.n_columns:
+    def _all_values(self, row: Any, i: int) -> np.ndarray:
+        values = _numbers(row, f"rows[{i}]", float)
+        if len(values) != self.n_columns:
             raise ValueError(
                 f"rows[{i}] must have {self.n_columns} values, as many as the model has features, "
-                f"got {len(row)}"
+                f"got {len(values)}"
             )
-        return list(row)
+        return values
 
     def _by_position(self, row: dict[str, Any], i: int) -> tuple[np.ndarray, np.ndarray]:
         columns = _numbers(row["indices"], f"rows[{i}].indices", int)
@@ -105,14 +107,22 @@ class Rows:
 
 
 def _numbers(values: Any, what: str, kind: type) -> np.ndarray:
+    """A list of numbers as an array; true and false are no numbers, nor is what has no 64 bits."""
     if not isinstance(values, list):
         raise ValueError(f"{what} must be a list of numbers, got {show(values)}")
-    for value in values:
-        fits = isinstance(value, int) or (kind is float and isinstance(value, float))
-        if not fits or isinstance(value, bool):
-            noun = "whole numbers" if kind is int else "numbers"
-            raise ValueError(f"{what} must be {noun}, got {show(value)}")
-    return np.array(values, dtype=np.int64 if kind is int else np.float64)
+    is_whole = kind is int
+    if not set(map(type, values)) <= ({int} if is_whole else {int, float}):
+        wrong = next(v for v in values if type(v) is not int and (is_whole or type(v) is not float))
+        noun = "whole numbers" if is_whole else "numbers"
+        raise ValueError(f"{what} must be {noun}, got {show(wrong)}")
+    try:
+        found = np.array(values, dtype=np.int64 if is_whole else np.float64)
+    except OverflowError:
+        found = np.array([np.inf])
+    if not np.isfinite(found).all():
+        wrong = next(v for v in values if not (is_int64(v) if is_whole else is_finite_number(v)))
+        raise ValueError(f"{what} must be finite numbers of 64 bits, got {show(wrong)}")
+    return found
 
 
 def _some(names: dict[str, int]) -> str:

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from sklearn.base import is_regressor
 
 from sublearn.io.prepared import is_text_model
 from sublearn.serve.rows import Rows
+from sublearn.validation.values import show
 
 __all__ = ["Question", "Service", "service_of"]
 
+#: Scores or features, in a dense form, of the items that a model is asked about at once.
+_MOST_VALUES = 4_000_000
+
 
 class Question(BaseModel):
-    """Fields that a question does not have are refused, since they are typing errors."""
+    """Fields that a question does not have are refused, since they are typing errors.
 
-    model_config = ConfigDict(extra="forbid")
+    So are values of another type that could be taken for the right one, such as true or "5" for 5.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Service(ABC):
@@ -41,12 +49,35 @@ class Service(ABC):
         """Whether a model is of this kind."""
 
     @abstractmethod
-    def answer(self, question: Any) -> dict[str, Any]:
-        """The answer as JSON values."""
+    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+        """The answer as JSON values; `check` is called now and then and may raise to end it."""
 
     @abstractmethod
     def example(self) -> dict[str, Any]:
         """A question that this model answers."""
+
+
+class ItemService(Service):
+    """Questions with a list of items, each with an answer of its own."""
+
+    items_field: ClassVar[str]
+
+    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+        """`predictions` of all items, found for so many of them at once as memory allows."""
+        found: list[Any] = []
+        for part in self._parts(len(getattr(question, self.items_field))):
+            check()
+            found += self.predictions(question, part)
+        return {"predictions": found}
+
+    def _parts(self, n_items: int) -> Iterator[slice]:
+        sizes = [len(getattr(self.model, "classes_", ())), getattr(self.model, "n_features_in_", 0)]
+        step = max(1, _MOST_VALUES // max(1, *map(int, sizes)))
+        return (slice(at, at + step) for at in range(0, n_items, step))
+
+    @abstractmethod
+    def predictions(self, question: Any, part: slice) -> list[Any]:
+        """Those of some items."""
 
 
 class LabelQuestion(Question):
@@ -56,10 +87,10 @@ class LabelQuestion(Question):
     probabilities: bool = Field(False, description="Probabilities instead of scores.")
 
 
-class LabelService(Service):
+class LabelService(ItemService):
     """The best labels of texts or rows, best first."""
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def predictions(self, question: Any, part: slice) -> list[Any]:
         """`labels` and `scores`, or `probabilities`, of each item."""
         if question.probabilities and not hasattr(self.model, "predict_proba_top_k"):
             raise ValueError(
@@ -70,13 +101,13 @@ class LabelService(Service):
             self.model.predict_proba_top_k if question.probabilities else self.model.predict_top_k
         )
         k = min(question.k, len(self.model.classes_))
-        labels, scores = best(self.items(question), k)
+        labels, scores = best(self.items(question, part), k)
         name = "probabilities" if question.probabilities else "scores"
         pairs = zip(labels.tolist(), scores.tolist(), strict=True)
-        return {"predictions": [{"labels": found, name: values} for found, values in pairs]}
+        return [{"labels": found, name: values} for found, values in pairs]
 
     @abstractmethod
-    def items(self, question: Any) -> Any:
+    def items(self, question: Any, part: slice) -> Any:
         """What `predict_top_k` takes."""
 
 
@@ -90,15 +121,16 @@ class TextLabels(LabelService):
     """Labels of raw text."""
 
     question, answers = TextQuestion, "labels of texts"
+    items_field = "texts"
 
     @staticmethod
     def fits(model: Any) -> bool:
         """Models with words of their own."""
         return is_text_model(model)
 
-    def items(self, question: Any) -> Any:
+    def items(self, question: Any, part: slice) -> Any:
         """The texts as they are."""
-        return question.texts
+        return question.texts[part]
 
     def example(self) -> dict[str, Any]:
         """The words that speak most for the most frequent label, or its name."""
@@ -113,10 +145,9 @@ class TextLabels(LabelService):
 
 
 class RowQuestion(Question):
-    """Rows of numbers."""
+    """Rows of numbers, which `Rows` checks: pydantic would go through all of them in one step."""
 
-    rows: list[list[float] | dict[str, Any]] = Field(
-        min_length=1,
+    rows: SkipValidation[list[list[float] | dict[str, Any]]] = Field(
         description="Each a list of all values, an object with `indices` (columns from 0) and "
         "`values`, or an object from names of features to values.",
     )
@@ -126,16 +157,24 @@ class RowLabelQuestion(RowQuestion, LabelQuestion):
     """Rows to be labelled."""
 
 
-class _OfRows(Service):
+class _OfRows(ItemService):
     """Models that take rows of numbers."""
+
+    items_field = "rows"
 
     def __init__(self, model: Any):
         self.rows = Rows(model)
         super().__init__(_without_names(model))
 
-    def items(self, question: Any) -> Any:
+    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+        """The answer to rows, which are at least one."""
+        if not isinstance(question.rows, list) or not question.rows:
+            raise ValueError(f"rows must be a list of at least one row, got {show(question.rows)}")
+        return super().answer(question, check)
+
+    def items(self, question: Any, part: slice) -> Any:
         """The rows as a matrix."""
-        return self.rows.matrix(question.rows)
+        return self.rows.matrix(question.rows[part], part.start)
 
     def example(self) -> dict[str, Any]:
         """One row with one value, by its name if there are names."""
@@ -169,15 +208,13 @@ class RowSets(_OfRows):
         """Models that choose labels together."""
         return hasattr(model, "predict_with_bounds")
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def predictions(self, question: Any, part: slice) -> list[Any]:
         """`labels`, `score` and `bound` of each row."""
-        sets, scores, bounds = self.model.predict_with_bounds(self.items(question))
+        sets, scores, bounds = self.model.predict_with_bounds(self.items(question, part))
         names = zip(_as_lists(sets, self.model), scores.tolist(), bounds.tolist(), strict=True)
-        return {
-            "predictions": [
-                {"labels": labels, "score": score, "bound": bound} for labels, score, bound in names
-            ]
-        }
+        return [
+            {"labels": labels, "score": score, "bound": bound} for labels, score, bound in names
+        ]
 
 
 class RowNumbers(_OfRows):
@@ -190,9 +227,10 @@ class RowNumbers(_OfRows):
         """Regressors on rows."""
         return bool(is_regressor(model)) and hasattr(model, "n_features_in_")
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def predictions(self, question: Any, part: slice) -> list[Any]:
         """The numbers."""
-        return {"predictions": self.model.predict(self.items(question)).tolist()}
+        found: list[Any] = self.model.predict(self.items(question, part)).tolist()
+        return found
 
 
 class WordSequenceQuestion(Question):
@@ -203,21 +241,22 @@ class WordSequenceQuestion(Question):
     )
 
 
-class SentenceTags(Service):
+class SentenceTags(ItemService):
     """Tags of sentences, by a model from a file of tokens."""
 
     question, answers = WordSequenceQuestion, "tags of sentences"
+    items_field = "sequences"
 
     @staticmethod
     def fits(model: Any) -> bool:
         """Models that `sublearn fit --method chain` saved."""
         return "token_columns" in getattr(model, "notes_", {})
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def predictions(self, question: Any, part: slice) -> list[Any]:
         """The tags of each sentence."""
         from sublearn.structured import word_features
 
-        return _tags(self.model, [word_features(words) for words in question.sequences])
+        return _tags(self.model, [word_features(words) for words in question.sequences[part]])
 
     def example(self) -> dict[str, Any]:
         """Two words."""
@@ -237,21 +276,22 @@ class FeatureSequenceQuestion(Question):
     )
 
 
-class SequenceTags(Service):
+class SequenceTags(ItemService):
     """Tags of sequences, by a model from features."""
 
     question, answers = FeatureSequenceQuestion, "tags of sequences"
+    items_field = "sequences"
 
     @staticmethod
     def fits(model: Any) -> bool:
         """Sequence models saved in Python."""
         return hasattr(model, "transitions_") and hasattr(model, "predict_one")
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def predictions(self, question: Any, part: slice) -> list[Any]:
         """The tags of each sequence."""
         by_value = [
             np.asarray(positions, dtype=np.float64) if _are_numbers(positions) else positions
-            for positions in question.sequences
+            for positions in question.sequences[part]
         ]
         return _tags(self.model, by_value)
 
@@ -284,7 +324,7 @@ class Forecasts(Service):
         """Forecasters."""
         return hasattr(model, "predict_interval")
 
-    def answer(self, question: Any) -> dict[str, Any]:
+    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
         """`forecast`, by series if there are several, with `times`, `low` and `high` if known."""
         X = None if question.future is None else np.array(question.future, dtype=np.float64)
         forecast = self.model.predict(question.horizon, X)
@@ -339,8 +379,8 @@ def _without_names(model: Any) -> Any:
     return model
 
 
-def _tags(model: Any, sequences: list[Any]) -> dict[str, Any]:
-    return {"predictions": [{"tags": list(tags)} for tags in model.predict(sequences)]}
+def _tags(model: Any, sequences: list[Any]) -> list[Any]:
+    return [{"tags": list(tags)} for tags in model.predict(sequences)]
 
 
 def _are_numbers(positions: list[Any]) -> bool:

@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+import inspect
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from sublearn.cli.options import Model
+from sublearn.serve.limits import Limits
 
 __all__ = ["command"]
 
+TOKEN_VARIABLE = "SUBLEARN_TOKEN"
+_ALL_NETWORKS = {"0.0.0.0", "::"}
 
+
+def _with_limits(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of `Limits`, passed to it as `limits`."""
+    own = inspect.signature(function, eval_str=True)
+    meanings = Limits.meanings()
+    options = []
+    for field in fields(Limits):
+        help_text, kind = meanings.get(field.name), type(field.default)
+        option = typer.Option(metavar="X", help=help_text, rich_help_panel="Limits")
+        options.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=Annotated[kind, option],
+            )
+        )
+    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    function.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
+    return function
+
+
+@_with_limits
 def command(
     model: Model,
     host: Annotated[
@@ -20,24 +52,60 @@ def command(
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for a free one.")
     ] = 8000,
-    max_megabytes: Annotated[
-        float, typer.Option(metavar="X", min=0.001, help="Larger questions are refused.")
-    ] = 16.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name by which clients may call the server, beside localhost and the address "
+            "that it listens at; * is any name. May be given several times.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Clients must send the token in this file as `Authorization: Bearer TOKEN`; "
+            f"without the option, the token in the variable {TOKEN_VARIABLE}, if it is set.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Certificate for TLS, in PEM."
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Key of the certificate, in PEM."
+        ),
+    ] = None,
+    map_file: Annotated[
+        bool,
+        typer.Option(
+            "--map",
+            help="Map the model from its file instead of reading it into memory: for models larger "
+            "than the memory, whose file nothing changes in place.",
+        ),
+    ] = False,
     log: Annotated[
         bool, typer.Option("--log", help="A line on standard error for each request.")
     ] = False,
+    **limits: Any,
 ) -> None:
     """Answer questions to MODEL over HTTP until Ctrl-C.
 
     `POST /predict` takes and gives JSON, `GET /model` shows a question that the model answers, and
-    the address itself is a page to try it in a browser. Whoever reaches the port may ask: put a
-    proxy that knows your users before it where that matters.
+    the address itself is a page to try it in a browser. Without a token, whoever reaches the port
+    may ask.
 
     Needs FastAPI and uvicorn: `pip install 'sublearn[serve]'`.
 
     Example: `sublearn serve my.model --port 8000`
 
-    Example: `curl localhost:8000/predict -d '{"texts": ["history of railways"], "k": 3}'`
+    Example: `curl localhost:8000/predict --json '{"texts": ["history of railways"], "k": 3}'`
     """
     import sublearn
     from sublearn.cli.console import err
@@ -48,8 +116,13 @@ def command(
         raise ValueError(
             f"serve needs {error.name}, which is not installed: pip install 'sublearn[serve]'"
         ) from None
+    if key is not None and certificate is None:
+        raise ValueError("--key must come with --certificate, got none")
+    granted, token = Limits(**limits), _token(token_file)
+    hosts = [*(allow_host or ()), socket.gethostname() if host in _ALL_NETWORKS else host]
     try:
-        app = create_app(sublearn.load(model), name=model.name, max_megabytes=max_megabytes)
+        loaded = sublearn.load(model, mapped=map_file)
+        app = create_app(loaded, name=model.name, limits=granted, hosts=hosts, token=token)
     except ValueError as error:
         raise ValueError(f"{model}: {error}") from None
     with contextlib.suppress(KeyboardInterrupt):  # the ordinary end of a server
@@ -57,6 +130,15 @@ def command(
             app,
             host,
             port,
+            certificate=certificate,
+            key=key,
             ready=lambda address: err.print(f"{address} answers; Ctrl-C ends it", soft_wrap=True),
             log_level="info" if log else "warning",
         )
+
+
+def _token(file: Path | None) -> str | None:
+    """The token from where it is kept; not an option, which every user of the machine can see."""
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    return file.read_text(encoding="utf-8").strip()

@@ -1,0 +1,135 @@
+"""One connection: uvicorn's, with deadlines for clients that are slow and a place for new ones.
+
+uvicorn waits for ever for the rest of a head and for a client that takes no answer. Here a
+connection is in one of four phases, the server looks at all of them ten times a second
+(:meth:`Connection.check`), and one that stays in a phase for too long is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any, NoReturn
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sublearn.serve.guard import SECURITY_HEADERS
+from sublearn.serve.limits import Limits, Refusal
+from sublearn.serve.metrics import Metrics
+
+__all__ = ["Connection"]
+
+_MOST_HEAD = 1 << 14  # bytes
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_HEADING, _IDLE, _WORKING, _SENDING = "heading", "idle", "working", "sending"
+
+
+class Connection(H11Protocol):
+    """See above; `limits` and `metrics` are the application's."""
+
+    def __init__(self, limits: Limits, metrics: Metrics, **options: Any):
+        super().__init__(**options)
+        self.limits, self.metrics = limits, metrics
+        self.connections: set[Connection]  # type: ignore[assignment]
+        self.conn: _Requests = _Requests(h11.SERVER)
+        self._phase: tuple[str, int] = (_HEADING, 0)
+        self._since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take it, if need be in place of another one."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        if len(self.connections) > self.limits.max_connections and not self._push_out_another():
+            self._refuse(
+                self.limits.refusal(
+                    "max_connections", "at most {} connections may be open; try again", 503
+                )
+            )
+
+    def check(self, now: float) -> None:
+        """Close it if the client has been too slow."""
+        phase = self._find_phase()
+        if phase != self._phase:
+            self._phase, self._since = phase, now
+        elif phase[0] == _HEADING and now > self._since + self.limits.header_seconds:
+            sentence = "the head of a request must come within {} s"
+            self._refuse(self.limits.refusal("header_seconds", sentence, 408))
+        elif phase[0] == _SENDING and now > self._since + self.limits.send_seconds:
+            self.metrics.refusals["send_seconds"] += 1
+            self.transport.abort()
+
+    def _find_phase(self) -> tuple[str, int]:
+        """What it does, and for which request."""
+        cycle = self.cycle
+        if self.transport.is_closing() or self.transport.get_write_buffer_size():
+            return _SENDING, id(cycle)
+        if cycle is None or cycle.response_complete:
+            is_idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]
+            return (_IDLE if is_idle else _HEADING), id(cycle)
+        return (_SENDING if cycle.response_started else _WORKING), id(cycle)
+
+    def _push_out_another(self) -> bool:
+        """Close the connection that has waited for its client longest, if one does."""
+        phases = {one: one._find_phase()[0] for one in self.connections if one is not self}
+        waiting = [one for one, phase in phases.items() if phase in (_HEADING, _IDLE)]
+        if not waiting:
+            return False
+        self.metrics.refusals["max_connections"] += 1
+        oldest = min(waiting, key=lambda one: one._since)
+        self.connections.discard(oldest)
+        oldest.transport.abort()
+        return True
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer a connection that has no request, and close it."""
+        self.metrics.refusals[refusal.limit] += 1
+        body = json.dumps({"error": str(refusal)}).encode()
+        headers = SECURITY_HEADERS | {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+        }
+        if refusal.status == 503:
+            headers["retry-after"] = "1"
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            head = h11.Response(status_code=refusal.status, headers=list(headers.items()))
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn for what is no HTTP, or is HTTP that two readers read differently."""
+        refusal = self.conn.refusal or Refusal(
+            400, "a request must be valid HTTP, got something else", "http"
+        )
+        self._refuse(refusal)
+
+
+class _Requests(h11.Connection):
+    """Refuses what is dear to read before it is read.
+
+    h11 measures a head only while it is incomplete, and takes 3 microseconds for each of its lines.
+    A body in chunks of one byte costs 20 microseconds for each of them; and a length beside chunks
+    is how requests are smuggled past a proxy.
+    """
+
+    refusal: Refusal | None = None
+
+    def next_event(self) -> Any:
+        """h11's, or a protocol error."""
+        if self.their_state is h11.IDLE:
+            arrived, _ = self.trailing_data
+            if len(arrived) > _MOST_HEAD and not _HEAD_END.search(arrived, 0, _MOST_HEAD):
+                self._refuse(431, f"the head of a request must have at most {_MOST_HEAD} bytes")
+        event = super().next_event()
+        if isinstance(event, h11.Request) and any(
+            name == b"transfer-encoding" for name, _ in event.headers
+        ):
+            self._refuse(411, "Content-Length must be given, got Transfer-Encoding")
+        return event
+
+    def _refuse(self, status: int, sentence: str) -> NoReturn:
+        self.refusal = Refusal(status, sentence, "http")
+        raise h11.RemoteProtocolError(sentence, error_status_hint=status)

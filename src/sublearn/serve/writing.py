@@ -1,0 +1,92 @@
+"""An answer made the body of a response, in short steps and never larger than is granted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from sublearn.serve.limits import MEGABYTE, Limits
+
+__all__ = ["PiecesResponse", "write_json"]
+
+_STEP = 16  # items of a list that are written at once
+_PIECE = 1 << 16  # bytes that are sent at once
+
+
+def write_json(answer: dict[str, Any], limits: Limits, check: Callable[[], None]) -> list[bytes]:
+    """The answer as JSON, in pieces.
+
+    Python's lock is released between steps, and `check` is called, which raises if nobody waits
+    any longer.
+
+    Raises
+    ------
+    Refusal
+        If it is larger than `limits.max_answer_megabytes`.
+    ValueError
+        If it has a number that is not finite.
+    """
+    found, piece, n_bytes = [], bytearray(), 0
+    for part in _parts(answer):
+        check()
+        piece += part.encode()
+        if len(piece) >= _PIECE:
+            found.append(bytes(piece))
+            n_bytes += len(piece)
+            piece.clear()
+        if n_bytes + len(piece) > limits.max_answer_megabytes * MEGABYTE:
+            raise limits.refusal(
+                "max_answer_megabytes",
+                "an answer must have at most {} MB, got more; ask for fewer items",
+            )
+    return [*found, bytes(piece)]
+
+
+def _parts(answer: dict[str, Any]) -> Iterator[str]:
+    yield "{"
+    for i, (name, value) in enumerate(answer.items()):
+        yield f"{',' if i else ''}{_dumped(name)}:"
+        if isinstance(value, list):
+            yield "["
+            for at in range(0, len(value), _STEP):
+                yield f"{',' if at else ''}{_dumped(value[at : at + _STEP])[1:-1]}"
+            yield "]"
+        else:
+            yield _dumped(value)
+    yield "}"
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        raise ValueError(
+            "the values of a question must give finite scores, got NaN or infinity; "
+            "are they too large?"
+        ) from None
+
+
+class PiecesResponse(Response):
+    """Sends pieces as fast as the client takes them, and calls `sent` at the end of it."""
+
+    media_type = "application/json"
+
+    def __init__(self, pieces: list[bytes], sent: Callable[[], None]):
+        super().__init__()
+        self.headers["content-length"] = str(sum(map(len, pieces)))
+        self.pieces, self.sent = pieces, sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send."""
+        try:
+            head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(head)
+            for piece in self.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self.sent()

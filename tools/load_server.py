@@ -1,0 +1,211 @@
+"""Asks a `sublearn serve` on this machine many questions over many connections, and reports.
+
+    python3 tools/load_server.py                                    # 64 connections, 10^5 requests
+    python3 tools/load_server.py --requests 10000 --heavy 4         # beside heavy questions
+    python3 tools/load_server.py --model my.model --body question.json
+
+Without --model it makes a tagger of 2,000 labels. The run ends after --seconds at the latest. The
+exit code is 1 if a request failed, or if memory grew by more than --grown megabytes after the
+first tenth of the requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+N_LABELS = 2_000
+
+
+@dataclass
+class Load:
+    """What is asked, and what has come of it."""
+
+    port: int
+    body: bytes
+    n_requests: int
+    ends: float
+    n_asked: int = 0
+    laps: list[float] = field(default_factory=list)
+    health: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    memory: list[float] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.n_asked >= self.n_requests or time.perf_counter() > self.ends
+
+
+def main() -> int:
+    options = parser().parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        model = options.model or make_tagger(Path(folder) / "tagger.model")
+        body = options.body.read_bytes() if options.body else question(["word7 word8"], 5)
+        with running(model, options.serve) as (process, port):
+            ends = time.perf_counter() + options.seconds
+            load = Load(port, body, options.requests, ends)
+            start = time.perf_counter()
+            asyncio.run(ask_all(load, options.connections, options.heavy, process.pid))
+            seconds = time.perf_counter() - start
+    report(load, seconds, options)
+    grown = load.memory[-1] - load.memory[1]
+    return int(bool(load.failures) or len(load.laps) < options.requests or grown > options.grown)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = found.add_argument
+    add("--requests", type=int, default=100_000)
+    add("--connections", type=int, default=64)
+    add("--heavy", type=int, default=0, help="further connections with the largest questions")
+    add("--seconds", type=float, default=1200.0, help="end after this time")
+    add("--grown", type=float, default=32.0, help="megabytes by which memory may grow")
+    add("--model", type=Path, help="a saved model")
+    add("--body", type=Path, help="a file with a question to it")
+    add("--serve", nargs="*", default=[], help="further options of sublearn serve, without --")
+    return found
+
+
+def make_tagger(path: Path) -> Path:
+    from sublearn.extreme import TextTagger
+
+    words = [f"word{i}" for i in range(N_LABELS)]
+    TextTagger(min_df=1).fit(words, [[f"label {word}"] for word in words]).save(path)
+    return path
+
+
+def question(texts: list[str], k: int) -> bytes:
+    return json.dumps({"texts": texts, "k": k}).encode()
+
+
+@contextlib.contextmanager
+def running(model: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The process of a server on loopback, and its port."""
+    call = [sys.executable, "-m", "sublearn", "serve", str(model), "--port", "0"]
+    call += [f"--{option}" for option in options]
+    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield process, int(process.stderr.readline().split()[0].rsplit(":", 1)[1])
+        finally:
+            process.terminate()
+
+
+async def ask_all(load: Load, n_connections: int, n_heavy: int, pid: int) -> None:
+    load.memory.append(memory(pid))
+    beside = [asyncio.create_task(watch(load, pid)), asyncio.create_task(probe(load))]
+    beside += [asyncio.create_task(ask_heavily(load)) for _ in range(n_heavy)]
+    await asyncio.gather(*(ask(load) for _ in range(n_connections)))
+    for task in beside:
+        task.cancel()
+    await asyncio.gather(*beside, return_exceptions=True)
+    load.memory.append(memory(pid))
+
+
+async def ask(load: Load) -> None:
+    """One connection, which is opened again if it breaks."""
+    while not load.is_over:
+        try:
+            async with connected(load.port) as (reader, writer):
+                while not load.is_over:
+                    load.n_asked += 1
+                    start = time.perf_counter()
+                    status = await exchanged(reader, writer, "POST", "/predict", load.body)
+                    load.laps.append(time.perf_counter() - start)
+                    if status != 200:
+                        load.failures[f"status {status}"] += 1
+        except (OSError, asyncio.IncompleteReadError) as error:
+            load.failures[type(error).__name__] += 1
+
+
+async def probe(load: Load) -> None:
+    """How long /health takes meanwhile, on a connection for each request."""
+    while True:
+        start = time.perf_counter()
+        async with connected(load.port) as (reader, writer):
+            status = await exchanged(reader, writer, "GET", "/health")
+        load.health.append(time.perf_counter() - start)
+        if status != 200:
+            load.failures[f"health {status}"] += 1
+        await asyncio.sleep(0.05)
+
+
+async def ask_heavily(load: Load) -> None:
+    body = question(["word7 word8"] * 100, 1000)  # as many labels as are granted
+    while True:
+        async with connected(load.port) as (reader, writer):
+            await exchanged(reader, writer, "POST", "/predict", body)
+
+
+async def watch(load: Load, pid: int) -> None:
+    """Memory after the first tenth, when everything has been used once."""
+    while len(load.laps) < load.n_requests // 10:
+        await asyncio.sleep(0.05)
+    load.memory.append(memory(pid))
+
+
+@contextlib.asynccontextmanager
+async def connected(port: int):  # type: ignore[no-untyped-def]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def exchanged(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    method: str,
+    path: str,
+    body: bytes = b"",
+) -> int:
+    """The status of a response, which is read to its end."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    top = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = top.partition("content-length: ")[2].partition("\r")[0]
+    await reader.readexactly(int(length))
+    return int(top.split()[1])
+
+
+def memory(pid: int) -> float:
+    """Megabytes of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def report(load: Load, seconds: float, options: argparse.Namespace) -> None:
+    print(f"connections  {options.connections}, and {options.heavy} with heavy questions")
+    n_done = len(load.laps)
+    print(f"requests     {n_done:,} in {seconds:.1f} s, {n_done / seconds:,.0f} a second")
+    print(f"failures     {dict(load.failures) or 'none'}")
+    print(f"latency, ms  {quantiles(load.laps)}")
+    print(f"health, ms   {quantiles(load.health)}, {len(load.health):,} times")
+    shown = ", ".join(f"{one:.0f}" for one in load.memory)
+    print(f"memory, MB   {shown} (before, after a tenth, after)")
+
+
+def quantiles(laps: list[float]) -> str:
+    ordered = sorted(laps) or [float("nan")]
+    at = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return ", ".join(
+        f"{name} {1e3 * ordered[min(int(q * len(ordered)), len(ordered) - 1)]:.1f}"
+        for name, q in at.items()
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
