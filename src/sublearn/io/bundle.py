@@ -24,7 +24,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -146,19 +146,20 @@ def load_bundle(path: PathLike, *, class_name: str | None = None) -> Bundle:
     name = os.fspath(path)
     if os.path.isdir(path):
         raise ValueError(f"{name}: a saved model is one file, got a directory")
-    size = os.path.getsize(path)
-    header, data_start = _read_header(path, size)
-    metadata = _check_metadata(name, header.pop("__metadata__", None))
-    if class_name is not None and metadata["class"] != class_name:
-        raise ValueError(f"{name}: a saved {class_name} is needed, got a {metadata['class']}")
-    return Bundle(
-        path=name,
-        class_name=metadata["class"],
-        params=_from_json(name, metadata, "params"),
-        attributes=_from_json(name, metadata, "attributes"),
-        arrays=_map_arrays(name, header, data_start, size),
-        sublearn_version=metadata["sublearn_version"],
-    )
+    with open(path, "rb") as stream:  # once: another file may take the name while this one is read
+        size = os.fstat(stream.fileno()).st_size
+        header, data_start = _read_header(name, stream, size)
+        metadata = _check_metadata(name, header.pop("__metadata__", None))
+        if class_name is not None and metadata["class"] != class_name:
+            raise ValueError(f"{name}: a saved {class_name} is needed, got a {metadata['class']}")
+        return Bundle(
+            path=name,
+            class_name=metadata["class"],
+            params=_from_json(name, metadata, "params"),
+            attributes=_from_json(name, metadata, "attributes"),
+            arrays=_map_arrays(name, stream, header, data_start, size),
+            sublearn_version=metadata["sublearn_version"],
+        )
 
 
 # Description: JSON values in and out.
@@ -255,21 +256,19 @@ def _make_header(
     return struct.pack("<Q", len(header)) + header, order
 
 
-def _read_header(path: PathLike, size: int) -> tuple[dict[str, Any], int]:
-    name = os.fspath(path)
+def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
     foreign = f"{name}: not a saved model (safetensors)"
-    with open(path, "rb") as stream:
-        if size < 8:
-            raise ValueError(f"{foreign}, got {size} bytes")
-        (n_header,) = struct.unpack("<Q", stream.read(8))
-        if n_header > _MAX_HEADER_BYTES:
-            raise ValueError(f"{foreign}, got a header of {n_header} bytes")
-        if n_header > size - 8:
-            raise ValueError(
-                f"{name}: the file is truncated or no saved model: "
-                f"a header of {n_header} bytes is announced, got {size - 8}"
-            )
-        raw = stream.read(n_header)
+    if size < 8:
+        raise ValueError(f"{foreign}, got {size} bytes")
+    (n_header,) = struct.unpack("<Q", stream.read(8))
+    if n_header > _MAX_HEADER_BYTES:
+        raise ValueError(f"{foreign}, got a header of {n_header} bytes")
+    if n_header > size - 8:
+        raise ValueError(
+            f"{name}: the file is truncated or no saved model: "
+            f"a header of {n_header} bytes is announced, got {size - 8}"
+        )
+    raw = stream.read(n_header)
     try:
         header = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_repeats)
     except ValueError as error:
@@ -308,17 +307,19 @@ def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
 
 
 def _map_arrays(
-    name: str, header: dict[str, Any], data_start: int, size: int
+    name: str, stream: IO[bytes], header: dict[str, Any], data_start: int, size: int
 ) -> dict[str, np.ndarray]:
     entries = {key: _check_entry(name, key, entry) for key, entry in header.items()}
     _check_layout(name, [span for _, _, span in entries.values()], size - data_start)
     return {
-        key: _map_array(name, dtype, shape, data_start + begin)
+        key: _map_array(name, stream, dtype, shape, data_start + begin)
         for key, (dtype, shape, (begin, _)) in entries.items()
     }
 
 
-def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) -> np.ndarray:
+def _map_array(
+    name: str, stream: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], offset: int
+) -> np.ndarray:
     """One map per array: SciPy copies an array that is a small view of a much larger one."""
     if math.prod(shape) == 0:  # nothing to map, which the system refuses
         empty = np.empty(shape, dtype)
@@ -326,7 +327,7 @@ def _map_array(name: str, dtype: np.dtype, shape: tuple[int, ...], offset: int) 
         return empty
     if offset % dtype.itemsize:
         raise ValueError(f"{name}: the file is damaged: its arrays are not aligned")
-    return np.asarray(np.memmap(name, dtype=dtype, mode="r", offset=offset, shape=shape))
+    return np.asarray(np.memmap(stream, dtype=dtype, mode="r", offset=offset, shape=shape))
 
 
 def _check_entry(
