@@ -130,6 +130,9 @@ class FitJournal:
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.folder = Path(f"{os.fspath(model_path)}.parts")
+        link = next((file for file in self.folder.glob("*") if file.is_symlink()), None)
+        if link is not None:  # the file behind it would be replaced
+            raise ModelFileError(f"{link}: a file of a journal must not be a link; remove it")
         self._finished: list[int] = []  # numbers of the blocks that parts begin with
         self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
 
@@ -150,16 +153,16 @@ class FitJournal:
 
     def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
         found = _load_plan(self.folder)
-        wanted = plan if plan["seed"] is not None else plan | {"seed": found.get("seed")}
+        seed = found.get("seed")
+        if not is_int64(seed) or seed < 0:
+            raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
+        wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
         other = [name for name in sorted(wanted | found) if wanted.get(name) != found.get(name)]
         if other:
             raise ValueError(
                 f"model_path must not have the unfinished parts of another fit beside it: "
                 f"{self.folder} differs in {', '.join(other)}; remove it to start again"
             )
-        seed = found.get("seed")
-        if not is_int64(seed) or seed < 0:
-            raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
         return found
 
     def keep(self, first_block: int, chunk: Chunk) -> Chunk:
