@@ -153,7 +153,7 @@ class FitJournal:
 
     def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
         found = _load_plan(self.folder)
-        seed = found.get("seed")
+        seed: Any = found.get("seed")
         if not is_int64(seed) or seed < 0:
             raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
         wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
