@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import socket
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from distributed import get_worker
 from threadpoolctl import threadpool_limits
 
-from sublearn.distributed.shared_files import Missing, SharedFolder
+from sublearn.distributed.shared_files import Missing, SharedFolder, read_pickle
 
 __all__ = ["Answer", "BlockTask", "TaskRecord", "forget", "host_view", "run_block"]
 
@@ -66,7 +65,7 @@ def _load_function(folder: SharedFolder, name: str) -> Any:
     with _lock:
         key = (folder.token, name)
         if key not in _functions:
-            _functions[key] = pickle.loads(folder.find(name).read_bytes())
+            _functions[key] = pickle.loads(read_pickle(folder, name))
             while len(_functions) > _MOST_FUNCTIONS:
                 _functions.popitem(last=False)
         _functions.move_to_end(key)
@@ -94,4 +93,4 @@ async def forget(folder: SharedFolder) -> None:
     with _lock:
         for key in [key for key in _functions if key[0] == folder.token]:
             del _functions[key]
-    shutil.rmtree(folder.copy, ignore_errors=True)
+    folder.forget_copy()

@@ -225,13 +225,17 @@ class DaskBlocks:
         for name in self.store.names():
             if name in sent:
                 continue
-            with suppress(Exception):
+            try:
                 chunks = self.client.scatter(self.store.chunks(name), workers=[address], hash=False)
                 self.client.submit(
                     write_copy, self.store.folder, name, *chunks, workers=[address], pure=False,
                     priority=1000,
                 ).result()  # fmt: skip
                 sent.add(name)
+            except ClusterError:  # of the worker: its folder is not its own
+                raise
+            except Exception:
+                continue
 
     def forget_sent(self, host: str) -> None:
         """A machine lacks what it was sent: it was started anew."""

@@ -1,9 +1,12 @@
 """A fit that survives being killed, and whose model need not fit in memory.
 
 A journal is a folder beside the model's file. It holds the plan of the fit and one file per
-finished chunk of labels, each written atomically. A fit with the same plan goes on where the
-journal ends; when all chunks are there they are turned into the model's arrays, again on disk. A
-lock keeps a second fit away from the folder.
+finished chunk of labels, each written atomically and on the disk before it counts. A fit with the
+same plan goes on where the journal ends; when all chunks are there they are turned into the model's
+arrays, again on disk. A lock keeps a second fit away from the folder.
+
+Each file of a chunk carries a digest of its arrays and of the plan. One that is damaged, or of
+another fit, is solved again.
 """
 
 from __future__ import annotations
@@ -23,13 +26,15 @@ import numpy as np
 import scipy.sparse as sp
 
 import sublearn
+from sublearn.errors import ModelFileError
 from sublearn.extreme.ppd_problem import Chunk, PPDProblem
 from sublearn.extreme.ppd_weights import Weighed
 from sublearn.io.bundle import load_bundle, save_bundle
-from sublearn.io.files import write_atomically
+from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
 from sublearn.validation import as_seed
+from sublearn.validation.values import is_int64
 
 __all__ = [
     "FitJournal",
@@ -43,6 +48,7 @@ __all__ = [
 
 _PART_CLASS = "PPDSparseChunk"
 _REMOVALS = 20
+_MOST_PLAN_BYTES = 2**20
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
 
 
@@ -114,7 +120,8 @@ class FitJournal:
     Raises
     ------
     ValueError
-        If the folder belongs to a fit with another plan, or `model_path` is a folder.
+        If the folder belongs to a fit with another plan, or `model_path` is a folder; a
+        `ModelFileError` if it has no readable plan.
     OSError
         If the disk refuses: before the fit, not after it.
     """
@@ -123,6 +130,9 @@ class FitJournal:
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.folder = Path(f"{os.fspath(model_path)}.parts")
+        link = next((file for file in self.folder.glob("*") if file.is_symlink()), None)
+        if link is not None:  # the file behind it would be replaced
+            raise ModelFileError(f"{link}: a file of a journal must not be a link; remove it")
         self._finished: list[int] = []  # numbers of the blocks that parts begin with
         self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
 
@@ -134,6 +144,7 @@ class FitJournal:
         if plan["seed"] is None:
             plan = plan | {"seed": seed}
         self.folder.mkdir(parents=True, exist_ok=True)
+        flush_folder(self.folder.parent)
         for left_over in self.folder.glob("part-*.safetensors"):
             left_over.unlink()  # nobody knows which fit a part without a plan belongs to
         with write_atomically(self._plan_file) as stream:
@@ -141,14 +152,11 @@ class FitJournal:
         return plan
 
     def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
-        try:
-            found = dict(json.loads(self._plan_file.read_text(encoding="utf-8")))
-        except (OSError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{self._plan_file}: not the plan of a fit: {error}; remove the folder to start "
-                f"again"
-            ) from error
-        wanted = plan if plan["seed"] is not None else plan | {"seed": found.get("seed")}
+        found = _load_plan(self.folder)
+        seed: Any = found.get("seed")
+        if not is_int64(seed) or seed < 0:
+            raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
+        wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
         other = [name for name in sorted(wanted | found) if wanted.get(name) != found.get(name)]
         if other:
             raise ValueError(
@@ -159,7 +167,7 @@ class FitJournal:
 
     def keep(self, first_block: int, chunk: Chunk) -> Chunk:
         """Write a finished chunk, and return it without its weights, which are in its file."""
-        write_part(self.folder, first_block, chunk)
+        write_part(self.folder, self.plan, first_block, chunk)
         return self.count(first_block, chunk)
 
     def count(self, first_block: int, chunk: Chunk) -> Chunk:
@@ -168,8 +176,7 @@ class FitJournal:
         return chunk.without_weights()
 
     def _open(self, first_block: int) -> Chunk:
-        bundle = load_bundle(_part_file(self.folder, first_block), class_name=_PART_CLASS)
-        return Chunk.from_arrays(bundle.arrays)
+        return _open_part(self.folder, first_block)[0]
 
     def finished(self, problem: PPDProblem) -> list[tuple[slice, Chunk]]:
         """The parts that were written before, however they were cut, without their weights.
@@ -191,16 +198,18 @@ class FitJournal:
         return found
 
     def _written(self) -> list[int]:
-        names = (file.name for file in self.folder.glob("part-*.safetensors"))
-        numbers = (name.removeprefix("part-").removesuffix(".safetensors") for name in names)
+        files = (file for file in self.folder.glob("part-*.safetensors") if file.is_file())
+        numbers = (file.name.removeprefix("part-").removesuffix(".safetensors") for file in files)
         return [int(number) for number in numbers if number.isdecimal()]
 
     def _read(self, first_block: int, problem: PPDProblem) -> Chunk | None:
         try:
-            chunk = self._open(first_block)
+            chunk, seal = _open_part(self.folder, first_block)
         except (FileNotFoundError, TypeError, ValueError):
             return None
-        return chunk if chunk.is_sound(problem.n_labels, problem.n_features) else None
+        is_whole = seal == _seal(self.plan, chunk)
+        sizes = (problem.n_labels, problem.n_features, problem.dtype)
+        return chunk if is_whole and chunk.is_sound(*sizes) else None
 
     def _each(self, others: list[Chunk]) -> Iterator[Chunk]:
         """All finished chunks, mapped one at a time: each map keeps a file open; then others."""
@@ -218,28 +227,18 @@ class FitJournal:
         counts = np.zeros(n_features, dtype=np.int64)
         for chunk in self._each(chunks):
             counts += np.bincount(chunk.features, minlength=n_features)
-        dtype = chunks[0].values.dtype
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        labels = self._map("labels", np.int32, offsets[-1])
-        values = self._map("values", dtype, offsets[-1])
-        first = 0
-        while first < n_features:
-            last = int(np.searchsorted(offsets, offsets[first] + _WINDOW, side="right")) - 1
-            last = min(max(last, first + 1), n_features)
-            window = slice(offsets[first], offsets[last])
-            labels[window], values[window] = _window(self._each(chunks), first, last)
-            first = last
         index_type = np.int32 if offsets[-1] < 2**31 else np.int64
-        csr = sp.csr_matrix(shape, dtype=values.dtype)
-        csr.indptr, csr.indices, csr.data = offsets.astype(index_type), labels, values
-        if index_type is np.int64:
-            csr.indices = labels.astype(np.int64)
+        files = self.folder / "labels.bin", self.folder / "values.bin"
+        with write_atomically(files[0]) as labels, write_atomically(files[1]) as values:
+            for first, last in _windows(offsets):
+                window = _window(self._each(chunks), first, last)
+                labels.write(window[0].astype(index_type).data)
+                values.write(window[1].data)
+        csr = sp.csr_matrix(shape, dtype=chunks[0].values.dtype)
+        csr.indptr, csr.indices = offsets.astype(index_type), _map(files[0], index_type)
+        csr.data = _map(files[1], chunks[0].values.dtype)
         return csr
-
-    def _map(self, name: str, dtype: Any, size: int) -> np.ndarray:
-        if size == 0:
-            return np.empty(0, dtype=dtype)
-        return np.memmap(self.folder / f"{name}.mmap", dtype=dtype, mode="w+", shape=(int(size),))
 
     def remove(self) -> None:
         """Delete the folder, once the model is saved.
@@ -257,18 +256,64 @@ def _part_file(folder: Path, first_block: int) -> Path:
     return folder / f"part-{first_block:06d}.safetensors"
 
 
-def write_part(folder: Path, first_block: int, chunk: Chunk) -> None:
+def write_part(folder: Path, plan: dict[str, Any], first_block: int, chunk: Chunk) -> None:
     """The file of a finished chunk, at once; any process that sees the folder may write it."""
     save_bundle(_part_file(folder, first_block), class_name=_PART_CLASS, params={},
-                arrays=chunk.to_arrays(), attributes={})  # fmt: skip
+                arrays=chunk.to_arrays(), attributes={"seal": _seal(plan, chunk)})  # fmt: skip
+
+
+def _open_part(folder: Path, first_block: int) -> tuple[Chunk, Any]:
+    """What `write_part` wrote, mapped: the chunk, and its seal."""
+    bundle = load_bundle(_part_file(folder, first_block), class_name=_PART_CLASS)
+    return Chunk.from_arrays(bundle.arrays), bundle.attributes.get("seal")
+
+
+def _seal(plan: dict[str, Any], chunk: Chunk) -> str:
+    """A digest of a chunk and of the plan by which it was solved."""
+    arrays = sorted(chunk.to_arrays().items())
+    head = json.dumps([plan, [name for name, _ in arrays]], sort_keys=True).encode()
+    return fingerprint(np.frombuffer(head, np.uint8), *(array for _, array in arrays))
+
+
+def _load_plan(folder: Path) -> dict[str, Any]:
+    file = folder / "plan.json"
+    if not file.is_file() or file.stat().st_size > _MOST_PLAN_BYTES:
+        raise _no_plan(folder, f"a file of at most {_MOST_PLAN_BYTES} bytes is needed")
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (RecursionError, TypeError, ValueError) as error:
+        raise _no_plan(folder, str(error)) from error
+
+
+def _no_plan(folder: Path, why: str) -> ModelFileError:
+    return ModelFileError(
+        f"{folder / 'plan.json'}: not the plan of a fit: {why}; remove the folder to start again"
+    )
 
 
 def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
     """Whether this process sees the folder of the journal with this plan."""
     try:
-        return dict(json.loads((folder / "plan.json").read_text(encoding="utf-8"))) == plan
-    except (OSError, TypeError, ValueError):
+        return _load_plan(folder) == plan
+    except (OSError, ValueError):
         return False
+
+
+def _map(file: Path, dtype: Any) -> np.ndarray:
+    """The numbers of a file, read-only: what is written through a map kills on a full disk."""
+    if file.stat().st_size == 0:  # nothing to map, which the system refuses
+        return np.empty(0, dtype=dtype)
+    return np.memmap(file, dtype=dtype, mode="r")
+
+
+def _windows(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of features with about `_WINDOW` weights each, in order."""
+    first, n_features = 0, len(offsets) - 1
+    while first < n_features:
+        last = int(np.searchsorted(offsets, offsets[first] + _WINDOW, side="right")) - 1
+        last = min(max(last, first + 1), n_features)
+        yield first, last
+        first = last
 
 
 def _window(chunks: Iterator[Chunk], first: int, last: int) -> tuple[np.ndarray, np.ndarray]:

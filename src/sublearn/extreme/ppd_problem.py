@@ -24,7 +24,11 @@ __all__ = [
     "trace_of",
 ]
 
-REPORTS = ("primal", "dual", "seconds", "work", "nnz_primal", "nnz_dual", "n_iter", "converged")
+REPORTS = {
+    **dict.fromkeys(("primal", "dual", "seconds"), np.float64),
+    **dict.fromkeys(("work", "nnz_primal", "nnz_dual", "n_iter"), np.int64),
+    "converged": np.uint8,
+}
 _TRACE_ROWS = 100
 _SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
@@ -53,21 +57,36 @@ class Chunk:
     bias: np.ndarray
     reports: dict[str, np.ndarray]
 
-    def is_sound(self, n_labels: int, n_features: int) -> bool:
-        """Whether the arrays fit together; those of a file may not."""
+    def is_sound(self, n_labels: int, n_features: int, dtype: Any) -> bool:
+        """Whether the arrays fit together and are of a problem of this size and type.
+
+        Those of a file may not: nothing is taken for granted.
+        """
+        numbers = {"labels": np.int32, "indptr": np.int64, "features": np.int32,
+                   "values": dtype, "bias": dtype}  # fmt: skip
+        types = numbers | {f"reports.{name}": kind for name, kind in REPORTS.items()}
+        arrays = self.to_arrays()
+        if {name: array.dtype for name, array in arrays.items()} != types:
+            return False
+        if any(array.ndim != 1 for array in arrays.values()):
+            return False
         n_weights = len(self.features)
-        columns = [self.bias, *self.reports.values()]
         return (
-            self.labels.ndim == 1
-            and len(self.labels) > 0
+            len(self.labels) > 0
             and 0 <= self.labels.min() <= self.labels.max() < n_labels
-            and self.indptr.shape == (len(self.labels) + 1,)
+            and len(self.indptr) == len(self.labels) + 1
             and (self.indptr[0], self.indptr[-1]) == (0, n_weights)
-            and bool((np.diff(self.indptr) >= 0).all())
-            and self.values.shape == self.features.shape == (n_weights,)
+            and bool((self.indptr[1:] >= self.indptr[:-1]).all())
+            and len(self.values) == n_weights
             and (n_weights == 0 or 0 <= self.features.min() <= self.features.max() < n_features)
-            and set(self.reports) == set(REPORTS)
-            and all(column.shape == self.labels.shape for column in columns)
+            and all(
+                len(column) == len(self.labels) for column in (self.bias, *self.reports.values())
+            )
+            and all(
+                bool(np.isfinite(array).all())
+                for array in arrays.values()
+                if array.dtype.kind == "f"
+            )
         )
 
     def later(self, seconds: float) -> Chunk:
@@ -138,6 +157,7 @@ class PPDProblem:
         self.n_labels, self.n_features = labels.n_classes, X.shape[1]
         self._is_solved = np.zeros(self.n_labels, dtype=bool)
         self._is_solved[self.order] = True
+        self.dtype = X.dtype
         self.n_lanes = _LANES[X.dtype]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -187,10 +207,8 @@ class PPDProblem:
         return np.sqrt(1.0 + np.add.reduceat(counts, np.arange(0, len(counts), self.n_lanes)))
 
     def is_answer(self, part: slice, chunk: Chunk) -> bool:
-        """Whether a chunk from a file can be what `solve` gave for this part."""
-        if not chunk.is_sound(self.n_labels, self.n_features):
-            return False
-        return np.array_equal(self.solved_of(chunk), self.order[part])
+        """Whether a sound chunk from a file can be what `solve` gave for this part."""
+        return np.array_equal(chunk.labels, self._members(self.order[part])[0])
 
     def solved_of(self, chunk: Chunk) -> np.ndarray:
         """The labels of a sound chunk that were solved, without those that are twins of one."""
@@ -204,15 +222,19 @@ class PPDProblem:
         )
         return self._with_twins(Chunk(labels, indptr, features, values, bias, reports))
 
-    def _with_twins(self, chunk: Chunk) -> Chunk:
-        """Each label followed by the labels that carry the same problem, with the same solution."""
+    def _members(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each label followed by those that carry the same problem, and whose place they share."""
         place = np.full(len(self._twins), -1)
-        place[chunk.labels] = np.arange(len(chunk.labels))
+        place[labels] = np.arange(len(labels))
         members = np.flatnonzero(place[self._twins] >= 0)
+        at = place[self._twins[members]]
+        return members[np.argsort(at, kind="stable")], np.sort(at)
+
+    def _with_twins(self, chunk: Chunk) -> Chunk:
+        """A chunk in which labels that carry the same problem have the same solution."""
+        members, at = self._members(chunk.labels)
         if len(members) == len(chunk.labels):
             return chunk
-        at = place[self._twins[members]]
-        members, at = members[np.argsort(at, kind="stable")], np.sort(at)
         lengths = np.diff(chunk.indptr)[at]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.arange(indptr[-1]) + np.repeat(chunk.indptr[at] - indptr[:-1], lengths)

@@ -159,7 +159,7 @@ class _PartWriter:
             return _Solved(first, chunk, False)
         if not is_journal_of(folder, plan):
             return _Solved(first, chunk, False)
-        write_part(folder, first, chunk)
+        write_part(folder, plan, first, chunk)
         return _Solved(first, chunk.without_weights(), True)
 
 

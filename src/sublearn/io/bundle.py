@@ -113,9 +113,6 @@ def save_bundle(
     OSError
         If the disk refuses.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     metadata = {
         "format": "sublearn",
         "format_version": str(FORMAT_VERSION),
@@ -125,11 +122,11 @@ def save_bundle(
         "attributes": _to_json(attributes, f"{class_name}.attributes"),
     }
     tensors = {name: _as_tensor(name, array) for name, array in arrays.items()}
-    with replace_file(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata=metadata)
-        except SafetensorError as error:
-            raise OSError(f"{os.fspath(path)}: the model could not be written: {error}") from error
+    header, order = _make_header(metadata, tensors)
+    with replace_file(path) as temporary, open(temporary, "wb") as stream:
+        stream.write(header)
+        for name in order:  # straight from memory or a mapped file, without a copy
+            stream.write(tensors[name].data)
 
 
 def load_bundle(path: PathLike, *, class_name: str | None = None, mapped: bool = True) -> Bundle:
@@ -256,7 +253,32 @@ def _as_tensor(name: str, array: Any) -> np.ndarray:
             f"array {name!r} must hold booleans, integers or floats of up to 64 bits to be saved, "
             f"got dtype {out.dtype}"
         )
-    return out.astype(out.dtype.newbyteorder("="), copy=False)
+    return out.astype(out.dtype.newbyteorder("<"), copy=False)
+
+
+def _make_header(
+    metadata: dict[str, str], tensors: dict[str, np.ndarray]
+) -> tuple[bytes, list[str]]:
+    """The bytes before the arrays, and the names of the arrays in their order.
+
+    Wide types come first and the header is a multiple of 8 bytes long, so that all are aligned.
+    """
+    names = {dtype: name for name, dtype in _DTYPES.items()}
+    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in order:
+        begin, end = end, end + tensors[name].nbytes
+        entries[name] = {"dtype": names[tensors[name].dtype], "shape": tensors[name].shape,
+                         "data_offsets": (begin, end)}  # fmt: skip
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    if len(header) > _MAX_HEADER_BYTES:
+        raise ValueError(
+            f"the description of a model must have at most {_MAX_HEADER_BYTES} bytes to be saved, "
+            f"got {len(header)}"
+        )
+    return struct.pack("<Q", len(header)) + header, order
 
 
 def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[dict[str, Any], int]:

@@ -1,15 +1,22 @@
-"""A lock that two processes cannot hold at once, and that a killed process does not keep."""
+"""Locks that two holders cannot have at once, and that a killed process does not keep.
+
+They are locks of the operating system (`flock`) on an open file: they belong to no process number,
+so none can be reused, and they end with the last process that has the file open. A process forked
+by the holder has it open too. On network file systems they are as good as the mount: one without
+locks (`nolock`, `local_lock`) keeps the processes of one machine apart, not those of several.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["hold_alone"]
+__all__ = ["hold_alone", "open_locked", "remove_abandoned"]
 
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
@@ -22,7 +29,7 @@ def hold_alone(path: Path) -> Iterator[bool]:
     nothing: who comes next takes it over.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = _open_locked(path)
+    handle = open_locked(path)
     if handle is None:
         yield False
         return
@@ -32,7 +39,14 @@ def hold_alone(path: Path) -> Iterator[bool]:
         _release(handle, path)
 
 
-def _open_locked(path: Path) -> int | None:
+def open_locked(path: Path) -> int | None:
+    """A handle of a file, made if need be, that holds its lock; None if another holder has it.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made, or its file system has no locks.
+    """
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -41,7 +55,7 @@ def _open_locked(path: Path) -> int | None:
             os.close(handle)
             if error.errno in _TAKEN:
                 return None
-            raise
+            raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
         if _is_at(handle, path):
             return handle
         os.close(handle)  # removed by its last holder between the opening and the locking
@@ -65,6 +79,19 @@ if sys.platform != "win32":
         fcntl.flock(handle, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
         os.close(handle)
 
+    def remove_abandoned(path: Path) -> None:
+        """Delete a file of `open_locked` whose holder is dead; anything else stays."""
+        with contextlib.suppress(OSError):
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                return
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                _lock(handle)
+                if _is_at(handle, path):
+                    path.unlink()
+            finally:
+                os.close(handle)
+
 else:
     import msvcrt
 
@@ -75,3 +102,6 @@ else:
         os.close(handle)  # an open file cannot be removed
         with contextlib.suppress(OSError):  # nor one that the next holder has opened
             path.unlink()
+
+    def remove_abandoned(path: Path) -> None:
+        """Nothing: a lock there keeps the holder's own writers out, so that files have none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -125,5 +126,10 @@ def _write(table: list[list[Any]], output: Path | None) -> None:
     if output is None:
         csv.writer(sys.stdout, lineterminator="\n").writerows(table)
         return
-    with open(output, "w", newline="") as file:
+    from sublearn.io.files import write_atomically
+
+    with (
+        write_atomically(output) as stream,
+        io.TextIOWrapper(stream, encoding="utf-8", newline="") as file,
+    ):
         csv.writer(file, lineterminator="\n").writerows(table)
