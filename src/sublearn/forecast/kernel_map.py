@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 
+from sublearn.interruption import check
+
 __all__ = ["FourierMap", "KernelMap", "NystroemMap", "gaussian_kernel", "make_map", "restore_map"]
 
 _JITTER = 1e-8
@@ -67,6 +69,7 @@ class NystroemMap:
         """Features of the rows of X."""
         out = np.empty((len(X), self.n_features))
         for i in range(0, len(X), _CHUNK):
+            check()
             K = gaussian_kernel(X[i : i + _CHUNK], self.landmarks)
             np.matmul(K, self.whitening.T, out=out[i : i + _CHUNK])
         return out
