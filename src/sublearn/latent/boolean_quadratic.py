@@ -258,6 +258,7 @@ class _Solver:
         found, values = watch(
             lambda: self.problem.round(n_rounds, _MAX_PASSES, self.seed, n_threads, monitor),
             monitor,
+            may_be_left=True,
         )
         if self.has_converged:
             status = Status.CONVERGED
