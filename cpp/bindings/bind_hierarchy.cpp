@@ -37,13 +37,13 @@ class Taxonomy {
 
   /// Calls body(row, scratch) for all rows, blocks of them on several threads.
   template <class Scratch, class Make, class Body>
-  static void for_rows(offset_t n_rows, offset_t n_labels, int n_threads, const Make& make,
-                       const Body& body) {
+  static void for_rows(offset_t n_rows, offset_t n_labels, int n_threads, const Monitor& monitor,
+                       const Make& make, const Body& body) {
     const offset_t per_block = block_rows(n_labels);
     const offset_t n_blocks = (n_rows + per_block - 1) / per_block;
     std::vector<std::optional<Scratch>> rooms(
         static_cast<std::size_t>(effective_threads(n_blocks, n_threads)));
-    parallel_for(n_blocks, n_threads, [&](offset_t block, int thread) {
+    parallel_for(n_blocks, n_threads, &monitor, [&](offset_t block, int thread) {
       auto& room = rooms[static_cast<std::size_t>(thread)];
       if (!room) room.emplace(make());
       const offset_t end = std::min(n_rows, (block + 1) * per_block);
@@ -64,7 +64,7 @@ class Taxonomy {
   /// empty. Returns the largest relative gap, 0 for forests.
   template <class T>
   double project(Matrix<T> u, Vector<double> phi, MutableMatrix<T> v, MutableMatrix<bool> on,
-                 double tol, int max_sweeps, int n_threads) const {
+                 double tol, int max_sweeps, int n_threads, const Monitor& monitor) const {
     check(u, phi);
     const auto n_rows = static_cast<offset_t>(u.shape(0));
     const auto n = static_cast<offset_t>(graph_.size());
@@ -80,7 +80,7 @@ class Taxonomy {
     nb::gil_scoped_release unlocked;
     if (is_forest_) {
       for_rows<TreeScratch>(
-          n_rows, n, n_threads, [&] { return tree_scratch(); },
+          n_rows, n, n_threads, monitor, [&] { return tree_scratch(); },
           [&](offset_t i, offset_t, TreeScratch& room) {
             shrink_groups<T>(graph_, row(u, i), weights, room);
             for (std::size_t t = 0; wants_values && t < room.scale.size(); ++t) {
@@ -95,7 +95,8 @@ class Taxonomy {
     const GroupList groups(graph_);
     std::vector<double> gaps(static_cast<std::size_t>(n_rows), 0.0);
     for_rows<GroupShrinker>(
-        n_rows, n, n_threads, [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps}); },
+        n_rows, n, n_threads, monitor,
+        [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps, &monitor}); },
         [&](offset_t i, offset_t, GroupShrinker& room) {
           gaps[static_cast<std::size_t>(i)] = room.solve<T>(row(u, i), weights);
           for (std::size_t t = 0; wants_values && t < room.v.size(); ++t) {
@@ -111,8 +112,8 @@ class Taxonomy {
   /// Gradients of sum of slope * P(u, phi): into `u_slope`; that in phi is returned.
   template <class T>
   NumpyVector<double> gradient(Matrix<T> u, Vector<double> phi, Matrix<T> slope,
-                               MutableMatrix<T> u_slope, double tol, int max_sweeps,
-                               int n_threads) const {
+                               MutableMatrix<T> u_slope, double tol, int max_sweeps, int n_threads,
+                               const Monitor& monitor) const {
     check(u, phi);
     for (const auto* shape : {&slope}) {
       if (shape->shape(0) != u.shape(0) || shape->shape(1) != u.shape(1)) {
@@ -140,7 +141,7 @@ class Taxonomy {
       };
       if (is_forest_) {
         for_rows<TreeScratch>(
-            n_rows, n, n_threads, [&] { return tree_scratch(); },
+            n_rows, n, n_threads, monitor, [&] { return tree_scratch(); },
             [&](offset_t i, offset_t block, TreeScratch& room) {
               shrink_groups<T>(graph_, row(u, i), weights, room);
               shrink_gradient<T>(graph_, row(u, i), weights, row(slope, i), room, row(u_slope, i),
@@ -149,7 +150,8 @@ class Taxonomy {
       } else {
         const GroupList groups(graph_);
         for_rows<GroupShrinker>(
-            n_rows, n, n_threads, [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps}); },
+            n_rows, n, n_threads, monitor,
+            [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps, &monitor}); },
             [&](offset_t i, offset_t block, GroupShrinker& room) {
               room.solve<T>(row(u, i), weights);
               room.gradient<T>(weights, row(slope, i), row(u_slope, i), sum_of(block));
@@ -242,9 +244,11 @@ nb::tuple count_hits(Matrix<bool> on, Matrix<bool> truth, Vector<offset_t> first
 template <class T>
 void bind_projections(nb::class_<Taxonomy>& cls) {
   cls.def("project", &Taxonomy::project<T>, "u"_a.noconvert(), "phi"_a.noconvert(),
-          "v"_a.noconvert(), "on"_a.noconvert(), "tol"_a, "max_sweeps"_a, "n_threads"_a)
+          "v"_a.noconvert(), "on"_a.noconvert(), "tol"_a, "max_sweeps"_a, "n_threads"_a,
+          "monitor"_a)
       .def("gradient", &Taxonomy::gradient<T>, "u"_a.noconvert(), "phi"_a.noconvert(),
-           "slope"_a.noconvert(), "u_slope"_a.noconvert(), "tol"_a, "max_sweeps"_a, "n_threads"_a);
+           "slope"_a.noconvert(), "u_slope"_a.noconvert(), "tol"_a, "max_sweeps"_a, "n_threads"_a,
+           "monitor"_a);
 }
 
 }  // namespace

@@ -99,8 +99,9 @@ class Held final : public BooleanQuadratic {
     {
       nb::gil_scoped_release unlocked;
       std::vector<std::vector<RoundedSigns>> blocks(static_cast<std::size_t>(n_blocks));
-      // No monitor here: a stopped solve must still have an answer, and round() itself stops soon.
+      // A stopped solve must still have an answer: the first block, in which round() stops soon.
       parallel_for(n_blocks, n_threads, [&](offset_t block, int) {
+        if (block > 0 && monitor.stop_requested()) return;
         blocks[static_cast<std::size_t>(block)] = mixing_.round(seed, block, max_passes, monitor);
       });
       for (const auto& block : blocks) {

@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from sublearn.interruption import Work
+
 __all__ = [
     "BlockExecutor",
     "Hints",
@@ -89,11 +91,23 @@ class Threads:
         hints: Hints | None = None,
     ) -> Iterable[_Result]:
         """`function` of each block, up to `n_jobs` of them at a time."""
+        work = Work()
+
+        def run(block: _Block) -> _Result:
+            with work.under_way():
+                return function(block)
+
         n_threads = min(n_jobs, len(blocks))
         if n_threads <= 1:
-            return [function(block) for block in blocks]
-        with ThreadPoolExecutor(n_threads, "sublearn-blocks") as pool:
-            return list(pool.map(function, blocks))
+            return [run(block) for block in blocks]
+        pool = ThreadPoolExecutor(n_threads, "sublearn-blocks")
+        try:
+            return [done.result() for done in [pool.submit(run, block) for block in blocks]]
+        except BaseException:
+            work.abandon()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 _HERE = Threads()

@@ -8,21 +8,30 @@ stop the solver before the exception goes on.
 
 from __future__ import annotations
 
-import contextvars
 import enum
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Callback", "Event", "Solution", "Status", "Trace", "watch"]
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.interruption import (
+    LEAST_OPERATIONS,
+    BackgroundCall,
+    Work,
+    check,
+    is_main_thread,
+    stopping,
+)
+
+__all__ = ["Callback", "Event", "Solution", "Status", "Trace", "attend", "watch"]
 
 _POLL_SECONDS = 0.1
+_PATIENCE_SECONDS = 0.3  # with a job that may be left behind
 _Result = TypeVar("_Result")
 
 
@@ -165,37 +174,52 @@ def watch(
     job: Callable[[], _Result],
     monitor: _Monitor,
     *,
-    n_total: int,
+    n_total: int = 0,
     callback: Callback | None = None,
     verbose: int = 0,
     title: str = "",
+    may_be_left: bool = False,
 ) -> _Result:
     """Run `job` while keeping the user informed; return its result.
 
-    `job` must release Python's lock and stop soon after ``monitor.request_stop()``. An exception
-    of the job, of the callback, or Ctrl-C is raised here after the job has ended.
+    `job` must release Python's lock and stop soon after ``monitor.request_stop()``, or ask
+    :func:`sublearn.interruption.check` often. An exception of the job, of the callback, or Ctrl-C
+    is raised here after the job has ended.
+
+    A job that `may_be_left` changes nothing that anybody else sees: all it does is to return a
+    result. If it is inside of a long call of BLAS or LAPACK when Ctrl-C comes, it is left behind
+    to end when that call does, and the exception is raised at once.
     """
-    if callback is None and not verbose and not _is_main_thread():
-        return job()  # nobody to inform, and signals only ever reach the main thread
+    if callback is None and not verbose and not is_main_thread():
+        with stopping(monitor):  # nobody to inform, and signals only ever reach the main thread
+            return job()
     clock = _Clock(monitor, n_total)
     bar = _ProgressBar(title, n_total) if verbose else None
-    runner = _Runner(job)  # last: whatever is raised before it leaves no job running
-    try:
-        while not runner.wait(_POLL_SECONDS):
+    work = Work()
+    with work.under_way(), stopping(monitor):
+        runner = BackgroundCall(job, "sublearn-solver", may_be_left)
+        try:
+            runner.start()
+            while not runner.wait(_POLL_SECONDS):
+                check()
+                _publish(clock.event(), bar, callback, monitor)
             _publish(clock.event(), bar, callback, monitor)
-        _publish(clock.event(), bar, callback, monitor)
-    except BaseException:
-        monitor.request_stop()
-        raise
-    finally:
-        runner.join()
-        if bar is not None:
-            bar.close()
+        except BaseException:
+            work.abandon()
+            raise
+        finally:
+            runner.join(_PATIENCE_SECONDS if may_be_left else None)
+            if bar is not None:
+                bar.close()
     return runner.result()
 
 
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+def attend(call: Callable[[Any], _Result], n_operations: float) -> _Result:
+    """``call(monitor)`` of the core, which Ctrl-C ends; small ones are not worth a thread."""
+    monitor = _core.Monitor()
+    if n_operations < LEAST_OPERATIONS:
+        return call(monitor)
+    return watch(lambda: call(monitor), monitor)
 
 
 def _publish(
@@ -205,40 +229,6 @@ def _publish(
         bar.show(event)
     if callback is not None and callback(event):
         monitor.request_stop()
-
-
-class _Runner(Generic[_Result]):
-    """A job on a thread of its own, its result or exception kept for the waiting thread."""
-
-    def __init__(self, job: Callable[[], _Result]):
-        self._job = job
-        self._value: _Result | None = None
-        self._error: BaseException | None = None
-        self._ended = threading.Event()
-        context = contextvars.copy_context()  # who runs blocks is said in a context variable
-        self._thread = threading.Thread(
-            target=context.run, args=(self._run,), name="sublearn-solver"
-        )
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._value = self._job()
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._ended.set()
-
-    def wait(self, seconds: float) -> bool:
-        return self._ended.wait(seconds)
-
-    def join(self) -> None:
-        self._thread.join()
-
-    def result(self) -> _Result:
-        if self._error is not None:
-            raise self._error
-        return self._value  # type: ignore[return-value]
 
 
 class _Clock:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # --- Python: src/sublearn/<unit>/ or src/sublearn/<unit>.py ------------------------------------
 
 CORE = {"_core"}
-FOUNDATION = {"errors", "trace", "execution", "validation", "metrics", "io"}
+FOUNDATION = {"errors", "interruption", "trace", "execution", "validation", "metrics", "io"}
 SHARED_SOLVERS = {"optim"}
 ROOMS = {
     "extreme", "linear", "graph", "structured", "embed", "latent", "hierarchy", "forecast", "trim",
@@ -39,7 +39,8 @@ PYTHON_RULES = [
     (
         PACKAGE | FOUNDATION,
         PACKAGE | CORE | FOUNDATION,
-        "errors, trace, execution, validation, metrics, io and the package itself import no room",
+        "errors, interruption, trace, execution, validation, metrics, io and the package itself "
+        "import no room",
     ),
     (
         SHARED_SOLVERS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from sublearn.errors import ParameterError
 from sublearn.io.fields import Floats, Integers, Offsets, Size
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel
+from sublearn.trace import attend
 from sublearn.validation import (
     Either,
     Interval,
@@ -37,6 +39,8 @@ from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import show
 
 __all__ = ["MIPSIndex"]
+
+_BLOCK_OPERATIONS = 1e9  # of a change at a time
 
 
 class MIPSIndex(SavedModel, BaseEstimator):
@@ -221,8 +225,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
             raise ParameterError(
                 f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
             )
-        begin, ids, scores, self.work_ = self._index.search_above(
-            aligned(rows), float(threshold), as_n_threads(self.n_jobs), _core.Monitor()
+        wide, n_threads = aligned(rows), as_n_threads(self.n_jobs)
+        begin, ids, scores, self.work_ = attend(
+            lambda monitor: self._index.search_above(wide, float(threshold), n_threads, monitor),
+            float(wide.size) * self.n_rows_,
         )
         return [
             (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
@@ -293,7 +299,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         numbers, values = self._pairs("update", ids, rows)
         self._check_ids("update", numbers)
-        self._index.update(numbers, values)
+        for block in self._blocks(len(numbers)):
+            self._index.update(numbers[block], values[block])
         return self
 
     def add(self, rows: Any) -> np.ndarray:
@@ -312,7 +319,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
         check_is_fitted(self)
         values = self._rows("rows", rows, least=0, width=self.n_features_in_)
         ids = np.arange(self._index.n_ids, self._index.n_ids + len(values), dtype=np.int32)
-        self._index.add(ids, aligned(values))
+        wide, done = aligned(values), 0
+        try:
+            for block in self._blocks(len(ids)):
+                self._index.add(ids[block], wide[block])
+                done = block.stop
+        except BaseException:  # all rows, or none
+            self._index.remove(ids[:done])
+            raise
         self.n_rows_ = self._index.n_rows
         return ids.astype(np.int64)
 
@@ -348,7 +362,16 @@ class MIPSIndex(SavedModel, BaseEstimator):
     # --- inside ----------------------------------------------------------------------------------
 
     def _search(self, wide: np.ndarray, k: int, n_probe: int) -> Any:
-        return self._index.search(wide, int(k), n_probe, as_n_threads(self.n_jobs), _core.Monitor())
+        n_threads = as_n_threads(self.n_jobs)
+        return attend(
+            lambda monitor: self._index.search(wide, int(k), n_probe, n_threads, monitor),
+            float(wide.size) * self.n_rows_,
+        )
+
+    def _blocks(self, n_rows: int) -> Iterator[slice]:
+        """Rows that find their clusters in some tenths of a second: Ctrl-C comes in between."""
+        size = max(1, int(_BLOCK_OPERATIONS / (self.n_clusters_ * self.n_features_in_)))
+        return (slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size))
 
     def _probes(self, n_probe: int | str | None) -> int:
         if isinstance(n_probe, str) and n_probe == "fitted":

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.corpus import read_corpus
 from sublearn.embed.skip_gram_passes import (
     COLUMNS,
@@ -319,7 +318,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
                 f"SkipGram.exact_objective: n_words must be an integer above 1, got {show(n_words)}"
             )
         plan = self._plan(0, len(self.words_), len(self.words_) if n_words is None else n_words)
-        return exact_objective(self._padded_vectors(), self._pairs, plan, _core.Monitor())
+        return exact_objective(self._padded_vectors(), self._pairs, plan)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -352,6 +351,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
             callback=self.callback,
             verbose=self.verbose,
             title="SkipGram",
+            may_be_left=True,
         )
         self._keep(found, vocabulary, pairs, plan)
         return self
@@ -392,9 +392,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         if found.rows and found.is_finite:
             self.objective_, self.objective_error_ = found.rows[-1][1:3]
         else:
-            self.objective_, self.objective_error_ = exact_objective(
-                vectors, pairs, plan, _core.Monitor()
-            )
+            self.objective_, self.objective_error_ = exact_objective(vectors, pairs, plan)
         self.certificate_ = (self.objective_ - pairs.entropy()) / abs(self.objective_)
         self._forget_queries()
         if not found.is_finite:

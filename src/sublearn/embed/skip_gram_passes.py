@@ -14,6 +14,8 @@ from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.padding import padded_width
 from sublearn.embed.vocabulary import Pairs
+from sublearn.interruption import check
+from sublearn.trace import attend
 
 __all__ = ["Plan", "Progress", "Vectors", "exact_objective", "learn"]
 
@@ -145,7 +147,8 @@ class Progress:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether to end with what is reached; raises `Abandoned` where that is not wanted."""
+        check()
         return bool(self.monitor.stop_requested)
 
     def request_stop(self) -> None:
@@ -181,7 +184,7 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
             problem.set_index(*index.refreshed())
         before = vectors.copy()
         report = problem.run(settings, plan.n_threads, progress.monitor)
-        value, error = exact_objective(vectors, pairs, plan, _core.Monitor())
+        value, error = exact_objective(vectors, pairs, plan)
         if not report.is_finite or not np.isfinite(value):
             found.vectors, found.is_finite = before, False
             break
@@ -249,9 +252,7 @@ class _Index:
         return self._centres, begin, order.astype(np.int32), rows[order]
 
 
-def exact_objective(
-    vectors: Vectors, pairs: Pairs, plan: Plan, monitor: Any
-) -> tuple[float, float]:
+def exact_objective(vectors: Vectors, pairs: Pairs, plan: Plan) -> tuple[float, float]:
     """The objective with exact partition sums, and its standard error.
 
     Over all words of a small vocabulary; else over words drawn by their counts, the same ones in
@@ -267,9 +268,13 @@ def exact_objective(
         drawn = rng.choice(pairs.n_words, plan.n_traced, p=share)
         weights = np.full(plan.n_traced, 1.0 / plan.n_traced)
     queries = np.ascontiguousarray(vectors.words[drawn])
-    sums = _core.log_partitions(vectors.contexts, queries, plan.n_threads, monitor)
+    sums = attend(
+        lambda monitor: _core.log_partitions(vectors.contexts, queries, plan.n_threads, monitor),
+        float(queries.size) * pairs.n_words,
+    )
     losses = np.empty(len(drawn))
     for i, word in enumerate(drawn):
+        check()
         ids, counts = pairs.row(int(word))
         scores = vectors.contexts[ids] @ queries[i]
         losses[i] = sums[i] - (counts @ scores) / counts.sum()

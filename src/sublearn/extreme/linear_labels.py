@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,11 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.interruption import check
 from sublearn.io.fields import AnyOf, Floats, Integers, Offsets, OrAbsent, Sparse
 
 __all__ = ["LabelLists", "LinearLabels", "is_small"]
 
 _MOST_SHORT_IDS = 2**16
+_SLAB_OPERATIONS = 5e8
 _INTEGERS = {8: np.int8, 16: np.int16}
 
 
@@ -186,17 +189,36 @@ class LinearLabels:
         self, X: sp.csr_matrix, k: int, n_threads: int, effort: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of the `k` best labels of each row, best first, ties by lower id."""
-        return self._native.top_k(X.indptr, X.indices, X.data, k, effort, n_threads)
+        parts = [self._native.top_k(*rows, k, effort, n_threads) for rows in self._slabs(X)]
+        ids, scores = zip(*parts, strict=True)
+        return np.concatenate(ids), np.concatenate(scores)
 
     def scores(self, X: sp.csr_matrix, n_threads: int) -> np.ndarray:
         """Scores of all labels, dense, of shape (n_samples, n_labels)."""
-        return self._native.scores(X.indptr, X.indices, X.data, n_threads)
+        return np.concatenate([self._native.scores(*rows, n_threads) for rows in self._slabs(X)])
 
     def above(self, X: sp.csr_matrix, threshold: float, n_threads: int) -> sp.csr_matrix:
         """Boolean matrix of the labels that score above `threshold`."""
-        indptr, labels = self._native.above(X.indptr, X.indices, X.data, threshold, n_threads)
+        parts = [self._native.above(*rows, threshold, n_threads) for rows in self._slabs(X)]
+        labels = np.concatenate([labels for _, labels in parts])
+        counts = np.concatenate([np.diff(indptr) for indptr, _ in parts])
+        indptr = np.concatenate([[0], np.cumsum(counts)])
         ones = np.ones(len(labels), dtype=bool)
         return sp.csr_matrix((ones, labels, indptr), shape=(X.shape[0], self.n_labels))
+
+    def _slabs(self, X: sp.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Rows that are scored in some tenths of a second, so that Ctrl-C gets through."""
+        per_entry = 1 + len(self.lists.labels) / max(1, self.lists.n_features)
+        n_operations = X.nnz * per_entry + X.shape[0] * self.n_labels
+        n_rows = max(1, int(X.shape[0] * _SLAB_OPERATIONS / max(n_operations, 1.0)))
+        if n_rows >= X.shape[0]:
+            yield X.indptr, X.indices, X.data
+            return
+        for first in range(0, X.shape[0], n_rows):
+            check()
+            indptr = X.indptr[first : first + n_rows + 1]
+            entries = slice(indptr[0], indptr[-1])
+            yield indptr - indptr[0], X.indices[entries], X.data[entries]
 
 
 def is_small(weights: np.ndarray, prune: float) -> np.ndarray:

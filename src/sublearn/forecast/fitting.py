@@ -54,7 +54,7 @@ def fit_blocks(
         done = watch(
             lambda: map_blocks(do, tasks, as_n_threads(model.n_jobs), hints=hints),
             progress, n_total=len(tasks), callback=model.callback, verbose=int(model.verbose),
-            title="load forecast",
+            title="load forecast", may_be_left=True,
         )  # fmt: skip
     n = len(plan.blocks)
     models = [[found for found, _ in done[i : i + n]] for i in range(0, len(done), n)]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sublearn.interruption import check
+
 __all__ = ["Clusters", "kernel_kmeans_nmf", "kernel_kmeans_plain", "project_nonnegative"]
 
 
@@ -80,6 +82,7 @@ def _factorise(
     identity = np.eye(G.shape[1])
     n_iter = 0
     for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
+        check()
         KG = phi @ (phi.T @ G)
         X = np.linalg.solve(2.0 * (G.T @ G) + mu * identity, (2.0 * KG + V + mu * G).T).T
         G = project_nonnegative(phi @ (phi.T @ X), X, V, G, mu)
@@ -151,6 +154,7 @@ def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 
     labels = _fill_empty(features, G.argmax(axis=1), n_clusters)
     current = _clusters(features, labels, n_clusters, n_iter)
     for _ in range(max_rounds):
+        check()
         for propose in (_hartigan, _nearest_of, _single_move):
             labels = propose(features, current)
             moved = _clusters(features, labels, n_clusters, n_iter)

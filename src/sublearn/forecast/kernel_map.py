@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.linalg
 
+from sublearn.interruption import check
 from sublearn.io.fields import Floats, check_fields
 
 __all__ = ["FourierMap", "KernelMap", "NystroemMap", "gaussian_kernel", "make_map", "restore_map"]
@@ -74,6 +75,7 @@ class NystroemMap:
         """Features of the rows of X."""
         out = np.empty((len(X), self.n_features))
         for i in range(0, len(X), _CHUNK):
+            check()
             K = gaussian_kernel(X[i : i + _CHUNK], self.landmarks)
             np.matmul(K, self.whitening.T, out=out[i : i + _CHUNK])
         return out

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from sublearn.forecast.block_model import BlockReport
+from sublearn.interruption import check
 
 __all__ = ["Progress"]
 
@@ -32,7 +33,8 @@ class Progress:
         self.stop_requested = True
 
     def should_stop(self) -> bool:
-        """Asked by the solvers between two steps."""
+        """Asked by the solvers between two steps; raises `Abandoned` after Ctrl-C."""
+        check()
         return self.stop_requested
 
     def finish(self, report: BlockReport, n_weights: int) -> None:

@@ -17,6 +17,8 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
+from sublearn.interruption import check
+
 __all__ = ["Relevance", "learn_relevance"]
 
 _PRIOR_WIDTH = 1.5  # of the logarithm of a scale
@@ -62,6 +64,7 @@ def _minus_evidence(
     p: np.ndarray, x: np.ndarray, r: np.ndarray, centre: float
 ) -> tuple[float, np.ndarray]:
     """Minus the log evidence and prior, and the gradient by log scales, log signal, log noise."""
+    check()
     d, n = x.shape[1], len(x)
     signal, noise = np.exp(2 * p[d]), np.exp(2 * p[d + 1])
     u = x * np.exp(p[:d])

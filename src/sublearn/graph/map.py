@@ -179,6 +179,7 @@ def solve_map(
         callback=callback,
         verbose=verbose,
         title="MAP",
+        may_be_left=True,
     )
     return _result(graph, found, tol, was_stopped=monitor.stop_requested)
 

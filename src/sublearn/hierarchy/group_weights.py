@@ -29,6 +29,7 @@ from sublearn.hierarchy.projection import project_hierarchy, project_rows
 from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.interruption import check
 
 __all__ = ["HeldOutSets", "WeightSearch", "is_sure_gain", "learn_group_weights", "row_sizes"]
 
@@ -305,6 +306,7 @@ def _derivative_free(search: WeightSearch, max_iter: int) -> None:
     cache = {x.tobytes(): value for x, value in zip(first, known, strict=True)}
 
     def cached(x: np.ndarray) -> float:
+        check()
         key = (x + 0.0).tobytes()  # -0.0 is 0.0
         return cache[key] if key in cache else evaluate(x)
 

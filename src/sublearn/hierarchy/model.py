@@ -82,6 +82,7 @@ class TaxonomyModel(SavedModel, BaseEstimator):
             callback=self.callback,
             verbose=self.verbose,
             title=type(self).__name__,
+            may_be_left=True,
         )
 
     # --- the model ---------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from sublearn.hierarchy.label_models import (
     summarise,
 )
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.optim.progress import Progress
@@ -298,7 +299,9 @@ def fit_estimators(
     def fit_one(node: Node) -> Any:
         if progress.stop_requested:
             return None
-        model = clone(estimator).fit(rows[node.rows], node.child_of)
+        model = aside(
+            clone(estimator).fit, rows[node.rows], node.child_of, n_operations=np.inf
+        )  # of whatever library
         progress.finish_solve()
         return model
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.trace import attend
 from sublearn.validation import Positive, as_n_threads
 from sublearn.validation.values import show
 
@@ -156,8 +157,11 @@ def project_hierarchy_gradient(
     if slopes.shape != rows.shape:
         raise ParameterError(f"{who}: slope must have the shape of u, got {slopes.shape}")
     out = np.empty_like(rows)
-    threads = as_n_threads(n_jobs)
-    found = taxonomy._graph.gradient(rows, weights, slopes, out, tol, _MAX_SWEEPS, threads)
+    settings = (tol, _MAX_SWEEPS, as_n_threads(n_jobs))
+    found = attend(
+        lambda monitor: taxonomy._graph.gradient(rows, weights, slopes, out, *settings, monitor),
+        _n_operations(taxonomy, rows),
+    )
     return (out[0] if is_single else out), found
 
 
@@ -222,7 +226,11 @@ def project_rows(
     n_jobs: int | None,
 ) -> None:
     """The operator into `v` and `on`, either of which may be empty; `rows` are not checked."""
-    gap = taxonomy._graph.project(rows, phi, v, on, tol, _MAX_SWEEPS, as_n_threads(n_jobs))
+    settings = (tol, _MAX_SWEEPS, as_n_threads(n_jobs))
+    gap = attend(
+        lambda monitor: taxonomy._graph.project(rows, phi, v, on, *settings, monitor),
+        _n_operations(taxonomy, rows),
+    )
     if gap > tol:
         warnings.warn(
             f"project_hierarchy: {_MAX_SWEEPS} sweeps reached a relative gap of {gap:.3g}, "
@@ -230,6 +238,11 @@ def project_rows(
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _n_operations(taxonomy: Taxonomy, rows: np.ndarray) -> float:
+    """Of two passes over a forest; else of all the sweeps that there may be."""
+    return 10.0 * rows.size * (1 if taxonomy.is_forest else _MAX_SWEEPS)
 
 
 def _above(who: str, u: Any, taxonomy: Taxonomy, phi: Any) -> tuple[np.ndarray, bool]:

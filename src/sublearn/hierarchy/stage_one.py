@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
+from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.progress import Progress
@@ -47,7 +48,7 @@ class StageOne:
         whole = Y.astype(np.int64)
         labels = whole if isinstance(self.estimator, SavedModel) else whole.toarray()
         try:
-            model = clone(self.estimator).fit(rows, labels)
+            model = aside(clone(self.estimator).fit, rows, labels, n_operations=np.inf)
         except (TypeError, ValueError) as error:
             raise ParameterError(
                 "HierarchicalMultilabelClassifier.estimator must take an indicator matrix, as "

@@ -204,6 +204,7 @@ def solve_boolean_quadratic(
         callback=callback,
         verbose=verbose,
         title="Boolean quadratic",
+        may_be_left=True,
     )
     return solver.solution(n_rounds, n_candidates, as_n_threads(n_jobs))
 
@@ -255,8 +256,11 @@ class _Solver:
         self, n_rounds: int, n_candidates: int, n_threads: int
     ) -> BooleanQuadraticSolution:
         was_stopped = self.progress.stop_requested
-        found, values = self.problem.round(
-            n_rounds, _MAX_PASSES, self.seed, n_threads, _core.Monitor()
+        monitor = _core.Monitor()
+        found, values = watch(
+            lambda: self.problem.round(n_rounds, _MAX_PASSES, self.seed, n_threads, monitor),
+            monitor,
+            may_be_left=True,
         )
         if self.has_converged:
             status = Status.CONVERGED

@@ -134,17 +134,22 @@ def latent_feature_path(
         seed=as_seed(random_state) % 2**62, n_threads=as_n_threads(n_jobs),
     )  # fmt: skip
     progress = Progress(counts_calls=True)
-    with threadpool_limits(1, user_api="blas"):
+
+    def follow() -> tuple[np.ndarray, list[LassoFit]]:
         learner = FeatureLearner(X, settings, progress)
         first = learner.largest_l1 or 1.0  # of data that do not vary every weight does the same
         l1s = first * np.geomspace(1.0, l1_end, n_l1 + 1)[1:]
-        fits = watch(
-            lambda: learner.follow(l1s),
+        return l1s, learner.follow(l1s)
+
+    with threadpool_limits(1, user_api="blas"):
+        l1s, fits = watch(
+            follow,
             progress,
             n_total=n_l1 * int(max_iter),
             callback=callback,
             verbose=verbose,
             title="latent feature path",
+            may_be_left=True,
         )
     return _path(l1s[: len(fits)], fits)
 

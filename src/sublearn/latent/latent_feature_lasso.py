@@ -271,14 +271,16 @@ class LatentFeatureLasso(
         progress = Progress(counts_calls=True)
         # Threads of BLAS would change the rounding, hence the result, with their number.
         with threadpool_limits(1, user_api="blas"):
-            watch(
+            learned = watch(
                 lambda: self._learn(X, progress),
                 progress,
                 n_total=int(self.max_iter),
                 callback=self.callback,
                 verbose=self.verbose,
                 title="latent features",
+                may_be_left=True,
             )
+        vars(self).update(learned)
         self._warn(progress.stop_requested)
         return self
 
@@ -381,6 +383,9 @@ class LatentFeatureLasso(
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -406,7 +411,9 @@ class LatentFeatureLasso(
             n_threads=as_n_threads(self.n_jobs),
         )
 
-    def _learn(self, X: np.ndarray, progress: Progress) -> None:
+    def _learn(self, X: np.ndarray, progress: Progress) -> dict[str, Any]:
+        """The fitted attributes."""
+        learned: dict[str, Any] = {}
         dtype, settings = X.dtype, self._settings()
         is_missing = np.isnan(X) if self.missing == "mask" else None
         if is_missing is not None and not is_missing.any():
@@ -417,20 +424,19 @@ class LatentFeatureLasso(
             data = np.where(is_missing, means, data)
         size = self.n_components
         if size == "cv":
-            self.cv_results_ = size_by_held_out_error(
-                data, settings, progress, int(self.max_components)
-            )
-            best = int(np.argmin(self.cv_results_["mean_error"]))
-            size = int(self.cv_results_["n_components"][best])
+            folds = size_by_held_out_error(data, settings, progress, int(self.max_components))
+            size = int(folds["n_components"][int(np.argmin(folds["mean_error"]))])
+            learned["cv_results_"] = folds
         learner = FeatureLearner(data, settings, progress, is_missing)
         offered = learner.span_atoms(None if size == "gap" else int(size))
         fit = learner.lasso(offered)
         if size == "gap":
-            size = self._size_by_gap(learner, fit, offered)
+            learned["gains_"] = self._gains(learner, fit, offered)
+            size = max(largest_fall(learned["gains_"]), 0 if self.fit_intercept else 1)
         model = learner.factorise(fit, offered, int(size))
-        self._keep(fit, model.Z, learner, data, dtype, is_missing)
+        return learned | self._attributes(fit, model.Z, learner, data, dtype, is_missing)
 
-    def _size_by_gap(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> int:
+    def _gains(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> np.ndarray:
         """Without an intercept a column of ones hides the gap: ask the problem that has one."""
         if not self.fit_intercept:
             settings = replace(self._settings(), has_intercept=True)
@@ -438,13 +444,12 @@ class LatentFeatureLasso(
             offered = learner.span_atoms(None)
             fit = learner.lasso(offered, certify=False)
         known = np.vstack([fit.Z.T, offered])
-        self.gains_ = gains_by_size(learner, known, int(self.max_components))
-        return max(largest_fall(self.gains_), 0 if self.fit_intercept else 1)
+        return gains_by_size(learner, known, int(self.max_components))
 
-    def _keep(
+    def _attributes(
         self, fit: LassoFit, Z: np.ndarray, learner: FeatureLearner, data: np.ndarray,
         dtype: Any, is_missing: np.ndarray | None,
-    ) -> None:  # fmt: skip
+    ) -> dict[str, Any]:  # fmt: skip
         factoriser = learner.factoriser
         if factoriser.X.shape != data.shape:  # a triangular factor stood for wide data
             factoriser = type(factoriser)(data, self.fit_intercept, learner.progress)
@@ -454,15 +459,20 @@ class LatentFeatureLasso(
         sizes = np.einsum("kd,kd->k", model.W, model.W) * model.Z.var(axis=0)
         order = np.argsort(-sizes, kind="stable")
         n_entries = data.size if is_missing is None else int((~is_missing).sum())
-        self.codes_ = np.ascontiguousarray(model.Z[:, order])
-        self.intercept_ = model.b.astype(dtype)
-        self.reconstruction_error_ = float(np.sqrt(model.error / n_entries))
-        self.atom_scores_, self.atom_weights_ = fit.scores, fit.c
-        self.l1_, self.objective_ = learner.l1, fit.objective
-        self.certificate_, self.n_iter_ = fit.certificate, fit.n_iter
-        self.trace_ = fit.trace
-        self._has_converged = fit.has_converged
-        self.components_ = model.W[order].astype(dtype)
+        return {
+            "codes_": np.ascontiguousarray(model.Z[:, order]),
+            "intercept_": model.b.astype(dtype),
+            "reconstruction_error_": float(np.sqrt(model.error / n_entries)),
+            "atom_scores_": fit.scores,
+            "atom_weights_": fit.c,
+            "l1_": learner.l1,
+            "objective_": fit.objective,
+            "certificate_": fit.certificate,
+            "n_iter_": fit.n_iter,
+            "trace_": fit.trace,
+            "_has_converged": fit.has_converged,
+            "components_": model.W[order].astype(dtype),
+        }
 
     def _warn(self, was_stopped: bool) -> None:
         if not self._has_converged:

@@ -304,6 +304,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         sizes = self._sizes(len(X))
         seed = as_seed(self.random_state)
         progress = Progress(counts_calls=True)
+        self.__dict__.pop("_gate", None)  # a model must not outlive the map set next
         self._map = self._make_map(X, seed)
         self._gate_map = None if self.kernel == "precomputed" else LinearMap.of(X, True)
         problem = MixtureProblem(
@@ -313,7 +314,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             selection, path = watch(
                 lambda: self._solve(problem, sizes, seed, progress), progress,
                 n_total=len(sizes), callback=self.callback, verbose=self.verbose,
-                title="mixed regression",
+                title="mixed regression", may_be_left=True,
             )  # fmt: skip
         for old in ("coef_", "intercept_", "labels_", "criteria_"):  # of another fit
             self.__dict__.pop(old, None)
@@ -369,6 +370,9 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         X = self._check_new(X)
         y = check_targets(y, len(X), estimator_name=type(self).__name__)
         return self._fitted.codes(self._map.features(X), y).astype(X.dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_gate")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

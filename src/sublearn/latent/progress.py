@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.interruption import check
 
 __all__ = ["Progress"]
 
@@ -32,7 +33,8 @@ class Progress:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether to end with what is reached; raises `Abandoned` where that is not wanted."""
+        check()
         return bool(self.monitor.stop_requested)
 
     def request_stop(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.execution import map_blocks
+from sublearn.interruption import aside, check
 from sublearn.io.fields import (
     FEATURES,
     FIGURES,
@@ -314,6 +315,9 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         check_is_fitted(self)
         return int(self.labels_of_blocks_.max()) + 1
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "precision_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.covariance == "precomputed"
@@ -441,6 +445,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
                 callback=self.callback,
                 verbose=self.verbose,
                 title="inverse covariance",
+                may_be_left=True,
             )
 
     def _solve(
@@ -499,9 +504,9 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         n_threads = as_n_threads(self.n_jobs)
 
         def follow_all() -> list[list[float]]:
-            with ThreadPoolExecutor(min(n_threads, len(folds))) as pool:
-                tasks = [pool.submit(self._follow, X, fold, path, progress) for fold in folds]
-                return [task.result() for task in tasks]
+            return map_blocks(
+                lambda fold: self._follow(X, fold, path, progress), folds, n_threads, stay_here=True
+            )
 
         scores = self._watched(follow_all, progress, len(folds) * len(path))
         progress.count_solves(False)
@@ -523,6 +528,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         held_out = _scatter(test - location)
         start, scores = None, []
         for l1 in path:
+            check()
             self._refuse_what_has_no_solution(S, float(l1))
             found = self._solve(S, float(l1), start, progress, n_threads=1)
             start = found["precision"]
@@ -599,7 +605,8 @@ def _status_of(is_solved: bool, was_stopped: bool, failure: Status) -> Status:
 
 
 def _scatter(centered: np.ndarray) -> np.ndarray:
-    return centered.T @ centered / len(centered)
+    n_operations = float(centered.size) * centered.shape[1]
+    return aside(np.matmul, centered.T, centered, n_operations=n_operations) / len(centered)
 
 
 def _correlation(S: np.ndarray) -> np.ndarray:
@@ -611,8 +618,9 @@ def _correlation(S: np.ndarray) -> np.ndarray:
 
 def _least_eigenvalue_below(A: np.ndarray, level: float) -> bool:
     """Whether A - level I has no Cholesky factor."""
+    shifted = A - level * np.eye(len(A))
     try:
-        scipy.linalg.cholesky(A - level * np.eye(len(A)), overwrite_a=True, check_finite=False)
+        aside(scipy.linalg.cholesky, shifted, n_operations=float(len(A)) ** 3 / 3)
     except scipy.linalg.LinAlgError:
         return True
     return False

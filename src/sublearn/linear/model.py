@@ -387,6 +387,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             callback=self.callback,
             verbose=self.verbose,
             title=type(self).__name__,
+            may_be_left=True,
         )
 
     def _fit_by_folds(self, targets: Targets, penalty: Penalty) -> list[LinearSolution]:

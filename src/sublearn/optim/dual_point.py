@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sublearn.interruption import aside
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 
 __all__ = ["MOST_FREE", "dual_value"]
@@ -81,10 +82,15 @@ def _onto_equations(
     sizes = np.maximum(np.abs(A).max(axis=0), 1e-300)
     A, targets = A / sizes, targets / sizes
     weighted = A * (problem.weights * problem.loss.curvature(z, problem.y))[:, None]
-    step = np.linalg.lstsq(A.T @ weighted, A.T @ theta - targets, rcond=None)[0]
+    n_operations = A.shape[1] ** 2 * (len(A) + 10.0 * A.shape[1])
+    step = aside(_newton_step, A, weighted, A.T @ theta - targets, n_operations=n_operations)
     moved = theta - weighted @ step
     left = np.abs(A.T @ moved - targets)
     return moved if (left <= _ROUNDING * np.abs(theta).sum()).all() else None
+
+
+def _newton_step(A: np.ndarray, weighted: np.ndarray, left: np.ndarray) -> np.ndarray:
+    return np.linalg.lstsq(A.T @ weighted, left, rcond=None)[0]
 
 
 def _feasible_scale(v: np.ndarray, levels: np.ndarray) -> float:

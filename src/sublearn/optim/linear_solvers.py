@@ -287,6 +287,7 @@ def minimise_linear(
         callback=callback,
         verbose=verbose,
         title=solver,
+        may_be_left=True,
     )
     return _solution(chosen, *found, was_stopped=monitor.stop_requested)
 

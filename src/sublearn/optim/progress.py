@@ -9,6 +9,7 @@ from typing import Any
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.execution import Hints
+from sublearn.interruption import check, stopping
 
 __all__ = ["Progress"]
 
@@ -29,7 +30,7 @@ class Progress:
         self._last: Any = _core.Monitor()
         self._n_rounds = 0
         self._n_finished = 0
-        self.stop_requested = False
+        self._is_stopped = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process: counters of its own, which nobody looks at."""
@@ -45,6 +46,12 @@ class Progress:
 
         return Hints(cost, arrived, lambda: self.stop_requested)
 
+    @property
+    def stop_requested(self) -> bool:
+        """Whether to end with what is reached; raises `Abandoned` where that is not wanted."""
+        check()
+        return self._is_stopped
+
     @contextmanager
     def monitor(self, is_one_round: bool = False) -> Iterator[Any]:
         """A monitor for one call of the core, which counts rounds unless it is one."""
@@ -54,10 +61,12 @@ class Progress:
             if is_one_round:
                 self._rounds.append(monitor)
             self._last = monitor
-            if self.stop_requested:
+            if self._is_stopped:
                 monitor.request_stop()
         try:
-            yield monitor
+            with stopping(monitor):
+                yield monitor
+            check()
         finally:
             with self._lock:
                 self._running.remove(monitor)
@@ -73,7 +82,7 @@ class Progress:
     def request_stop(self) -> None:
         """Stop what runs, and what begins later."""
         with self._lock:
-            self.stop_requested = True
+            self._is_stopped = True
             for monitor in self._running:
                 monitor.request_stop()
 

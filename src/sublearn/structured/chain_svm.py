@@ -21,7 +21,7 @@ from sublearn.structured.sequences import (
     read_rows,
     rows_of,
 )
-from sublearn.trace import Callback
+from sublearn.trace import Callback, attend
 from sublearn.validation import Boolean, Either, OneOf, Rule, as_n_threads, check_params
 from sublearn.validation.values import show
 from sublearn.validation.weights import check_sample_weight
@@ -364,7 +364,10 @@ class ChainSVM(StructuredModel):
         check_is_fitted(self)
         flat = flatten(X, lengths, type(self).__name__)
         weights = Weights(self._weights, [self.transitions_])
-        codes, scores = self._decode(self._read(flat), weights, _core.Monitor())
+        chains = self._read(flat)
+        codes, scores = attend(
+            lambda monitor: self._decode(chains, weights, monitor), self._n_operations(chains)
+        )
         tags = self.classes_[codes]
         return (tags if flat.is_one else _cut(tags.tolist(), flat.lengths)), scores
 
@@ -390,8 +393,12 @@ class ChainSVM(StructuredModel):
         truth = self._codes_of(flatten_tags(y, flat, name), "y")
         if not len(truth):
             raise ValueError(f"{name}: X must have at least one position, got none")
-        judge = self._judge((self._read(flat), truth))
-        return judge(Weights(self._weights, [self.transitions_]), _core.Monitor())
+        chains, weights = self._read(flat), Weights(self._weights, [self.transitions_])
+        judge = self._judge((chains, truth))
+        return attend(lambda monitor: judge(weights, monitor), self._n_operations(chains))
+
+    def _n_operations(self, chains: Chains) -> float:
+        return float(chains.n_positions) * len(self.classes_) ** 2
 
     @property
     def coef_(self) -> Any:

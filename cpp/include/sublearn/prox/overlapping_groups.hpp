@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sublearn/core/label_graph.hpp"
+#include "sublearn/core/monitor.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
@@ -20,6 +21,7 @@ namespace sublearn {
 struct GroupSettings {
   double tol = 1e-12;  ///< on the duality gap, divided by |u|^2 / 2
   int max_sweeps = 10000;
+  const Monitor* monitor = nullptr;  ///< ends the sweeps early
 };
 
 /// The groups of a graph, those of children first, and where the dual variables of each begin.
@@ -72,7 +74,7 @@ class GroupShrinker {
     u_ = v;
     const double size_of_u = std::max(0.5 * squared(u_), 1e-300);
     double gap = 0.0;
-    for (int sweep = 0; sweep < settings_.max_sweeps; ++sweep) {
+    for (int sweep = 0; sweep < settings_.max_sweeps && !is_stopped(); ++sweep) {
       for (std::size_t g = 0; g < groups_.size(); ++g) update(g, phi[groups_.owner(g)] / unit_);
       gap = duality_gap(phi);
       if (gap <= settings_.tol * size_of_u) break;
@@ -94,7 +96,7 @@ class GroupShrinker {
     std::vector<double> p = r, Hp(v.size());
     double rr = squared(r);
     const double enough = 1e-24 * rr;
-    for (std::size_t k = 0; k < 10 * v.size() + 10 && rr > enough; ++k) {
+    for (std::size_t k = 0; k < 10 * v.size() + 10 && rr > enough && !is_stopped(); ++k) {
       multiply(phi, p, Hp);
       double pHp = 0.0;
       for (std::size_t t = 0; t < p.size(); ++t) pHp += p[t] * Hp[t];
@@ -118,6 +120,9 @@ class GroupShrinker {
 
  private:
   std::size_t size() const { return static_cast<std::size_t>(graph_.size()); }
+  bool is_stopped() const {
+    return settings_.monitor != nullptr && settings_.monitor->stop_requested();
+  }
 
   static double squared(const std::vector<double>& x) {
     double sum = 0.0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sublearn/core/columns.hpp"
+#include "sublearn/core/monitor.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/linear.hpp"
 
@@ -106,19 +107,19 @@ class GramModel {
 
   /// Forgets the matrix; the next one has the curvatures of `rows`.
   void restart(const RowState& rows) {
-    for (const index_t j : known_) place_[static_cast<std::size_t>(j)] = kNowhere;
-    known_.clear();
+    forget();
     h_ = rows.curvatures;
     intercept_curvature_ = 0.0;
     for (const double h : h_) intercept_curvature_ += h;
   }
 
-  void extend(std::span<const index_t> ids) {
+  /// Adds the features of `ids`. False, and an empty matrix, if asked to stop.
+  bool extend(std::span<const index_t> ids, const Monitor* monitor = nullptr) {
     std::vector<index_t> missing;
     for (const index_t j : ids) {
       if (place_[static_cast<std::size_t>(j)] == kNowhere) missing.push_back(j);
     }
-    if (missing.empty()) return;
+    if (missing.empty()) return true;
     const std::size_t before = known_.size();
     reserve(before + missing.size());
     for (const index_t j : missing) {
@@ -127,12 +128,22 @@ class GramModel {
       border_.resize(known_.size());
       border_.back() = X_->dot(j, h_.data());
     }
-    X_->products(missing, known_, h_.data(), matrix_.data() + before * capacity_, capacity_);
+    for (std::size_t at = 0; at < missing.size(); at += kColumnsPerLook) {
+      if (monitor != nullptr && monitor->stop_requested()) {
+        forget();
+        h_.clear();
+        return false;
+      }
+      const std::size_t n = std::min(kColumnsPerLook, missing.size() - at);
+      X_->products(std::span(missing).subspan(at, n), known_, h_.data(),
+                   matrix_.data() + (before + at) * capacity_, capacity_);
+    }
     for (std::size_t a = before; a < known_.size(); ++a) {
       for (std::size_t b = 0; b < before; ++b) {
         matrix_[b * capacity_ + a] = matrix_[a * capacity_ + b];
       }
     }
+    return true;
   }
 
   /// d = 0 over the features `ids`, all known, where the gradient is `gradient`.
@@ -176,6 +187,12 @@ class GramModel {
 
  private:
   static constexpr index_t kNowhere = -1;
+  static constexpr std::size_t kColumnsPerLook = 64;  ///< at the monitor
+
+  void forget() {
+    for (const index_t j : known_) place_[static_cast<std::size_t>(j)] = kNowhere;
+    known_.clear();
+  }
 
   void reserve(std::size_t n) {
     if (n <= capacity_) return;

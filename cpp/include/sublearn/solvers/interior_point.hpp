@@ -99,7 +99,7 @@ class InteriorPoint {
       if (step >= settings_.max_iter) return LinearEnd::max_iter;
       if (monitor.stop_requested()) return LinearEnd::stopped;
       lower_barrier(now, share);
-      find_direction(now);
+      find_direction(now, monitor);
       share = line_search();
       if (share == 0.0 && !(mu_ * n_barriers_ > settings_.tol * std::abs(now.objective))) {
         return LinearEnd::stalled;
@@ -140,7 +140,7 @@ class InteriorPoint {
   }
 
   /// Newton's direction for phi, and the slope of phi along it.
-  void find_direction(const LinearRound& now) {
+  void find_direction(const LinearRound& now, const Monitor& monitor) {
     right_.assign(size_, 0.0);
     diagonal_.assign(size_, 0.0);
     const auto gradient = certificate.gradient();
@@ -159,8 +159,8 @@ class InteriorPoint {
     }
     find_squares();
     if (static_cast<offset_t>(size_) > settings_.most_direct || !solve_direct()) {
-      solve_iteratively(settings_.forcing *
-                        std::min(1.0, std::sqrt(now.gap / std::abs(now.objective))));
+      solve_iteratively(
+          settings_.forcing * std::min(1.0, std::sqrt(now.gap / std::abs(now.objective))), monitor);
     }
     slope_ = 0.0;
     for (std::size_t k = 0; k < size_; ++k) slope_ -= direction_[k] * right_[k];
@@ -246,13 +246,14 @@ class InteriorPoint {
 
   /// Conjugate gradients, preconditioned by the diagonal, until `share` of the residual is left.
   /// Every iterate is a direction of descent.
-  void solve_iteratively(double share) {
+  void solve_iteratively(double share, const Monitor& monitor) {
     direction_.assign(size_, 0.0);
     residual_ = right_;
     scaled_.resize(size_);
     search_.assign(size_, 0.0);
     double before = 0.0, first = 0.0;
     for (int iteration = 0; iteration < kMostConjugate; ++iteration) {
+      if (iteration > 0 && monitor.stop_requested()) break;
       double now = 0.0;
       for (std::size_t k = 0; k < size_; ++k) {
         scaled_[k] = residual_[k] / (squares_[k] + diagonal_[k]);

@@ -254,7 +254,7 @@ class InverseCovariance {
       record(each, monitor);
     }
     while (each.gap > allowed && each.n_iter < settings_.max_iter && !monitor.stop_requested()) {
-      const bool has_moved = each.newton->advance();
+      const bool has_moved = each.newton->advance(monitor);
       if (!has_moved) {
         each.is_stalled = true;
         return;

@@ -21,6 +21,7 @@
 #include "sublearn/active/coordinate_descent.hpp"
 #include "sublearn/core/columns.hpp"
 #include "sublearn/core/lanes.hpp"
+#include "sublearn/core/monitor.hpp"
 #include "sublearn/core/sparse_panel.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/log_det.hpp"
@@ -201,8 +202,8 @@ class PairModel {
 /// Inner products count pairs off the diagonal twice, in which W D W is a symmetric map.
 class FaceDescent {
  public:
-  /// Moves the step; returns the pairs visited.
-  offset_t descend(PairModel& model, PairStep& step) {
+  /// Moves the step; returns the pairs visited. The step is of no use if asked to stop.
+  offset_t descend(PairModel& model, PairStep& step, const Monitor& monitor) {
     const std::size_t n = step.size();
     before_.resize(n);
     for (std::size_t k = 0; k < n; ++k) before_[k] = step.step(k);
@@ -215,9 +216,8 @@ class FaceDescent {
           step.gradient[k] + product_[k] + std::copysign(step.l1[k], step.point[k]);
       residual_[k] = step.point[k] != 0.0 ? -slope : 0.0;
     }
-    n_visits += iterate(model, step);
-    n_visits += take(model, step);
-    return n_visits;
+    n_visits += iterate(model, step, monitor);
+    return monitor.stop_requested() ? n_visits : n_visits + take(model, step);
   }
 
  private:
@@ -250,14 +250,14 @@ class FaceDescent {
   }
 
   /// solution_ = the approximate solution of W D W = residual on the face.
-  offset_t iterate(PairModel& model, PairStep& step) {
+  offset_t iterate(PairModel& model, PairStep& step, const Monitor& monitor) {
     const std::size_t n = step.size();
     solution_.assign(n, 0.0);
     scaled_.resize(n);
     direction_.assign(n, 0.0);
     double before = 0.0, first = 0.0;
     offset_t n_visits = 0;
-    for (int k_product = 0; k_product < kMostProducts; ++k_product) {
+    for (int k_product = 0; k_product < kMostProducts && !monitor.stop_requested(); ++k_product) {
       for (std::size_t k = 0; k < n; ++k) scaled_[k] = residual_[k] / step.curvature[k];
       const double now = dot(step, residual_, scaled_);
       if (k_product == 0) first = now;
@@ -340,9 +340,10 @@ class InverseNewton {
   offset_t n_passes() const { return n_passes_; }
   offset_t n_visits() const { return n_visits_; }
 
-  /// One Newton step. False when no step lowers the objective any more.
-  bool advance() {
-    descend();
+  /// One Newton step. False when no step lowers the objective any more, or if asked to stop.
+  bool advance(const Monitor& monitor) {
+    descend(monitor);
+    if (monitor.stop_requested()) return false;
     if (!search()) return false;
     look_around();
     return true;
@@ -363,7 +364,7 @@ class InverseNewton {
 
   /// Passes of coordinate descent, which find the zeros, and between them conjugate gradients on
   /// the others, which converge where the passes crawl.
-  void descend() {
+  void descend(const Monitor& monitor) {
     PairModel model(W_, step_, n_);
     SeparablePenalty penalty;
     penalty.l1 = step_.l1;
@@ -372,25 +373,28 @@ class InverseNewton {
     double first = 0.0;
     const int most = is_near_ ? kMostPasses : kFewPasses;
     for (int pass = 0; pass < most; ++pass) {
-      const double largest = descend_through(model, penalty);
+      const double largest = descend_through(model, penalty, monitor);
+      if (monitor.stop_requested()) return;
       ++n_passes_;
       n_visits_ += n_free();
       first = std::max(first, largest);
       if (largest <= accuracy() * first) return;
       if (!is_near_ || pass % kPassesBetween < kPassesBetween - 1) continue;
-      n_visits_ += face_.descend(model, step_);
+      n_visits_ += face_.descend(model, step_, monitor);
     }
   }
 
   double accuracy() const { return 0.1; }
 
-  double descend_through(PairModel& model, const SeparablePenalty& penalty) {
+  double descend_through(PairModel& model, const SeparablePenalty& penalty,
+                         const Monitor& monitor) {
     double largest = 0.0;
     const std::span<const index_t> ids(ids_);
     for (offset_t panel = 0; panel < step_.n_panels(); ++panel) {
       const auto begin = static_cast<std::size_t>(step_.panel_begin(panel));
       const auto end = static_cast<std::size_t>(step_.panel_begin(panel + 1));
       if (begin == end) continue;
+      if (monitor.stop_requested()) break;
       model.enter(panel);
       largest = std::max(
           largest, descend_once(model, penalty, ids, ids.subspan(begin, end - begin), step_.point));

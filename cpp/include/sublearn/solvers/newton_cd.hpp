@@ -42,6 +42,7 @@ class NewtonCd final : public InnerMethod {
   bool minimise(LinearPoint& at, std::span<const index_t> ids, double target, int n_threads,
                 Monitor& monitor) override {
     gradient_.resize(ids.size());
+    monitor_ = &monitor;
     for (int step = 0; step < settings.max_steps; ++step) {
       if (monitor.stop_requested()) return false;
       gradient_at(*problem_, at.rows.slopes, ids, gradient_, n_threads);
@@ -138,7 +139,7 @@ class NewtonCd final : public InnerMethod {
       gram_.restart(at.rows);
       last_violation_ = std::numeric_limits<double>::infinity();
     }
-    gram_.extend(free_);
+    if (!gram_.extend(free_, monitor_)) return false;
     work += static_cast<std::int64_t>(making);
     return true;
   }
@@ -157,7 +158,7 @@ class NewtonCd final : public InnerMethod {
 
   template <class Model>
   void descend(Model& model, double violation, std::int64_t work_per_pass, int max_passes) {
-    for (int pass = 0; pass < max_passes; ++pass) {
+    for (int pass = 0; pass < max_passes && !monitor_->stop_requested(); ++pass) {
       double left = descend_once(model, penalty_, free_, order_, point_);
       if (problem_->has_intercept) left = std::max(left, descend_intercept(model));
       ++passes;
@@ -254,6 +255,7 @@ class NewtonCd final : public InnerMethod {
   static constexpr int kCautious = 5;
 
   const LinearProblem<Columns>* problem_;
+  const Monitor* monitor_ = nullptr;  ///< of the call that runs
   SeparablePenalty penalty_;
   ResidualModel<Columns> residual_;
   GramModel<Columns> gram_;

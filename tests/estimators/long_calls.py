@@ -1,0 +1,911 @@
+"""Calls that take many seconds, one row each, and the process in which Ctrl-C is pressed in one.
+
+    python long_calls.py NAME N_JOBS
+
+prepares the call, answers a small version of it, prints "ready", and begins. A signal must end it;
+the process then prints when the exception arrived, and answers the small version again.
+"""
+
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+FOR_EVER = 10**6  # iterations
+TINY = 1e-13  # a tolerance that is not reached
+
+
+@dataclass
+class Call:
+    """A long call, a short one of the same kind, and the model that the long one would fit."""
+
+    begin: Callable[[], Any]
+    small: Callable[[], Any]
+    model: Any = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a call is made for a number of threads, and the saved model that it stands for."""
+
+    make: Callable[[int], Call]
+    jobs: tuple[int, ...]
+    covers: str | None = None
+    needs: tuple[str, ...] = field(default=())
+
+
+ROWS: dict[str, Row] = {}
+
+
+def row(jobs=(1,), covers=None, needs=()):
+    def keep(make):
+        ROWS[make.__name__] = Row(make, jobs, covers, needs)
+        return make
+
+    return keep
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def sparse_rows(n_rows, n_columns, n_each):
+    """Entries at regular distances from a random first one: quickly made, and in order."""
+    draw = rng()
+    step = n_columns // n_each
+    first = draw.integers(step, size=(n_rows, 1), dtype=np.int32)
+    columns = first + np.arange(0, n_each * step, step, dtype=np.int32)
+    indptr = np.arange(0, n_rows * n_each + 1, n_each)
+    values = draw.random(n_rows * n_each, dtype=np.float32) - 0.5
+    return sp.csr_matrix((values, columns.ravel(), indptr), shape=(n_rows, n_columns))
+
+
+def label_rows(n_rows, n_labels, n_each):
+    found = sparse_rows(n_rows, n_labels, n_each)
+    found.data[:] = 1
+    return found
+
+
+def dense_rows(n_rows, n_columns, dtype=np.float64):
+    return rng().random((n_columns, n_rows), dtype=dtype).T - 0.5
+
+
+def fitting(make, long, small, answer, **endless):
+    """Of an estimator `make(**parameters)` on the arguments `long`; `answer` of one on `small`."""
+    model = make(**endless)
+    return Call(
+        lambda: model.fit(*long),
+        lambda: answer(make().fit(*small)),
+        model,
+    )
+
+
+# --- extreme -----------------------------------------------------------------------------------
+
+
+def few_labels():
+    return sparse_rows(300, 50, 8), label_rows(300, 12, 2)
+
+
+def many_labels():
+    return sparse_rows(20_000, 5_000, 60), label_rows(20_000, 3_000, 3)
+
+
+def label_model(name, n_jobs, **parameters):
+    import sublearn.extreme
+
+    return getattr(sublearn.extreme, name)(n_jobs=n_jobs, random_state=0, **parameters)
+
+
+@row((1, 2), "PPDSparseClassifier")
+def ppd_sparse(n_jobs):
+    return fitting(
+        lambda **p: label_model("PPDSparseClassifier", n_jobs, **p),
+        many_labels(), few_labels(), lambda m: m.coef_.toarray(),
+        tol=TINY, max_iter=FOR_EVER, l1=1e-3,
+    )  # fmt: skip
+
+
+@row()
+def ppd_sparse_with_a_model_path(n_jobs):
+    folder = tempfile.mkdtemp()
+    call = ppd_sparse(n_jobs)
+    call.model.set_params(model_path=Path(folder) / "model.sublearn")
+    return call
+
+
+@row()
+def ppd_sparse_path(n_jobs):
+    call = ppd_sparse(n_jobs)
+    call.begin = lambda: call.model.fit_path(*many_labels(), np.geomspace(0.1, 1e-3, 20))
+    return call
+
+
+@row((1, 2), "PDSparseClassifier")
+def pd_sparse(n_jobs):
+    return fitting(
+        lambda **p: label_model("PDSparseClassifier", n_jobs, **p),
+        many_labels(), few_labels(), lambda m: m.coef_.toarray(),
+        tol=TINY, max_iter=FOR_EVER, l1=1e-3,
+    )  # fmt: skip
+
+
+def fitted_labels(n_jobs):
+    """A model of many weights, quickly made."""
+    X, Y = sparse_rows(1_000, 5_000, 60), label_rows(1_000, 3_000, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return label_model("PPDSparseClassifier", n_jobs, tol=1.0, max_iter=1).fit(X, Y)
+
+
+@row((1, 2))
+def ppd_sparse_prediction(n_jobs):
+    model = fitted_labels(n_jobs)
+    long = sparse_rows(200_000, 5_000, 60)
+    return Call(
+        lambda: [model.predict_top_k(long, 5) for _ in range(100)],
+        lambda: model.predict_top_k(long[:20], 5)[1],
+    )
+
+
+@row()
+def ppd_sparse_calibration(n_jobs):
+    model = fitted_labels(n_jobs)
+    X, Y = sparse_rows(200_000, 5_000, 60), label_rows(200_000, 3_000, 3)
+    return Call(
+        lambda: model.calibrate(X, Y),
+        lambda: model.predict_top_k(X[:20], 5)[1],
+    )
+
+
+def sentences(n_texts, n_words):
+    words = rng().integers(30_000, size=(n_texts, n_words))
+    return [" ".join(f"w{word:x}" for word in text) for text in words.tolist()]
+
+
+@row((1,), "TextTagger")
+def text_tagger(n_jobs):
+    """Interrupted while words are counted."""
+    from sublearn.extreme import PPDSparseClassifier, TextTagger
+
+    texts = sentences(2_000, 100)
+    labels = [[f"label {i % 50}"] for i in range(len(texts))]
+
+    def make(**parameters):
+        return TextTagger(PPDSparseClassifier(n_jobs=n_jobs, random_state=0), **parameters)
+
+    return fitting(
+        make, (texts * 100, labels * 100), (texts[:100], labels[:100]),
+        lambda m: m.predict_top_k(texts[:20], 3)[1],
+        analyzer="char_wb", ngram_range=(2, 5),
+    )  # fmt: skip
+
+
+# --- linear ------------------------------------------------------------------------------------
+
+
+def numbers(n_rows, n_columns):
+    X = dense_rows(n_rows, n_columns)
+    return X, X[:, :10].sum(axis=1) + rng().normal(size=n_rows)
+
+
+def classes(n_rows, n_columns, n_classes):
+    return dense_rows(n_rows, n_columns), rng().integers(n_classes, size=n_rows)
+
+
+def linear_model(name, **parameters):
+    import sublearn.linear
+
+    return getattr(sublearn.linear, name)(**parameters)
+
+
+@row((1, 2), "SparseLinearRegression")
+def linear_regression(n_jobs):
+    return fitting(
+        lambda **p: linear_model("SparseLinearRegression", n_jobs=n_jobs, **p),
+        numbers(8_000, 1_500), numbers(100, 20), lambda m: m.coef_,
+        l1=1e-7, tol=TINY, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row((1, 2))
+def linear_regression_by_folds(n_jobs):
+    return fitting(
+        lambda **p: linear_model("SparseLinearRegression", n_jobs=n_jobs, **p),
+        numbers(10_000, 600), numbers(100, 20), lambda m: m.coef_, l1="cv", tol=1e-10,
+    )  # fmt: skip
+
+
+@row()
+def linear_regression_path(n_jobs):
+    call = linear_regression(n_jobs)
+    call.begin = lambda: call.model.fit_path(*numbers(8_000, 1_500))
+    return call
+
+
+@row((1, 2), "SparseLogisticRegression")
+def logistic_regression(n_jobs):
+    return fitting(
+        lambda **p: linear_model("SparseLogisticRegression", n_jobs=n_jobs, **p),
+        classes(10_000, 1_000, 100), classes(100, 10, 3), lambda m: m.coef_,
+        l1=1e-6, tol=1e-12, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row()
+def multinomial_regression(n_jobs):
+    return fitting(
+        lambda **p: linear_model(
+            "SparseLogisticRegression", multi_class="multinomial", n_jobs=n_jobs, **p
+        ),
+        classes(10_000, 1_000, 100), classes(100, 10, 3), lambda m: m.coef_,
+        l1=1e-6, tol=1e-12, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row((1, 2), "SparseInverseCovariance")
+def inverse_covariance(n_jobs):
+    return fitting(
+        lambda **p: linear_model("SparseInverseCovariance", n_jobs=n_jobs, **p),
+        (dense_rows(2_000, 1_500),), (dense_rows(100, 10),), lambda m: m.precision_,
+        l1=1e-4, tol=TINY, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row()
+def inverse_covariance_by_folds(n_jobs):
+    return fitting(
+        lambda **p: linear_model("SparseInverseCovariance", n_jobs=n_jobs, **p),
+        (dense_rows(3_000, 1_000),), (dense_rows(100, 10),), lambda m: m.precision_, l1="cv",
+    )  # fmt: skip
+
+
+# --- latent ------------------------------------------------------------------------------------
+
+
+def binary_features(n_rows, n_columns, n_features):
+    draw = rng()
+    Z = draw.integers(2, size=(n_rows, n_features)).astype(float)
+    noise = draw.normal(size=(n_rows, n_columns))
+    return Z @ draw.normal(size=(n_features, n_columns)) + 0.3 * noise
+
+
+def mixed_lines(n_rows, n_columns, n_components):
+    draw = rng()
+    X = draw.normal(size=(n_rows, n_columns))
+    W = draw.normal(size=(n_components, n_columns))
+    y = (X * W[draw.integers(n_components, size=n_rows)]).sum(axis=1)
+    return X, y + 0.1 * draw.normal(size=n_rows)
+
+
+@row((1, 2), "LatentFeatureLasso")
+def latent_features(n_jobs):
+    from sublearn.latent import LatentFeatureLasso
+
+    return fitting(
+        lambda **p: LatentFeatureLasso(n_jobs=n_jobs, **p),
+        (binary_features(6_000, 400, 30),), (binary_features(60, 10, 3),), lambda m: m.components_,
+        tol=1e-9, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row()
+def latent_features_path(n_jobs):
+    from sublearn.latent import latent_feature_path
+
+    long, small = binary_features(3_000, 300, 20), binary_features(60, 10, 3)
+    return Call(
+        lambda: latent_feature_path(long, tol=1e-9, max_iter=FOR_EVER, n_jobs=n_jobs),
+        lambda: latent_feature_path(small, n_jobs=n_jobs).l1s,
+    )
+
+
+@row((1, 2), "MixLassoRegressor")
+def mixtures(n_jobs):
+    from sublearn.latent import MixLassoRegressor
+
+    return fitting(
+        lambda **p: MixLassoRegressor(n_jobs=n_jobs, random_state=0, **p),
+        mixed_lines(20_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
+    )  # fmt: skip
+
+
+@row()
+def mixtures_of_kernels(n_jobs):
+    from sublearn.latent import MixLassoRegressor
+
+    return fitting(
+        lambda **p: MixLassoRegressor(kernel="rbf", n_jobs=n_jobs, random_state=0, **p),
+        mixed_lines(6_000, 10, 6), mixed_lines(60, 2, 2),
+        lambda m: m.predict(mixed_lines(9, 2, 2)[0]), tol=1e-9,
+    )  # fmt: skip
+
+
+@row()
+def general_mixtures(n_jobs):
+    from sublearn.latent import MixLassoRegressor
+
+    return fitting(
+        lambda **p: MixLassoRegressor(mixture="generalised", n_jobs=n_jobs, random_state=0, **p),
+        mixed_lines(6_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
+    )  # fmt: skip
+
+
+def symmetric(n):
+    C = dense_rows(n, n)
+    return C + C.T
+
+
+def boolean_quadratic(C, n_jobs, **parameters):
+    from sublearn.latent import solve_boolean_quadratic
+
+    return Call(
+        lambda: solve_boolean_quadratic(C, tol=TINY, n_jobs=n_jobs, **parameters),
+        lambda: solve_boolean_quadratic(symmetric(20), n_jobs=n_jobs).candidate_values,
+    )
+
+
+@row((1, 2))
+def dense_boolean_quadratic(n_jobs):
+    return boolean_quadratic(symmetric(3_000), n_jobs)
+
+
+@row()
+def factored_boolean_quadratic(n_jobs):
+    return boolean_quadratic(None, n_jobs, factor=dense_rows(20_000, 300))
+
+
+@row((1, 2))
+def boolean_quadratic_rounding(n_jobs):
+    """Many hyperplanes, after the sweeps."""
+    return boolean_quadratic(symmetric(1_000), n_jobs, n_rounds=200_000, certify=False, max_iter=1)
+
+
+def random_graph(n, degree):
+    draw = rng()
+    ends = draw.integers(n, size=(2, n * degree // 2))
+    A = sp.csr_matrix((np.ones(ends.shape[1]), ends), shape=(n, n))
+    A.setdiag(0)
+    return sp.csr_matrix(A + A.T)
+
+
+@row((1, 2))
+def max_cut(n_jobs):
+    from sublearn.latent import solve_max_cut
+
+    graph, small = random_graph(4_000, 40), random_graph(30, 4)
+    return Call(
+        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs),
+        lambda: solve_max_cut(small, n_jobs=n_jobs).side,
+    )
+
+
+@row()
+def large_max_cut(n_jobs):
+    from sublearn.latent import solve_max_cut
+
+    graph, small = random_graph(100_000, 10), random_graph(30, 4)
+    return Call(
+        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs),
+        lambda: solve_max_cut(small, n_jobs=n_jobs).side,
+    )
+
+
+# --- hierarchy ---------------------------------------------------------------------------------
+
+
+def binary_tree(n_labels):
+    from sublearn.hierarchy import Taxonomy
+
+    return Taxonomy([(i - 1) // 2 if i else -1 for i in range(n_labels)])
+
+
+def crossed_tree(n_labels):
+    """Labels with two parents."""
+    from sublearn.hierarchy import Taxonomy
+
+    parents = [[-1]] + [sorted({(i - 1) // 2, (i - 1) // 3}) for i in range(1, n_labels)]
+    return Taxonomy([p if p != [-1] else -1 for p in parents])
+
+
+def leaf_rows(n_rows, n_columns, n_labels):
+    return dense_rows(n_rows, n_columns), rng().integers(n_labels // 2, n_labels, size=n_rows)
+
+
+def hierarchical(n_jobs, long, **endless):
+    from sublearn.hierarchy import HierarchicalClassifier
+
+    n_labels = int(long[1].max()) + 1
+    small = leaf_rows(100, 5, 7)
+    call = fitting(
+        lambda **p: HierarchicalClassifier(**{"taxonomy": binary_tree(7), "n_jobs": n_jobs} | p),
+        long, small, lambda m: m.predict_proba(small[0]),
+        taxonomy=binary_tree(n_labels), **endless,
+    )  # fmt: skip
+    return call
+
+
+@row((1, 2), "HierarchicalClassifier")
+def hierarchical_classifier(n_jobs):
+    return hierarchical(n_jobs, leaf_rows(10_000, 300, 255), tol=1e-12, max_iter=FOR_EVER, C=1e3)
+
+
+@row()
+def flat_classifier(n_jobs):
+    return hierarchical(
+        n_jobs, leaf_rows(8_000, 300, 127), strategy="flat", tol=1e-12, max_iter=FOR_EVER, C=1e3
+    )
+
+
+@row((1, 2))
+def hierarchical_classifier_of_estimators(n_jobs):
+    from sklearn.ensemble import RandomForestClassifier
+
+    return hierarchical(
+        n_jobs, leaf_rows(40_000, 100, 31), estimator=RandomForestClassifier(1000, random_state=0)
+    )
+
+
+def label_sets(n_rows, n_columns, n_labels):
+    taxonomy = binary_tree(n_labels)
+    leaves = rng().integers(n_labels // 2, n_labels, size=n_rows)
+    return dense_rows(n_rows, n_columns), sp.csr_matrix(taxonomy.ancestor_matrix[leaves])
+
+
+def multilabel(n_jobs, n_rows, n_columns, n_labels, **endless):
+    from sublearn.hierarchy import HierarchicalMultilabelClassifier
+
+    small = label_sets(80, 5, 7)
+    return fitting(
+        lambda **p: HierarchicalMultilabelClassifier(
+            **{"taxonomy": binary_tree(7), "n_jobs": n_jobs, "random_state": 0} | p
+        ),
+        label_sets(n_rows, n_columns, n_labels), small, lambda m: m.label_scores(small[0]),
+        taxonomy=binary_tree(n_labels), **endless,
+    )  # fmt: skip
+
+
+@row((1, 2), "HierarchicalMultilabelClassifier")
+def hierarchical_multilabel(n_jobs):
+    return multilabel(n_jobs, 8_000, 300, 127, tol=1e-12, max_iter=FOR_EVER, l1=1e-6)
+
+
+@row()
+def hierarchical_multilabel_of_squares(n_jobs):
+    return multilabel(n_jobs, 20_000, 800, 511, loss="squared", tol=1e-12, l1=1e-7)
+
+
+@row()
+def hierarchical_multilabel_weights(n_jobs):
+    """The search for group weights, which takes most of the time here."""
+    return multilabel(
+        n_jobs, 10_000, 3, 511, tol=0.5, max_iter=1, l1=1.0, max_iter_weights=FOR_EVER
+    )
+
+
+@row((1, 2))
+def projection(n_jobs):
+    from sublearn.hierarchy import project_hierarchy
+
+    tree, few = binary_tree(511), dense_rows(5, 511)
+    many = dense_rows(60_000, 511, np.float32)
+    return Call(
+        lambda: [project_hierarchy(many, tree, 0.1, n_jobs=n_jobs) for _ in range(500)],
+        lambda: project_hierarchy(few, tree, 0.1, n_jobs=n_jobs),
+    )
+
+
+@row((1, 2))
+def projection_on_several_parents(n_jobs):
+    from sublearn.hierarchy import project_hierarchy
+
+    graph, few = crossed_tree(2047), dense_rows(2, 2047)
+    many = dense_rows(1_000, 2047)
+    return Call(
+        lambda: project_hierarchy(many, graph, 0.5, tol=TINY, n_jobs=n_jobs),
+        lambda: project_hierarchy(few, graph, 0.1, n_jobs=n_jobs),
+    )
+
+
+@row()
+def projection_gradient(n_jobs):
+    from sublearn.hierarchy import project_hierarchy_gradient
+
+    graph, few = crossed_tree(1023), dense_rows(2, 1023)
+    many = dense_rows(5_000, 1023)
+    return Call(
+        lambda: project_hierarchy_gradient(many, graph, 0.3, many, n_jobs=n_jobs),
+        lambda: project_hierarchy_gradient(few, graph, 0.1, few, n_jobs=n_jobs)[0],
+    )
+
+
+# --- forecast ----------------------------------------------------------------------------------
+
+
+def load_of(n_days):
+    hours = np.arange(24 * n_days)
+    daily = 20 * np.sin(2 * np.pi * hours / 24) + 5 * (hours // 24 % 7 < 5)
+    return 100 + daily + rng().normal(size=len(hours))
+
+
+def forecaster(n_jobs, load, **parameters):
+    from sublearn.forecast import LoadForecaster
+
+    def make(**p):
+        own = {"lead_blocks": [24], "relevance_rows": 150, "n_jobs": n_jobs, "random_state": 0}
+        return LoadForecaster(24, **own | p)
+
+    return fitting(make, (load,), (load_of(56),), lambda m: m.predict(), **parameters)
+
+
+@row((1, 2), "LoadForecaster")
+def load_forecaster(n_jobs):
+    return forecaster(
+        n_jobs, load_of(2_000), lead_blocks=[6, 12, 18, 24], relevance_rows=2_000, tol=1e-9
+    )
+
+
+@row()
+def online_load_forecaster(n_jobs):
+    return forecaster(n_jobs, load_of(4_000), solver="online", n_components=1_000)
+
+
+@row()
+def kernel_kmeans(n_jobs):
+    from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf
+
+    many, few = dense_rows(50_000, 100), dense_rows(50, 5)
+    return Call(
+        lambda: kernel_kmeans_nmf(many, 30, rng(), n_starts=100),
+        lambda: kernel_kmeans_nmf(few, 3, rng()).labels,
+    )
+
+
+# --- embed -------------------------------------------------------------------------------------
+
+
+def index(n_jobs, n_rows, **parameters):
+    from sublearn.embed import MIPSIndex
+
+    rows = dense_rows(n_rows, 64, np.float32)
+    return MIPSIndex(n_jobs=n_jobs, **parameters), rows
+
+
+@row((1, 2), "MIPSIndex")
+def mips_index(n_jobs):
+    model, rows = index(n_jobs, 200_000, n_iter=1_000)
+
+    def small():
+        return index(n_jobs, 300)[0].fit(rows[:300]).search(rows[:5])[1]
+
+    return Call(lambda: model.fit(rows), small, model)
+
+
+def searching(n_jobs, call):
+    model, rows = index(n_jobs, 100_000, n_clusters=50, n_iter=1)
+    model.fit(rows)
+    few = rows[:5]
+    return Call(lambda: call(model, rows), lambda: model.search(few, 10)[1])
+
+
+@row((1, 2))
+def mips_search(n_jobs):
+    return searching(n_jobs, lambda model, rows: model.search(rows, 10, n_probe=None))
+
+
+@row()
+def mips_search_above(n_jobs):
+    return searching(n_jobs, lambda model, rows: model.search_above(rows, 60.0))
+
+
+@row()
+def mips_tuning(n_jobs):
+    return searching(n_jobs, lambda model, rows: model.tune(rows[:20_000], 10, 0.99))
+
+
+@row()
+def mips_additions(n_jobs):
+    model, rows = index(n_jobs, 100_000, n_clusters=2_000, n_iter=1)
+    model.fit(rows)
+    new = dense_rows(500_000, 64, np.float32)
+    few = rows[:5]
+    return Call(lambda: model.add(new), lambda: model.search(few, 10)[0] < 100_000)
+
+
+@row((1, 2), "DenseExtremeClassifier")
+def dense_extreme(n_jobs):
+    from sublearn.embed import DenseExtremeClassifier
+
+    X, y = dense_rows(100_000, 64, np.float32), rng().integers(20_000, size=100_000)
+    small = X[:500], y[:500] % 20
+    return fitting(
+        lambda **p: DenseExtremeClassifier(n_jobs=n_jobs, **p),
+        (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
+    )  # fmt: skip
+
+
+@row((1, 2), "EmbeddingExtremeClassifier")
+def embedding_extreme(n_jobs):
+    from sublearn.embed import EmbeddingExtremeClassifier
+
+    X, y = sparse_rows(100_000, 50_000, 40), rng().integers(20_000, size=100_000)
+    small = X[:500], y[:500] % 20
+    return fitting(
+        lambda **p: EmbeddingExtremeClassifier(20, n_jobs=n_jobs, **p),
+        (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
+    )  # fmt: skip
+
+
+def skip_grams(n_jobs, repeats, **endless):
+    from sublearn.embed import SkipGram
+
+    texts = sentences(2_000, 200)
+    return fitting(
+        lambda **p: SkipGram(16, subsample=None, n_jobs=n_jobs, **p),
+        (texts * repeats,), (texts[:100],), lambda m: m.vectors_, **endless,
+    )  # fmt: skip
+
+
+@row((1, 2), "SkipGram")
+def skip_gram(n_jobs):
+    return skip_grams(n_jobs, 1, max_iter=1000)
+
+
+@row()
+def skip_gram_words(n_jobs):
+    """Interrupted while words and pairs are counted."""
+    return skip_grams(n_jobs, 100, window=20)
+
+
+# --- structured --------------------------------------------------------------------------------
+
+
+def sequences(n, length, n_features, n_labels):
+    draw = rng()
+    X = [draw.normal(size=(length, n_features)) for _ in range(n)]
+    return X, [draw.integers(n_labels, size=length).tolist() for _ in range(n)]
+
+
+@row((1, 2), "ChainSVM")
+def chain_svm(n_jobs):
+    from sublearn.structured import ChainSVM
+
+    small = sequences(20, 5, 4, 3)
+    return fitting(
+        lambda **p: ChainSVM(n_jobs=n_jobs, random_state=0, **p),
+        sequences(2_000, 40, 50, 40), small, lambda m: m.predict(small[0]),
+        tol=TINY, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+def grids(n, side, n_labels):
+    from sublearn.structured import Sample
+
+    draw = rng()
+    X = [Sample.grid(draw.normal(size=(side, side, 5))) for _ in range(n)]
+    return X, [draw.integers(n_labels, size=side * side).tolist() for _ in range(n)]
+
+
+@row((1, 2), "StructuralSVM")
+def structural_svm(n_jobs):
+    from sublearn.structured import StructuralSVM
+
+    small = grids(6, 3, 2)
+    return fitting(
+        lambda **p: StructuralSVM(n_jobs=n_jobs, random_state=0, **p),
+        grids(200, 20, 10), small, lambda m: m.predict(small[0]), tol=TINY, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+@row((1, 2))
+def structural_svm_prediction(n_jobs):
+    from sublearn.structured import StructuralSVM
+
+    X, y = grids(6, 4, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = StructuralSVM(C=100.0, n_jobs=n_jobs, random_state=0, max_iter=3).fit(X, y)
+    many = grids(200, 60, 8)[0]
+    return Call(lambda: model.predict(many), lambda: model.predict(X))
+
+
+@row((1, 2), "PairwiseMultilabelSVM")
+def pairwise_multilabel(n_jobs):
+    from sublearn.structured import PairwiseMultilabelSVM
+
+    small = few_labels()
+    return fitting(
+        lambda **p: PairwiseMultilabelSVM(n_jobs=n_jobs, random_state=0, **p),
+        (sparse_rows(5_000, 2_000, 50), label_rows(5_000, 200, 5)), small,
+        lambda m: m.predict(small[0]).toarray(), tol=TINY, max_iter=FOR_EVER,
+    )  # fmt: skip
+
+
+# --- functions ---------------------------------------------------------------------------------
+
+
+def grid_graph(side, n_labels):
+    from sublearn.graph import FactorGraph, dense
+
+    draw = rng()
+    graph = FactorGraph(unary=draw.normal(size=(side * side, n_labels)))
+    node = np.arange(side * side).reshape(side, side)
+    for pairs in ((node[:, :-1], node[:, 1:]), (node[:-1], node[1:])):
+        table = dense(draw.normal(size=(n_labels, n_labels)))
+        graph.add_factors(np.stack(pairs, axis=-1).reshape(-1, 2), table)
+    return graph
+
+
+@row((1, 2))
+def map_inference(n_jobs):
+    from sublearn.graph import solve_map
+
+    long, small = grid_graph(150, 20), grid_graph(3, 2)
+    return Call(
+        lambda: solve_map(long, tol=TINY, max_iter=FOR_EVER, n_jobs=n_jobs),
+        lambda: solve_map(small, n_jobs=n_jobs).assignment,
+    )
+
+
+@row()
+def lhac_of_a_python_function(n_jobs):
+    from sublearn.optim import lhac
+
+    X, y = numbers(10_000, 600)
+
+    def objective(w):
+        error = X @ w - y
+        return 0.5 * error @ error, X.T @ error
+
+    return Call(
+        lambda: lhac(objective, np.zeros(600), 1e-6, tol=TINY, max_iter=FOR_EVER),
+        lambda: lhac(lambda x: (0.5 * ((x - 2) ** 2).sum(), x - 2), np.zeros(3), l1=0.5).x,
+    )
+
+
+def linear_function(solver):
+    def make(n_jobs):
+        from sublearn.optim import minimise_linear
+
+        X, y = numbers(8_000, 1_500)
+        few = numbers(50, 5)
+        return Call(
+            lambda: minimise_linear(
+                X, y, "squared", 1e-6, solver=solver, tol=TINY, max_iter=FOR_EVER, n_jobs=n_jobs
+            ),
+            lambda: minimise_linear(*few, "squared", 0.1, solver=solver, n_jobs=n_jobs).x,
+        )
+
+    return make
+
+
+for solver in ("newton", "lhac", "cd1", "interior_point"):
+    ROWS[f"linear_function_by_{solver}"] = Row(linear_function(solver), (1,))
+
+
+@row((1,), "SparseNetwork", needs=("torch",))
+def deep_trim(n_jobs):
+    import torch
+
+    import sublearn.trim
+
+    torch.set_num_threads(n_jobs)
+
+    def trim(n_rows, width, **parameters):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(
+            torch.nn.Linear(50, width), torch.nn.ReLU(), torch.nn.Linear(width, 5)
+        )
+        draw = torch.Generator().manual_seed(0)
+        X = torch.randn(n_rows, 50, generator=draw)
+        y = torch.randint(5, (n_rows,), generator=draw)
+        return sublearn.trim.deep_trim(net, (X, y), tolerance=0.5, **parameters)
+
+    return Call(
+        lambda: trim(20_000, 1_000, tol=1e-9, max_iter=1000),
+        lambda: trim(100, 4, max_stages=1, max_iter=2, warm_epochs=1).module(torch.zeros(1, 50))
+        .detach().numpy(),
+    )  # fmt: skip
+
+
+@row()
+def svmlight_reading(n_jobs):
+    from sublearn.io import load_svmlight
+
+    folder = Path(tempfile.mkdtemp())
+    line = "1 " + " ".join(f"{i}:0.{i % 97}1" for i in range(1, 101)) + "\n"
+    (folder / "small.txt").write_text(line)
+    block = line * 20_000
+    with open(folder / "long.txt", "w") as file:
+        for _ in range(5):
+            file.write(block)
+    return Call(
+        lambda: [load_svmlight(folder / "long.txt") for _ in range(100)],
+        lambda: load_svmlight(folder / "small.txt").X.toarray(),
+    )
+
+
+@row()
+def svmlight_writing(n_jobs):
+    from sublearn.io import save_svmlight
+
+    X, folder = sparse_rows(50_000, 5_000, 100), Path(tempfile.mkdtemp())
+    y = np.ones(X.shape[0])
+
+    def small():
+        save_svmlight(folder / "small.txt", X[:5], y[:5])
+        return (folder / "small.txt").read_text()
+
+    return Call(
+        lambda: [save_svmlight(folder / "long.txt", X, y) for _ in range(100)],
+        small,
+    )
+
+
+@row()
+def ranking_metrics(n_jobs):
+    from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
+
+    Y = label_rows(100_000, 5_000, 20)
+    scores = sparse_rows(100_000, 5_000, 20)
+
+    def judge(Y, scores):
+        return [
+            precision_at_k(Y, scores, 5), ndcg_at_k(Y, scores, 5),
+            psp_at_k(Y, scores, propensities(Y), 5),
+        ]  # fmt: skip
+
+    return Call(
+        lambda: [judge(Y, scores) for _ in range(200)],
+        lambda: judge(Y[:20], scores[:20]),
+    )
+
+
+# --- the process -------------------------------------------------------------------------------
+
+
+def is_unfitted(model):
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return True
+    return False
+
+
+def as_bytes(answer):
+    if isinstance(answer, (list, tuple)):
+        return b"".join(map(as_bytes, answer))
+    return answer.encode() if isinstance(answer, str) else np.asarray(answer).tobytes()
+
+
+def main(name, n_jobs):
+    warnings.simplefilter("ignore")
+    call = ROWS[name].make(int(n_jobs))
+    before = as_bytes(call.small())
+    print("ready", flush=True)
+    try:
+        call.begin()
+    except KeyboardInterrupt:
+        at = time.monotonic()
+    else:
+        at = None
+    report = {
+        "at": at,
+        "is_clean": call.model is None or is_unfitted(call.model),
+        "is_usable": as_bytes(call.small()) == before,
+    }
+    print(json.dumps(report), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

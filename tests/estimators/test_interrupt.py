@@ -1,0 +1,141 @@
+"""Ctrl-C returns control within a second, in every estimator and long function.
+
+Each row of `long_calls.py` runs in a process of its own, which gets a real SIGINT when it is well
+inside of the call. Afterwards no half-fitted model may be left, and the same process must answer as
+before. By hand, over all numbers of threads and three moments, with the limit of one second::
+
+    python tests/estimators/test_interrupt.py --strict [names of rows]
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from long_calls import ROWS
+
+from sublearn.io.models import MODELS
+
+SCRIPT = Path(__file__).with_name("long_calls.py")
+LIMIT, STRICT_LIMIT = 3.0, 1.0  # seconds on a quiet machine
+MOMENT, STRICT_MOMENTS = 1.0, (0.3, 1.0, 3.0)  # seconds after the call began
+AT_ONCE = 2
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds from the signal to the exception, and what the process said of itself."""
+
+    seconds: float | None
+    stretch: float  # how many times longer work takes than on a quiet machine
+    is_clean: bool
+    is_usable: bool
+
+
+def interrupt(name, n_jobs, moment):
+    line = [sys.executable, str(SCRIPT), name, str(n_jobs)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            line, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": folder}
+        ) as child,
+    ):
+        try:
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(moment)
+            stretch = measured_stretch()
+            sent = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            report = json.loads(child.stdout.readline())
+        finally:
+            child.kill()
+    seconds = None if report["at"] is None else report["at"] - sent
+    return Outcome(seconds, stretch, report["is_clean"], report["is_usable"])
+
+
+def measured_stretch():
+    """Wall time of a little work, divided by the time that it had a processor."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.05:
+        pass
+    return max(1.0, (time.perf_counter() - wall) / (time.process_time() - cpu))
+
+
+def is_runnable(name):
+    return all(importlib.util.find_spec(module) for module in ROWS[name].needs)
+
+
+@pytest.fixture(scope="module")
+def outcomes(request):
+    """Of all rows that were asked for, two processes at a time."""
+    names = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if item.path == Path(__file__) and hasattr(item, "callspec")
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        # One thread, two threads: in turn, since either must do and both take twice the time.
+        yield {
+            name: pool.submit(interrupt, name, ROWS[name].jobs[i % len(ROWS[name].jobs)], MOMENT)
+            for i, name in enumerate(names)
+            if is_runnable(name)
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_ctrl_c_returns_control_and_leaves_nothing_half_done(name, outcomes):
+    if name not in outcomes:
+        pytest.skip(f"needs {', '.join(ROWS[name].needs)}")
+    found = outcomes[name].result()
+    assert found.seconds is not None, "the call ended before the signal: make it longer"
+    print(f"{name}: {found.seconds:.2f} s, work takes {found.stretch:.1f} times as long as alone")
+    assert found.seconds <= LIMIT * found.stretch
+    assert found.is_clean, "a model that was not fitted says that it is"
+    assert found.is_usable, "the same call has another answer afterwards"
+
+
+def test_every_saved_model_has_a_row():
+    assert {row.covers for row in ROWS.values()} - {None} == set(MODELS)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--strict", action="store_true", help="one second, at three moments")
+    parser.add_argument("names", nargs="*", default=list(ROWS))
+    asked = parser.parse_args()
+    moments = STRICT_MOMENTS if asked.strict else (MOMENT,)
+    limit = STRICT_LIMIT if asked.strict else LIMIT
+    n_bad = 0
+    print(f"{'row':40} n_jobs  " + "".join(f"{f'at {m} s':>10}" for m in moments))
+    for name in filter(is_runnable, asked.names):
+        for n_jobs in ROWS[name].jobs:
+            found = [interrupt(name, n_jobs, moment) for moment in moments]
+            seconds = ["ended" if f.seconds is None else f"{f.seconds:.2f}" for f in found]
+            bad = [
+                f.seconds is None or f.seconds > limit or not f.is_clean or not f.is_usable
+                for f in found
+            ]
+            n_bad += any(bad)
+            rest = "  <-" if any(bad) else ""
+            print(
+                f"{name:40} {n_jobs:6}  " + "".join(f"{s:>10}" for s in seconds) + rest, flush=True
+            )
+    return 1 if n_bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
