@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.execution import one_at_a_time
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.files import PathLike
 from sublearn.io.state import pack_state, unpack_state
@@ -45,6 +46,7 @@ MODELS = {
     "TextTagger": "sublearn.extreme",
 }
 
+_CHANGING = {"fit", "partial_fit", "remove_labels", "calibrate", "update", "add", "remove", "tune"}
 _NOT_STORED = {"callback", "model_path"}
 _NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
 _Model = TypeVar("_Model", bound="SavedModel")
@@ -89,10 +91,18 @@ class SavedModel:
 
     A subclass says in `_to_bundle` which fitted values prediction needs. The default `_restore`
     sets them as attributes again; override it if they are parts of another object.
+
+    Methods that change an estimator wait for each other if several threads call them.
     """
 
     notes_: dict[str, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in _CHANGING & set(vars(cls)):
+            setattr(cls, name, one_at_a_time(vars(cls)[name]))
+        super().__init_subclass__(**options)
+
+    @one_at_a_time
     def save(self, path: PathLike, *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to one file for `sublearn.load`.
 
