@@ -543,9 +543,13 @@ def searches(rng):
 
 # Each with the rounding that is allowed, as a share of the terms of its objective. Sums of float32
 # have 24 bits; values of cvxpy, where they judge as they are, are off by up to about 1e-7.
+#
+# Not here: HierarchicalClassifier and HierarchicalMultilabelClassifier report the worst certificate
+# of their `linear_models`, LoadForecaster that of its `tubes`; what the models of `sublearn.embed`
+# call so says how much a search misses, and bounds no distance from an optimum.
 METHODS = {
-    ppd_sparse: 1e-6,
-    pd_sparse: 1e-6,
+    ppd_sparse: 3e-6,
+    pd_sparse: 3e-6,
     one_linear_problem: 1e-9,
     linear_models: 1e-6,
     multinomial: 1e-9,
