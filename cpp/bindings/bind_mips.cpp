@@ -2,6 +2,8 @@
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,7 +19,8 @@ namespace {
 using Ids = Vector<index_t>;
 using Rows = Matrix<float>;
 
-/// Keeps the arrays that the index may still look at.
+/// Keeps the arrays that the index may still look at. Any number of threads may read, or one may
+/// change rows: each lets go of Python's lock before it waits for its turn.
 class Index {
  public:
   Index(Rows centres, Vector<offset_t> begin, Ids ids, Rows rows, offset_t n_ids)
@@ -30,7 +33,15 @@ class Index {
                                          as_span<index_t>(ids), rows.data(), n_ids);
   }
 
-  const MipsIndex& get() const { return *index_; }
+  offset_t n_rows() const {
+    const Reading turn(mutex_);
+    return index_->n_rows();
+  }
+  offset_t n_ids() const {
+    const Reading turn(mutex_);
+    return index_->n_ids();
+  }
+  offset_t n_clusters() const { return index_->n_clusters(); }  // never changes
 
   std::tuple<NumpyMatrix<index_t>, NumpyMatrix<float>, offset_t> search(
       const Rows& queries, offset_t k, offset_t n_probe, int n_threads, Monitor& monitor) const {
@@ -42,7 +53,7 @@ class Index {
                               -std::numeric_limits<float>::infinity());
     offset_t work = 0;
     {
-      nb::gil_scoped_release unlocked;
+      const Reading turn(mutex_);
       work = index_->search(queries.data(), n, static_cast<std::size_t>(k), {n_probe}, n_threads,
                             &monitor, [&](offset_t q, std::span<const Scored<float>> best) {
                               for (std::size_t p = 0; p < best.size(); ++p) {
@@ -66,7 +77,7 @@ class Index {
     std::vector<float> scores;
     offset_t work = 0;
     {
-      nb::gil_scoped_release unlocked;
+      const Reading turn(mutex_);
       work = index_->search_above(queries.data(), n, threshold, n_threads, &monitor,
                                   [&](offset_t q, std::span<const Scored<float>> rows) {
                                     found[q].assign(rows.begin(), rows.end());
@@ -85,25 +96,24 @@ class Index {
 
   void update(const Ids& ids, const Rows& rows) {
     check_pairs(ids, rows);
-    for (const index_t id : as_span<index_t>(ids)) {
-      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
-    }
-    nb::gil_scoped_release unlocked;
+    const Changing turn(mutex_);
+    check_known(ids);
     for (std::size_t p = 0; p < ids.size(); ++p)
       index_->update(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
   }
 
   void add(const Ids& ids, const Rows& rows) {
     check_pairs(ids, rows);
+    const Changing turn(mutex_);
     for (const index_t id : as_span<index_t>(ids)) {
       if (id < 0 || index_->has(id)) refuse("ids", "be free", std::to_string(id));
     }
-    nb::gil_scoped_release unlocked;
     for (std::size_t p = 0; p < ids.size(); ++p)
       index_->add(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
   }
 
   void remove(const Ids& ids) {
+    const Changing turn(mutex_);
     for (const index_t id : as_span<index_t>(ids)) {
       if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
       index_->remove(id);
@@ -111,7 +121,7 @@ class Index {
   }
 
   void tighten() {
-    nb::gil_scoped_release unlocked;
+    const Changing turn(mutex_);
     for (offset_t c = 0; c < index_->n_clusters(); ++c) index_->tighten(c);
   }
 
@@ -121,7 +131,7 @@ class Index {
     std::vector<index_t> ids;
     std::vector<float> rows;
     {
-      nb::gil_scoped_release unlocked;
+      const Reading turn(mutex_);
       for (offset_t c = 0; c < index_->n_clusters(); ++c) {
         const RowCluster& cluster = index_->cluster(c);
         ids.insert(ids.end(), cluster.ids().begin(), cluster.ids().end());
@@ -136,15 +146,28 @@ class Index {
 
   NumpyMatrix<float> rows_of(const Ids& ids) const {
     std::vector<float> rows;
-    for (const index_t id : as_span<index_t>(ids)) {
-      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
-      const float* row = index_->row(id);
-      rows.insert(rows.end(), row, row + index_->stride());
+    {
+      const Reading turn(mutex_);
+      check_known(ids);
+      for (const index_t id : as_span<index_t>(ids)) {
+        const float* row = index_->row(id);
+        rows.insert(rows.end(), row, row + index_->stride());
+      }
     }
     return to_numpy(std::move(rows), ids.size(), static_cast<std::size_t>(index_->stride()));
   }
 
  private:
+  /// Without Python's lock, and in turn.
+  template <class Lock>
+  struct Turn {
+    explicit Turn(std::shared_mutex& mutex) : lock(mutex) {}
+    nb::gil_scoped_release unlocked;
+    Lock lock;
+  };
+  using Reading = Turn<std::shared_lock<std::shared_mutex>>;
+  using Changing = Turn<std::unique_lock<std::shared_mutex>>;
+
   static void check(const Rows& centres, const Vector<offset_t>& begin, const Ids& ids,
                     const Rows& rows, offset_t n_ids) {
     if (centres.shape(0) == 0 || centres.shape(1) == 0 || centres.shape(1) % kRowFloats != 0)
@@ -167,6 +190,11 @@ class Index {
       refuse(name, "have " + std::to_string(index_->stride()) + " columns",
              std::to_string(rows.shape(1)));
   }
+  void check_known(const Ids& ids) const {
+    for (const index_t id : as_span<index_t>(ids)) {
+      if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
+    }
+  }
   void check_pairs(const Ids& ids, const Rows& rows) const {
     check_rows("rows", rows);
     if (rows.shape(0) != ids.size())
@@ -176,6 +204,7 @@ class Index {
   Ids ids_;
   Rows rows_;
   std::unique_ptr<MipsIndex> index_;
+  mutable std::shared_mutex mutex_;
 };
 
 void products(const Rows& rows, const Rows& queries, MutableMatrix<float> out) {
@@ -195,9 +224,9 @@ void bind_mips(nb::module_& m) {
   nb::class_<Index>(m, "MipsIndex", "Rows in spherical clusters, searched by inner product.")
       .def(nb::init<Rows, Vector<offset_t>, Ids, Rows, offset_t>(), "centres"_a, "begin"_a, "ids"_a,
            "rows"_a, "n_ids"_a)
-      .def_prop_ro("n_rows", [](const Index& self) { return self.get().n_rows(); })
-      .def_prop_ro("n_ids", [](const Index& self) { return self.get().n_ids(); })
-      .def_prop_ro("n_clusters", [](const Index& self) { return self.get().n_clusters(); })
+      .def_prop_ro("n_rows", &Index::n_rows)
+      .def_prop_ro("n_ids", &Index::n_ids)
+      .def_prop_ro("n_clusters", &Index::n_clusters)
       .def("search", &Index::search, "queries"_a, "k"_a, "n_probe"_a, "n_threads"_a, "monitor"_a,
            "ids, scores, and how many inner products were computed; n_probe 0 is exact.")
       .def("search_above", &Index::search_above, "queries"_a, "threshold"_a, "n_threads"_a,

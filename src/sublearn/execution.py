@@ -7,16 +7,21 @@ Estimators ask :func:`map_blocks` and do not know who answers::
 A block must not depend on another one, so the answer does not depend on who runs it or when. What
 an executor may want to know besides is in :class:`Hints`: what the blocks cost, and who is to be
 told about results that another process made.
+
+The other way round, several threads may ask one object to change: :func:`one_at_a_time`.
 """
 
 from __future__ import annotations
 
+import functools
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from sublearn.interruption import Work
 
@@ -26,11 +31,13 @@ __all__ = [
     "Threads",
     "map_blocks",
     "n_places_elsewhere",
+    "one_at_a_time",
     "use_executor",
 ]
 
 _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
 
 
 def _keep(result: Any) -> Any:
@@ -163,3 +170,25 @@ def use_executor(executor: BlockExecutor) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+# --- one object, several threads -----------------------------------------------------------------
+
+_turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_making_turns = threading.Lock()
+
+
+def one_at_a_time(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let calls of methods so marked wait for each other, for each object apart.
+
+    The lock belongs to the object but is no attribute of it: copies, pickles and files have none.
+    """
+
+    @functools.wraps(method)
+    def in_turn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with _making_turns:
+            turn = _turns.setdefault(args[0], threading.RLock())
+        with turn:
+            return method(*args, **kwargs)
+
+    return in_turn

@@ -143,6 +143,17 @@ class Solution:
     n_iter: int
     trace: Trace = field(repr=False)
 
+    def __post_init__(self) -> None:
+        """Refuse figures that say nothing: infinite is an honest certificate, NaN is not."""
+        if np.isnan(self.certificate) or (
+            np.isfinite(self.certificate) and not np.isfinite(self.objective)
+        ):
+            raise FloatingPointError(
+                f"the objective must be finite, got {self.objective} with the certificate "
+                f"{self.certificate}: numbers in the data or the parameters are too large, or "
+                "another thread has changed the data during the call"
+            )
+
     def warn_unless_converged(self, estimator: object, tol: float) -> None:
         """Issue a `ConvergenceWarning` that says what was reached."""
         if self.status is not Status.CONVERGED:

@@ -126,6 +126,18 @@ def test_ppd_sparse_by_rows_reaches_the_optimum_of_its_problem(client, labels, f
     assert {"round", "bytes_sent", "bytes_received"} <= set(found.trace_.columns)
 
 
+def test_pruned_weights_by_rows_have_their_own_figures(client, labels):
+    X, Y = labels[0].astype(np.float64), labels[1][:, :3]
+    model = PPDSparseClassifier(tol=1e-6, prune=0.1, random_state=0)
+    alone = model.fit(X, Y)
+    objective, certificate = alone.objective_, alone.certificate_
+    found = fit_by_rows(model, delayed(client, X, Y))
+    assert np.abs(found.coef_.data).min() > 0.1
+    assert found.objective_ == pytest.approx(objective, rel=1e-3)
+    assert certificate > 1e-3
+    assert found.certificate_ == pytest.approx(certificate, rel=0.05)
+
+
 def test_svmlight_files_and_dask_arrays_hold_the_same_rows(client, data, tmp_path):
     X, y, _ = data
     files = [tmp_path / f"{k}.svm" for k in range(2)]

@@ -377,7 +377,15 @@ def test_pruning_drops_the_small_weights_and_no_others(solver):
     W = full.coef_.toarray()
     assert 0 < pruned.coef_.nnz < full.coef_.nnz
     np.testing.assert_array_equal(pruned.coef_.toarray(), np.where(np.abs(W) > 0.1, W, 0))
-    assert pruned.certificate_ == full.certificate_
+
+
+def test_pruned_weights_have_their_own_figures(solver):
+    X, Y = multilabel()
+    full = solver().fit(X, Y)
+    pruned = solver(prune=0.1).fit(X, Y)
+    bound = full.objective_ * (1 - full.certificate_)
+    assert pruned.objective_ > full.objective_
+    assert pruned.objective_ * (1 - pruned.certificate_) == pytest.approx(bound, rel=1e-6)
 
 
 def test_works_in_a_pipeline_under_a_grid_search(solver):

@@ -161,3 +161,16 @@ def test_the_core_refuses_broken_settings(change, words):
         setattr(settings, name, value)
     with pytest.raises(ValueError, match=words):
         _core.online_svr(features, y, np.zeros(features.shape[1]), settings, _core.Monitor())
+
+
+def test_rows_of_any_size_leave_a_finite_model_and_no_foreign_error():
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(1, 12)), int(rng.integers(1, 6))
+        features = rng.normal(size=(n, m)) * 10.0 ** rng.uniform(-80, 80)
+        features[:, 0] = features[:, -1]  # the Gram matrix is singular
+        y = rng.normal(size=n) * 10.0 ** rng.uniform(-6, 6)
+        loss = list(LOSSES.values())[seed % len(LOSSES)]
+        fit = fit_interior_point(features, y, loss, 10.0 ** rng.uniform(-6, 6), tol=1e-9)
+        assert np.isfinite(fit.w).all()
+        assert 0 <= fit.certificate <= 1

@@ -93,6 +93,7 @@ class RowTask:
     tol: float
     max_iter: int
     is_positive: bool = False
+    prune: float = 0.0  # weights of at most this size are dropped from what is found
 
     def penalty(self, x: np.ndarray) -> float:
         """Of both norms."""

@@ -85,12 +85,17 @@ def _solve(exchange: Exchange, task: RowTask) -> LinearSolution:
     )  # fmt: skip
     if found.status is not Status.CONVERGED:
         objective.certify()
-    gap = max(found.objective - objective.lower_bound(), 0.0) / max(abs(found.objective), 1e-300)
+    bound, value = objective.lower_bound(), found.objective
+    is_solved = value - bound <= task.tol * abs(value)
     x, has_intercept = objective.coordinates.to_x(found.x), task.loss.fit_intercept
+    if task.prune > 0:
+        n = len(x) - has_intercept
+        x[:n][is_small(x[:n], task.prune)] = 0.0
+        value = exchange.ask(task.loss, x)[0] + task.penalty(x)
     return LinearSolution(
-        status=Status.CONVERGED if gap <= task.tol else found.status,
-        objective=found.objective,
-        certificate=gap,
+        status=Status.CONVERGED if is_solved else found.status,
+        objective=value,
+        certificate=max(value - bound, 0.0) / max(abs(value), 1e-300),
         n_iter=found.n_iter,
         trace=_trace(found.trace, objective, exchange),
         w=x[:-1] if has_intercept else x,
@@ -214,7 +219,8 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
     l1 = np.append(np.full(n, float(estimator.l1)), 0.0)
     tasks = [
         RowTask(RowLoss("squared_hinge", 1.0, float(estimator.C), True, k), l1, np.ones(n + 1),
-              np.zeros(n + 1), float(estimator.tol), max(100, 10 * int(estimator.max_iter)))
+              np.zeros(n + 1), float(estimator.tol), max(100, 10 * int(estimator.max_iter)),
+              prune=float(estimator.prune))
         for k in positives
     ]  # fmt: skip
     found = _solve_all(rows, tasks)
@@ -223,7 +229,7 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
     labels = EncodedLabels(*nothing, rows.classes, kind, rows.n_rows)
     solution = _summary(found)
     solution.warn_unless_converged(estimator, float(estimator.tol))
-    estimator._take_over(labels, _linear_labels(found, rows, float(estimator.prune)), solution)
+    estimator._take_over(labels, _linear_labels(found, rows), solution)
 
 
 def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
@@ -235,15 +241,11 @@ def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
     return LabelKind.MULTICLASS, rows.classes.tolist()
 
 
-def _linear_labels(found: list[LinearSolution], rows: RowBlocks, prune: float) -> LinearLabels:
-    columns = [sp.csr_matrix(_pruned(one.w.astype(rows.dtype), prune)) for one in found]
+def _linear_labels(found: list[LinearSolution], rows: RowBlocks) -> LinearLabels:
+    columns = [sp.csr_matrix(one.w.astype(rows.dtype)) for one in found]
     weights = sp.vstack(columns).T.tocsr().astype(rows.dtype)
     weights.sort_indices()
     return LinearLabels(weights, np.array([one.intercept for one in found], dtype=rows.dtype))
-
-
-def _pruned(w: np.ndarray, prune: float) -> np.ndarray:
-    return np.where(is_small(w, prune), 0, w).astype(w.dtype)
 
 
 def _summary(found: list[LinearSolution]) -> Solution:

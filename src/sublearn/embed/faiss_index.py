@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sublearn.errors import ParameterError
+from sublearn.execution import one_at_a_time
 
 __all__ = ["FaissIndex"]
 
@@ -15,7 +16,8 @@ class FaissIndex:
     """An inverted file of faiss, with the methods of `_core.MipsIndex`.
 
     Centres and their rows are given, so that both back ends search the same clusters. faiss has no
-    bounds: exact search scans all rows.
+    bounds: exact search scans all rows. Calls from several threads wait for each other: neither rows
+    nor the number of threads may change during a search.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ class FaissIndex:
         """Rows in the index."""
         return int(self._index.ntotal)
 
+    @one_at_a_time
     def search(
         self, queries: np.ndarray, k: int, n_probe: int, n_threads: int, monitor: Any
     ) -> tuple[np.ndarray, np.ndarray, int]:
@@ -59,6 +62,7 @@ class FaissIndex:
         ids, scores = (np.take_along_axis(part, order, 1) for part in (ids, scores))
         return ids.astype(np.int32), scores, int(work) + len(queries) * self.n_clusters
 
+    @one_at_a_time
     def search_above(
         self, queries: np.ndarray, threshold: float, n_threads: int, monitor: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -72,20 +76,24 @@ class FaissIndex:
         work = len(queries) * (self.n_rows + self.n_clusters)
         return begin, ids[order].astype(np.int32), scores[order], work
 
+    @one_at_a_time
     def update(self, ids: np.ndarray, rows: np.ndarray) -> None:
         """Give rows other values."""
         self.remove(ids)
         self._insert(ids, rows)
 
+    @one_at_a_time
     def add(self, ids: np.ndarray, rows: np.ndarray) -> None:
         """Add rows with ids that are free."""
         self._insert(ids, rows)
         self.n_ids = max(self.n_ids, int(ids.max(initial=-1)) + 1)
 
+    @one_at_a_time
     def remove(self, ids: np.ndarray) -> None:
         """Take rows out."""
         self._index.remove_ids(ids.astype(np.int64))
 
+    @one_at_a_time
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Begin, ids and rows, cluster by cluster."""
         lists = self._index.invlists
@@ -101,6 +109,7 @@ class FaissIndex:
             rows[part] = codes.view(np.float32).reshape(size, width)
         return begin, ids, rows
 
+    @one_at_a_time
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
         """The values of rows."""
         if not len(ids):

@@ -88,6 +88,12 @@ class MIPSIndex(SavedModel, BaseEstimator):
     work_ : int
         Inner products that the last search computed, those with centres included.
 
+    Notes
+    -----
+    Any number of threads may search while others add, remove or update rows: a search sees the
+    index before or after each such call. (Where the clusters looked at hold fewer than k rows, it
+    looks once more, and a change may come in between.)
+
     References
     ----------
     .. [1] I. E. H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models",
@@ -190,10 +196,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         is_one = np.ndim(queries) == 1
         rows = self._queries(queries, least=0)
         if not Positive(int).accepts(k) or k > self.n_rows_:
-            raise ParameterError(
-                f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
-                f"index, got {show(k)}"
-            )
+            raise self._too_many(k)
         count = self._probes(n_probe)
         wide = aligned(rows)
         ids, scores, self.work_ = self._search(wide, k, count)
@@ -201,6 +204,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         if len(few):
             ids[few], scores[few], work = self._search(wide[few], k, 0)
             self.work_ += work
+            if (ids[few, -1] < 0).any():  # another thread has removed rows
+                raise self._too_many(k)
         ids = ids.astype(np.int64)
         return (ids[0], scores[0]) if is_one else (ids, scores)
 
@@ -372,6 +377,12 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """Rows that find their clusters in some tenths of a second: Ctrl-C comes in between."""
         size = max(1, int(_BLOCK_OPERATIONS / (self.n_clusters_ * self.n_features_in_)))
         return (slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size))
+
+    def _too_many(self, k: Any) -> ParameterError:
+        return ParameterError(
+            f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
+            f"index, got {show(k)}"
+        )
 
     def _probes(self, n_probe: int | str | None) -> int:
         if isinstance(n_probe, str) and n_probe == "fitted":

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.trace import Solution, Status, Trace
+from sublearn.validation import EncodedLabels, LabelKind
 
-__all__ = ["best_held_out", "ended_early", "summarise"]
+__all__ = ["best_held_out", "ended_early", "objective_of", "summarise", "with_objective"]
+
+_CHUNK = 2**22  # scores at a time
 
 
 def summarise(report: dict[str, Any], tol: float) -> Solution:
@@ -29,6 +35,43 @@ def summarise(report: dict[str, Any], tol: float) -> Solution:
         n_iter=len(report["seconds"]),
         trace=_trace(report),
     )
+
+
+def objective_of(
+    model: LinearLabels,
+    train: tuple[sp.csr_matrix, EncodedLabels],
+    caps: np.ndarray,
+    l1: float,
+    n_threads: int,
+) -> float:
+    """Of any weights: all scores of all samples, some samples at a time."""
+    X, labels = train
+    weights, bias, halves = model.weights, model.bias, 1.0
+    if labels.kind is LabelKind.BINARY:  # one column stands for two, of half its size each
+        halves = 0.5
+    squares = float((weights.data.astype(np.float64) ** 2).sum() + (bias.astype(float) ** 2).sum())
+    value = 0.5 * halves * squares + l1 * float(np.abs(weights.data.astype(np.float64)).sum())
+    indicator = labels.to_csr()
+    step = max(1, _CHUNK // labels.n_classes)
+    for at in range(0, X.shape[0], step):
+        rows = slice(at, at + step)
+        scores = model.scores(X[rows], n_threads).astype(np.float64)
+        if labels.kind is LabelKind.BINARY:
+            scores = np.hstack([-0.5 * scores, 0.5 * scores])
+        is_theirs = indicator[rows].toarray() > 0
+        lowest = np.where(is_theirs, scores, np.inf).min(axis=1)
+        highest = np.where(is_theirs, -np.inf, scores).max(axis=1)
+        losses = np.maximum(1.0 + highest - lowest, 0.0)  # none where a sample has no or all labels
+        value += float(caps[rows] @ losses)
+    return value
+
+
+def with_objective(solution: Solution, objective: float, report: dict[str, Any]) -> Solution:
+    """A solution for other weights: the dual value bounds their objective as well."""
+    if not np.isfinite(solution.certificate):
+        return replace(solution, objective=objective)
+    certificate = _relative_gap(objective, float(report["final_dual"]))
+    return replace(solution, objective=objective, certificate=certificate)
 
 
 def ended_early(report: dict[str, Any], max_iter: int) -> bool:

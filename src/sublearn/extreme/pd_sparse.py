@@ -13,7 +13,13 @@ from sublearn.extreme.held_out import pick, read_eval_set, split_rows
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
-from sublearn.extreme.pd_report import best_held_out, ended_early, summarise
+from sublearn.extreme.pd_report import (
+    best_held_out,
+    ended_early,
+    objective_of,
+    summarise,
+    with_objective,
+)
 from sublearn.io.fields import Number
 from sublearn.trace import Callback, watch
 from sublearn.validation import (
@@ -107,8 +113,9 @@ class PDSparseClassifier(LinearLabelClassifier):
         and return that model if it is better on the held-out rows. Needs `early_stopping` or an
         `eval_set`.
     prune : float, default=0.0
-        Weights of at most this size are dropped after the fit. The certificate speaks of the
-        weights before that.
+        Weights of at most this size are dropped after the fit. `objective_` and `certificate_`
+        are those of the weights that are left, which takes the scores of all samples and labels;
+        `certificate_` may be above `tol` although the fit has converged.
     class_weight : {"balanced", "propensity"}, mapping, array-like or None, default=None
         Weights of labels; a sample counts by the mean weight of its labels, beside
         `sample_weight`. "balanced" is n_samples / (n_classes * count); "propensity" is 2 / p - 1
@@ -282,8 +289,13 @@ class PDSparseClassifier(LinearLabelClassifier):
         solution = summarise(report, self.tol)
         if not ended_early(report, self.max_iter):
             solution.warn_unless_converged(self, self.tol)
-        self._take_over(labels, self._model(by_feature, X.dtype, labels), solution)
+        model = self._model(by_feature, X.dtype, labels)
         self.refit_ = bool(report["was_refit"])
+        if self.prune > 0:
+            l1 = 0.0 if self.refit_ else float(self.l1)
+            objective = objective_of(model, train, caps, l1, as_n_threads(self.n_jobs))
+            solution = with_objective(solution, objective, report)
+        self._take_over(labels, model, solution)
         self.held_out_precision_ = best_held_out(report)
         return self
 

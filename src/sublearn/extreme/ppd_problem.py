@@ -328,7 +328,7 @@ def trace_of(reports: dict[str, np.ndarray]) -> Trace:
     n_rows = min(_TRACE_ROWS, len(order))
     ends = np.linspace(0, len(order), n_rows + 1).astype(int)[1:] - 1
     totals = {name: np.cumsum(reports[name][order])[ends] for name in _SUMMED}
-    gap = totals["primal"] - totals["dual"]
+    gap = np.maximum(totals["primal"] - totals["dual"], 0.0)
     return Trace(
         {
             "seconds": reports["seconds"][order][ends],

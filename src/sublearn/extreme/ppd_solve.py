@@ -209,7 +209,7 @@ def summarise(reports: dict[str, np.ndarray], counts: np.ndarray, max_iter: int)
         was_cut = reports["was_stopped"] & (reports["n_iter"] < max_iter) & ~is_done
         status = Status.STOPPED if was_cut.any() else Status.MAX_ITER
     objective = float(reports["primal"].sum())
-    gap = float((reports["primal"] - reports["dual"]).sum())
+    gap = max(float((reports["primal"] - reports["dual"]).sum()), 0.0)  # rounding of float32
     if status is Status.STOPPED:
         certificate = float("inf")  # nothing is known of the labels that were not reached
     else:

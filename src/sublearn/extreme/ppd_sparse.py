@@ -103,8 +103,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
     max_iter : int, default=100
         Limit on the searches per label.
     prune : float, default=0.0
-        Weights of at most this size are dropped after the fit. The certificate speaks of the
-        weights before that.
+        Weights of at most this size are dropped after the fit. `objective_` and `certificate_`
+        are those of the weights that are left, so that `certificate_` may be above `tol` although
+        the fit has converged; no warning says so, since more searches would not help.
     class_weight : {"balanced", "propensity"}, mapping, array-like or None, default=None
         Factors of `C` for the samples that carry a label. "balanced": n_samples / (n_classes *
         count), as in scikit-learn. "propensity": 2 / p - 1 with the label's propensity p

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.execution import one_at_a_time
 from sublearn.extreme.calibration import Calibration, fit_calibration
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.io.fields import take_parts
@@ -55,6 +56,7 @@ class LabelProbabilities:
     _scores: Any
     predict_top_k: Any
 
+    @one_at_a_time
     def calibrate(
         self: _Self, X: Any, y: Any, method: str = "sigmoid", *, min_positives: int | None = None
     ) -> _Self:

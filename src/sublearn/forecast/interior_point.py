@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -59,7 +60,8 @@ def fit_interior_point(
     for n_iter in range(1, max_iter + 1):
         if found.certificate <= tol or should_stop():
             break
-        point.step(features)
+        if not point.step(features):
+            break
         found = judge(features, y, loss, C, features.T @ point.a, point.a, n_iter)
     return found
 
@@ -105,13 +107,17 @@ class _Point:
         """Dual coefficients p - q of the rows."""
         return self.x[0] - self.x[1]
 
-    def step(self, features: np.ndarray) -> None:
-        """Mehrotra's predictor and corrector with one factorisation."""
+    @np.errstate(over="ignore", invalid="ignore")
+    def step(self, features: np.ndarray) -> bool:
+        """Mehrotra's predictor and corrector with one factorisation.
+
+        False, and nothing has moved, where numbers so large come up that no direction is left.
+        """
         curvature = 1.0 / (self.low / self.x + self.high / self.room)  # (2, N)
         scaled = np.sqrt(curvature.sum(axis=0))[:, None] * features
-        hessian = scaled.T @ scaled
-        hessian.flat[:: len(hessian) + 1] += 1.0
-        factor = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        if not np.isfinite(scaled).all():
+            return False
+        factor = _factor(scaled)
 
         def solve(low_target: np.ndarray | float, high_target: np.ndarray | float) -> _Move:
             # low x = low_target and high room = high_target, to first order.
@@ -132,10 +138,13 @@ class _Point:
         target = mu * (reached / mu) ** 3
         move = solve(target - ahead.x * ahead.low, target + ahead.x * ahead.high)
         length = _TO_BORDER * self._longest(move)
+        if not (np.isfinite(length) and all(np.isfinite(part).all() for part in move)):
+            return False
         self.x += length * move.x
         self.room -= length * move.x
         self.low += length * move.low
         self.high += length * move.high
+        return True
 
     def _longest(self, move: _Move) -> float:
         pairs = (
@@ -159,8 +168,22 @@ class _Point:
         return max(total / (2 * self.x.size), 1e-300)
 
 
-@dataclass(frozen=True)
-class _Move:
+class _Move(NamedTuple):
     x: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+
+def _factor(scaled: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor of 1 + S'S, as `cho_solve` takes it.
+
+    Where rows are so long that the 1 drowns in S'S, R of a QR decomposition of S on top of 1: the
+    same factor, and squares are never taken.
+    """
+    hessian = scaled.T @ scaled
+    hessian.flat[:: len(hessian) + 1] += 1.0
+    try:
+        return scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        both = np.vstack([scaled, np.eye(scaled.shape[1])])
+        return scipy.linalg.qr(both, mode="economic", pivoting=False, check_finite=False)[1], False

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ModelFileError
+from sublearn.execution import one_at_a_time
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.fields import Field, OrAbsent, Strings, check_fields, take_parts
 from sublearn.io.files import PathLike
@@ -48,6 +49,7 @@ MODELS = {
     "TextTagger": "sublearn.extreme",
 }
 
+_CHANGING = {"fit", "partial_fit", "remove_labels", "calibrate", "update", "add", "remove", "tune"}
 _NOT_STORED = {"callback", "model_path"}
 _NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
 # What a constructor, or NumPy, raises for values that are not what they should be.
@@ -107,10 +109,18 @@ class SavedModel:
     A subclass says in `_to_bundle` which fitted values prediction needs, and in `_fields` what they
     must be when they come back: nothing else about a file is known then. The default `_restore`
     sets them as attributes again; override it if they are parts of another object.
+
+    Methods that change an estimator wait for each other if several threads call them.
     """
 
     notes_: dict[str, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in _CHANGING & set(vars(cls)):
+            setattr(cls, name, one_at_a_time(vars(cls)[name]))
+        super().__init_subclass__(**options)
+
+    @one_at_a_time
     def save(self, path: PathLike, *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to one file for `sublearn.load`.
 

@@ -141,6 +141,7 @@ class MixtureProgram:
             system, c, objective = self._correct(l1, atoms, c)
             atoms, c = atoms[c > 0], c[c > 0]
         order = np.argsort(-c, kind="stable")
+        dual = system.solve(self.targets)  # a limit ends the loop after a correction
         return Point(l1, atoms[order], c[order], dual, objective, bound, n_steps)
 
     # --- search --------------------------------------------------------------------------------

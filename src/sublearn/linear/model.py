@@ -119,7 +119,7 @@ class _Task:
         return replace(found, w=w, intercept=found.intercept - shift)
 
     def rounded(self, k: int, found: LinearSolution, l1: float) -> LinearSolution:
-        """Solution `k` with the certificate of its weights in the type of the features.
+        """Solution `k` with the figures of its weights in the type of the features.
 
         float32 weights of columns far from 0 can be worse than the weights that were found.
         """
@@ -133,7 +133,8 @@ class _Task:
         objective = self.targets.problems[k].value(w[0], b[0]) + self.penalty.value(w[0], l1)
         worse = max(objective - found.objective, 0.0)
         unit = max(abs(found.objective), np.finfo(float).tiny)
-        return replace(found, certificate=found.certificate + worse / unit)
+        certificate = found.certificate + worse / unit
+        return replace(found, objective=objective, certificate=certificate)
 
     def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
         """Earlier weights and intercepts as starting points, if they have the right shape."""
@@ -400,11 +401,14 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
             scores = score_folds(targets, folds, penalty, l1s, settings, progress)
             chosen = choose_l1(scores, self.cv_rule)
-            *_, last = walk_path(targets, penalty, l1s[: chosen + 1], settings, progress)
-            return scores, chosen, last
+            path = walk_path(targets, penalty, l1s[: chosen + 1], settings, progress)
+            *_, (reached, last) = enumerate(path)
+            if progress.stop_requested:  # another l1 might have been chosen
+                last = [replace(found, status=Status.STOPPED) for found in last]
+            return scores, reached, last
 
-        self.cv_scores_, chosen, solutions = self._watch(progress, job)
-        self.l1_path_, self.l1_ = l1s, float(l1s[chosen])
+        self.cv_scores_, reached, solutions = self._watch(progress, job)
+        self.l1_path_, self.l1_ = l1s, float(l1s[reached])
         return solutions
 
     def _forget_folds(self) -> None:

@@ -370,7 +370,8 @@ class _JointRun:
         """What was reached; every class has the figures of the whole problem."""
         names = list(self.rows[0])
         trace = Trace({name: [row[name] for row in self.rows] for name in names})
-        figures = self.status or Status.MAX_ITER, self.objective, self.certificate, len(trace)
+        n_iter = max(len(trace) - 1, 1)
+        figures = self.status or Status.MAX_ITER, self.objective, self.certificate, n_iter
         b = self.point.b - self.point.b.mean()
         return [
             LinearSolution(*figures, trace, np.ascontiguousarray(w), float(intercept))

@@ -159,15 +159,18 @@ class _Run:
             self._give_up_method()
             return
         self.w, self.intercept = w, intercept
-        if len(rows["gap"]):
-            self._take_in(rows, end is Status.CONVERGED)
         self._count(rows)
+        is_known = np.isfinite(before) and len(rows["gap"]) > 1  # the point that it began at
+        self._take_in({name: values[int(is_known) :] for name, values in rows.items()})
+        if end is not Status.CONVERGED:
+            found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
+            self.bound = max(self.bound, found)
         is_still = before - self.objective <= 0 or end is Status.STALLED
         self.status = self._judge(is_still, monitor.stop_requested)
 
     def _count(self, rows: dict[str, np.ndarray]) -> None:
         """Iterations of a call; one that only looked counts as well."""
-        counted = rows["n_passes"][-1:].sum() if self.method.works_on_all else len(rows["gap"])
+        counted = rows["n_passes"][-1] if self.method.works_on_all else len(rows["gap"]) - 1
         n_new = max(int(counted), 1)
         self.n_iter += n_new
         self.n_left -= n_new
@@ -197,7 +200,8 @@ class _Run:
         """What gaps are divided by."""
         return np.maximum(np.abs(objective), _CANCELLATION * self.problem.scale + 1e-300)
 
-    def _take_in(self, rows: dict[str, np.ndarray], is_solved: bool) -> None:
+    def _take_in(self, rows: dict[str, np.ndarray]) -> None:
+        """Rows of the trace; the last is that of the point."""
         objective = rows["objective"] + self.problem.shift
         bounds = np.maximum.accumulate(objective - rows["gap"])
         bounds = np.maximum(bounds, self.bound)
@@ -206,15 +210,6 @@ class _Run:
         rest = {name: values for name, values in rows.items() if name not in (*named, "gap")}
         self.parts.append(named | rest)
         self.bound, self.objective = float(bounds[-1]), float(objective[-1])
-        if not is_solved:  # steps were made after the last row
-            self._look_again()
-
-    def _look_again(self) -> None:
-        self.objective = self.problem.value(self.w, self.intercept) + self.penalty.value(
-            self.w, self.l1
-        )
-        found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
-        self.bound = max(self.bound, found)
 
     @property
     def certificate(self) -> float:

@@ -224,8 +224,8 @@ def minimise_linear(
     tol : float
         On the duality gap divided by the objective.
     max_iter : int, optional
-        Limit of full gradients ("newton", "lhac"; 100 if not given), epochs ("cd1"; 10,000) or
-        Newton steps ("interior_point"; 200).
+        Limit of rounds of the working set ("newton", "lhac"; 100 if not given), epochs ("cd1";
+        10,000) or Newton steps ("interior_point"; 200).
     curvature_bound : {"coordinate", "global"}
         For "cd1": one bound for each feature, or the largest of them for all as in (2.2.19).
     n_jobs : int
@@ -239,7 +239,8 @@ def minimise_linear(
     -------
     LinearSolution
         `x`, `intercept`, `objective`, `certificate` (the relative gap), `status`, `n_iter` and
-        `trace`.
+        `trace`. Objective and certificate are those of `x` and `intercept`, also where a limit or
+        the callback ended the solve.
 
     References
     ----------

@@ -66,8 +66,9 @@ class WorkingSetLhac {
       if (n_done() >= settings_.max_iter) return LhacEnd::max_iter;
       if (is_stalled(rounds_)) return LhacEnd::stalled;
       screen(x);
-      const LhacEnd end = correct(x, monitor);
-      if (end == LhacEnd::stopped || end == LhacEnd::stalled) return end;
+      if (!correct(x, monitor)) {
+        return monitor.stop_requested() ? LhacEnd::stopped : LhacEnd::stalled;
+      }
     }
   }
 
@@ -172,8 +173,8 @@ class WorkingSetLhac {
     return reaches_[k];
   }
 
-  /// LHAC over the working set. `converged` stands for all ends after which a round may follow.
-  LhacEnd correct(std::vector<double>& x, Monitor& monitor) {
+  /// LHAC over the working set. False if it made no step: the next round would be this one again.
+  bool correct(std::vector<double>& x, Monitor& monitor) {
     const auto ids = working_.choose(penalty_, kept_, x, gradient_);
     working_penalty_.reset(penalty_, ids);
     const std::unique_ptr<SmoothObjective> part = objective_->restricted(ids);
@@ -184,22 +185,19 @@ class WorkingSetLhac {
     settings.max_iter = settings_.max_iter - n_done();
     Lhac lhac(*part, working_penalty_.get(), settings, {iterations.back(), n_done(), best_bound});
     if (hessian_) lhac.hessian().take_over(*hessian_, places_of(ids));
-    const LhacEnd end = lhac.solve(at, monitor);
+    lhac.solve(at, monitor);
     hessian_ = std::make_unique<LowRankHessian>(std::move(lhac.hessian()));
     hessian_ids_.assign(ids.begin(), ids.end());
     for (std::size_t k = 0; k < ids.size(); ++k) x[static_cast<std::size_t>(ids[k])] = at[k];
-    append(lhac.iterations, end == LhacEnd::stopped);
-    if (end == LhacEnd::stopped) return end;
-    // Without a step the next round would be this one again; a stall after some is the set's own.
-    return lhac.iterations.size() == 1 ? LhacEnd::stalled : LhacEnd::converged;
+    append(lhac.iterations);
+    return lhac.iterations.size() > 1;
   }
 
-  /// The first point has its row already; the last gets one from the next full gradient, if any.
-  void append(const std::vector<LhacIteration>& rows, bool is_end) {
+  /// The first point has its row already; the last gets one from the next full gradient.
+  void append(const std::vector<LhacIteration>& rows) {
     last_ = rows.back();
     iterations.back().n_free = rows.front().n_free;
-    const std::size_t n = rows.size() - (is_end ? 0 : 1);
-    for (std::size_t k = 1; k < n; ++k) iterations.push_back(rows[k]);
+    for (std::size_t k = 1; k + 1 < rows.size(); ++k) iterations.push_back(rows[k]);
   }
 
   /// Where the coordinates are in the Hessian of the last round, -1 for nowhere.

@@ -50,7 +50,7 @@ class PPDBlockSolver {
       }
       enter_violators();
     }
-    finish(reports, weights);
+    finish(block, reports, weights);
   }
 
  private:
@@ -127,24 +127,35 @@ class PPDBlockSolver {
   }
 
   void certify() {
+    evaluate();
     const DualSums<T> duals = state_.duals();
-    const LaneSums<T> positive_loss = sum_positive_loss();
-    const WeightSums<T>& sums = searcher_.sums();
-    const Scan<T>& scan = searcher_.scan();
     for_each_lane(state_.live, [&](int l) {
-      const double shift = state_.sweeps.bias[l] - state_.bias_centre;
-      const double squares = 0.5 * (sums.squares[l] + shift * shift);
       LabelReport& report = state_.report[l];
-      report.primal = squares + state_.settings.l1 * sums.absolute[l] + positive_loss[l] +
-                      state_.loss.total(scan.violation[l], scan.squares[l]);
       report.dual = duals.total[l] - 0.5 * state_.loss.dual_diagonal() * duals.squares[l] -
-                    state_.bias_centre * duals.signed_total[l] - squares;
-      report.nnz_primal = static_cast<index_t>(sums.count[l]);
+                    state_.bias_centre * duals.signed_total[l] - half_squares(l);
       report.nnz_dual = static_cast<index_t>(duals.count[l]);
       report.converged = std::isfinite(report.primal) &&
                          report.primal - report.dual <= state_.settings.tol * report.primal;
       if (report.converged) state_.live &= ~lane_bit(l);
     });
+  }
+
+  /// The objective of the weights that the last search scored with.
+  void evaluate() {
+    const LaneSums<T> positive_loss = sum_positive_loss();
+    const WeightSums<T>& sums = searcher_.sums();
+    const Scan<T>& scan = searcher_.scan();
+    for_each_lane(state_.live, [&](int l) {
+      LabelReport& report = state_.report[l];
+      report.primal = half_squares(l) + state_.settings.l1 * sums.absolute[l] + positive_loss[l] +
+                      state_.loss.total(scan.violation[l], scan.squares[l]);
+      report.nnz_primal = static_cast<index_t>(sums.count[l]);
+    });
+  }
+
+  double half_squares(int lane) const {
+    const double shift = state_.sweeps.bias[lane] - state_.bias_centre;
+    return 0.5 * (searcher_.sums().squares[lane] + shift * shift);
   }
 
   LaneSums<T> sum_positive_loss() const {
@@ -170,9 +181,11 @@ class PPDBlockSolver {
     });
   }
 
-  void finish(std::span<LabelReport> reports, std::span<LabelWeights<T>> weights) {
+  void finish(std::span<const index_t> block, std::span<LabelReport> reports,
+              std::span<LabelWeights<T>> weights) {
     state_.sort_touched();
     searcher_.collect(static_cast<LaneMask>((std::uint64_t{1} << reports.size()) - 1));
+    if (state_.settings.prune > 0 || !searcher_.was_exact()) prune(block);
     for (std::size_t l = 0; l < reports.size(); ++l) {
       reports[l] = state_.report[l];
       weights[l].bias = T{-1};
@@ -182,12 +195,23 @@ class PPDBlockSolver {
     state_.clear();
   }
 
+  /// Drops small weights. The reports then speak of those that are returned: another objective,
+  /// above the same dual value. So they do where a stop came after a search that was not exact.
+  void prune(std::span<const index_t> block) {
+    LaneMask searched = 0;
+    for (std::size_t l = 0; l < block.size(); ++l) {
+      if (state_.report[l].n_iter > 0) searched |= lane_bit(static_cast<int>(l));
+    }
+    state_.keep_positives(block, searched);
+    searcher_.search_pruned(static_cast<T>(state_.settings.prune));
+    evaluate();
+  }
+
   void write_weights(int lane, LabelWeights<T>& out) const {
-    const T smallest = static_cast<T>(state_.settings.prune);
     out.bias = state_.sweeps.bias[lane];
     for (const auto& coefficient : searcher_.weights()) {
       const T weight = coefficient.weight[lane];
-      if (weight == 0 || std::abs(weight) <= smallest) continue;
+      if (weight == 0) continue;
       out.features.push_back(coefficient.feature);
       out.values.push_back(weight);
     }

@@ -66,6 +66,26 @@ class PPDSearcher {
     scan_all(floor, warm, room);
   }
 
+  /// Drops the listed weights of at most this size, and scores all rows with the others.
+  void search_pruned(T smallest) {
+    sums_ = WeightSums<T>();
+    for (auto& coefficient : weights_) {
+      for_each_lane(state_.live, [&](int l) {
+        const double size = std::abs(coefficient.weight[l]);
+        if (size <= smallest) return coefficient.weight.set(l, T{0});
+        sums_.absolute[l] += size;
+        sums_.squares[l] += size * size;
+        sums_.count[l] += 1;
+      });
+    }
+    drop_zeros();
+    scan_all(std::numeric_limits<double>::infinity(), state_.live,
+             [](int) { return kMinEntering; });
+  }
+
+  /// Whether the weights of the last search were all that there are.
+  bool was_exact() const { return !last_was_sparsified_; }
+
   /// Lists the weights of the lanes in a mask.
   WeightSums<T> collect(LaneMask lanes) {
     weights_.clear();
@@ -123,6 +143,11 @@ class PPDSearcher {
         coefficient.weight.set(l, sparsify(coefficient.weight[l], level[l], uniform));
       });
     }
+    drop_zeros();
+  }
+
+  /// Takes features without a weight in a live lane off the list.
+  void drop_zeros() {
     std::erase_if(weights_, [&](const Coefficient<T>& coefficient) {
       bool is_zero = true;
       for_each_lane(state_.live, [&](int l) { is_zero = is_zero && coefficient.weight[l] == 0; });

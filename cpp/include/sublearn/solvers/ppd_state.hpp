@@ -48,6 +48,15 @@ struct PPDState {
     }
   }
 
+  /// Leaves the positives of the given lanes as the only active rows, and these lanes live.
+  void keep_positives(std::span<const index_t> block, LaneMask lanes) {
+    clear_slots();
+    live = lanes;
+    for_each_lane(lanes, [&](int l) {
+      for (const index_t i : task.labels.of(block[l])) enter(i, l, true);
+    });
+  }
+
   bool is_dense() const { return active.size() * kDenseShare > n_rows; }
 
   bool is_weighted() const { return !task.row_weight.empty() || !task.positive_weight.empty(); }
@@ -140,8 +149,7 @@ struct PPDState {
       is_touched[j] = 0;
     }
     touched.clear();
-    for (const ActiveRow& a : active) slot_of[a.row] = -1;
-    resize_slots(0);
+    clear_slots();
   }
 
   const PPDData<T, I>& data;
@@ -219,6 +227,11 @@ struct PPDState {
     alpha[to] = alpha[from];
     curvature[to] = curvature[from];
     weight[to] = weight[from];
+  }
+
+  void clear_slots() {
+    for (const ActiveRow& a : active) slot_of[a.row] = -1;
+    resize_slots(0);
   }
 
   void resize_slots(std::size_t n) {

@@ -37,9 +37,9 @@ enum class LinearMethod {
 
 struct SparseLinearSettings {
   LinearMethod method = LinearMethod::newton;
-  LhacSettings lhac;  ///< for LinearMethod::lhac
-  double tol = 1e-6;  ///< on the relative duality gap
-  int max_iter = 100;
+  LhacSettings lhac;   ///< for LinearMethod::lhac
+  double tol = 1e-6;   ///< on the relative duality gap
+  int max_iter = 100;  ///< rounds of the inner method
   int n_threads = 1;
   std::size_t first_size = 100;  ///< of the working set
   double inner_target = 0.3;     ///< share of the violation that the inner method leaves
@@ -70,14 +70,16 @@ class SparseLinearSolver {
         point_(problem.n_features(), problem.n_rows()),
         working_(settings.first_size) {}
 
+  /// Whatever ends it, the last pass speaks of the point that is left.
   bool solve(Monitor& monitor) {
     started_ = std::chrono::steady_clock::now();
     start();
-    for (int round = 0; round < settings_.max_iter && !monitor.stop_requested(); ++round) {
+    for (int round = 0;; ++round) {
       if (problem_.has_intercept) centre_intercept(problem_, point_);
       certify();
       publish(monitor);
       if (passes.back().gap <= settings_.tol * std::abs(passes.back().objective)) return true;
+      if (round >= settings_.max_iter || monitor.stop_requested()) return false;
       if (is_stalled(passes)) return false;
       screen();
       const auto working = working_.choose(penalty_, kept_, point_.w, gradient_);
@@ -149,7 +151,7 @@ class SparseLinearSolver {
     monitor.gap = pass.gap;
     monitor.nnz_primal = pass.n_nonzero;
     monitor.work = pass.work;
-    monitor.n_done = static_cast<std::int64_t>(passes.size());
+    monitor.n_done = static_cast<std::int64_t>(passes.size()) - 1;
   }
 
   void screen() {

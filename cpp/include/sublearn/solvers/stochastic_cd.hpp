@@ -64,15 +64,17 @@ class StochasticCd {
     certificate.place(point_);
     bound_curvatures();
     for (int epoch = 0;; ++epoch) {
-      if (epoch % settings_.check_every == 0 || epoch >= settings_.max_iter) {
+      const bool is_stopped = monitor.stop_requested();
+      if (is_stopped || epoch % settings_.check_every == 0 || epoch >= settings_.max_iter) {
         certificate.place(point_);  // rounding of many small moves does not add up
         certificate.centre_intercept(point_);
         const LinearRound now = certificate.measure(point_);
         certificate.record(now, epoch, monitor);
         if (certificate.is_within(now, settings_.tol)) return LinearEnd::converged;
+        if (is_stopped) return LinearEnd::stopped;
         if (epoch >= settings_.max_iter) return LinearEnd::max_iter;
       }
-      if (!run_epoch(monitor)) return LinearEnd::stopped;
+      run_epoch(monitor);
     }
   }
 
@@ -104,13 +106,13 @@ class StochasticCd {
     }
   }
 
-  /// False if asked to stop.
-  bool run_epoch(const Monitor& monitor) {
+  /// Ends early if asked to stop.
+  void run_epoch(const Monitor& monitor) {
     const auto n = static_cast<std::uint32_t>(n_coordinates());
-    return std::visit(
+    std::visit(
         [&](const auto& loss) {
           for (std::uint32_t draw = 0; draw < n; ++draw) {
-            if (draw % kDrawsPerLook == 0 && monitor.stop_requested()) return false;
+            if (draw % kDrawsPerLook == 0 && monitor.stop_requested()) return;
             const std::uint32_t j = rng_.below(n);
             if (static_cast<offset_t>(j) < problem_.n_features()) {
               step_feature(loss, static_cast<offset_t>(j));
@@ -118,7 +120,6 @@ class StochasticCd {
               step_intercept(loss);
             }
           }
-          return true;
         },
         problem_.loss);
   }
