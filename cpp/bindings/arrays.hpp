@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sublearn/core/compressed.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
 
@@ -63,26 +64,11 @@ NumpyMatrix<T> to_numpy(std::vector<T>&& values, std::size_t n_rows, std::size_t
 template <template <class, class> class View, class T, class I>
 View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
                            const Vector<T>& values, offset_t n_minor) {
-  if (indptr.size() == 0) throw std::invalid_argument("indptr must have at least one entry");
   if (indices.size() != values.size()) {
     throw std::invalid_argument("indices and values must have the same length");
   }
   const auto n_major = static_cast<offset_t>(indptr.size()) - 1;
-  if (indptr.data()[0] != 0) throw std::invalid_argument("indptr must start at 0");
-  for (offset_t m = 0; m < n_major; ++m) {
-    if (indptr.data()[m + 1] < indptr.data()[m]) {
-      throw std::invalid_argument("indptr must not decrease");
-    }
-  }
-  if (static_cast<std::size_t>(indptr.data()[n_major]) > indices.size()) {
-    throw std::invalid_argument("indptr points behind the end of indices");
-  }
-  for (std::size_t p = 0; p < indices.size(); ++p) {
-    if (indices.data()[p] < 0 || static_cast<offset_t>(indices.data()[p]) >= n_minor) {
-      throw std::invalid_argument("index " + std::to_string(indices.data()[p]) + " is outside 0.." +
-                                  std::to_string(n_minor - 1));
-    }
-  }
+  check_compressed(as_span<I>(indptr), as_span<I>(indices), n_major, n_minor, "indptr", "indices");
   View<T, I> view;
   view.indptr = indptr.data();
   view.indices = indices.data();

@@ -1,4 +1,7 @@
-// Python face of the quick path of sublearn.validation: rows that need no conversion.
+// Python face of what sublearn.validation leaves to the core: the structure of sparse matrices, and
+// the quick path for rows that need no conversion.
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -6,6 +9,7 @@
 #include "arrays.hpp"
 #include "sublearn/core/canonical.hpp"
 #include "sublearn/core/columns.hpp"
+#include "sublearn/core/compressed.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -55,6 +59,20 @@ void bind_sparse_extremes(nb::module_& m) {
       "The same for the columns of a CSC matrix.");
 }
 
+template <class P, class I>
+void bind_check_compressed(nb::module_& m) {
+  m.def(
+      "check_compressed",
+      [](Vector<P> indptr, Vector<I> indices, offset_t n_major, offset_t n_minor,
+         const std::string& indptr_name, const std::string& indices_name) {
+        check_compressed(as_span<P>(indptr), as_span<I>(indices), n_major, n_minor, indptr_name,
+                         indices_name);
+      },
+      "indptr"_a.noconvert(), "indices"_a.noconvert(), "n_major"_a, "n_minor"_a, "indptr_name"_a,
+      "indices_name"_a,
+      "Refuse index arrays by which a loop over a sparse matrix would leave them, by name.");
+}
+
 }  // namespace
 
 template <class T, class I>
@@ -88,6 +106,10 @@ void bind_features(nb::module_& m) {
   bind_sparse_extremes<float, std::int64_t>(m);
   bind_sparse_extremes<double, std::int32_t>(m);
   bind_sparse_extremes<double, std::int64_t>(m);
+  bind_check_compressed<std::int32_t, std::int32_t>(m);
+  bind_check_compressed<std::int32_t, std::int64_t>(m);
+  bind_check_compressed<std::int64_t, std::int32_t>(m);
+  bind_check_compressed<std::int64_t, std::int64_t>(m);
   m.def(
       "is_canonical_csr",
       [](nb::handle indptr, nb::handle indices, nb::handle values, offset_t n_rows,

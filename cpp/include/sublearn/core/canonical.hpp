@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sublearn/core/compressed.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
@@ -23,21 +24,9 @@ inline bool all_finite(std::span<const T> values) {
 template <class T, class I>
 bool is_canonical_csr(std::span<const I> indptr, std::span<const I> indices,
                       std::span<const T> values, offset_t n_rows, offset_t n_cols) {
-  const std::size_t size = indices.size();
-  if (n_rows < 0 || indptr.size() != static_cast<std::size_t>(n_rows) + 1) return false;
-  if (values.size() != size || indptr.front() != 0) return false;
-  if (static_cast<offset_t>(indptr.back()) != static_cast<offset_t>(size)) return false;
-  for (std::size_t i = 0; i + 1 < indptr.size(); ++i) {
-    if (indptr[i + 1] < indptr[i] || static_cast<std::size_t>(indptr[i + 1]) > size) return false;
-    auto previous = offset_t{-1};
-    for (auto p = static_cast<std::size_t>(indptr[i]); p < static_cast<std::size_t>(indptr[i + 1]);
-         ++p) {
-      const auto column = static_cast<offset_t>(indices[p]);
-      if (column <= previous || column >= n_cols) return false;
-      previous = column;
-    }
-  }
-  return all_finite(values);
+  return indices.size() == values.size() && is_compressed(indptr, indices, n_rows, n_cols) &&
+         static_cast<std::size_t>(indptr.back()) == indices.size() &&
+         has_increasing_ids(indptr, indices) && all_finite(values);
 }
 
 /// The non-zero entries of dense rows.
