@@ -128,7 +128,10 @@ def is_refusal(error: BaseException) -> bool:
     """
     if not is_usual(error) or type(error).__module__ == "sublearn.errors":
         return is_usual(error)
-    if any(word in str(error) for word in (" must ", " needed", " needs ", " expected ")):
+    if any(
+        word in str(error)
+        for word in (" must ", " needed", " needs ", " expected ", " is outside ")
+    ):
         return True
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return linecache.getline(frame.filename, frame.lineno or 0).lstrip().startswith("raise")

@@ -16,6 +16,7 @@ import numpy as np
 from engine import Failure, Target, is_refusal
 from mutate import (
     CANARY,
+    CODE,
     INTEGERS,
     hostile_value,
     mutate_bytes,
@@ -171,8 +172,24 @@ def _told(rng: random.Random, parts: Parts) -> None:
         classes = [name.split("-")[0] for name in GOLDEN]
         parts.description[key] = rng.choice((*classes, "", "2", "os.system", hostile_value(rng)))
         return
-    if key in parts.description:
+    if isinstance(parts.description.get("attributes"), dict) and rng.random() < 0.3:
+        _code(rng, parts.description["attributes"].get("steps"))
+    elif key in parts.description:
         parts.description[key] = mutate_json(rng, parts.description[key])
+
+
+def _code(rng: random.Random, steps: Any) -> None:
+    """Python in a name of a network's step, where a graph that is compiled would run it."""
+    if not (isinstance(steps, list) and steps):
+        return
+    step = rng.choice(steps)
+    if not isinstance(step, dict):
+        return
+    place = rng.choice(("target", "name", "kwargs"))
+    if place == "kwargs" and isinstance(step.get("kwargs"), dict):
+        step["kwargs"][rng.choice(CODE)] = False
+    else:
+        step[place] = rng.choice(CODE)
 
 
 def _deep(rng: random.Random, parts: Parts) -> None:
