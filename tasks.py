@@ -2,9 +2,12 @@
 """Everyday tasks of the project; needs a Python and nothing else.
 
     python3 tasks.py quickstart      install into .venv and run a first example
-    python3 tasks.py test [...]      install and run the tests; extra words go to pytest
+    python3 tasks.py test [...]      install and run the tests; extra words go to pytest;
+                                     with --sanitize or --sanitize=thread, on an extension
+                                     built with sanitizers
     python3 tasks.py check           format, lint, types, import directions, documentation
-    python3 tasks.py cpp-tests       build and run the C++ tests under sanitizers
+    python3 tasks.py cpp-tests       build and run the C++ tests and fuzz harnesses under sanitizers
+    python3 tasks.py fuzz [...]      fuzz harnesses, then tools/attack.py: an hour, or --seconds N
     python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
     python3 tasks.py ci              test + check + cpp-tests, with the minutes each one took
 
@@ -48,6 +51,30 @@ ALL_EXTRAS = ("test", "check", "docs")
 #: What `ci` installs besides, so that no test of trim/ and embed/ is left out. Of torch 2.13 there
 #: is a build for the CPU alone; without it pip would fetch gigabytes for graphics cards.
 CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8")
+
+_NOISE = ROOT / "tests" / "sanitizers"
+#: What sanitized tests need: a compiler, libraries to load first, options.
+SANITIZERS = {
+    "address": {
+        "needs_clang": False,
+        "load": ("libasan.so", "libstdc++.so.6"),  # with the latter, exceptions are seen
+        "options": {
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        },
+    },
+    # g++'s OpenMP tells the sanitizer nothing of its barriers; clang's does, by Archer.
+    "thread": {
+        "needs_clang": True,
+        "load": ("libclang_rt.tsan-x86_64.so",),
+        "options": {
+            "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=0:exitcode=66"
+            f":suppressions={_NOISE / 'thread.txt'}",
+            "OMP_TOOL_LIBRARIES": "libarcher.so",
+            "ARCHER_OPTIONS": "verbose=1",
+        },
+    },
+}
 
 #: What to install, by need and system; "other" is said where the system is not known.
 INSTALL = {
@@ -138,6 +165,12 @@ def compiler_problem() -> str | None:
     ):
         return f"sublearn needs a C++20 compiler and `{' '.join(command)}` does not compile C++20"
     return None
+
+
+def find_clang() -> str | None:
+    """The newest clang++ here, under its own name or with a version."""
+    names = ["clang++", *(f"clang++-{version}" for version in range(30, 13, -1))]
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def require_python_headers() -> None:
@@ -379,11 +412,50 @@ def quickstart(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
+    if arguments and arguments[0].startswith("--sanitize"):
+        return sanitized_test(arguments[0].partition("=")[2] or "address", arguments[1:])
     prepare("test")
     # A process for each core, a file's tests in one of them; a debugger needs the only process.
     alone = {"-n", "-s", "--pdb"} & set(arguments)
     spread = [] if alone else ["-n", "auto", "--dist", "loadfile"]
     return run([PYTHON, "-m", "pytest", *spread, *arguments])
+
+
+def sanitized_test(kind: str, arguments: list[str]) -> int:
+    """The Python tests on an extension with sanitizers, which lies before the usual one.
+
+    Python itself has none, so the sanitizer's library must be loaded first. Leaks are not looked
+    for: Python keeps much until it ends.
+    """
+    if kind not in SANITIZERS:
+        raise TaskError(f"--sanitize must be one of {', '.join(SANITIZERS)}, got {kind}.")
+    prepare("test")
+    pip_install(build_requirements())
+    sanitizer = SANITIZERS[kind]
+    usual = shlex.split(os.environ.get("CXX", "c++"))[0]
+    compiler = find_clang() if sanitizer["needs_clang"] else usual
+    if compiler is None:
+        raise TaskError(
+            f"--sanitize={kind} needs clang++ with its OpenMP, and this system has none."
+        )
+    libraries = [output_of([compiler, f"-print-file-name={n}"]).strip() for n in sanitizer["load"]]
+    if not all(os.path.isabs(name) for name in libraries):
+        raise TaskError(f"this system lacks {' or '.join(sanitizer['load'])} of {compiler}.")
+    site = ROOT / "build" / f"sanitize-{kind}" / "site"
+    settings = {
+        "build-dir": f"build/sanitize-{kind}/build",
+        "cmake.build-type": "RelWithDebInfo",
+        "cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO": "-O1 -g1 -DNDEBUG",
+        "cmake.define.CMAKE_CXX_COMPILER": compiler,
+        "cmake.define.SUBLEARN_SANITIZE": kind,
+    }
+    shutil.rmtree(site, ignore_errors=True)  # pip would keep what is there
+    words = [word for item in settings.items() for word in ("--config-settings", "=".join(item))]
+    pip_install(["--no-build-isolation", "--no-deps", "--target", str(site), *words, "."])
+    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return run(
+        command, LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(site), **sanitizer["options"]
+    )
 
 
 def check(arguments: list[str]) -> int:
@@ -429,6 +501,15 @@ def cpp_tests(arguments: list[str]) -> int:
     if tools:
         pip_install(tools)
     build = "build/cpp-tests"
+    options = ["-DSUBLEARN_TESTS=ON"]
+    if os.name != "nt":  # the sanitizer flags are those of g++ and clang
+        options += ["-DSUBLEARN_SANITIZE=ON", "-DSUBLEARN_FUZZ=ON"]
+    tested = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"]
+    return run_each([*build_commands(build, options), tested])
+
+
+def build_commands(build: str, options: list[str]) -> list[list[str]]:
+    """Configure and compile what has no Python."""
     configure = [
         "cmake",
         "-S",
@@ -440,21 +521,51 @@ def cpp_tests(arguments: list[str]) -> int:
         # -O1 and lines without variables compile in half the time of -O2 -g.
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
         "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG",
+        "-DSUBLEARN_PYTHON=OFF",
+        *options,
     ]
-    options = ["-DSUBLEARN_TESTS=ON", "-DSUBLEARN_PYTHON=OFF"]
-    if os.name != "nt":  # the sanitizer flags are those of g++ and clang
-        options.append("-DSUBLEARN_SANITIZE=ON")
-    commands = [
-        [*configure, *options],
-        ["cmake", "--build", build],
-        ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"],
-    ]
+    return [configure, ["cmake", "--build", build]]
+
+
+def run_each(commands: list[list[str]]) -> int:
+    """Run programs of .venv or this machine until one fails."""
     for command in commands:
         program = shutil.which(command[0], path=environment()["PATH"]) or command[0]
         code = run([program, *command[1:]], UBSAN_OPTIONS="print_stacktrace=1")
         if code != 0:
             return code
     return 0
+
+
+def fuzz(arguments: list[str]) -> int:
+    """Harnesses for a sixth of the time, by libFuzzer where there is clang; then the campaign."""
+    seconds = 3600.0
+    if len(arguments) == 2 and arguments[0] == "--seconds":
+        seconds, arguments = float(arguments[1]), []
+    refuse(arguments, "fuzz")
+    prepare("test")
+    pip_install([*missing_build_tools(), *CI_PACKAGES])  # networks are attacked too
+    build = "build/fuzz"
+    clang = find_clang()
+    chosen = [f"-DCMAKE_CXX_COMPILER={clang}"] if clang else []
+    code = run_each(build_commands(build, ["-DSUBLEARN_FUZZ=ON", *chosen]))
+    if code != 0:
+        return code
+    found = ROOT / "tests" / "fuzz" / "found"
+    found.mkdir(exist_ok=True)
+    harnesses = sorted(path.stem[5:] for path in (ROOT / "cpp" / "fuzz").glob("fuzz_*.cpp"))
+    each = max(1, int(seconds / 6 / len(harnesses)))
+    steps = {name: harness_step(build, name, each, found) for name in harnesses}
+    campaign = [PYTHON, "tools/attack.py", "--seconds", str(5 * seconds / 6)]
+    steps["attack"] = lambda: run(campaign)
+    return run_all(steps)
+
+
+def harness_step(build: str, name: str, seconds: int, found: Path):  # a function without arguments
+    limits = [f"-max_total_time={seconds}", "-runs=1000000000", "-timeout=10", "-rss_limit_mb=2048"]
+    artifacts = f"-artifact_prefix={found}{os.sep}{name}-"
+    folders = [f"{build}/corpus/{name}", f"tests/fuzz/corpus/{name}"]
+    return lambda: run([str(ROOT / build / f"fuzz_{name}"), *limits, artifacts, *folders])
 
 
 def docs(arguments: list[str]) -> int:
@@ -510,6 +621,7 @@ TASKS = {
     "test": test,
     "check": check,
     "cpp-tests": cpp_tests,
+    "fuzz": fuzz,
     "docs": docs,
     "ci": ci,
 }

@@ -73,7 +73,7 @@ ONLY_IN = {
     "sktime": "plugins",
 }
 
-# --- C++: cpp/include/sublearn/<layer>/, cpp/src, cpp/bindings, cpp/tests ----------------------
+# --- C++: cpp/include/sublearn/<layer>/, cpp/src, cpp/bindings, cpp/tests, cpp/fuzz ------------
 
 #: core <- losses, prox <- objectives, search, active <- solvers <- bindings; io on core alone.
 CPP_RULES = {
@@ -107,6 +107,7 @@ CPP_RULES = {
         "io",
         "tests",
     },
+    "fuzz": {"core", "io", "fuzz"},  # parsers and checks, nothing that computes
 }
 CPP_RULE = (
     "core <- losses, prox <- objectives, search, active <- solvers <- bindings; io uses core only"
