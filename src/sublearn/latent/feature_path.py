@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.latent.boolean_quadratic import as_matrix
 from sublearn.latent.feature_learning import FeatureLearner, LearningSettings
 from sublearn.latent.lasso_problem import LassoFit
 from sublearn.latent.progress import Progress
@@ -27,8 +27,6 @@ from sublearn.validation import (
     as_n_threads,
     as_seed,
 )
-from sublearn.validation.native import as_native
-from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
 __all__ = ["LatentFeaturePath", "latent_feature_path"]
@@ -125,9 +123,8 @@ def latent_feature_path(
             raise ParameterError(
                 f"latent_feature_path.{name} must be {rule}, got {show(given[name])}"
             )
-    X = check_layout(X, "latent_feature_path.X")
-    X = check_array(X, dtype=np.float64, order="C", accept_sparse="csr", input_name="X")
-    X = X.toarray() if sp.issparse(X) else as_native(X)
+    X = as_matrix("latent_feature_path.X", X, accept_sparse="csr")
+    X = X.toarray() if sp.issparse(X) else X
     settings = LearningSettings(
         l1=None, l2=float(l2), has_intercept=bool(fit_intercept), tol=float(tol),
         max_iter=int(max_iter), n_exchanges=0, does_refine=False,

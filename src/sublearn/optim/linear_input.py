@@ -25,7 +25,9 @@ def refusal(who: str, name: str, must: str, value: Any) -> ParameterError:
 def check_features(who: str, X: Any) -> Any:
     """A dense array or a sparse matrix of finite float32 or float64 numbers."""
     X = check_layout(X, f"{who}: X")
-    X = check_array(X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator=who)
+    X = check_array(
+        X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator=who, input_name="X"
+    )
     refuse_large(X.data if sp.issparse(X) else X, f"{who}: X", np.float64)
     return X if sp.issparse(X) else as_native(X)
 

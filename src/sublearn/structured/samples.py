@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.validation.sparse import check_sparse
+from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
 __all__ = ["Graphs", "Sample", "stack_samples"]
@@ -156,9 +156,8 @@ def _refuse_other_mappings(sample: Sample, head: str) -> None:
 
 
 def _as_matrix(features: Any, head: str) -> Any:
-    if sp.issparse(features):
-        features = check_sparse(features, f"{head}.features")
     matrix = features if sp.issparse(features) else np.asarray(features)
+    matrix = check_layout(matrix, f"{head}.features")
     if matrix.ndim != 2 or not matrix.shape[0]:
         raise ValueError(
             f"{head}.features must have shape (n_nodes, n_features) with at least one node, "

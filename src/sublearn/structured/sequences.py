@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from sublearn.structured.named_features import grow_vocabulary, look_up
 from sublearn.validation import check_features, encode_each
+from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
@@ -157,7 +158,7 @@ def _as_matrix(sequence: Any, head: str) -> Any:
     if hasattr(sequence, "iloc"):
         return sequence
     try:
-        matrix = np.asarray(sequence)
+        matrix = as_native(np.asarray(sequence))
     except ValueError:
         raise ValueError(f"{head} must have rows of one width, got several") from None
     if matrix.size == 0 and matrix.ndim < 2:
