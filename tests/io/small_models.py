@@ -126,12 +126,13 @@ def _mix(**options: Any) -> Any:
     return MixLassoRegressor(n_components=2, random_state=0, **options).fit(_DENSE, y)
 
 
-def _forecast(**options: Any) -> Any:
+def _forecast() -> Any:
     from sublearn.forecast import LoadForecaster
 
-    hours = np.arange(24 * 28)
-    y = 100 + 10 * np.sin(hours * 2 * np.pi / 24) + _rng.normal(size=len(hours))
-    return LoadForecaster(steps_per_day=24, horizon=24, random_state=0, **options).fit(y)
+    steps = np.arange(4 * 42)
+    y = 100 + 10 * np.sin(steps * 2 * np.pi / 4) + np.random.default_rng(3).normal(size=len(steps))
+    small = {"n_components": 10, "lead_blocks": [1, 3], "max_iter": 3, "n_clusters": 1}
+    return LoadForecaster(steps_per_day=4, horizon=3, random_state=0, **small).fit(y)
 
 
 def _covariance() -> Any:

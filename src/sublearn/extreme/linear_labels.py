@@ -146,8 +146,10 @@ class LinearLabels:
         bias = state.pop("bias")
         if "weights" in state:  # a file of sublearn 0.1
             return cls(state.pop("weights"), bias)
-        parts = (state.pop(f"weights_{part}") for part in ("offsets", "labels", "values"))
-        return cls(LabelLists(*parts, state.pop("weights_scales", None)), bias)
+        offsets, labels, values = (
+            state.pop(f"weights_{part}") for part in ("offsets", "labels", "values")
+        )
+        return cls(LabelLists(offsets, labels, values, state.pop("weights_scales", None)), bias)
 
     def to_state(self) -> dict[str, np.ndarray]:
         """Arrays to be saved, by name."""

@@ -34,7 +34,7 @@ _FEWEST_ROWS = 8  # without a gap, to fit anything
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
 
 
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "first": Positive(int),
     "last": Positive(int),
     "weights": Floats("members", bits=64),

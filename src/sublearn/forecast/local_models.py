@@ -35,7 +35,7 @@ __all__ = ["LocalModels", "LocalSettings", "Training"]
 
 _REACH = 0.05  # of the way to the tube that a new row pulls a fitted model
 _PRESENT = 0.01  # memberships below this do not count in a forecast
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "scales": Floats("columns", bits=64),
     "n_seen": Integers("clusters"),
     "C": Number(),

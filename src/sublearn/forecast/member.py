@@ -20,7 +20,7 @@ __all__ = ["Member", "never"]
 _MOST_WEEKS = 1000  # of a profile in a file
 
 
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "share": Number(),
     "centre": Floats("columns", bits=64),
     "spread": Floats("columns", bits=64),

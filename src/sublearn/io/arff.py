@@ -228,8 +228,14 @@ def _label_columns(
         raise TypeError(
             f"load_arff.labels must be a path, names or a number of attributes, got {labels!r}"
         )
-    is_path = isinstance(labels, (str, os.PathLike))
-    wanted = _label_names(labels, limits) if is_path else list(labels)  # type: ignore[arg-type]
+    if isinstance(labels, (str, os.PathLike)):
+        wanted = _label_names(labels, limits)
+        with reading(labels):
+            return _positions(wanted, names)
+    return _positions(list(labels), names)
+
+
+def _positions(wanted: list[str], names: list[str]) -> list[int]:
     position = {name: column for column, name in enumerate(names)}
     unknown = [name for name in wanted if name not in position]
     if unknown:

@@ -215,7 +215,8 @@ def _from_pair(content: dict[str, np.ndarray]) -> Dataset:
 
 def _unpack(name: str, content: dict[str, np.ndarray]) -> sparse.csr_matrix:
     shape = _as_shape(content[f"{name}.shape"])
-    return _compressed("csr", shape, *(content[f"{name}.{part}"] for part in _PARTS), name)
+    data, indices, indptr = (content[f"{name}.{part}"] for part in _PARTS)
+    return _compressed("csr", shape, data, indices, indptr, name)
 
 
 def _from_scipy(content: dict[str, np.ndarray]) -> sparse.csr_matrix:
@@ -235,9 +236,10 @@ def _from_scipy(content: dict[str, np.ndarray]) -> sparse.csr_matrix:
         check_expansion("shape", 8 * shape[0] if kind != "csr" else 0, n_stored)
         if kind == "coo":
             return _from_coordinates(content["data"], content["row"], content["col"], shape)
+        data, indices, indptr = (content[part] for part in _PARTS)
         if kind == "bsr":
-            return _from_blocks(*(content[part] for part in _PARTS), shape)
-        return _compressed(kind, shape, *(content[part] for part in _PARTS), "matrix").tocsr()
+            return _from_blocks(data, indices, indptr, shape)
+        return _compressed(kind, shape, data, indices, indptr, "matrix").tocsr()
     except KeyError as error:
         raise ValueError(f"the matrix is damaged: {error} is missing") from None
     except ValueError as error:

@@ -22,7 +22,7 @@ from sublearn.validation.values import is_int64, show
 __all__ = ["pack_state", "pack_strings", "unpack_state", "unpack_strings"]
 
 _STORED = "__stored__"
-_STRING_DTYPE = re.compile(r"O|T|U\d{1,9}")
+_STRING_DTYPE = re.compile(r"O|T|U\d{1,8}")
 _SPARSE = {
     ("csr", False): sparse.csr_matrix,
     ("csc", False): sparse.csc_matrix,
@@ -151,7 +151,8 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[dict[str, np.ndarray], dict]:
 
 
 def _unpack_sparse(name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray]) -> Any:
-    maker = _SPARSE.get((how.get("format"), how.get("is_array")))
+    kind: Any = (how.get("format"), how.get("is_array"))
+    maker = _SPARSE.get(kind)
     if maker is None:
         raise ValueError(f"{name}.format must be csr or csc, got {show(how.get('format'))}")
     data, indices, indptr = (_take(rest, f"{name}.{part}") for part in _SPARSE_PARTS)

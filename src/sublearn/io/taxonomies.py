@@ -263,10 +263,10 @@ def _read_rows(lines: Lines, columns: list[_Column]) -> tuple[list[list[float]],
 
 def _class_taxonomy(attributes: list[tuple[str, str]]) -> NamedEdges:
     """Edges if every entry is a pair and some child is a parent elsewhere, else paths."""
-    kind, _, rest = attributes[-1][1].partition(" ") if attributes else ("", "", "")
-    if kind.lower() != "hierarchical":
+    kind, *rest = attributes[-1][1].split(None, 1) if attributes else ("",)
+    listed = [entry.strip() for entry in "".join(rest).split(",") if entry.strip()]
+    if kind.lower() != "hierarchical" or not listed:
         raise ValueError("the last attribute must be `hierarchical` and a list of labels")
-    listed = [entry.strip() for entry in rest.split(",") if entry.strip()]
     pairs = [tuple(entry.split("/")) for entry in listed]
     if all(len(pair) == 2 for pair in pairs):
         parents = {pair[0] for pair in pairs}

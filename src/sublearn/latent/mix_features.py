@@ -136,7 +136,7 @@ def restore_map(kernel: str, state: dict[str, Any], sizes: Mapping[str, int]) ->
     """Inverse of `state` for a kernel, of rows with ``sizes["features"]`` columns."""
     if kernel == "linear":
         numbers = Floats("features")
-        table = {"center": numbers, "scale": numbers, "has_intercept": Boolean()}
+        table: dict[str, Any] = {"center": numbers, "scale": numbers, "has_intercept": Boolean()}
         check_fields(state, table, sizes)
         return LinearMap(**state)
     is_given = kernel == "precomputed"
