@@ -2,8 +2,8 @@
 
 The steps are data, checked when they are read against the closed lists of
 :mod:`sublearn.trim.network_ops` and :mod:`sublearn.trim.network_layers`. A call with inputs of new
-shapes first runs on shapes alone (PyTorch's device *meta*), so that a network from a file cannot
-ask for more memory than a limit.
+shapes looks at each step's size before it runs, so that a network from a file cannot ask for more
+memory than a limit. All shapes follow from those of the inputs, so one look at each is enough.
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, fx, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from sublearn.trim.network_ops import FUNCTIONS, METHODS, Ref, read_value
+from sublearn.trim.network_sizes import most_of_call, most_of_layer, tensors_in
 from sublearn.validation.values import show
 
 __all__ = ["Step", "StepNetwork", "read_steps", "refuse_path"]
 
 _MAX_STEPS = 65_536
-_MAX_PIECES = 65_536  # of a tensor that is taken apart into a tuple
 _MAX_AXES = 64  # as in most functions of PyTorch
 _MAX_NAME = 200
 _MAX_PATH = 64
@@ -222,7 +219,7 @@ class StepNetwork(nn.Module):
         self._prepare()
 
     def _prepare(self) -> None:
-        self._plan = _plan(self._steps, _part_of, _tensor_of)
+        self._plan = _plan(self._steps, _tensor_of)
         self._allowed: set[Any] = set()  # shapes of inputs
 
     @property
@@ -236,10 +233,11 @@ class StepNetwork(nn.Module):
         Raises
         ------
         ValueError
-            If a step cannot take the shapes or types that it gets, or tensors would take more than
-            `max_bytes`.
+            At the first call with inputs of these shapes, if a step cannot take what it gets, or
+            tensors would take more than `max_bytes`.
         RuntimeError, IndexError
-            By PyTorch, if a step cannot take the values, such as an id outside of a table.
+            By PyTorch, at a later call, if a step cannot take the values, such as an id outside of
+            a table.
         """
         if named or len(inputs) != self._n_plain:
             bound = self._signature.bind(*inputs, **named)
@@ -250,10 +248,11 @@ class StepNetwork(nn.Module):
             tracer = next((value.tracer for value in inputs if isinstance(value, fx.Proxy)), None)
             if tracer is not None:
                 return self._traced(inputs, tracer)
-            self._refuse_size(inputs)
+            out = self._run_checked(inputs)
             if len(self._allowed) >= _MAX_SHAPES:
                 self._allowed.clear()
             self._allowed.add(shapes)
+            return out
         return self._run(self._plan, inputs)
 
     def _run(self, plan: Sequence[Run], inputs: Sequence[Any], sizes: _Sizes | None = None) -> Any:
@@ -276,19 +275,17 @@ class StepNetwork(nn.Module):
             name = ".".join((owner, *path) if owner else path)
             return tracer.create_proxy("get_attr", name, (), {})
 
-        return self._run(_plan(self._steps, _part_of, tensor), inputs)
+        return self._run(_plan(self._steps, tensor), inputs)
 
-    def _refuse_size(self, inputs: Sequence[Any]) -> None:
-        """Run on shapes alone; raises ValueError for steps that cannot, or take too much."""
+    def _run_checked(self, inputs: Sequence[Any]) -> Any:
+        """The output, if each step can take its inputs and takes no more than `max_bytes`."""
         limit = self.max_bytes
         if limit is None:
             tensors = [*inputs, *self.parameters(), *self.buffers()]
             limit = _FREE_BYTES + _MAX_GROWTH * _n_bytes(tensors)
         sizes = _Sizes(limit)
-        plan = _plan(self._steps, sizes.layer, _tensor_of)
         try:
-            with torch.no_grad(), sizes:
-                self._run(plan, [tree_map(_as_meta, value) for value in inputs], sizes)
+            return self._run(_plan(self._steps, _tensor_of, sizes), inputs, sizes)
         except Exception as error:  # of PyTorch, which has many
             name = self._steps[len(inputs) + sizes.n_steps].name
             raise ValueError(
@@ -302,14 +299,14 @@ Run = tuple[Callable[[StepNetwork, list[Any]], Any], tuple[int, ...]]
 
 
 def _plan(
-    steps: Sequence[Step], layer: Callable[..., Any], tensor: Callable[..., Any]
+    steps: Sequence[Step], tensor: Callable[..., Any], sizes: _Sizes | None = None
 ) -> list[Run]:
-    """Steps ready to run; `layer` and `tensor` find, at each run, what they name by path."""
-    return [(_runner(step, layer, tensor), step.frees) for step in steps]
+    """Steps ready to run; `tensor` finds one by its path, `sizes` sees each step before it runs."""
+    return [(_runner(step, tensor, sizes), step.frees) for step in steps]
 
 
 def _runner(
-    step: Step, layer: Callable[..., Any], tensor: Callable[..., Any]
+    step: Step, tensor: Callable[..., Any], sizes: _Sizes | None
 ) -> Callable[[StepNetwork, list[Any]], Any]:
     args, kwargs, path, name = step.args, step.kwargs, step.path, step.target
     function = FUNCTIONS[name].function if step.op == "call_function" else None
@@ -318,22 +315,24 @@ def _runner(
     if step.op in ("placeholder", "output"):
         return lambda network, values: _fill(args[0], values)
     is_usual = bool(args) and isinstance(args[0], Ref) and not _refs((args[1:], kwargs))
-    if is_usual:  # so it is made quick
+    if is_usual and sizes is None:  # so it is made quick
         first, rest = args[0].slot, args[1:]
         if function is not None:
             return lambda network, values: function(values[first], *rest, **kwargs)
         if step.op == "call_method":
             return lambda network, values: _method(values[first], name)(*rest, **kwargs)
-        return lambda network, values: layer(network, path)(values[first], *rest, **kwargs)
+        return lambda network, values: _part_of(network, path)(values[first], *rest, **kwargs)
 
     def run(network: StepNetwork, values: list[Any]) -> Any:
         given = _fill(args, values)
         named = {key: _fill(value, values) for key, value in kwargs.items()}
+        if sizes is not None:
+            sizes.check(network, step, given, named)
         if function is not None:
             return function(*given, **named)
         if step.op == "call_method":
             return _method(given[0], name)(*given[1:], **named)
-        return layer(network, path)(*given, **named)
+        return _part_of(network, path)(*given, **named)
 
     return run
 
@@ -348,82 +347,36 @@ def _tensor_of(network: nn.Module, path: tuple[str, ...]) -> Any:
     return getattr(_part_of(network, path[:-1]), path[-1])
 
 
-class _Sizes(TorchDispatchMode):
-    """Lets operations run on shapes alone, and refuses one that would take too many bytes."""
+class _Sizes:
+    """Refuses a step that would take too many bytes before it runs."""
 
     def __init__(self, limit: int):
-        super().__init__()
         self.limit, self.n_steps = limit, 0
         self._kept: dict[int, int] = {}
         self._n_kept = 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else the first call imports all of torch._dynamo, which takes seconds
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        args, kwargs = tree_map(_as_meta, (args, kwargs or {}))
-        if kwargs.get("device") is not None:
-            kwargs["device"] = torch.device("meta")
-        self._refuse_pieces(func, *args)
-        out = func(*args, **kwargs)
-        if any(isinstance(leaf, Tensor) and leaf.ndim > _MAX_AXES for leaf in tree_leaves(out)):
-            raise ValueError(f"tensors must have at most {_MAX_AXES} axes")
-        self.refuse(out)
-        return out
+    def check(
+        self, network: StepNetwork, step: Step, given: Sequence[Any], named: dict[str, Any]
+    ) -> None:
+        """Raise ValueError if a step's result, with what is kept, may take more than the limit."""
+        if step.op == "call_module":
+            most = most_of_layer(_part_of(network, step.path), given, named)
+        else:
+            most = most_of_call(step.op, step.target, given, named)
+        widths = [tensor.element_size() for tensor in tensors_in([*given, named])]
+        n_bytes = self._n_kept + most * max(widths, default=1)
+        if n_bytes > self.limit:
+            raise ValueError(
+                f"its tensors might take {n_bytes:,} bytes, more than max_bytes ({self.limit:,})"
+            )
 
     def keep(self, slot: int, out: Any, frees: Sequence[int]) -> None:
         """Count the result of a step until the step that reads it last."""
+        if any(tensor.ndim > _MAX_AXES for tensor in tensors_in(out)):
+            raise ValueError(f"tensors must have at most {_MAX_AXES} axes")
         self._kept[slot] = _n_bytes(out)
-        self._n_kept += self._kept[slot]
-        self.refuse(())
-        self._n_kept -= sum(self._kept.pop(end, 0) for end in frees)
+        self._n_kept += self._kept[slot] - sum(self._kept.pop(end, 0) for end in frees)
         self.n_steps += 1
-
-    def refuse(self, values: Any) -> None:
-        """Raise ValueError if tensors, with those that are kept, take more than the limit."""
-        n_bytes = self._n_kept + _n_bytes(values)
-        if n_bytes > self.limit:
-            raise ValueError(
-                f"its tensors would take {n_bytes:,} bytes, more than max_bytes ({self.limit:,})"
-            )
-
-    def _refuse_pieces(self, func: Any, tensor: Any = None, *args: Any) -> None:
-        aten = torch.ops.aten
-        if func.overloadpacket is aten.unbind:
-            axis, size = (args[0] if args else 0), 1
-        elif func.overloadpacket in (aten.split, aten.unsafe_split) and isinstance(args[0], int):
-            size, axis = args[0], (args[1] if len(args) > 1 else 0)
-        else:
-            return
-        if tensor.ndim and tensor.shape[axis] > _MAX_PIECES * max(size, 1):
-            raise ValueError(f"a tensor must be taken apart into at most {_MAX_PIECES} pieces")
-
-    def layer(self, network: nn.Module, path: tuple[str, ...]) -> Any:
-        """What a layer does to shapes: its own function, whatever else is hooked to it now."""
-        part = _part_of(network, path)
-        if (
-            part.training and getattr(part, "momentum", 0.0) is None
-        ):  # reads how often it was called
-            return torch.empty_like
-        if isinstance(part, nn.RNNBase):
-            return lambda *inputs: _recurrent(part, *inputs)
-        return lambda *inputs, **named: type(part).forward(part, *inputs, **named)
-
-
-def _recurrent(part: nn.RNNBase, x: Tensor, state: Any = None) -> Any:
-    """Output and state of a recurrent layer; PyTorch would go through it step by step."""
-    if not isinstance(x, Tensor) or x.ndim not in (2, 3) or x.shape[-1] != part.input_size:
-        raise ValueError(f"x must have {part.input_size} columns along 2 or 3 axes")
-    n_ways = 2 if part.bidirectional else 1
-    width, n_states = part.proj_size or part.hidden_size, part.num_layers * n_ways
-    batch = x.shape[:1] if part.batch_first else x.shape[1:2]
-    batch = batch if x.ndim == 3 else batch[:0]
-    x.new_empty(*x.shape[:-1], 4 * part.hidden_size * n_states)  # what PyTorch takes on the way
-    hidden = x.new_empty(n_states, *batch, width)
-    cell = x.new_empty(n_states, *batch, part.hidden_size)
-    out = x.new_empty(*x.shape[:-1], width * n_ways)
-    return out, ((hidden, cell) if isinstance(part, nn.LSTM) else hidden)
 
 
 def _method(receiver: Any, name: str) -> Any:
@@ -444,12 +397,6 @@ def _fill(value: Any, values: list[Any]) -> Any:
     return value
 
 
-def _as_meta(value: Any) -> Any:
-    if not isinstance(value, Tensor) or value.is_meta:
-        return value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-
-
 def _shape_of(value: Any) -> Any:
     """What the shapes inside a call depend on."""
     if isinstance(value, Tensor):
@@ -462,8 +409,4 @@ def _shape_of(value: Any) -> Any:
 
 
 def _n_bytes(values: Any) -> int:
-    return sum(
-        leaf.numel() * leaf.element_size()
-        for leaf in tree_leaves(values)
-        if isinstance(leaf, Tensor)
-    )
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors_in(values))

@@ -136,10 +136,6 @@ class _Chained:
 
     def forward(self, input: Tensor) -> Tensor:
         """The output for samples along all axes but the last."""
-        if input.is_meta:
-            (first, _), (last, _) = self._links()[0], self._links()[-1]
-            _refuse_other_width(type(self).__name__, input, first.n_columns)
-            return input.new_empty(*input.shape[:-1], last.n_outputs)
         if self._chain is None:
             chain = _core.SparseChain()
             for layer, is_relu in self._links():
@@ -281,8 +277,6 @@ class SparseConv(_SparseLayer):
                 f"axes, got {tuple(x.shape)}"
             )
         lengths = [self._length(axis, length) for axis, length in enumerate(x.shape[2:])]
-        if x.is_meta:
-            return x.new_empty(len(x), self.n_outputs, *lengths)
         shape = self._shape(tuple(x.shape[2:]))
         out = torch.empty(len(x), self.n_outputs, *lengths)
         _core.sparse_convolution(
@@ -333,8 +327,6 @@ class SparseEmbedding(_SparseLayer):
         if ids.is_floating_point():
             raise ValueError(f"SparseEmbedding: ids must be integers, got {ids.dtype}")
         dtype = getattr(torch, self.dtype_name)
-        if ids.is_meta:
-            return ids.new_empty(*ids.shape, self.n_columns, dtype=dtype)
         out = torch.empty(ids.numel(), self.n_columns)
         flat = ids.reshape(-1).to(torch.int64).contiguous()
         _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
@@ -391,11 +383,3 @@ def _refuse_unless_vector(name: str, value: Tensor, kind: str) -> None:
     if value.ndim != 1 or not is_right:
         shape = tuple(value.shape)
         raise ValueError(f"{name} must be a vector of {kind}, got {value.dtype} of shape {shape}")
-
-
-def _refuse_other_width(name: str, x: Tensor, width: int) -> None:
-    if x.ndim == 0 or x.shape[-1] != width or not x.is_floating_point():
-        raise ValueError(
-            f"{name}: x must be a tensor of floats with {width} columns, got {x.dtype} of shape "
-            f"{tuple(x.shape)}"
-        )
