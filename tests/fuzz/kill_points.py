@@ -300,6 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
                 at_steps(scenario, options.steps, Path(room))
             after_bytes(scenario, [0, 1000, 4096])
             result[scenario.name] = {**scenario.counts, "failures": scenario.failures}
+            print(scenario.name, result[scenario.name], file=sys.stderr, flush=True)
     print(json.dumps(result, indent=1))
     return int(any(each["failures"] for each in result.values()))
 
