@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.latent.missing import GaussianFill, read_rows
 from sublearn.latent.mix_features import FeatureMap, KernelMap, LinearMap, make_kernel_map
@@ -398,7 +399,10 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         draw = np.random.default_rng(seed).permutation(len(X))[:n_basis]
         chosen = np.sort(draw)
         options = self._kernel_options(X.shape[1])
-        return make_kernel_map(X, self.kernel, options, bool(self.fit_intercept), chosen)
+        return aside(
+            make_kernel_map, X, self.kernel, options, bool(self.fit_intercept), chosen,
+            n_operations=10.0 * n_basis**3,
+        )  # fmt: skip
 
     def _check_kernel(self, X: np.ndarray) -> None:
         head = f"{type(self).__name__}: X must be a symmetric matrix for kernel='precomputed'"
