@@ -139,7 +139,7 @@ def aside(function: Callable[..., _Result], *args: Any, n_operations: float) -> 
     call.start()
     while not call.wait(_POLL_SECONDS):
         check()
-    return call.result()  # type: ignore[no-any-return]
+    return call.result()
 
 
 class BackgroundCall:

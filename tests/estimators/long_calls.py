@@ -310,22 +310,26 @@ def latent_features_path(n_jobs):
     )
 
 
-@row((1, 2), "MixLassoRegressor")
-def mixtures(n_jobs):
+def mixture(n_jobs, **parameters):
     from sublearn.latent import MixLassoRegressor
 
+    if "tol" not in parameters:  # a small fit
+        parameters |= {"n_components": 2, "n_starts": 2}
+    return MixLassoRegressor(n_jobs=n_jobs, random_state=0, **parameters)
+
+
+@row((1, 2), "MixLassoRegressor")
+def mixtures(n_jobs):
     return fitting(
-        lambda **p: MixLassoRegressor(n_jobs=n_jobs, random_state=0, **p),
+        lambda **p: mixture(n_jobs, **p),
         mixed_lines(20_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
     )  # fmt: skip
 
 
 @row()
 def mixtures_of_kernels(n_jobs):
-    from sublearn.latent import MixLassoRegressor
-
     return fitting(
-        lambda **p: MixLassoRegressor(kernel="rbf", n_jobs=n_jobs, random_state=0, **p),
+        lambda **p: mixture(n_jobs, kernel="rbf", **p),
         mixed_lines(6_000, 10, 6), mixed_lines(60, 2, 2),
         lambda m: m.predict(mixed_lines(9, 2, 2)[0]), tol=1e-9,
     )  # fmt: skip
@@ -333,10 +337,8 @@ def mixtures_of_kernels(n_jobs):
 
 @row()
 def general_mixtures(n_jobs):
-    from sublearn.latent import MixLassoRegressor
-
     return fitting(
-        lambda **p: MixLassoRegressor(mixture="generalised", n_jobs=n_jobs, random_state=0, **p),
+        lambda **p: mixture(n_jobs, mixture="generalised", **p),
         mixed_lines(6_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
     )  # fmt: skip
 
@@ -542,8 +544,9 @@ def forecaster(n_jobs, load, **parameters):
     from sublearn.forecast import LoadForecaster
 
     def make(**p):
-        own = {"lead_blocks": [24], "relevance_rows": 150, "n_jobs": n_jobs, "random_state": 0}
-        return LoadForecaster(24, **own | p)
+        own = {"n_jobs": n_jobs, "random_state": 0}
+        few = {"lead_blocks": [24], "relevance_rows": 50, "n_components": 20, "intervals": False}
+        return LoadForecaster(24, **own | (p or few))
 
     return fitting(make, (load,), (load_of(56),), lambda m: m.predict(), **parameters)
 

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from long_calls import ROWS
 
 from sublearn.io.models import MODELS

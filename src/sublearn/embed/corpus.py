@@ -17,7 +17,7 @@ from sublearn.validation.values import show
 
 __all__ = ["is_table", "is_words", "read_corpus"]
 
-_AT_ONCE = 4096  # sentences that are handed to the core together
+_AT_ONCE = 1024  # sentences that are handed to the core together
 _SEPARATOR = "\x1f"  # as io/corpus.hpp has it
 
 

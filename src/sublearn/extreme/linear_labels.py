@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -133,6 +133,7 @@ class LinearLabels:
             array.flags.writeable = False
         self.lists = lists
         self.bias = bias
+        self._list_length = 1 + len(lists.labels) / max(1, lists.n_features)
         self._native = _core.linear_model(
             lists.offsets, lists.labels, lists.values, lists.scales, bias
         )
@@ -191,36 +192,40 @@ class LinearLabels:
         self, X: sp.csr_matrix, k: int, n_threads: int, effort: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of the `k` best labels of each row, best first, ties by lower id."""
-        parts = [self._native.top_k(*rows, k, effort, n_threads) for rows in self._slabs(X)]
+        parts = self._by_slabs(self._native.top_k, X, k, effort, n_threads)
+        if len(parts) == 1:
+            return parts[0]
         ids, scores = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(scores)
 
     def scores(self, X: sp.csr_matrix, n_threads: int) -> np.ndarray:
         """Scores of all labels, dense, of shape (n_samples, n_labels)."""
-        return np.concatenate([self._native.scores(*rows, n_threads) for rows in self._slabs(X)])
+        parts = self._by_slabs(self._native.scores, X, n_threads)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def above(self, X: sp.csr_matrix, threshold: float, n_threads: int) -> sp.csr_matrix:
         """Boolean matrix of the labels that score above `threshold`."""
-        parts = [self._native.above(*rows, threshold, n_threads) for rows in self._slabs(X)]
+        parts = self._by_slabs(self._native.above, X, threshold, n_threads)
         labels = np.concatenate([labels for _, labels in parts])
         counts = np.concatenate([np.diff(indptr) for indptr, _ in parts])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         ones = np.ones(len(labels), dtype=bool)
         return sp.csr_matrix((ones, labels, indptr), shape=(X.shape[0], self.n_labels))
 
-    def _slabs(self, X: sp.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Rows that are scored in some tenths of a second, so that Ctrl-C gets through."""
-        per_entry = 1 + len(self.lists.labels) / max(1, self.lists.n_features)
-        n_operations = X.nnz * per_entry + X.shape[0] * self.n_labels
-        n_rows = max(1, int(X.shape[0] * _SLAB_OPERATIONS / max(n_operations, 1.0)))
-        if n_rows >= X.shape[0]:
-            yield X.indptr, X.indices, X.data
-            return
-        for first in range(0, X.shape[0], n_rows):
+    def _by_slabs(self, score: Callable[..., Any], X: sp.csr_matrix, *how: Any) -> list[Any]:
+        """Answers for rows that take some tenths of a second, so that Ctrl-C gets through."""
+        n_samples = len(X.indptr) - 1
+        n_operations = len(X.data) * self._list_length + n_samples * len(self.bias)
+        if n_operations <= _SLAB_OPERATIONS:
+            return [score(X.indptr, X.indices, X.data, *how)]
+        n_rows = max(1, int(n_samples * _SLAB_OPERATIONS / n_operations))
+        parts = []
+        for first in range(0, n_samples, n_rows):
             check()
             indptr = X.indptr[first : first + n_rows + 1]
             entries = slice(indptr[0], indptr[-1])
-            yield indptr - indptr[0], X.indices[entries], X.data[entries]
+            parts.append(score(indptr - indptr[0], X.indices[entries], X.data[entries], *how))
+        return parts
 
 
 def is_small(weights: np.ndarray, prune: float) -> np.ndarray:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from sublearn.io.fields import Floats, Integers, Number, OrAbsent, Record, check_fields
@@ -165,7 +164,7 @@ def make_kernel_map(
     basis = chosen if is_given else X[chosen].astype(np.float64)
     bare = KernelMap(kernel, options, basis, np.eye(len(chosen)), False)
     Q = bare.features(X[chosen])
-    values, vectors = scipy.linalg.eigh(0.5 * (Q + Q.T))
+    values, vectors = np.linalg.eigh(0.5 * (Q + Q.T))  # SciPy's holds the lock of Python
     largest = max(float(values[-1]), np.finfo(float).tiny)
     if values[0] < -_INDEFINITE * len(values) * largest:
         raise ValueError(

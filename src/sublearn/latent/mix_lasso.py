@@ -23,6 +23,7 @@ from sublearn.io.fields import (
     check_fields,
     take_parts,
 )
+from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.latent.missing import GaussianFill, read_rows
 from sublearn.latent.mix_features import FeatureMap, LinearMap, make_kernel_map, restore_map
@@ -411,7 +412,10 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         draw = np.random.default_rng(seed).permutation(len(X))[:n_basis]
         chosen = np.sort(draw)
         options = self._kernel_options(X.shape[1])
-        return make_kernel_map(X, self.kernel, options, bool(self.fit_intercept), chosen)
+        return aside(
+            make_kernel_map, X, self.kernel, options, bool(self.fit_intercept), chosen,
+            n_operations=10.0 * n_basis**3,
+        )  # fmt: skip
 
     def _check_kernel(self, X: np.ndarray) -> None:
         head = f"{type(self).__name__}: X must be a symmetric matrix for kernel='precomputed'"

@@ -10,6 +10,7 @@ import numpy as np
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.interruption import check
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
     Boolean,
@@ -354,6 +355,7 @@ def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
 
 
 def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float, np.ndarray]:
+    check()
     try:
         value, gradient = call()
     except (TypeError, ValueError) as error:
