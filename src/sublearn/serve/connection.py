@@ -34,7 +34,7 @@ class Connection(H11Protocol):
         self.limits, self.metrics = limits, metrics
         self.connections: set[Connection]  # type: ignore[assignment]
         self.conn: _Requests = _Requests(h11.SERVER)
-        self._phase: tuple[str, int] = (_HEADING, 0)
+        self._phase: tuple[str, Any] = (_HEADING, None)
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -60,15 +60,15 @@ class Connection(H11Protocol):
             self.metrics.refusals["send_seconds"] += 1
             self.transport.abort()
 
-    def _find_phase(self) -> tuple[str, int]:
+    def _find_phase(self) -> tuple[str, Any]:
         """What it does, and for which request."""
         cycle = self.cycle
         if self.transport.is_closing() or self.transport.get_write_buffer_size():
-            return _SENDING, id(cycle)
+            return _SENDING, cycle
         if cycle is None or cycle.response_complete:
             is_idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]
-            return (_IDLE if is_idle else _HEADING), id(cycle)
-        return (_SENDING if cycle.response_started else _WORKING), id(cycle)
+            return (_IDLE if is_idle else _HEADING), cycle
+        return (_SENDING if cycle.response_started else _WORKING), cycle
 
     def _push_out_another(self) -> bool:
         """Close the connection that has waited for its client longest, if one does."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from sublearn.validation.params import Positive, Rule, check_params
-from sublearn.validation.values import show
+if TYPE_CHECKING:
+    from sublearn.validation.params import Rule
 
 __all__ = ["MEGABYTE", "Limits", "Refusal"]
 
@@ -90,10 +90,14 @@ class Limits:
     shutdown_seconds: float = 10.0
 
     def __post_init__(self) -> None:
+        from sublearn.validation.params import check_params  # late: `sublearn --help` is quick
+
         check_params(cast("Any", self))
 
     @property
     def _rules(self) -> Mapping[str, Rule]:
+        from sublearn.validation.params import Positive
+
         kinds = {"int": int, "float": float}
         return {field.name: Positive(kinds[str(field.type)]) for field in fields(self)}
 
@@ -111,6 +115,8 @@ class Limits:
 
     def check_items(self, question: Mapping[str, Any]) -> int:
         """The number of items of a question as it was read; refuse too many or too long ones."""
+        from sublearn.validation.values import show
+
         counts = {
             noun: _count(name, question[name])
             for name, noun in _ITEMS.items()
@@ -134,6 +140,8 @@ class Limits:
 
     def check_labels(self, k: int, n_items: int, n_labels: int) -> None:
         """Refuse a `k` that is too large, by itself or for this many items."""
+        from sublearn.validation.values import show
+
         if k > self.max_k:
             raise self.refusal("max_k", f"k must be at most {{}}, got {show(k)}")
         n_answered = min(k, n_labels) * n_items
