@@ -121,7 +121,7 @@ def test_word_vectors_learn_from_many_threads():
         texts
     )
     run_all(lambda rng: model.partial_fit(texts), lambda rng: model.transform([["w1"]]))
-    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.vectors_).all()
 
 
 def test_labels_come_and_go_from_many_threads():

@@ -242,7 +242,7 @@ def one_linear_problem(rng):
     l2 = float(rng.choice([0.0, 0.3]))
     free = (-np.inf, np.inf)
     box = free if solver == "interior_point" or rng.random() < 0.5 else (-0.2, 0.5)
-    x0 = rng.normal(size=d) if rng.random() < 0.3 else None
+    x0 = rng.normal(size=d) if loss != "poisson" and rng.random() < 0.3 else None  # exp(<x, x0>)
     found = minimise_linear(
         X, y, loss, l1, l2=l2, bounds=box, solver=solver, fit_intercept=has_intercept,
         weights=weights, x0=x0, tol=1e-7, max_iter=random_limit(rng, 500),

@@ -16,8 +16,8 @@ class FaissIndex:
     """An inverted file of faiss, with the methods of `_core.MipsIndex`.
 
     Centres and their rows are given, so that both back ends search the same clusters. faiss has no
-    bounds: exact search scans all rows. Calls from several threads wait for each other: neither rows
-    nor the number of threads may change during a search.
+    bounds: exact search scans all rows. Calls from several threads wait for each other: neither the
+    rows nor the number of threads may change during a search.
 
     Parameters
     ----------
