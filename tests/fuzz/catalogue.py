@@ -39,7 +39,7 @@ def preload(chosen: list[Target]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in MODULES:
-            if any(target in module.TARGETS for target in chosen):
+            if {target.use for target in chosen} & {target.use for target in module.TARGETS}:
                 module.preload()
 
 

@@ -358,9 +358,9 @@ class Campaign:
                 if not running and (not behind or time.monotonic() > deadline):
                     return
                 for name in behind[: jobs - len(running)] if time.monotonic() < deadline else ():
-                    first = self.tallies[name].next_case
+                    target, first = self.targets[name], self.tallies[name].next_case
+                    target.prepare()  # may take longer than a turn
                     until = min(deadline, time.monotonic() + slice_seconds)
-                    target = self.targets[name]
                     running[name] = start(target, self.seed, first, goals[name], until)
                 time.sleep(0.005)
         finally:

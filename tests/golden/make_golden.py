@@ -176,7 +176,7 @@ def network() -> Any:
     return thinned(to_sparse, nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)))
 
 
-def convolutions() -> Any:
+def convolutions(every: int = 2) -> Any:
     import torch
     from torch import nn
 
@@ -187,10 +187,10 @@ def convolutions() -> Any:
         nn.Conv2d(1, 3, 3, stride=2, padding=1), nn.BatchNorm2d(3), nn.ReLU(),
         nn.Conv2d(3, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3),
     )  # fmt: skip
-    return thinned(to_sparse, nn.Sequential(*layers))
+    return thinned(to_sparse, nn.Sequential(*layers), every)
 
 
-def word_network() -> Any:
+def word_network(every: int = 2) -> Any:
     import torch
     from torch import nn
 
@@ -207,16 +207,16 @@ def word_network() -> Any:
             return self.out(torch.tanh(found.mean(dim=1) + 0.5 * found[:, 0]))
 
     torch.manual_seed(0)
-    return thinned(to_sparse, Words())
+    return thinned(to_sparse, Words(), every)
 
 
-def thinned(to_sparse: Any, module: Any) -> Any:
-    """The module with sparse layers, after half of its weights are set to zero."""
+def thinned(to_sparse: Any, module: Any, every: int = 2) -> Any:
+    """The module with sparse layers, after all but one of `every` weights are set to zero."""
     import torch
 
     with torch.no_grad():
         for tensor in module.parameters():
-            tensor *= (torch.arange(tensor.numel()) % 2 == 0).reshape(tensor.shape)
+            tensor *= (torch.arange(tensor.numel()) % every == 0).reshape(tensor.shape)
     return to_sparse(module.eval())
 
 
@@ -352,6 +352,12 @@ GOLDEN = {
         convolutions, ask_network, rounded(2, 1, 10, 10, seed=3).astype(np.float32)
     ),
     "SparseNetwork-words": Golden(word_network, ask_network, np.arange(12).reshape(3, 4)),
+    "SparseNetwork-sparse-conv": Golden(
+        lambda: convolutions(9), ask_network, rounded(2, 1, 10, 10, seed=3).astype(np.float32)
+    ),
+    "SparseNetwork-sparse-words": Golden(
+        lambda: word_network(9), ask_network, np.arange(12).reshape(3, 4)
+    ),
     "StructuralSVM": Golden(structural, ask_stars, rounded(2, 3, 1, seed=4)),
     "TextTagger": Golden(tagger, ask_texts, _TEXT),
     "TextTagger-hashing": Golden(
