@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.interruption import aside
 from sublearn.io.fields import (
     FEATURES,
     FIGURES,
@@ -23,7 +24,6 @@ from sublearn.io.fields import (
     check_fields,
     take_parts,
 )
-from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.latent.missing import GaussianFill, read_rows
 from sublearn.latent.mix_features import FeatureMap, LinearMap, make_kernel_map, restore_map
