@@ -280,7 +280,7 @@ class LatentFeatureLasso(
                 title="latent features",
                 may_be_left=True,
             )
-        vars(self).update(learned)
+        self.__dict__.update(learned)
         self._warn(progress.stop_requested)
         return self
 

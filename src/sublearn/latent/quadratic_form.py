@@ -155,7 +155,7 @@ def form_of_factor(A: np.ndarray) -> QuadraticForm:
 
 def _has_cholesky(S: np.ndarray) -> bool:
     try:
-        scipy.linalg.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        np.linalg.cholesky(S)  # SciPy's would hold the lock of Python, and Ctrl-C, for seconds
     except scipy.linalg.LinAlgError:
         return False
     return True

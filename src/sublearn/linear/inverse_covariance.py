@@ -620,7 +620,7 @@ def _least_eigenvalue_below(A: np.ndarray, level: float) -> bool:
     """Whether A - level I has no Cholesky factor."""
     shifted = A - level * np.eye(len(A))
     try:
-        aside(scipy.linalg.cholesky, shifted, n_operations=float(len(A)) ** 3 / 3)
+        aside(np.linalg.cholesky, shifted, n_operations=float(len(A)) ** 3 / 3)
     except scipy.linalg.LinAlgError:
         return True
     return False
