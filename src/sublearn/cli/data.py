@@ -105,7 +105,10 @@ def read_texts(
     """Texts and their labels from a file of raw text."""
     from sublearn.io import load_texts
 
-    found = load_texts(path, needs_labels=needs_labels, **form.as_notes())
+    notes = form.as_notes()
+    found = load_texts(
+        path, separator=notes["separator"], columns=notes["columns"], needs_labels=needs_labels
+    )
     return found.texts, found.labels
 
 

@@ -307,7 +307,9 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         progress = Progress(counts_calls=True)
         self.__dict__.pop("_gate", None)  # a model must not outlive the map set next
         self._map = self._make_map(X, seed)
-        self._gate_map = None if self.kernel == "precomputed" else LinearMap.of(X, True)
+        self._gate_map: FeatureMap | None = (
+            None if self.kernel == "precomputed" else LinearMap.of(X, True)
+        )
         problem = MixtureProblem(
             self._map.features(X), y, self.mixture == "standard", float(self.l2)
         )
