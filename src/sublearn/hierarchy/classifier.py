@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
-from sublearn.hierarchy.label_models import LabelModels, TaskOptions
+from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.nodes import (
     TOP,
