@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
-from sublearn.io.files import PathLike
+from sublearn.io.files import PathLike, reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
 from sublearn.validation import EncodedLabels, NonNegative, encode_labels
 from sublearn.validation.sparse import check_sparse
@@ -180,17 +180,23 @@ class Taxonomy:
     @classmethod
     def from_rcv1(cls, path: PathLike) -> Taxonomy:
         """The topics of RCV1 from a file of theirs; see :func:`sublearn.io.read_rcv1`."""
-        return cls.from_edges(read_rcv1(path))
+        edges = read_rcv1(path)
+        with reading(path):
+            return cls.from_edges(edges)
 
     @classmethod
     def from_hmc(cls, path: PathLike) -> Taxonomy:
         """The taxonomy of an ARFF file with a hierarchical class."""
-        return cls.from_edges(load_hmc(path).taxonomy)
+        edges = load_hmc(path).taxonomy
+        with reading(path):
+            return cls.from_edges(edges)
 
     @classmethod
     def from_skos(cls, path: PathLike) -> Taxonomy:
         """Concepts of a SKOS vocabulary in Turtle; needs the extra ``skos``."""
-        return cls.from_edges(read_skos(path))
+        edges = read_skos(path)
+        with reading(path):
+            return cls.from_edges(edges)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Taxonomy:

@@ -192,7 +192,10 @@ def _read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(stream)
     if version not in read:
         raise ValueError(f"arrays of version {version} are not known")
-    return read[version](stream)
+    try:
+        return read[version](stream)
+    except Exception as error:  # Python's tokenizer and parser let errors of all kinds out
+        raise ValueError(f"the header of an array cannot be read: {error}") from None
 
 
 def _from_pair(content: dict[str, np.ndarray]) -> Dataset:

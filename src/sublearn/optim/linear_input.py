@@ -40,6 +40,7 @@ def check_numbers(who: str, name: str, values: Any, length: int, per: str) -> np
         raise refusal(who, name, "be numbers", values) from error
     if vector.shape != (length,) or not np.isfinite(vector).all():
         raise refusal(who, name, f"be {length} finite numbers, one for each {per}", values)
+    refuse_large(vector, f"{who}: {name}")
     return vector
 
 

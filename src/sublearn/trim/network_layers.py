@@ -7,6 +7,7 @@ a size that it does not hold.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ from sublearn.validation.values import show
 __all__ = ["below", "describe_layer", "make_layer", "tensors_of"]
 
 _CONV = "in_channels out_channels kernel_size stride padding:margin dilation groups bias"
-_NORM = "num_features eps momentum affine track_running_stats"
+_NORM = "num_features eps momentum affine track_running_stats bias"
 _RNN = "input_size hidden_size num_layers bias batch_first dropout:share bidirectional"
 _MAX_POOL = "kernel_size stride:strides? padding dilation return_indices ceil_mode"
 _AVG_POOL = "kernel_size stride:strides? padding ceil_mode count_include_pad"
@@ -43,7 +44,7 @@ _TABLE = {
     ),
     "LayerNorm": "normalized_shape eps elementwise_affine bias",
     "RMSNorm": "normalized_shape eps:number? elementwise_affine",
-    "GroupNorm": "num_groups num_channels eps affine",
+    "GroupNorm": "num_groups num_channels eps affine bias",
     "LocalResponseNorm": "size alpha beta k",
     "Embedding": _EMBEDDING,
     "EmbeddingBag": f"{_EMBEDDING} mode include_last_offset",
@@ -192,6 +193,13 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "word": (lambda value: isinstance(value, str) and value in _WORDS, f"one of {_WORDS}"),
 }
 _MAKERS = {kind: getattr(nn, kind) for kind in _TABLE if hasattr(nn, kind)}
+#: Layers that may go without a bias only in later versions of PyTorch.
+_ALWAYS_BIASED = {
+    kind
+    for kind in _MAKERS
+    if kind.startswith(("BatchNorm", "InstanceNorm", "GroupNorm"))
+    and "bias" not in inspect.signature(_MAKERS[kind]).parameters
+}
 _SPARSE: dict[str, type[SparseLinear | SparseConv | SparseEmbedding]] = {
     kind.__name__: kind for kind in (SparseConv, SparseEmbedding, SparseLinear)
 }
@@ -273,6 +281,8 @@ def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.nda
     if settings.get("num_layers", 0) > len(arrays):
         raise ValueError(f"num_layers must be as many as have arrays, got {len(arrays)} arrays")
     plain = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
+    if kind in _ALWAYS_BIASED:
+        plain.pop("bias", None)  # if it was False, the arrays do not fit
     try:
         with torch.device("meta"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it was said to who made the layer

@@ -37,7 +37,10 @@ def show(value: Any) -> str:
         return f"an array of shape {value.shape}"
     if _is_integer(value) and not is_int64(value):
         return "an integer of more than 64 bits"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # of an object whose parts do not fit, such as a malformed sparse matrix
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 

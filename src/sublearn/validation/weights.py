@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.validation.native import as_native
+from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.params import Rule
 from sublearn.validation.values import show
 
@@ -81,4 +81,5 @@ def as_weights(values: Any, name: str) -> np.ndarray:
     proper = np.isfinite(weights) & (weights >= 0)
     if not proper.all():
         raise ValueError(f"{name} must be finite and not negative, got {weights[~proper][0]:g}")
+    refuse_large(weights, name)
     return weights
