@@ -8,7 +8,8 @@ A block must not depend on another one, so the answer does not depend on who run
 an executor may want to know besides is in :class:`Hints`: what the blocks cost, and who is to be
 told about results that another process made.
 
-The other way round, several threads may ask one object to change: :func:`one_at_a_time`.
+The other way round, several threads may ask one object to change: :func:`one_at_a_time`. A change
+that does not come to its end leaves the object as it was: :func:`all_or_nothing`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
     "BlockExecutor",
     "Hints",
     "Threads",
+    "all_or_nothing",
     "map_blocks",
     "n_places_elsewhere",
     "one_at_a_time",
@@ -172,7 +174,30 @@ def use_executor(executor: BlockExecutor) -> Iterator[None]:
         _current.reset(token)
 
 
-# --- one object, several threads -----------------------------------------------------------------
+# --- changes of one object -----------------------------------------------------------------------
+
+
+def all_or_nothing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let a method so marked either end or leave the attributes of its object as they were.
+
+    So Ctrl-C, or a refused argument, leaves an unfitted model unfitted and a fitted one with its
+    earlier fit. The method sets attributes and does not change what is inside of them.
+    """
+
+    @functools.wraps(method)
+    def whole(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        now = vars(args[0])
+        before = dict(now)
+        try:
+            return method(*args, **kwargs)
+        except BaseException:
+            now.update(before)
+            for name in now.keys() - before.keys():
+                del now[name]
+            raise
+
+    return whole
+
 
 _turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _making_turns = threading.Lock()

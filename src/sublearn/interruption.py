@@ -17,7 +17,10 @@ through the monitor of a solver. Ctrl-C wants none, so it ends whatever is under
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -31,10 +34,12 @@ __all__ = [
     "aside",
     "check",
     "is_main_thread",
+    "leave",
     "stopping",
 ]
 
 _POLL_SECONDS = 0.05
+_EXIT_SECONDS = 10.0
 #: Of a call that is worth a thread, which costs a tenth of a millisecond.
 LEAST_OPERATIONS = 1e7
 _Result = TypeVar("_Result")
@@ -132,6 +137,7 @@ def aside(function: Callable[..., _Result], *args: Any, n_operations: float) -> 
     which nothing can hasten, and its result is dropped. So it must change nothing that anybody
     else sees: factorise a copy, return a new array.
     """
+    check()
     is_reachable = _current.get() is not None or is_main_thread()
     if n_operations < LEAST_OPERATIONS or not is_reachable:
         return function(*args)
@@ -181,3 +187,19 @@ class BackgroundCall:
         if self._error is not None:
             raise self._error
         return self._value
+
+
+_left: weakref.WeakSet[BackgroundCall] = weakref.WeakSet()
+
+
+def leave(call: BackgroundCall) -> None:
+    """Let a call of the core that was abandoned end by itself, before the interpreter does."""
+    _left.add(call)
+
+
+@atexit.register
+def _await_what_was_left() -> None:
+    """Wait, since compiled code that comes back to an interpreter that is gone ends in an abort."""
+    end = time.monotonic() + _EXIT_SECONDS
+    for call in list(_left):
+        call.join(max(0.0, end - time.monotonic()))

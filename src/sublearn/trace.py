@@ -25,6 +25,7 @@ from sublearn.interruption import (
     Work,
     check,
     is_main_thread,
+    leave,
     stopping,
 )
 
@@ -217,6 +218,8 @@ def watch(
             _publish(clock.event(), bar, callback, monitor)
         except BaseException:
             work.abandon()
+            if may_be_left:
+                leave(runner)
             raise
         finally:
             runner.join(_PATIENCE_SECONDS if may_be_left else None)

@@ -1,14 +1,18 @@
 """Calls that take many seconds, one row each, and the process in which Ctrl-C is pressed in one.
 
-    python long_calls.py NAME N_JOBS
+    python long_calls.py NAME N_JOBS [TIMES]
 
-prepares the call, answers a small version of it, prints "ready", and begins. A signal must end it;
-the process then prints when the exception arrived, and answers the small version again.
+prepares the call and answers a small version of it. It then prints "ready" and begins, so many
+times. A signal must end the call; the process prints when the exception arrived and how much work
+went on in the background, and answers the small version again. With TIMES 0 it begins once, and the
+signal ends the process.
 """
 
 import json
+import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -18,8 +22,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 FOR_EVER = 10**6  # iterations
 TINY = 1e-13  # a tolerance that is not reached
@@ -27,11 +29,12 @@ TINY = 1e-13  # a tolerance that is not reached
 
 @dataclass
 class Call:
-    """A long call, a short one of the same kind, and the model that the long one would fit."""
+    """A long call, a short one of the same kind, and the model that the long one would change."""
 
     begin: Callable[[], Any]
     small: Callable[[], Any]
     model: Any = None
+    is_clean: Callable[[], bool] = lambda: True  # what else must hold after the signal
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,11 @@ def dense_rows(n_rows, n_columns, dtype=np.float64):
 
 
 def fitting(make, long, small, answer, **endless):
-    """Of an estimator `make(**parameters)` on the arguments `long`; `answer` of one on `small`."""
-    model = make(**endless)
+    """Of an estimator `make(**parameters)` on the arguments `long`; `answer` of one on `small`.
+
+    The model that is interrupted has been fitted on `small`, and must remain so.
+    """
+    model = make().fit(*small).set_params(**endless)
     return Call(
         lambda: model.fit(*long),
         lambda: answer(make().fit(*small)),
@@ -514,7 +520,7 @@ def projection_on_several_parents(n_jobs):
     graph, few = crossed_tree(2047), dense_rows(2, 2047)
     many = dense_rows(1_000, 2047)
     return Call(
-        lambda: project_hierarchy(many, graph, 0.5, tol=TINY, n_jobs=n_jobs),
+        lambda: [project_hierarchy(many, graph, 0.5, tol=TINY, n_jobs=n_jobs) for _ in range(500)],
         lambda: project_hierarchy(few, graph, 0.1, n_jobs=n_jobs),
     )
 
@@ -771,7 +777,9 @@ def lhac_of_a_python_function(n_jobs):
         return 0.5 * error @ error, X.T @ error
 
     return Call(
-        lambda: lhac(objective, np.zeros(600), 1e-6, tol=TINY, max_iter=FOR_EVER),
+        lambda: [
+            lhac(objective, np.zeros(600), 1e-6, tol=TINY, max_iter=FOR_EVER) for _ in range(100)
+        ],
         lambda: lhac(lambda x: (0.5 * ((x - 2) ** 2).sum(), x - 2), np.zeros(3), l1=0.5).x,
     )
 
@@ -877,12 +885,12 @@ def ranking_metrics(n_jobs):
 # --- the process -------------------------------------------------------------------------------
 
 
-def is_unfitted(model):
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return True
-    return False
+def background_work():
+    """Seconds of processor time until the last thread of the library has ended."""
+    before = time.process_time()
+    while any(thread.name.startswith("sublearn") for thread in threading.enumerate()):
+        time.sleep(0.02)
+    return time.process_time() - before
 
 
 def as_bytes(answer):
@@ -891,23 +899,35 @@ def as_bytes(answer):
     return answer.encode() if isinstance(answer, str) else np.asarray(answer).tobytes()
 
 
-def main(name, n_jobs):
+def main(name, n_jobs, times=1):
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     call = ROWS[name].make(int(n_jobs))
-    before = as_bytes(call.small())
-    print("ready", flush=True)
-    try:
+    if int(times) == 0:
+        print("ready", flush=True)
         call.begin()
-    except KeyboardInterrupt:
-        at = time.monotonic()
-    else:
-        at = None
-    report = {
-        "at": at,
-        "is_clean": call.model is None or is_unfitted(call.model),
-        "is_usable": as_bytes(call.small()) == before,
-    }
-    print(json.dumps(report), flush=True)
+    before, attributes = as_bytes(call.small()), dict(vars(call.model)) if call.model else {}
+    for _ in range(int(times)):
+        print("ready", flush=True)
+        try:
+            call.begin()
+        except KeyboardInterrupt:
+            at = time.monotonic()
+        else:
+            at = None
+        report = {
+            "at": at,
+            "background": background_work(),
+            "is_clean": is_unchanged(call.model, attributes) and call.is_clean(),
+            "is_usable": as_bytes(call.small()) == before,
+        }
+        print(json.dumps(report), flush=True)
+
+
+def is_unchanged(model, attributes):
+    """Whether a model still has the attributes of the fit before, the very same objects."""
+    now = {} if model is None else vars(model)
+    return now.keys() == attributes.keys() and all(now[k] is v for k, v in attributes.items())
 
 
 if __name__ == "__main__":

@@ -275,10 +275,14 @@ def test_refuses_very_many_unpenalised_features():
 
 
 def test_a_failed_fit_leaves_no_half_built_model():
-    model = SparseLinearRegression().fit(X, NUMBERS)
+    model = SparseLinearRegression()
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, np.full(100, np.nan))
+    assert vars(model) == model.get_params()
+    expected = model.fit(X, NUMBERS).predict(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X[:, :5], np.full(100, np.nan))
-    assert not hasattr(model, "coef_")
+    np.testing.assert_array_equal(model.predict(X), expected)
 
 
 @pytest.mark.parametrize("as_column", [pd.Series, np.array, list, tuple])

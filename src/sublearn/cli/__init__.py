@@ -6,6 +6,7 @@ output, everything else to standard error.
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -24,4 +25,8 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while the modules above were being imported
         code = 130
+    if code == 130:  # work that was left in the background is not worth waiting for
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

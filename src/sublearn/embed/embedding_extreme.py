@@ -178,6 +178,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         monitor: Any,
     ) -> EpochReport:
         trainer = self._trainer
+        self.embeddings_ = self.embeddings_.copy()  # a pass that is cut short leaves the former
         settings = trainer.plan.settings(trainer.prepare(is_warm))
         order = self._rng.permutation(X.shape[0])
         loss, n_updates, n_seen = 0.0, 0, 0

@@ -18,6 +18,7 @@ from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Number
 from sublearn.io.models import SavedModel
 from sublearn.metrics.exact_labels import share_right
@@ -69,6 +70,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     # --- fitting -----------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
         """Train from the start.
 
@@ -90,6 +92,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         self._fit(X, LabelRows.of(labels.to_csr()))
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """One more pass, over these samples alone, with a constant learning rate.
 
@@ -109,7 +112,9 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
         Notes
         -----
-        A model that was loaded or unpickled goes on with its weights; the optimizer starts anew.
+        A model that was loaded or unpickled goes on with its weights; the optimizer starts anew. So
+        does one after a pass that Ctrl-C or an exception has ended, which leaves the weights as
+        they were.
         """
         check_params(self)
         is_first = not hasattr(self, "weights_")
@@ -120,7 +125,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         if is_first:
             names = labels.classes if classes is None else np.unique(np.asarray(classes))
             self._begin(X, labels, names)
-        elif getattr(self, "_trainer", None) is None:
+        elif getattr(self, "_trainer", None) is None or self._trainer.is_under_way:
             self._trainer = self._resume()
         places = find_positions(self.classes_, labels.classes, argument="y")
         if (places < 0).any():
@@ -189,6 +194,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
             return True
 
         n_total = X.shape[0] * len(rates)
+        self._trainer.is_under_way = True
         is_finite = watch(
             job,
             monitor,
@@ -197,6 +203,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
             verbose=self.verbose,
             title=type(self).__name__,
         )
+        self._trainer.is_under_way = False
         if not is_finite:
             warnings.warn(
                 f"{type(self).__name__}: the gradient is not finite in epoch {self.n_iter_}; the "

@@ -110,6 +110,7 @@ class LayerTrainer:
         self._rng = rng
         self.layer = _core.OutputLayer(padded(weights), self.dim, plan.optimizer)
         self._since_build: float = np.inf  # samples since the clusters were made
+        self.is_under_way = False  # in a pass; it stays so if the pass does not come to its end
 
     @property
     def searches(self) -> bool:

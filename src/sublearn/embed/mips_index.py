@@ -17,6 +17,7 @@ from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
 from sublearn.embed.padding import aligned, padded_width
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import Floats, Integers, Offsets, Size
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel
@@ -138,6 +139,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> MIPSIndex:
         """Index the rows of a matrix; row i has the id i.
 
@@ -290,6 +292,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def update(self, ids: Any, rows: Any) -> MIPSIndex:
         """Give rows other values; each finds its cluster at C inner products.
+
+        Ctrl-C leaves each row with either its former value or the new one.
 
         Parameters
         ----------

@@ -23,6 +23,7 @@ from sublearn.embed.skip_gram_passes import (
 from sublearn.embed.vocabulary import Pairs, Vocabulary, count_pairs
 from sublearn.embed.word_queries import WordQueries
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import AnyOf, Flags, Floats, Integers, Number, Strings
 from sublearn.io.models import SavedModel
 from sublearn.trace import Callback, Trace, watch
@@ -244,6 +245,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SkipGram:
         """Learn vectors from text.
 
@@ -265,6 +267,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         none = Vectors.none(self.n_components)
         return self._learn(X, Vocabulary.empty(), none, None, as_seed(self.random_state))
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> SkipGram:
         """Go on with more text: old words keep their vectors, new ones get some.
 

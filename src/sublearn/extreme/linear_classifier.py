@@ -53,21 +53,14 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
     trace_: Trace
 
     def _read(self, X: Any, y: Any) -> tuple[sp.csr_matrix, EncodedLabels]:
-        """Features and labels of a fit.
-
-        A model must not outlive the features that this sets.
-        """
-        self._forget()
+        """Features and labels of a fit."""
         X = check_features(self, X, reset=True)
         return X, encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
 
-    def _forget(self) -> None:
-        for name in ("model_", "calibration_", "_calibrated_model"):
-            self.__dict__.pop(name, None)
-
     def _set_model(self, model: LinearLabels) -> None:
         """Other weights than before; probabilities of the former ones say nothing about them."""
-        self._forget()
+        for name in ("calibration_", "_calibrated_model"):
+            self.__dict__.pop(name, None)
         self.model_ = model
 
     def _take_over(self, labels: EncodedLabels, model: LinearLabels, solution: Solution) -> None:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.extreme.held_out import pick, read_eval_set, split_rows
 from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
@@ -256,6 +257,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None
     ) -> PDSparseClassifier:

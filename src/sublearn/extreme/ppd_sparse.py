@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.execution import all_or_nothing
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
 from sublearn.extreme.label_arrays import as_precise_as, matched, refuse_other_labels
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
@@ -246,6 +247,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PPDSparseClassifier:
         """Learn the weights of all labels.
 
@@ -310,6 +312,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         # One each, if two are equal.
         return [copy.copy(models[value]) for value in penalties if value in models]
 
+    @all_or_nothing
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> PPDSparseClassifier:
@@ -361,6 +364,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self._append(added)
         return self
 
+    @all_or_nothing
     def remove_labels(self, labels: Iterable[Any]) -> PPDSparseClassifier:
         """Forget labels; the others stay as they are.
 

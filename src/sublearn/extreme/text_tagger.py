@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.extreme.explanation import Explanation
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
 from sublearn.extreme.text_vectors import (
@@ -160,6 +161,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         self.max_features = max_features
         self.n_hashes = n_hashes
 
+    @all_or_nothing
     def fit(self, texts: Any, y: Any, **fit_params: Any) -> TextTagger:
         """Learn words and labels.
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.forecast.fitting import Plan, fit_blocks
 from sublearn.forecast.horizon import History, forecast_history, interval_ends, updated_models
 from sublearn.forecast.incoming import asked, exogenous_grid, extended, refuse_coverage
@@ -264,6 +265,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
     # --- fitting -------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, y: Any, X: Any = None) -> LoadForecaster:
         """Learn from a load series.
 
@@ -374,6 +376,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         low, high = (self._shape.forecast(v, history.clock, history.end) for v in ends)
         return low, high
 
+    @all_or_nothing
     def update(self, y_new: Any, X_new: Any = None) -> LoadForecaster:
         """Go on with new loads, without fitting anew.
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from sublearn.interruption import check
+
 __all__ = ["Line"]
 
 _N_HATS, _FEWER_HATS = 24, 12  # an hour or two each
@@ -67,6 +69,7 @@ class Line:
 
 
 def _solve(gram: np.ndarray, moment: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    check()
     A = gram.copy()
     A.flat[:: len(A) + 1] += ridge + 1e-9
     found: np.ndarray = scipy.linalg.solve(
@@ -89,6 +92,7 @@ def _sums(
     size = Z.shape[1] + n_hats * (n_varying + 1)
     gram, moment = np.zeros((size, size)), np.zeros(size)
     for start in range(0, len(Z), _CHUNK):
+        check()
         part = slice(start, start + _CHUNK)
         own = np.hstack([Z[part, :n_varying], np.ones((len(Z[part]), 1))])
         products = (_hats(times[part], n_hats)[:, :, None] * own[:, None, :]).reshape(len(own), -1)

@@ -13,6 +13,7 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
@@ -245,6 +246,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- learning ----------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> HierarchicalClassifier:
         """Learn the models of all nodes.
 
@@ -261,7 +263,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
             Itself, fitted.
         """
         check_params(self)
-        self.__dict__.pop("classes_", None)  # a model must not outlive the features set next
         if self.strategy == "global" and self.estimator is not None:
             raise ParameterError(
                 "HierarchicalClassifier.estimator must be None for strategy='global', "

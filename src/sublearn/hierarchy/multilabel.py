@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
+from sublearn.execution import all_or_nothing
 from sublearn.hierarchy.group_weights import (
     HeldOutSets,
     WeightSearch,
@@ -253,6 +254,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- learning ----------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> HierarchicalMultilabelClassifier:
         """Learn the models of labels and the weights of their groups.
 
@@ -270,7 +272,6 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             Itself, fitted.
         """
         check_params(self)
-        self.__dict__.pop("phi_", None)  # a model must not outlive the features set next
         X = check_design(self, X).X
         labels = self._read_labels(y, X.shape[0])
         Y = self._closed(labels)

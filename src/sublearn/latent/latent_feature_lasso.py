@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import (
     FEATURES,
     FIGURES,
@@ -245,6 +246,7 @@ class LatentFeatureLasso(
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> LatentFeatureLasso:
         """Find features and the codes of the rows.
 
@@ -262,11 +264,7 @@ class LatentFeatureLasso(
         """
         check_params(self)
         X = self._check(X, reset=True)
-        for name in (
-            "components_",
-            "cv_results_",
-            "gains_",
-        ):  # must not outlive the features just set
+        for name in ("cv_results_", "gains_"):  # of another fit
             self.__dict__.pop(name, None)
         progress = Progress(counts_calls=True)
         # Threads of BLAS would change the rounding, hence the result, with their number.

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.interruption import aside
 from sublearn.io.fields import (
     FEATURES,
@@ -283,6 +284,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> MixLassoRegressor:
         """Find the components.
 
@@ -305,7 +307,6 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         sizes = self._sizes(len(X))
         seed = as_seed(self.random_state)
         progress = Progress(counts_calls=True)
-        self.__dict__.pop("_gate", None)  # a model must not outlive the map set next
         self._map = self._make_map(X, seed)
         self._gate_map: FeatureMap | None = (
             None if self.kernel == "precomputed" else LinearMap.of(X, True)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.errors import ParameterError
-from sublearn.execution import map_blocks
+from sublearn.execution import all_or_nothing, map_blocks
 from sublearn.interruption import aside, check
 from sublearn.io.fields import (
     FEATURES,
@@ -257,6 +257,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SparseInverseCovariance:
         """Estimate the inverse covariance matrix.
 
@@ -274,8 +275,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         """
         check_params(self)
         X = self._check(X)
-        for name in ("precision_", "cv_results_"):  # must not outlive the features just set
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("cv_results_", None)  # of another fit
         S, location = self._covariance_of(X)
         progress = _Progress()
         l1 = self._chosen_l1(X, S, progress) if isinstance(self.l1, str) else self._given_l1(S)

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import FEATURES, FIGURES, AnyOf, Floats, Number, OrAbsent, Sparse
 from sublearn.io.models import SavedModel, storable_params
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
@@ -207,6 +208,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
 
     # --- learning ----------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self: _Model, X: Any, y: Any, sample_weight: Any = None) -> _Model:
         """Learn the weights.
 
@@ -340,7 +342,6 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
         check_params(self)
-        self.__dict__.pop("coef_", None)  # must not outlive the features that the next line sets
         design = check_design(self, X)
         X = design.X
         name = type(self).__name__

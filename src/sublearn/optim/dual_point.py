@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.interruption import aside
+from sublearn.interruption import aside, check
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 
 __all__ = ["MOST_FREE", "dual_value"]
@@ -34,6 +34,7 @@ def dual_value(
     problem: LinearProblem, penalty: Penalty, l1: float, w: np.ndarray, intercept: float
 ) -> float:
     """A lower bound on the optimum; minus infinity if no feasible point was found."""
+    check()
     z = problem.predictions(w, intercept)
     theta = -problem.weights * problem.loss.slope(z, problem.y)
     levels = l1 * penalty.factors

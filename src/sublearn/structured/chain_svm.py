@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import Floats, OrAbsent, Strings
 from sublearn.structured.learning import Problem, Weights
 from sublearn.structured.model import LEARNING_RULES, StructuredModel, split_samples
@@ -205,6 +206,7 @@ class ChainSVM(StructuredModel):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

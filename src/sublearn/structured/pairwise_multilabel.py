@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.execution import all_or_nothing
 from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Sparse
 from sublearn.io.models import SavedModel
 from sublearn.metrics.exact_labels import share_right
@@ -194,6 +195,7 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> PairwiseMultilabelSVM:
         """Learn the weights of labels and of pairs of labels.
 
@@ -211,7 +213,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
             Itself, fitted.
         """
         check_params(self)
-        self.__dict__.pop("weights_", None)  # a model must not outlive the features set next
         X = check_features(self, X, reset=True)
         labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
         weights, solution = self._learn(X, labels)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.execution import all_or_nothing
 from sublearn.graph import FactorGraph, solve_map
 from sublearn.io.fields import Floats, ListOf, OrAbsent
 from sublearn.structured.learning import Problem, Weights
@@ -180,6 +181,7 @@ class StructuralSVM(StructuredModel):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, samples: Any, labels: Any) -> StructuralSVM:
         """Learn from samples and the labels of their nodes.
 
