@@ -53,7 +53,7 @@ ALL_EXTRAS = ("test", "check", "docs")
 CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8")
 
 _NOISE = ROOT / "tests" / "sanitizers"
-#: What sanitized tests need: a compiler, libraries to load first, options.
+#: What sanitized tests need: a compiler, libraries of g++ to load first, options.
 SANITIZERS = {
     "address": {
         "needs_clang": False,
@@ -63,15 +63,16 @@ SANITIZERS = {
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
     },
-    # g++'s OpenMP tells the sanitizer nothing of its barriers; clang's does, by Archer.
+    # Compiled by clang, since g++'s OpenMP tells the sanitizer nothing of its barriers and clang's
+    # does, by Archer. Run with g++'s library, since clang's crashes at the start of any program
+    # that was not compiled for it.
     "thread": {
         "needs_clang": True,
-        "load": ("libclang_rt.tsan-x86_64.so",),
+        "load": ("libtsan.so", "libstdc++.so.6"),
+        "openmp_tool": "libarcher.so",
         "options": {
             "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=0:exitcode=66"
             f":suppressions={_NOISE / 'thread.txt'}",
-            "OMP_TOOL_LIBRARIES": "libarcher.so",
-            "ARCHER_OPTIONS": "verbose=1",
         },
     },
 }
@@ -432,15 +433,17 @@ def sanitized_test(kind: str, arguments: list[str]) -> int:
     prepare("test")
     pip_install(build_requirements())
     sanitizer = SANITIZERS[kind]
-    usual = shlex.split(os.environ.get("CXX", "c++"))[0]
+    usual = shutil.which("g++")
     compiler = find_clang() if sanitizer["needs_clang"] else usual
-    if compiler is None:
-        raise TaskError(
-            f"--sanitize={kind} needs clang++ with its OpenMP, and this system has none."
-        )
-    libraries = [output_of([compiler, f"-print-file-name={n}"]).strip() for n in sanitizer["load"]]
-    if not all(os.path.isabs(name) for name in libraries):
-        raise TaskError(f"this system lacks {' or '.join(sanitizer['load'])} of {compiler}.")
+    if usual is None or compiler is None:
+        needs = "g++ and clang++" if sanitizer["needs_clang"] else "g++"
+        raise TaskError(f"--sanitize={kind} needs {needs}, and this system lacks it.")
+    options = {
+        "LD_PRELOAD": " ".join(compiler_library(usual, name) for name in sanitizer["load"]),
+        **sanitizer["options"],
+    }
+    if "openmp_tool" in sanitizer:
+        options["OMP_TOOL_LIBRARIES"] = compiler_library(compiler, sanitizer["openmp_tool"])
     site = ROOT / "build" / f"sanitize-{kind}" / "site"
     settings = {
         "build-dir": f"build/sanitize-{kind}/build",
@@ -452,10 +455,23 @@ def sanitized_test(kind: str, arguments: list[str]) -> int:
     shutil.rmtree(site, ignore_errors=True)  # pip would keep what is there
     words = [word for item in settings.items() for word in ("--config-settings", "=".join(item))]
     pip_install(["--no-build-isolation", "--no-deps", "--target", str(site), *words, "."])
-    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    return run(
-        command, LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(site), **sanitizer["options"]
+    options["PYTHONPATH"] = str(site)
+    imported = (
+        f"import sys; sys.path.insert(0, {str(site)!r})\n"
+        "import importlib.util; print(importlib.util.find_spec('sublearn').origin)"
     )
+    if not output_of([PYTHON, "-c", imported]).startswith(str(site)):
+        raise TaskError(f"{VENV.name} has an editable sublearn, which hides the sanitized one.")
+    return run([PYTHON, "-m", "pytest", "-p", "no:cacheprovider", *arguments], **options)
+
+
+def compiler_library(compiler: str, name: str) -> str:
+    """Path of a library that came with the compiler."""
+    told = output_of([compiler, f"-print-file-name={name}"]).strip()
+    beside = Path(compiler).resolve().parents[1] / "lib" / name
+    if not os.path.isabs(told) and not beside.exists():
+        raise TaskError(f"this system lacks {name} of {compiler}.")
+    return told if os.path.isabs(told) else str(beside)
 
 
 def check(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,14 @@ def test_says_that_a_compiler_does_not_know_the_language(tasks, monkeypatch):
         tasks.require_compiler()
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ brings the sanitizers' libraries")
+def test_finds_a_library_of_a_compiler_or_names_it(tasks):
+    found = tasks.compiler_library(shutil.which("g++"), "libstdc++.so.6")
+    assert Path(found).exists()
+    with pytest.raises(tasks.TaskError, match=r"^this system lacks libnone.so of .*g\+\+\.$"):
+        tasks.compiler_library(shutil.which("g++"), "libnone.so")
+
+
 def test_tells_a_missing_network_from_another_failure_of_pip(tasks):
     offline = "WARNING: Retrying ... NewConnectionError('... Name or service not known')"
     assert "connect to the network" in tasks.pip_problem(offline)
@@ -102,6 +111,7 @@ def test_a_failed_step_does_not_stop_the_next_and_decides_the_exit_code(tasks, c
         (["tset"], 2, "no task 'tset'; the tasks are quickstart, test,"),
         (["docs", "--open"], 1, "`docs` does not take --open."),
         (["ci", "--fast"], 1, "`ci` does not take --fast."),
+        (["test", "--sanitize=leak"], 1, "--sanitize must be one of address, thread, got leak."),
     ],
 )
 def test_answers_with_the_right_exit_code(arguments, code, words):

@@ -44,10 +44,15 @@ _TYPES = ("?", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
 
 
 def limit_memory(n_bytes: int) -> None:
-    """From now on this process cannot take more."""
+    """From now on this process cannot take more than this beyond what it has.
+
+    What it has may be terabytes: a sanitizer maps them at the start.
+    """
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + n_bytes, most))
 
 
 def mutated_bytes(raw: bytes, rng: np.random.Generator, words: tuple[bytes, ...] = ()) -> bytes:

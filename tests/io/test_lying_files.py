@@ -15,6 +15,7 @@ import attack_readers
 import numpy as np
 import pytest
 from attack_readers import formats_in
+from mutations import limit_memory
 from small_models import SMALL_MODELS, ask
 
 import sublearn
@@ -55,11 +56,10 @@ def little_memory():
         yield
         return
     resource = pytest.importorskip("resource")
-    own, most = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), most))
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limit_memory(1 << 30)
     yield
-    resource.setrlimit(resource.RLIMIT_AS, (own, most))
+    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def changed(source, target, change):
