@@ -141,7 +141,7 @@ def with_entry(value):
     [
         (with_entry(np.nan), "NaN"),
         (with_entry(np.inf), "infinity"),
-        (with_entry(1e120), r"X must be at most 1e\+100 in size, got 1e\+120"),
+        (with_entry(1e120), r"X must be at most 1e\+100 in size in float64, got 1e\+120"),
         (sp.csr_matrix(with_entry(-1e120)), r"X must be at most 1e\+100 in size"),
         (X[:0], "0 sample"),
         (X[:, :0], "0 feature"),

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
-from sublearn.hierarchy.label_models import LabelModels, TaskOptions
+from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.nodes import (
     TOP,
@@ -26,7 +26,6 @@ from sublearn.hierarchy.nodes import (
     fit_estimators,
     fit_sparse_models,
     n_sparse_models,
-    no_solution,
     sparse_log_scores,
     with_constant,
 )
@@ -313,7 +312,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         n_jobs, n_labels = as_n_threads(self.n_jobs), self.taxonomy_.n_labels
         if self.estimator is not None:
             models = fit_estimators(X, nodes, self.estimator, n_jobs, progress)
-            return None, models, [], no_solution()
+            return None, models, [], summarise([])
         options = TaskOptions("logistic", False, float(self.tol), self.max_iter, n_jobs)
         closure = self.taxonomy_.ancestor_matrix if self.strategy == "global" else None
         rows = with_constant(X) if self.fit_intercept else X

@@ -30,7 +30,7 @@ from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.optim.progress import Progress
-from sublearn.trace import Solution, Status, Trace
+from sublearn.trace import Solution
 
 __all__ = [
     "STAY",
@@ -325,8 +325,3 @@ def estimator_log_scores(node: Node, model: Any, X: Any) -> tuple[np.ndarray, np
     own = found[:, [columns[int(c)] for c in node.children]]
     stay = found[:, columns[STAY]] if STAY in columns else np.full(len(own), -np.inf)
     return own, stay
-
-
-def no_solution() -> Solution:
-    """What is known of the fits of somebody else's classifiers."""
-    return Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))

@@ -11,12 +11,18 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from sublearn.errors import ParameterError
-from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions, fit_labels
+from sublearn.hierarchy.label_models import (
+    LOSSES,
+    LabelModels,
+    TaskOptions,
+    fit_labels,
+    summarise,
+)
 from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.progress import Progress
-from sublearn.trace import Solution, Status, Trace
+from sublearn.trace import Solution
 from sublearn.validation.values import show
 
 __all__ = ["StageOne", "hold_out"]
@@ -54,7 +60,7 @@ class StageOne:
                 "HierarchicalMultilabelClassifier.estimator must take an indicator matrix, as "
                 f"OneVsRestClassifier does for any classifier; {show(self.estimator)} said: {error}"
             ) from error
-        return model, Solution(Status.CONVERGED, np.nan, 0.0, 0, Trace({}))
+        return model, summarise([])
 
     def scores(self, model: Any, X: Any) -> np.ndarray:
         """Scores by what `fit` returned, in the type of the features."""
