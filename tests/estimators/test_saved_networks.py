@@ -137,6 +137,27 @@ def test_common_networks_come_back_as_they_were(tmp_path, name):
     assert loaded.state_dict().keys() == network.state_dict().keys()
 
 
+@pytest.mark.parametrize("options", [{}, {"affine": False}, {"affine": True, "bias": False}])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda options: nn.BatchNorm2d(4, **options),
+        lambda options: nn.InstanceNorm2d(4, **options),
+        lambda options: nn.GroupNorm(2, 4, **options),
+    ],
+    ids=["batch", "instance", "group"],
+)
+def test_layers_that_normalise_come_back_with_their_bias_or_without(tmp_path, make, options):
+    try:
+        layer = make(options)
+    except TypeError:
+        pytest.skip("this PyTorch has no such layer without a bias")
+    network = nn.Sequential(layer).eval()
+    loaded = through_file(network, tmp_path)
+    assert same(loaded(X), network(X))
+    assert loaded.state_dict().keys() == network.state_dict().keys()
+
+
 def test_a_network_of_words_comes_back_as_it_was(tmp_path):
     network = Does(
         sentence, words=nn.Embedding(5, 6, padding_idx=0), gru=nn.GRU(6, 3, 2, batch_first=True),

@@ -323,6 +323,14 @@ def test_refuses_an_archive_that_claims_more_than_it_holds(tmp_path, little_memo
     refuses_data(load_npz, archive(tmp_path / "a.npz", header), "not a readable|is needed")
 
 
+@pytest.mark.parametrize("text", [b"{'shape': (3", b"[" * 9000, b"{'a': 1}", b"\xff\0", b""])
+def test_refuses_an_array_whose_header_is_none(tmp_path, text):
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
+        file.writestr("X.data.npy", content)
+    refuses_data(load_npz, tmp_path / "a.npz", "the header of an array cannot be read")
+
+
 def test_refuses_archives_that_are_bombs_or_have_parts_that_no_array_has(tmp_path, little_memory):
     header = {"shape": (10,), "fortran_order": False, "descr": "|u1"}
     path = tmp_path / "a.npz"

@@ -254,6 +254,16 @@ def test_refuses_a_parameter_by_name(change, message):
         minimise_linear(**arguments)
 
 
+@pytest.mark.parametrize("name", ["l1", "weights", "x0"])
+def test_refuses_numbers_whose_products_overflow(name):
+    X, y = data()
+    numbers = np.full(50 if name == "weights" else 12, 1e200)
+    with pytest.raises(
+        ValueError, match=rf"minimise_linear: {name} must be at most .*, got 1e\+200"
+    ):
+        minimise_linear(X, y, **({"l1": 0.1} | {name: numbers}))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_refuses_features_that_are_not_finite(bad):
     X, y = data()

@@ -1,12 +1,14 @@
 """Taxonomies: ways to make one, what they know, and what is none."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+from sublearn.errors import DataFileError
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_hmc
 
@@ -119,7 +121,7 @@ def test_refuses_broken_rows(rows, sentence, tmp_path):
 
 def test_refuses_a_file_without_a_hierarchical_class(tmp_path):
     (tmp_path / "a.arff").write_text("@relation r\n@attribute x numeric\n@data\n1\n")
-    with pytest.raises(ValueError, match="the last attribute must be hierarchical"):
+    with pytest.raises(ValueError, match="the last attribute must be `hierarchical`"):
         load_hmc(tmp_path / "a.arff")
 
 
@@ -170,6 +172,27 @@ def test_reads_a_vocabulary(tmp_path):
 def test_refuses_what_is_no_taxonomy(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+CYCLE = "@relation r\n@attribute class hierarchical root/a,a/b,b/a\n@data\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "content", "sentence"),
+    [
+        (Taxonomy.from_rcv1, "", "must have at least one label, got none"),
+        (Taxonomy.from_rcv1, "a\tb\nb\ta\n", "must have no cycle, got a -> b -> a"),
+        (Taxonomy.from_hmc, CYCLE, "must have no cycle"),
+        (Taxonomy.from_skos, "", "must have at least one label, got none"),
+    ],
+)
+def test_a_file_that_holds_no_taxonomy_is_named(make, content, sentence, tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_text(content)
+    with pytest.raises(
+        DataFileError, match=f"^{re.escape(str(path))}: Taxonomy.parents {sentence}"
+    ):
+        make(path)
 
 
 def test_refuses_an_undirected_graph():

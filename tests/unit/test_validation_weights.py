@@ -26,6 +26,7 @@ def test_a_number_stands_for_all_samples():
     [
         ([1.0, -1.0], "must be finite and not negative, got -1"),
         ([1.0, np.nan], "must be finite and not negative, got nan"),
+        ([1.0, 1e200], r"must be at most .* in size in float64, got 1e\+200"),
         ([1.0], "one weight for each of 2 samples, got an array of shape \\(1,\\)"),
         ([[1.0, 2.0]], "got an array of shape \\(1, 2\\)"),
         (["x", "y"], "must be numbers"),
