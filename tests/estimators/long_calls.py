@@ -864,6 +864,39 @@ def svmlight_writing(n_jobs):
 
 
 @row()
+def saving(n_jobs):
+    """A file that is interrupted while it is written is the one before."""
+    import sublearn
+    from sublearn.io import load_npz, save_npz
+
+    model, folder = fitted_labels(n_jobs), Path(tempfile.mkdtemp())
+    X, Y = sparse_rows(20_000, 5_000, 100), label_rows(20_000, 3_000, 3)
+    few = X[:20]
+    small_model = label_model("PPDSparseClassifier", n_jobs).fit(*few_labels())
+
+    def small():
+        small_model.save(folder / "small")
+        return sublearn.load(folder / "small").coef_.toarray()
+
+    def save_both():
+        model.save(folder / "model")
+        save_npz(folder / "rows.npz", X, Y)
+
+    def content():
+        names = [path.name for path in sorted(folder.iterdir()) if path.name != "small"]
+        scores = sublearn.load(folder / "model").predict_top_k(few, 5)[0]
+        return as_bytes([" ".join(names), scores, load_npz(folder / "rows.npz").X.data])
+
+    save_both()
+    expected = content()
+    return Call(
+        lambda: [save_both() for _ in range(10_000)],
+        small,
+        is_clean=lambda: content() == expected,
+    )
+
+
+@row()
 def ranking_metrics(n_jobs):
     from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 

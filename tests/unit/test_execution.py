@@ -3,7 +3,7 @@
 import pytest
 
 from sublearn import _core
-from sublearn.execution import map_blocks, use_executor
+from sublearn.execution import all_or_nothing, map_blocks, use_executor
 from sublearn.trace import watch
 
 
@@ -37,3 +37,26 @@ def test_an_installed_executor_is_asked_and_leaves_again():
         watch(lambda: map_blocks(abs, [3], 2), _core.Monitor(), n_total=1, callback=lambda e: None)
     assert map_blocks(abs, [-1]) == [1]
     assert recorder.sizes == [(2, 7), (1, 2)]
+
+
+class Counter:
+    def __init__(self):
+        self.total = 1
+
+    @all_or_nothing
+    def add(self, amount):
+        self.total, self.last = self.total + amount, amount
+        if amount < 0:
+            raise KeyboardInterrupt
+        return self
+
+
+def test_a_method_that_raises_leaves_the_attributes_as_they_were():
+    counter = Counter()
+    with pytest.raises(KeyboardInterrupt):
+        counter.add(-1)
+    assert vars(counter) == {"total": 1}
+    assert vars(counter.add(2)) == {"total": 3, "last": 2}
+    with pytest.raises(KeyboardInterrupt):
+        counter.add(-1)
+    assert vars(counter) == {"total": 3, "last": 2}
