@@ -9,6 +9,7 @@ stop the solver before the exception goes on.
 from __future__ import annotations
 
 import enum
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -162,8 +163,16 @@ class Solution:
                 f"{type(estimator).__name__}: {self.status}; reached certificate "
                 f"{self.certificate:.3g}, asked for tol={tol:g} (n_iter={self.n_iter})",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=_frames_of_ours() + 1,
             )
+
+
+def _frames_of_ours() -> int:
+    """Calls within the package that led to the caller, itself included; decorators make some."""
+    frame, n_frames = sys._getframe(1), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("sublearn."):
+        frame, n_frames = frame.f_back, n_frames + 1
+    return n_frames
 
 
 class _Monitor(Protocol):
