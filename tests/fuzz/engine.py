@@ -198,7 +198,8 @@ def start(target: Target, seed: int, first: int, end: int, deadline: float) -> _
 def _work(
     target: Target, seed: int, first: int, end: int, deadline: float, record: _Record, folder: Path
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most = _address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
