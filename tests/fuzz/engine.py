@@ -209,6 +209,7 @@ def _work(
     for number in range(first, end):
         record["case"], record["began_ms"] = number, _now_ms()
         case = target.make(case_random(seed, target, number))
+        record["began_ms"] = _now_ms()  # making it is not the library's time
         outcome, what = attempt(target, case, folder)
         record[outcome] += 1
         if outcome in FAILURES:
