@@ -4,7 +4,11 @@
     python3 tools/attack.py --jobs 2           everything: a million files, an hour on two cores
     python3 tools/attack.py --quick            a minute of it
     python3 tools/attack.py --only read-npz    targets whose names begin so; may be repeated
+    python3 tools/attack.py --only kill        processes killed while they save and fit
+    python3 tools/attack.py --only load        a server under load
     python3 tools/attack.py --resume a.json    goes on where a run with --state a.json ended
+
+The last part of a whole run is `kill` and `load`; one with --quick or --seconds leaves them out.
 
 Needs the library and its `test` extra in this Python, and PyTorch for networks. Failing cases are
 kept in tests/fuzz/found; `--replay FILE` tries them again. Exits with 1 if anything failed:
@@ -18,6 +22,7 @@ import argparse
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +40,7 @@ PROGRAMS = {
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its servers end with it
     use_one_thread()
     sys.path.insert(0, str(FUZZ))
     import catalogue

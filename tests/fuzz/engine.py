@@ -198,7 +198,8 @@ def start(target: Target, seed: int, first: int, end: int, deadline: float) -> _
 def _work(
     target: Target, seed: int, first: int, end: int, deadline: float, record: _Record, folder: Path
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most = _address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -208,6 +209,7 @@ def _work(
     for number in range(first, end):
         record["case"], record["began_ms"] = number, _now_ms()
         case = target.make(case_random(seed, target, number))
+        record["began_ms"] = _now_ms()  # making it is not the library's time
         outcome, what = attempt(target, case, folder)
         record[outcome] += 1
         if outcome in FAILURES:

@@ -323,19 +323,19 @@ def _target(name: str) -> Target:
         "files",
         functools.partial(mutate_model, name=name),
         functools.partial(use_model, name),
-        _CASES.get(name.split("-")[0], 20_000),
+        _CASES.get(name.split("-")[0], 12_000),
     )
 
 
 #: Fewer of those that take milliseconds each.
 _CASES = {
-    "LoadForecaster": 8_000,
+    "LoadForecaster": 4_000,
     "SparseNetwork": 10_000,
     "HierarchicalMultilabelClassifier": 8_000,
 }
 
 TARGETS = [_target(name) for name in GOLDEN]
-TARGETS.append(Target("journal", "files", mutate_journal, use_journal, 8_000))
+TARGETS.append(Target("journal", "files", mutate_journal, use_journal, 4_000))
 
 
 def preload() -> None:

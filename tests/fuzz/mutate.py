@@ -39,6 +39,7 @@ PIECES = (
     b"(" * 2000, b"<" * 50, b"|", b"/", b"//", b"-" * 100, b"a" * 5000, b"1 " * 3000, b"\xd9\xa3",
 )  # fmt: skip
 
+_LONG = 2**16  # bytes of a text in which single words no longer matter
 _TOKEN = re.compile(rb"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|[A-Za-z_@]+|[^\sA-Za-z0-9]")
 
 
@@ -110,7 +111,7 @@ def mutate_bytes(rng: random.Random, data: bytes, seeds: Sequence[bytes]) -> byt
 
 def _token(rng: random.Random, text: bytes) -> bytes:
     """One word, number or sign replaced by another of the text, or by something hostile."""
-    found = list(_TOKEN.finditer(text))
+    found = list(_TOKEN.finditer(text)) if len(text) <= _LONG else []
     if not found:
         return text
     old = rng.choice(found)

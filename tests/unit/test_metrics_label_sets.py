@@ -96,6 +96,12 @@ def test_refuses_no_samples():
         hamming_loss([], [])
 
 
+@pytest.mark.parametrize("labels", [np.array(3.0), 3, None])
+def test_refuses_what_has_no_rows(labels):
+    with pytest.raises(ValueError, match=r"^y_true must have rows, got "):
+        hamming_loss(labels, [1, 2])
+
+
 def test_refuses_labels_of_another_type():
     with pytest.raises(ValueError, match=r"^y_pred must hold labels of the type of the others"):
         f1_micro(["a", "b"], [1, 2])

@@ -16,7 +16,7 @@ from sublearn.io.files import PathLike, reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
 from sublearn.validation import EncodedLabels, NonNegative, encode_labels
 from sublearn.validation.sparse import check_sparse
-from sublearn.validation.values import is_int64, show
+from sublearn.validation.values import count_rows, is_int64, show
 
 __all__ = ["Taxonomy"]
 
@@ -374,7 +374,7 @@ class Taxonomy:
         csr_matrix of shape (n_samples, n_labels)
         """
         y = self.arrange(y, argument=argument, who=who)
-        n_samples = y.shape[0] if hasattr(y, "shape") else len(y) if hasattr(y, "__len__") else 0
+        n_samples = count_rows(y, _head(argument, who))
         encoded = encode_labels(y, n_samples, argument=argument, estimator_name=who, for_fit=False)
         found = encoded.to_csr(self.columns_of(encoded, argument=argument, who=who), self.n_labels)
         return self.close(found) if closed else found

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
 from sublearn.validation import EncodedLabels, encode_labels
+from sublearn.validation.values import count_rows
 
 __all__ = ["f1_macro", "f1_micro", "f1_samples", "hamming_loss", "jaccard_samples"]
 
@@ -127,7 +128,7 @@ def jaccard_samples(y_true: Any, y_pred: Any) -> float:
 
 def _read_label_sets(y_true: Any, y_pred: Any) -> tuple[sp.csr_matrix, sp.csr_matrix, bool]:
     """Two boolean matrices with the same columns, and whether a sample may carry many labels."""
-    n_samples = y_true.shape[0] if hasattr(y_true, "shape") else len(y_true)
+    n_samples = count_rows(y_true, "y_true")
     if n_samples == 0:
         raise ValueError("y_true must have at least one sample, got 0")
     truth = encode_labels(y_true, n_samples, argument="y_true", for_fit=False)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.validation.sparse import check_layout
-from sublearn.validation.values import show
+from sublearn.validation.values import count_rows, show
 
 __all__ = ["Graphs", "Sample", "stack_samples"]
 
@@ -53,7 +53,7 @@ class Sample:
     @classmethod
     def chain(cls, features: Any) -> Sample:
         """Nodes in a row, with the template "next"."""
-        n_nodes = features.shape[0] if hasattr(features, "shape") else len(features)
+        n_nodes = count_rows(features, "Sample.features")
         first = np.arange(n_nodes - 1)
         return cls(features, {"next": np.column_stack([first, first + 1])})
 

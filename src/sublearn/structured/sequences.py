@@ -19,7 +19,7 @@ from sublearn.structured.named_features import grow_vocabulary, look_up
 from sublearn.validation import check_features, encode_each
 from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_sparse
-from sublearn.validation.values import show
+from sublearn.validation.values import count_rows, show
 
 __all__ = ["Chains", "FlatInput", "encode_tags", "flatten", "flatten_tags", "read_rows"]
 
@@ -99,7 +99,7 @@ def _not_sequences(X: Any, head: str) -> ValueError:
 def _flatten_one(X: Any, lengths: Any, head: str) -> FlatInput:
     if not sp.issparse(X) and not hasattr(X, "shape"):
         X = list(X)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_rows = count_rows(X, f"{head}: X")
     is_named = isinstance(X, list) and _has_names(X)
     return FlatInput(X, _as_lengths(lengths, n_rows, head), is_named, is_one=True)
 

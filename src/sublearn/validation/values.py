@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_finite_number", "is_int64", "show"]
+__all__ = ["count_rows", "is_finite_number", "is_int64", "show"]
 
 _MAX_SHOWN = 80
 INT64_MAX = 2**63 - 1
@@ -27,6 +27,14 @@ def is_finite_number(value: object) -> bool:
         return math.isfinite(float(value))
     except OverflowError:
         return False
+
+
+def count_rows(values: Any, name: str) -> int:
+    """How many rows an array, a matrix or a list has; `name` heads the message of a refusal."""
+    shape = getattr(values, "shape", None)
+    if shape == () or (shape is None and not hasattr(values, "__len__")):
+        raise ValueError(f"{name} must have rows, got {show(values)}")
+    return len(values) if shape is None else int(shape[0])
 
 
 def show(value: Any) -> str:
