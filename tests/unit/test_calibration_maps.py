@@ -158,7 +158,7 @@ def test_maps_are_probabilities_that_never_fall(seed, scale, n_rows, method, min
 def test_state_gives_the_same_maps_back(method, min_positives):
     X, W, bias, truth, scores = problem()
     calibration = fit(X, W, bias, truth, method, min_positives)
-    again = Calibration.from_state(calibration.to_state())
+    again = Calibration.from_state(calibration.to_state(), scores.shape[1])
     assert again.method == method
     np.testing.assert_array_equal(probabilities(again, scores), probabilities(calibration, scores))
 
