@@ -1,9 +1,16 @@
 """Fixtures that several folders of tests share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+
+def pytest_configure(config):
+    """Let Ctrl-C be tested: in the background of a shell it is ignored, here and in children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

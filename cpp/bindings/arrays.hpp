@@ -24,7 +24,8 @@ using namespace nb::literals;
 namespace sublearn::bindings {
 
 /// An array of NumPy that begins where its type may be read. NumPy has arrays that do not, views of
-/// packed records and of bytes; nanobind would let them pass.
+/// packed records and of bytes, and arrays that came from another process; nanobind would let them
+/// pass. Here they are copied.
 template <class... Args>
 class Aligned : public nb::ndarray<Args...> {
  public:
@@ -126,15 +127,31 @@ struct type_caster<sublearn::bindings::Aligned<Args...>> {
   NB_TYPE_CASTER(sublearn::bindings::Aligned<Args...>, Array::Name)
 
   bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
-    Array array;
-    if (!array.from_python(source, flags, cleanup)) return false;
-    value = sublearn::bindings::Aligned<Args...>(std::move(array.value));
-    return value.is_aligned();
+    return take(source, flags, cleanup) && (value.is_aligned() || copy(source, flags, cleanup));
   }
 
   static handle from_cpp(const sublearn::bindings::Aligned<Args...>& array, rv_policy policy,
                          cleanup_list* cleanup) noexcept {
     return Array::from_cpp(array, policy, cleanup);
+  }
+
+ private:
+  bool take(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    Array array;
+    if (!array.from_python(source, flags, cleanup)) return false;
+    value = sublearn::bindings::Aligned<Args...>(std::move(array.value));
+    return true;
+  }
+
+  /// An aligned copy of what is only read; what is written to is refused instead.
+  bool copy(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    if constexpr (!ndarray<Args...>::ReadOnly) return false;
+    try {
+      const object aligned = module_::import_("numpy").attr("array")(source, arg("order") = "K");
+      return take(aligned, flags, cleanup) && value.is_aligned();
+    } catch (...) {
+      return false;
+    }
   }
 };
 

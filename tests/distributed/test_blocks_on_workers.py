@@ -260,7 +260,7 @@ def test_columns_from_a_file_must_be_those_of_X():
     for place, wrong in ((0, [0, 2, 1]), (0, [0, 3]), (1, [0, 0, 2]), (1, [-1, 0, 1]), (2, [1.0])):
         lists = [part.copy() for part in good]
         lists[place] = np.array(wrong, dtype=good[place].dtype)
-        with pytest.raises(ValueError, match="lists"):
+        with pytest.raises(ValueError, match="list"):
             _core.ppd_problem(*data, None, None, *lists)
 
 

@@ -274,7 +274,6 @@ def test_a_callback_stops_the_solver():
 
 
 def test_ctrl_c_stops_a_python_objective():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & leaves it ignored
     calls = []
 
     def interrupted(x):
