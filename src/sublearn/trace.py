@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -169,7 +170,8 @@ class Solution:
 
 def _frames_of_ours() -> int:
     """Calls within the package that led to the caller, itself included; decorators make some."""
-    frame, n_frames = sys._getframe(1), 0
+    frame: FrameType | None = sys._getframe(1)
+    n_frames = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("sublearn."):
         frame, n_frames = frame.f_back, n_frames + 1
     return n_frames

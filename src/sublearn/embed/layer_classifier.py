@@ -125,7 +125,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         if is_first:
             names = labels.classes if classes is None else np.unique(np.asarray(classes))
             self._begin(X, labels, names)
-        elif getattr(self, "_trainer", None) is None or self._trainer.is_under_way:
+        elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
         places = find_positions(self.classes_, labels.classes, argument="y")
         if (places < 0).any():
