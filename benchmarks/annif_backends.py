@@ -1,7 +1,6 @@
 """Annif with this library as its backend, and with two of its own, on library records.
 
-pip install annif omikuji        # and this package, into one environment
-python benchmarks/annif_backends.py --json benchmarks/results/annif_backends.json
+Needs `pip install annif omikuji` beside this package.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.figures import Figures, Measurement, main
+from harness.bench import Bench
+from harness.table import Figures, Table
 
 PROJECTS = Path(__file__).resolve().parents[1] / "examples" / "annif" / "projects.cfg"
 BACKENDS = ("tfidf", "omikuji", "sublearn")
@@ -99,12 +99,14 @@ def write_empty_sentence_model(folder: Path) -> None:
         (tables / name).touch()
 
 
-def compared(directory: Path, n_train: int | None) -> Figures:
+def compared(bench: Bench, n_train: int | None = None) -> Figures:
+    import annif.cli  # noqa: F401  # the command would fail with less to say
+
     with tempfile.TemporaryDirectory() as folder:
-        annif = Annif(Path(folder), directory / "yso_en", n_train)
-        rows = [[backend, *annif.judged(backend)] for backend in BACKENDS]
-    columns = {"backend": "", **dict.fromkeys(METRICS, ".4f")}
-    return Figures({**columns, "training, s": ".0f", "evaluation, s": ".0f", "MB": ".0f"}, rows)
+        command = Annif(Path(folder), bench.data / "yso_en", bench.size(n_train, 500))
+        rows = [[backend, *command.judged(backend)] for backend in BACKENDS]
+    columns = {"backend": "", **dict.fromkeys(METRICS, ".4f>")}
+    return Figures({**columns, "training, s": ".0f<", "evaluation, s": ".0f<", "MB": ".0f<"}, rows)
 
 
 NOTE = (
@@ -112,10 +114,7 @@ NOTE = (
     "`annif eval` on 9,995 other records; CPU seconds of the whole command, MB of the project on "
     "disk."
 )
-MEASUREMENTS = [
-    Measurement("all", "50,000 records, 20,578 subjects", NOTE, lambda d, seed: compared(d, None)),
-    Measurement("few", f"The first {FEW:,} records", NOTE, lambda d, seed: compared(d, FEW)),
+TABLES = [
+    Table("all", "50,000 records, 20,578 subjects", NOTE, compared, page=None),
+    Table("few", f"The first {FEW:,} records", NOTE, lambda bench: compared(bench, FEW), page=None),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Annif", MEASUREMENTS))

@@ -1,21 +1,17 @@
-"""How far probabilities can be trusted, with and without calibration, on test rows.
-
-    python benchmarks/calibration.py --json benchmarks/results/calibration.json
-    python benchmarks/calibration.py --records benchmarks/results/calibration.json \\
-        --markdown docs/measured/calibration.md
-"""
+"""How far probabilities can be trusted, with and without calibration, on test rows."""
 
 from __future__ import annotations
 
-import time
+import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness.bench import Bench
 from harness.data import mulan, xmc
-from harness.figures import Figures, Measurement, main
 from harness.problem import Split
+from harness.table import Figures, Table
+from harness.timing import cpu_timed
 from scipy.special import expit
 
 from sublearn.extreme import PPDSparseClassifier
@@ -45,17 +41,17 @@ def fitted(
     )
 
 
-def all_labels(directory: Path, seed: int) -> Figures:
+def all_labels(bench: Bench) -> Figures:
     """Every pair of a test row and a label."""
     found = []
-    for name in SMALL:
-        split = mulan(name).load(directory, seed)
+    for name in bench.some(SMALL):
+        split = mulan(name).load(bench.data, bench.seed)
         truth = split.truth["Y"]
-        for kind, p in probabilities(split, seed):
+        for kind, p in probabilities(split, bench.seed):
             error = expected_calibration_error(truth, None, p)
             found.append([name, kind, error, brier_score(truth, None, p), log_loss(truth, p)])
-    columns = {"data": "", "probability": "", "calibration error": ".4f"}
-    return Figures({**columns, "Brier score": ".4f", "log loss": ".4f"}, found)
+    columns = {"data": "", "probability": "", "calibration error": ".4f<"}
+    return Figures({**columns, "Brier score": ".4f<", "log loss": ".4f<"}, found)
 
 
 def probabilities(split: Split, seed: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -75,33 +71,31 @@ def log_loss(truth: Any, p: np.ndarray) -> float:
     return float(-np.log(np.where(truth.toarray() > 0, p, 1 - p)).mean())
 
 
-def best_labels(directory: Path, seed: int) -> Figures:
+def best_labels(bench: Bench) -> Figures:
     """The five best labels of a large set, most of whose labels share one map."""
-    split = xmc("yso_en").load(directory, seed)
-    model, held = fitted(split, 10, seed)
+    split = bench.size(xmc("yso_en"), mulan("bibtex")).load(bench.data, bench.seed)
+    model, held = fitted(split, 10, bench.seed)
     X, truth = split.test["X"], split.truth["Y"]
     labels, scores = model.predict_top_k(X, k=K)
     plain = expit(scores.astype(np.float64))
     rows = [["logistic of the score", None, *judged(truth, labels, plain), None, None]]
     for method in METHODS:
-        start = time.process_time()
-        model.calibrate(*held, method=method)
-        middle = time.process_time()
-        labels, p = model.predict_proba_top_k(X, k=K)
-        ms = 1000 * (time.process_time() - middle) / X.shape[0]
+        _, seconds = cpu_timed(functools.partial(model.calibrate, *held, method=method))
+        (labels, p), asked = cpu_timed(lambda: model.predict_proba_top_k(X, k=K))
+        ms = 1000 * asked / X.shape[0]
         shared = int(model.calibration_.is_pooled.sum())
-        rows.append([f"{method}", shared, *judged(truth, labels, p), middle - start, ms])
-    columns = {"probability": "", "labels that share": ",", "calibration error": ".4f"}
-    times = {"calibrate, CPU s": ".1f", "predict, CPU ms/row": ".3f"}
-    return Figures({**columns, "Brier score": ".4f", **times}, rows)
+        rows.append([f"{method}", shared, *judged(truth, labels, p), seconds, ms])
+    columns = {"probability": "", "labels that share": ",", "calibration error": ".4f<"}
+    times = {"calibrate, CPU s": ".1f<", "predict, CPU ms/row": ".3f<"}
+    return Figures({**columns, "Brier score": ".4f<", **times}, rows)
 
 
 def judged(truth: Any, labels: np.ndarray, p: np.ndarray) -> list[float]:
     return [expected_calibration_error(truth, labels, p), brier_score(truth, labels, p)]
 
 
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "all",
         "All labels of a row",
         "A fifth of the training rows held out; calibration error (15 groups), Brier score and log "
@@ -109,7 +103,7 @@ MEASUREMENTS = [
         "calibrated and say nothing about the row; the Brier score shows the difference.",
         all_labels,
     ),
-    Measurement(
+    Table(
         "best",
         "The five best labels of `yso_en`",
         "20,578 labels, a tenth of the 50,000 training rows held out; means over the five best "
@@ -117,6 +111,3 @@ MEASUREMENTS = [
         best_labels,
     ),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Probabilities", MEASUREMENTS))

@@ -1,9 +1,5 @@
 """Last layers with very many labels: time and accuracy of search, beside exact and sampled softmax.
 
-    python benchmarks/embed_training.py --only yso --json benchmarks/results/embed_training.json
-    python benchmarks/embed_training.py --records benchmarks/results/embed_training.json \\
-        --markdown docs/measured/embed_training.md
-
 Needs PyTorch, and fastText for `records` and `languages`. One thread, CPU seconds. Everybody but
 fastText minimises softmax by Adagrad, in the measurements of a last layer on the same batches;
 precision is of a scan of all labels, whoever trained the weights.
@@ -11,15 +7,13 @@ precision is of a scan of all labels, whoever trained the weights.
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
-from harness.figures import Cell, Figures, Measurement, main
+from harness.bench import Bench
 from harness.growth import fit_exponent
 from harness.output_layers import (
     LayerData,
@@ -29,31 +23,29 @@ from harness.output_layers import (
     torch_sampled,
     yso,
 )
+from harness.table import Cell, Figures, Table
 from harness.text_layers import TextData, fasttext_labels, languages, records
+from harness.timing import cpu_timed
 
 from sublearn import _core
 from sublearn.embed import EmbeddingExtremeClassifier
 from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
 from sublearn.metrics import precision_at_k
 
-N_EPOCHS = int(os.environ.get("SUBLEARN_BENCHMARK_EPOCHS", "2"))
+N_EPOCHS = 2
 #: Records of `yso_en` to learn from; the exact methods take most of the time.
-N_RECORDS = int(os.environ.get("SUBLEARN_BENCHMARK_RECORDS", "50000"))
+N_RECORDS = 12_000
 #: Rows of the measurements that go from sparse rows to labels.
-N_TEXTS = int(os.environ.get("SUBLEARN_BENCHMARK_TEXTS", "50000"))
+N_TEXTS = 6_000
 BATCH = 256
 RATE = 0.3
 COLUMNS = {
     "method": "",
-    "P@1, %": ".2f",
-    "P@5, %": ".2f",
-    "microseconds a sample": ",.1f",
+    "P@1, %": ".2f>",
+    "P@5, %": ".2f>",
+    "microseconds a sample": ",.1f<",
     "times faster than exact": ",.1f",
 }
-
-
-def announce(row: object) -> None:
-    print(f"  {row}", file=sys.stderr, flush=True)
 
 
 def plan(data: LayerData, gradient: str, **options: int | float | str) -> LayerPlan:
@@ -82,25 +74,23 @@ def ours(
     weights = np.zeros((data.n_labels, data.X.shape[1]), dtype=np.float32)
     trainer = LayerTrainer(weights, wanted, np.random.default_rng(seed))
     labels = LabelRows.of(data.Y)
+    labels = labels if n_rows >= len(data.X) else labels.take(np.arange(n_rows))
     per_sample = 0.0
     for epoch in range(n_epochs):
         is_warm = epoch > 0 or n_epochs == 1
-        start = time.process_time()
-        trainer.prepare(is_warm)
-        share = (time.process_time() - start) / data.n_labels
-        X = data.X[:n_rows]
-        start = time.process_time()
-        report = trainer.run(
-            X,
-            labels if n_rows >= len(data.X) else labels.take(np.arange(len(X))),
-            batch_size=BATCH,
-            rates=(RATE, RATE),
-            is_warm=is_warm,
-            monitor=_core.Monitor(),
-        )
-        per_sample = share + (time.process_time() - start) / len(X)
-        announce((wanted.gradient, epoch, f"{1e6 * per_sample:.1f} us", f"{report.loss:.3f}"))
+        per_sample, _ = an_epoch(trainer, data, labels, is_warm, RATE, n_rows)
     return trainer.weights(), per_sample
+
+
+def an_epoch(
+    trainer: LayerTrainer, data: LayerData, labels: LabelRows, is_warm: bool, rate: float, n: int
+) -> tuple[float, float]:
+    """CPU seconds and inner products of a sample."""
+    _, prepared = cpu_timed(lambda: trainer.prepare(is_warm))
+    how: dict[str, Any] = {"batch_size": BATCH, "rates": (rate, rate), "is_warm": is_warm}
+    X = data.X[:n]
+    report, spent = cpu_timed(lambda: trainer.run(X, labels, monitor=_core.Monitor(), **how))
+    return prepared / data.n_labels + spent / len(X), report.work / len(X)
 
 
 def compared(runs: dict[str, tuple[np.ndarray | None, float]], data: LayerData) -> Figures:
@@ -112,42 +102,46 @@ def compared(runs: dict[str, tuple[np.ndarray | None, float]], data: LayerData) 
         if weights is not None:
             hits = precisions(weights, data)
         rows.append([name, *hits, 1e6 * seconds, exact / seconds])
-        announce(rows[-1])
     return Figures(COLUMNS, rows)
 
 
-def library(directory: Path, seed: int) -> Figures:
+def library(bench: Bench) -> Figures:
     """Library records with 20,578 labels: two epochs of everybody."""
-    torch.set_num_threads(1)
-    data = yso(directory, N_RECORDS)
-    everything = (N_EPOCHS, RATE, BATCH, 10**9, seed)
+    data = yso(bench.data, bench.size(N_RECORDS, 1_000))
+    everything = (N_EPOCHS, RATE, BATCH, 10**9, bench.seed)
     runs: dict[str, tuple[np.ndarray | None, float]] = {
-        "decomposed search, 4 blocks": ours(data, plan(data, "decomposed"), seed),
-        "decomposed search, 2 blocks": ours(data, plan(data, "decomposed", n_blocks=2), seed),
-        "plain search": ours(data, plan(data, "mips"), seed),
-        "sampled": ours(data, plan(data, "sampled"), seed),
+        "decomposed search, 4 blocks": ours(data, plan(data, "decomposed"), bench.seed),
+        "decomposed search, 2 blocks": ours(data, plan(data, "decomposed", n_blocks=2), bench.seed),
+        "plain search": ours(data, plan(data, "mips"), bench.seed),
+        "sampled": ours(data, plan(data, "sampled"), bench.seed),
         "sampled, PyTorch": torch_sampled(data, *everything),
-        "exact": (None, ours(data, plan(data, "exact"), seed, n_epochs=1, n_rows=20 * BATCH)[1]),
+        "exact": (
+            None,
+            ours(data, plan(data, "exact"), bench.seed, n_epochs=1, n_rows=20 * BATCH)[1],
+        ),
         "exact, PyTorch": torch_exact(data, *everything),
     }
     return compared(runs, data)
 
 
-def identities(directory: Path, seed: int) -> Figures:
+def identities(bench: Bench) -> Figures:
     """200,000 generated identities: the time of a sample, weights as after some epochs."""
-    torch.set_num_threads(1)
-    data = faces(200_000, 200_000, seed)
+    n = bench.size(200_000, 4_000)
+    data, most = faces(n, n, bench.seed), bench.size(80, 8) * BATCH
     runs: dict[str, tuple[np.ndarray | None, float]] = {
-        name: (None, seconds_of_a_sample(data, gradient, n_rows, seed)[0])
+        name: (None, seconds_of_a_sample(data, gradient, n_rows, bench.seed)[0])
         for name, gradient, n_rows in (
-            ("decomposed search", "decomposed", 80 * BATCH),
-            ("plain search", "mips", 80 * BATCH),
-            ("sampled", "sampled", 80 * BATCH),
+            ("decomposed search", "decomposed", most),
+            ("plain search", "mips", most),
+            ("sampled", "sampled", most),
             ("exact", "exact", 2 * BATCH),
         )
     }
-    runs["sampled, PyTorch"] = (None, torch_sampled(data, 1, RATE, BATCH, 20 * BATCH, seed)[1])
-    runs["exact, PyTorch"] = (None, torch_exact(data, 1, RATE, BATCH, 2 * BATCH, seed)[1])
+    runs["sampled, PyTorch"] = (
+        None,
+        torch_sampled(data, 1, RATE, BATCH, 20 * BATCH, bench.seed)[1],
+    )
+    runs["exact, PyTorch"] = (None, torch_exact(data, 1, RATE, BATCH, 2 * BATCH, bench.seed)[1])
     return compared(runs, data)
 
 
@@ -158,34 +152,19 @@ def seconds_of_a_sample(
 
     The weights are the pictures themselves, longer: one of each identity.
     """
-    wanted = plan(data, gradient)
-    trainer = LayerTrainer(8 * data.X, wanted, np.random.default_rng(seed))
-    start = time.process_time()
-    trainer.prepare(is_warm=True)
-    share = (time.process_time() - start) / data.n_labels
+    trainer = LayerTrainer(8 * data.X, plan(data, gradient), np.random.default_rng(seed))
     labels = LabelRows.of(data.Y).take(np.arange(n_rows))
-    start = time.process_time()
-    report = trainer.run(
-        data.X[:n_rows],
-        labels,
-        batch_size=BATCH,
-        rates=(0.01, 0.01),
-        is_warm=True,
-        monitor=_core.Monitor(),
-    )
-    seconds = share + (time.process_time() - start) / n_rows
-    announce((gradient, data.n_labels, f"{1e6 * share:.1f} us of clusters, {1e6 * seconds:.1f}"))
-    return seconds, report.work / n_rows
+    return an_epoch(trainer, data, labels, True, 0.01, n_rows)
 
 
-def growth(directory: Path, seed: int) -> Figures:
+def growth(bench: Bench) -> Figures:
     """Time of a sample as the number of identities doubles; weights as after some epochs."""
-    sizes, costs, products = [12_500, 25_000, 50_000, 100_000], [], []
+    sizes, costs, products = bench.size([12_500, 25_000, 50_000, 100_000], [8_000, 16_000]), [], []
     for n_labels in sizes:
-        data = faces(n_labels, n_labels, seed)
+        data = faces(n_labels, n_labels, bench.seed)
         # As many samples as pass between two refreshes of the searches' copies, and a bit more.
         n_rows = max(8_000, round(0.3 * n_labels))
-        seconds, work = seconds_of_a_sample(data, "decomposed", n_rows, seed)
+        seconds, work = seconds_of_a_sample(data, "decomposed", n_rows, bench.seed)
         costs.append(seconds)
         products.append(work)
     rows: list[list[Cell]] = [
@@ -194,28 +173,27 @@ def growth(directory: Path, seed: int) -> Figures:
     ]
     exponent, by_work = fit_exponent(sizes, costs), fit_exponent(sizes, products)
     rows.append(["exponent", exponent, f"{by_work:.2f}"])
-    columns = {"labels": "", "microseconds a sample": ".2f", "inner products a sample": ""}
+    columns = {"labels": "", "microseconds a sample": ".2f<", "inner products a sample": ""}
     return Figures(columns, rows)
 
 
-def trade(directory: Path, seed: int) -> Figures:
+def trade(bench: Bench) -> Figures:
     """Blocks B and candidates Q on the library records: one epoch by sampling, one by search."""
-    data = yso(directory, N_RECORDS)
+    data = yso(bench.data, bench.size(N_RECORDS, 1_000))
     rows: list[list[Cell]] = []
-    for n_blocks in (1, 2, 4, 8):
-        for n_candidates in (16, 64, 256):
+    for n_blocks in bench.some((1, 2, 4, 8)):
+        for n_candidates in bench.some((16, 64, 256)):
             kind = "mips" if n_blocks == 1 else "decomposed"
             wanted = plan(data, kind, n_blocks=n_blocks, n_candidates=n_candidates)
-            weights, seconds = ours(data, wanted, seed)
+            weights, seconds = ours(data, wanted, bench.seed)
             rows.append([n_blocks, n_candidates, *precisions(weights, data), 1e6 * seconds])
-            announce(rows[-1])
     return Figures(
         {
             "blocks B": "d",
             "candidates Q": "d",
-            "P@1, %": ".2f",
-            "P@5, %": ".2f",
-            "microseconds a sample": ",.1f",
+            "P@1, %": ".2f>",
+            "P@5, %": ".2f>",
+            "microseconds a sample": ",.1f<",
         },
         rows,
     )
@@ -223,40 +201,43 @@ def trade(directory: Path, seed: int) -> Figures:
 
 def end_to_end(
     load: Callable[[Path, int], TextData], fasttext_epochs: tuple[int, ...]
-) -> Callable[[Path, int], Figures]:
+) -> Callable[[Bench], Figures]:
     """Networks with a hidden layer of 100 numbers, trained from sparse rows."""
 
-    def measure(directory: Path, seed: int) -> Figures:
-        data = load(directory, N_TEXTS)
+    def measure(bench: Bench) -> Figures:
+        data = load(bench.data, bench.size(N_TEXTS, 500))
         rows: list[list[Cell]] = []
 
         def add(name: str, n_epochs: int, seconds: float, best: np.ndarray) -> None:
             first, five = precision_at_k(data.Y_test, best, [1, 5])
             rows.append([name, n_epochs, seconds, 100 * float(first), 100 * float(five)])
-            announce(rows[-1])
 
         for title, gradient in (
             ("decomposed search", "decomposed"),
             ("plain search", "mips"),
             ("sampled", "sampled"),
         ):
-            model = EmbeddingExtremeClassifier(100, gradient=gradient, random_state=seed)
-            start = time.process_time()
-            model.fit(data.X, data.Y)
-            seconds = time.process_time() - start
+            model = EmbeddingExtremeClassifier(100, gradient=gradient, random_state=bench.seed)
+            _, seconds = cpu_timed(partial(model.fit, data.X, data.Y))
             best = np.asarray(model.predict_top_k(data.X_test, k=5, exact=True)[0])
             add(title, model.n_iter_, seconds, best)
-        for n_epochs in fasttext_epochs:
-            best, seconds = fasttext_labels(data, 100, n_epochs, "hs", seed)
-            add("fastText, hierarchical softmax", n_epochs, seconds, best)
-        columns = {"method": "", "epochs": "d", "CPU s": ".1f", "P@1, %": ".2f", "P@5, %": ".2f"}
+        title = "fastText, hierarchical softmax"
+        for n_epochs in bench.some(fasttext_epochs):
+            try:
+                best, seconds = fasttext_labels(data, 100, n_epochs, "hs", bench.seed)
+            except ImportError:
+                rows.append([title, n_epochs, "not installed", None, None])
+            else:
+                add(title, n_epochs, seconds, best)
+        columns = {"method": "", "epochs": "d", "CPU s": ".1f<", "P@1, %": ".2f>"}
+        columns |= {"P@5, %": ".2f>"}
         return Figures(columns, rows)
 
     return measure
 
 
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "yso",
         "Library records, 20,578 labels",
         f"`yso_en`: {N_RECORDS:,} records of 3.6 labels, 128 numbers each (singular vectors of "
@@ -264,7 +245,7 @@ MEASUREMENTS = [
         "that of the second. Our own exact steps see 5,120 samples, for their time alone.",
         library,
     ),
-    Measurement(
+    Table(
         "faces",
         "Generated identities, 200,000 labels",
         "Unit vectors of 128 numbers, one picture of each identity, in families of fifty. Times "
@@ -272,19 +253,20 @@ MEASUREMENTS = [
         "methods. Clusters, which serve K samples, count as their share.",
         identities,
     ),
-    Measurement(
+    Table(
         "growth",
         "Time of a sample by the number of labels",
         "Decomposed search on generated identities, with refreshes of the searches' copies.",
         growth,
     ),
-    Measurement(
+    Table(
         "trade",
         "Blocks and candidates",
         "`yso_en` as above. One block is plain search.",
         trade,
+        page=None,
     ),
-    Measurement(
+    Table(
         "records",
         "Library records from their words, end to end",
         f"`EmbeddingExtremeClassifier` with its defaults, 100 numbers: {N_TEXTS:,} records of "
@@ -292,7 +274,7 @@ MEASUREMENTS = [
         "words without weights; its epochs are cheaper, so that it gets more of them.",
         end_to_end(records, (25, 100)),
     ),
-    Measurement(
+    Table(
         "languages",
         "The language of a word, end to end",
         f"As above: {N_TEXTS:,} words of `panlex_swadesh110` by runs of up to four letters, 2,111 "
@@ -300,6 +282,3 @@ MEASUREMENTS = [
         end_to_end(languages, (10, 25)),
     ),
 ]
-
-if __name__ == "__main__":
-    sys.exit(main("Training last layers with very many labels", MEASUREMENTS))

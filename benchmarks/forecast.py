@@ -1,16 +1,11 @@
 """Load forecasts: errors on rolling origins and CPU seconds, this library and its rivals.
 
-    python benchmarks/forecast.py --list
-    python benchmarks/forecast.py --only taylor eta --json benchmarks/results/forecast.json
-    python benchmarks/forecast.py --records benchmarks/results/forecast.json \\
-        --markdown docs/measured/forecast.md
-
 A day is forecast from each of several origins. Models of lags (this library, LightGBM, one support
 vector regression) are fitted once, before the first origin; this library is updated with the days
 in between, the others see them in their lags. Models of statsforecast are fitted anew at each
 origin to the weeks before it. All get the loads alone for Taylor's series; for GEFCom those that
 can take columns get measured temperatures and holidays as well. Every entrant runs in a process of
-its own with one thread, which SUBLEARN_BENCHMARK_BUDGET CPU seconds (600) end.
+its own with one thread, which 600 CPU seconds end.
 
 The error is the sum of absolute errors over the sum of loads, which is the mean absolute
 percentage error weighted by load. Gaps of GEFCom's history are filled with the published solution
@@ -19,17 +14,14 @@ where days are forecast; the competition's weeks are forecast from the history w
 
 from __future__ import annotations
 
-import os
-import sys
-import time
-from collections.abc import Mapping
-from pathlib import Path
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from harness.bench import Bench
 from harness.entrant import Entrant
-from harness.figures import Cell, Figures, Measurement, main
-from harness.growth import fit_exponent
+from harness.growth import exponent
 from harness.loads import (
     climate,
     gap_starts,
@@ -40,10 +32,11 @@ from harness.loads import (
     weighted_rmse,
 )
 from harness.problem import Split
-from harness.runner import Conditions, Outcome, run_all
+from harness.runner import Case
+from harness.table import Cell, Figures, Table
+from harness.timing import cpu_timed
 
-SCRIPTS = Path(__file__).resolve().parent / "entrants" / "forecast"
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "600"))
+LIMIT = 600.0  # CPU seconds of an entrant
 EPOCH_DAY = 12418  # 1 January 2004 in days since 1970
 TRAIN_DAYS = 550  # before the first origin of GEFCom's days
 FIRST_ORIGIN = 1278  # 1 July 2007
@@ -55,20 +48,22 @@ ORIGIN_STEP, N_ORIGINS = 15, 24  # days: all weekdays and seasons of a year
 SHORT_STEP = 5  # for shares of hours: hours of a day err alike, so that 24 days are few
 
 
-def stats(model: str, weeks: int) -> tuple[str, str, dict[str, Any]]:
-    return ("statsforecast", "statsforecast_models.py", {"model": model, "weeks": weeks})
+def stats(name: str, model: str, weeks: int) -> Entrant:
+    script, settings = "forecast/statsforecast_models.py", {"model": model, "weeks": weeks}
+    return Entrant(name, script, settings, environment="statsforecast")
 
 
-#: Environment, script and settings; the first entrant is ours.
-ENTRANTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
-    "sublearn": ("main", "sublearn_load.py", {}),
-    "scikit-learn SVR": ("main", "sklearn_svr.py", {}),
-    "LightGBM": ("lightgbm", "lightgbm_lags.py", {}),
-    "seasonal naive": stats("naive", 2),
-    "MSTL": stats("mstl", 8),
-    "AutoETS": stats("ets", 4),
-    "AutoARIMA": stats("arima", 4),
-}
+#: Models of lags and the rule that costs nothing; models that are fitted at each origin. The first
+#: is ours.
+OURS = Entrant("sublearn", "forecast/sublearn_load.py")
+SVR = Entrant("scikit-learn SVR", "forecast/sklearn_svr.py")
+LAGGED = [
+    OURS,
+    Entrant("LightGBM", "forecast/lightgbm_lags.py", environment="lightgbm"),
+    SVR,
+    stats("seasonal naive", "naive", 2),
+]
+STATISTICAL = [stats("MSTL", "mstl", 8), stats("AutoETS", "ets", 4), stats("AutoARIMA", "arima", 4)]
 
 
 # --- data --------------------------------------------------------------------------------------
@@ -105,26 +100,28 @@ def split_of(
     return Split(train, shared | {"origins": origins}, {"y": truth})
 
 
-def taylor_split(directory: Path) -> Split:
-    y = taylor(directory)[:, None]
+def taylor_split(bench: Bench) -> Split:
+    y = taylor(bench.data)[:, None]
     n_train = 8 * 7 * 48
+    y = y[: bench.size(len(y), n_train + 2 * 48)]
     return split_of(y, None, 48, n_train, np.arange(n_train, len(y) - 47, 48))
 
 
 def gefcom_split(
-    directory: Path, zones: list[int] | None = None, n_days: int = 0, step: int = ORIGIN_STEP
+    bench: Bench, zones: list[int] | None = None, n_days: int = 0, step: int = ORIGIN_STEP
 ) -> Split:
     """Zones by number from 1; None is all of them, 21 their sum. A day in `step` is forecast."""
-    data = gefcom(directory)
+    data = gefcom(bench.data)
     load = np.where(np.isnan(data["load"]), data["solution"][:, :20], data["load"])
     load = np.hstack([load, load.sum(axis=1, keepdims=True)])
     chosen = np.arange(20) if zones is None else np.array(zones) - 1
-    first = FIRST_ORIGIN - (n_days or TRAIN_DAYS)
-    last = FIRST_ORIGIN + ORIGIN_STEP * N_ORIGINS
+    first = FIRST_ORIGIN - (n_days or bench.size(TRAIN_DAYS, 90))
+    n_origins = bench.size(ORIGIN_STEP * N_ORIGINS // step, 2)
+    last = FIRST_ORIGIN + bench.size(ORIGIN_STEP * N_ORIGINS, 2 * step)
     y, temperature = load[24 * first : 24 * last, chosen], data["measured"][24 * first : 24 * last]
     n_train = 24 * (FIRST_ORIGIN - first)
     X = np.stack([zone_temperature(y[:, s], temperature, n_train) for s in range(y.shape[1])], 1)
-    origins = n_train + 24 * step * np.arange(ORIGIN_STEP * N_ORIGINS // step)
+    origins = n_train + 24 * step * np.arange(n_origins)
     return split_of(y, X, 24, n_train, origins, EPOCH_DAY + first)
 
 
@@ -156,61 +153,42 @@ def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[s
 # --- measurements ------------------------------------------------------------------------------
 
 
-def run_one(name: str, problem: str, split: Split, seed: int, **more: Any) -> Outcome:
-    environment, script, settings = ENTRANTS[name]
-    entrant = Entrant(name, environment, SCRIPTS / script, {**settings, **more})
-    conditions = Conditions(seed=seed, timeout_seconds=10 * BUDGET, cpu_seconds=BUDGET)
-    (outcome,) = run_all(problem, split, [entrant], judge, conditions, announce)
-    if outcome.error is not None:
-        announce(f"  {outcome.error}")
-    return outcome
-
-
-def announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def contest(
-    problem: str, split: Split, entrants: Mapping[str, dict[str, Any]], seed: int
+    bench: Bench, problem: str, split: Split, entrants: Sequence[Entrant], **ours: Any
 ) -> Figures:
-    rows: list[list[Cell]] = []
-    ours: float | None = None
-    for name, settings in entrants.items():
-        outcome = run_one(name, problem, split, seed, **settings)
-        error = outcome.figure("weighted")
-        ours = error if ours is None else ours
-        cut = f"> {BUDGET:.0f}" if outcome.status == "stopped" else "fails"
-        fit, ask = outcome.figure("fit_cpu_seconds"), outcome.figure("predict_cpu_seconds")
-        rows.append([
-            name, error, error / ours if error and ours else None, outcome.figure("mape"),
-            outcome.figure("bias"), cut if fit is None else fit, ask,
-        ])  # fmt: skip
-    columns = {"entrant": "", "error %": ".3f", "ratio to the first": ".2f", "MAPE %": ".3f"}
-    columns |= {"bias %": "+.2f", "fit CPU s": ".1f", "all forecasts CPU s": ".1f"}
+    """Errors and costs, with these settings of ours."""
+    case = Case(problem, lambda: split, judge)
+    chosen = bench.chosen(e.having(**ours) if e.name == OURS.name else e for e in entrants)
+    found = bench.compete(case, chosen, bench.limit(LIMIT, 20.0))
+    names = ("weighted", "/weighted", "mape", "bias", "fit_cpu_seconds", "predict_cpu_seconds")
+    rows = [outcome.row(found[0], *names) for outcome in found]
+    columns = {"entrant": "", "error %": ".3f<", "ratio to the first": ".2f", "MAPE %": ".3f<"}
+    columns |= {"bias %": "+.2f", "fit CPU s": ".1f<", "all forecasts CPU s": ".1f<"}
     return Figures(columns, rows)
 
 
-#: Models of lags and the rule that costs nothing; models that are fitted at each origin.
-LAGGED = ("sublearn", "LightGBM", "scikit-learn SVR", "seasonal naive")
-STATISTICAL = ("MSTL", "AutoETS", "AutoARIMA")
+def taylor_days(bench: Bench) -> Figures:
+    return contest(bench, "taylor", taylor_split(bench), LAGGED + STATISTICAL, **small(bench))
 
 
-def taylor_days(directory: Path, seed: int) -> Figures:
-    entrants = {name: {} for name in LAGGED + STATISTICAL}
-    return contest("taylor", taylor_split(directory), entrants, seed)
+def gefcom_days(bench: Bench) -> Figures:
+    entrants = [e.having(most_rows=4000) if e is SVR else e for e in LAGGED]
+    zones = bench.size(None, [1])
+    return contest(bench, "gefcom", gefcom_split(bench, zones), entrants, **small(bench, DAY))
 
 
-def gefcom_days(directory: Path, seed: int) -> Figures:
-    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED}
-    entrants["sublearn"] = {"lead_blocks": [24]}
-    entrants["scikit-learn SVR"] = {"most_rows": 4000}
-    return contest("gefcom", gefcom_split(directory), entrants, seed)
+def gefcom_total(bench: Bench) -> Figures:
+    split = gefcom_split(bench, [21])
+    return contest(bench, "gefcom-total", split, LAGGED + STATISTICAL, **small(bench, DAY))
 
 
-def gefcom_total(directory: Path, seed: int) -> Figures:
-    entrants: dict[str, dict[str, Any]] = {name: {} for name in LAGGED + STATISTICAL}
-    entrants["sublearn"] = {"lead_blocks": [24]}
-    return contest("gefcom-total", gefcom_split(directory, [21]), entrants, seed)
+#: One model for all hours of a day.
+DAY: Mapping[str, Any] = {"lead_blocks": [24]}
+
+
+def small(bench: Bench, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Settings of ours, with a small model in a quick run."""
+    return {**(settings or {}), **bench.size({}, LIGHT)}
 
 
 def weeks_of(data: Mapping[str, np.ndarray], seed: int, s: int, **size: Any) -> np.ndarray:
@@ -233,13 +211,13 @@ def weeks_of(data: Mapping[str, np.ndarray], seed: int, s: int, **size: Any) -> 
     return out
 
 
-def weeks(directory: Path, seed: int) -> Figures:
+def weeks(bench: Bench) -> Figures:
     """The competition's weeks of the sum of the zones."""
-    data = gefcom(directory)
-    start = time.process_time()
+    data = gefcom(bench.data)
     forecasts = {"the competition's benchmark": data["benchmark"][:, 20]}
-    forecasts["sublearn"] = weeks_of(data, seed, 20)
-    seconds = time.process_time() - start
+    forecasts["sublearn"], seconds = cpu_timed(
+        lambda: weeks_of(data, bench.seed, 20, **small(bench))
+    )
     inside = np.arange(len(data["load"])) < gap_starts(data["load"][:, 0])[-1]
     asked = np.isfinite(data["solution"][:, 20]) & (data["weights"][:, 20] > 0)
     rows: list[list[Cell]] = []
@@ -251,24 +229,25 @@ def weeks(directory: Path, seed: int) -> Figures:
         basis = basis or both
         cost = seconds if name == "sublearn" else None
         rows.append([name, *(float(np.sqrt(m)) for m in means), both, both / basis, cost])
-    columns = {"forecast": "", "weeks inside": ",.0f", "last week": ",.0f", "both": ",.0f"}
-    return Figures(columns | {"ratio to the benchmark": ".3f", "CPU s": ".0f"}, rows)
+    columns = {"forecast": "", "weeks inside": ",.0f<", "last week": ",.0f<", "both": ",.0f<"}
+    return Figures(columns | {"ratio to the benchmark": ".3f", "CPU s": ".0f<"}, rows)
 
 
-def competition(directory: Path, seed: int) -> Figures:
+def competition(bench: Bench) -> Figures:
     """The weeks to be filled, and the week after the history, by weighted RMSE."""
-    data = gefcom(directory)
-    forecast = np.full_like(data["solution"], np.nan)
-    start = time.process_time()
-    for s in reversed(range(21)):
-        forecast[:, s] = weeks_of(data, seed, s, **({} if s == 20 else LIGHT))
-        announce(f"competition, series {s + 1}")
-    seconds = time.process_time() - start
+    data = gefcom(bench.data)
+    forecast, seconds = data["benchmark"].copy(), 0.0
+    for s in bench.some(reversed(range(21))):
+        size = small(bench) if s == 20 else LIGHT
+        find = functools.partial(weeks_of, data, bench.seed, s, **size)
+        forecast[:, s], spent = cpu_timed(find)
+        seconds += spent
+        bench.say(f"series {s + 1}: {spent:.1f} s")
     basis, error = weighted_rmse(data, data["benchmark"]), weighted_rmse(data, forecast)
     rows: list[list[Cell]] = [["the competition's benchmark", basis, 1.0, None]]
     rows.append(["sublearn", error, error / basis, seconds])
-    columns = {"forecast": "", "weighted RMSE": ",.0f", "ratio to the benchmark": ".3f"}
-    return Figures(columns | {"CPU s": ".0f"}, rows)
+    columns = {"forecast": "", "weighted RMSE": ",.0f<", "ratio to the benchmark": ".3f"}
+    return Figures(columns | {"CPU s": ".0f<"}, rows)
 
 
 def dated(values: np.ndarray, first_day: int) -> Any:
@@ -278,166 +257,158 @@ def dated(values: np.ndarray, first_day: int) -> Any:
     return pd.Series(values, index=pd.date_range(start, periods=len(values), freq="h"))
 
 
-def under(directory: Path, seed: int, settings: list[dict[str, Any]]) -> list[list[Cell]]:
+def under(bench: Bench, settings: list[dict[str, Any]]) -> list[list[Cell]]:
     """Share of under-forecasts, error and bias on the sum of zones, for each of some settings."""
-    split = gefcom_split(directory, [21], step=SHORT_STEP)
+    case = Case("gefcom-total", lambda: gefcom_split(bench, [21], step=SHORT_STEP), judge)
     rows: list[list[Cell]] = []
     for chosen in settings:
-        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24], **chosen)
+        ours = OURS.having(**small(bench, DAY), **chosen)
+        outcome = bench.run(case, ours, bench.limit(LIMIT, 20.0))
         rows.append([outcome.figure(what) for what in ("under", "weighted", "bias")])
     return rows
 
 
-UNDER = {"hours forecast too low %": ".1f", "error %": ".3f", "bias %": "+.2f"}
+UNDER = {"hours forecast too low %": ".1f", "error %": ".3f<", "bias %": "+.2f"}
 
 
-def eta(directory: Path, seed: int) -> Figures:
+def eta(bench: Bench) -> Figures:
     """What the shift does to the share of under-forecasts."""
-    shares = [0.0, 0.01, 0.02, 0.03]
-    found = under(directory, seed, [{"epsilon": 0.04, "eta": share} for share in shares])
+    shares = bench.some([0.0, 0.01, 0.02, 0.03])
+    found = under(bench, [{"epsilon": 0.04, "eta": share} for share in shares])
     rows = [[f"eta={share}", *row] for share, row in zip(shares, found, strict=True)]
     return Figures({"epsilon=0.04": ""} | UNDER, rows)
 
 
-def quantile(directory: Path, seed: int) -> Figures:
+def quantile(bench: Bench) -> Figures:
     """How near the share of under-forecasts comes to what a quantile asks for."""
-    shares = [0.5, 0.7, 0.9]
-    found = under(directory, seed, [{"loss": "quantile", "quantile": q} for q in shares])
+    shares = bench.some([0.5, 0.7, 0.9])
+    found = under(bench, [{"loss": "quantile", "quantile": q} for q in shares])
     rows = [[f"quantile={q}", 100 * (1 - q), *row] for q, row in zip(shares, found, strict=True)]
     return Figures({"loss=quantile": "", "asked for %": ".0f"} | UNDER, rows)
 
 
-def intervals(directory: Path, seed: int) -> Figures:
+def intervals(bench: Bench) -> Figures:
     """Share of loads inside intervals of several nominal shares, with updates and without."""
-    zones = gefcom_split(directory, [21], step=SHORT_STEP)
-    splits = {"Taylor": taylor_split(directory), "sum of the zones": zones}
+    zones = functools.partial(gefcom_split, bench, [21], step=SHORT_STEP)
+    cases = {
+        "Taylor": (functools.partial(taylor_split, bench), {}),
+        "sum of the zones": (zones, DAY),
+    }
     rows: list[list[Cell]] = []
-    for name, split in splits.items():
-        more = {} if name == "Taylor" else {"lead_blocks": [24]}
-        outcome = run_one("sublearn", name, split, seed, coverages=COVERAGES, **more)
+    for name, (load, settings) in bench.some(cases.items()):
+        ours = OURS.having(coverages=COVERAGES, **small(bench, settings))
+        outcome = bench.run(Case(name, load, judge), ours, bench.limit(LIMIT, 20.0))
         for way in ("updated", "fitted"):
             held = [outcome.figure(f"{way} {share}") for share in COVERAGES]
             rows.append([name, way, *held, outcome.figure(f"{way} width")])
     columns = {"series": "", "model": ""} | {
         f"in {share:.0%} intervals, %": ".1f" for share in COVERAGES
     }
-    return Figures(columns | {"width of the widest, % of load": ".1f"}, rows)
+    return Figures(columns | {"width of the widest, % of load": ".1f<"}, rows)
 
 
-def speed(directory: Path, seed: int) -> Figures:
+def speed(bench: Bench) -> Figures:
     """One model of leads 1 to 24 of the sum of zones from 20,000 hours."""
-    n_days = 20000 // 24 + 16
-    split = gefcom_split(directory, [21], n_days)
-    rows: list[list[Cell]] = []
-    ours: float | None = None
-    for name in ("sublearn", "scikit-learn SVR"):
-        more = {"lead_blocks": [24]} if name == "sublearn" else {"most_rows": 20000}
-        outcome = run_one(name, "gefcom-total", split, seed, **more)
-        seconds = outcome.figure("fit_cpu_seconds")
-        ours = seconds if ours is None else ours
-        text: Cell = f"> {BUDGET:.0f}" if seconds is None else seconds
-        ratio = seconds / ours if seconds and ours else None
-        rows.append([name, text, ratio, outcome.figure("weighted")])
-    columns = {"entrant": "", "fit CPU s": ".1f", "ratio to ours": ".1f", "error %": ".3f"}
+    n_hours = bench.size(20_000, 2_000)
+    case = Case("gefcom-total", lambda: gefcom_split(bench, [21], n_hours // 24 + 16), judge)
+    entrants = [OURS.having(**small(bench, DAY)), SVR.having(most_rows=n_hours)]
+    found = bench.compete(case, bench.chosen(entrants), bench.limit(LIMIT, 20.0))
+    names = ("fit_cpu_seconds", "/fit_cpu_seconds", "weighted")
+    rows = [outcome.row(found[0], *names) for outcome in found]
+    columns = {"entrant": "", "fit CPU s": ".1f<", "ratio to ours": ".1f", "error %": ".3f<"}
     return Figures(columns, rows)
 
 
-def growth(directory: Path, seed: int) -> Figures:
+def growth(bench: Bench) -> Figures:
     """Our seconds while the number of hours doubles."""
-    sizes = [3750, 7500, 15000, 30000]
-    seconds: list[float] = []
+    sizes = bench.size([3750, 7500, 15000, 30000], [1000, 2000])
+    seconds: list[float | None] = []
     for size in sizes:
-        split = gefcom_split(directory, [21], size // 24 + 16)
-        outcome = run_one("sublearn", "gefcom-total", split, seed, lead_blocks=[24])
-        seconds.append(outcome.figure("fit_cpu_seconds") or np.nan)
-    columns = {f"CPU s, {size:,} hours": ".2f" for size in sizes} | {"exponent": ".2f"}
-    return Figures(columns, [[*seconds, fit_exponent(sizes, seconds)]])
+        load = functools.partial(gefcom_split, bench, [21], size // 24 + 16)
+        ours = OURS.having(**small(bench, DAY))
+        outcome = bench.run(Case(f"hours={size}", load, judge), ours, bench.limit(LIMIT, 20.0))
+        seconds.append(outcome.figure("fit_cpu_seconds"))
+    columns = {f"CPU s, {size:,} hours": ".2f<" for size in sizes} | {"exponent": ".2f"}
+    return Figures(columns, [[*seconds, exponent(sizes, seconds)]])
 
 
-def clusters(directory: Path, seed: int) -> Figures:
+def clusters(bench: Bench) -> Figures:
     """Kernel k-means through the factorisation beside ten restarts of the plain one."""
     from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
 
     from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain
     from sublearn.forecast.kernel_map import NystroemMap
 
-    y = taylor(directory)
+    y = taylor(bench.data)
     days = np.lib.stride_tricks.sliding_window_view(y, 48)[::6]
-    noise = np.random.default_rng(seed).normal(size=(800, 6))
+    noise = np.random.default_rng(bench.seed).normal(size=(800, 6))
     sets = {
-        "blobs": (make_blobs(600, 5, centers=8, random_state=seed)[0], 8),
-        "moons": (make_moons(500, noise=0.1, random_state=seed)[0], 6),
+        "blobs": (make_blobs(600, 5, centers=8, random_state=bench.seed)[0], 8),
+        "moons": (make_moons(500, noise=0.1, random_state=bench.seed)[0], 6),
         "iris": (load_iris().data, 5),
         "digits": (load_digits().data[:800], 10),
         "days of Taylor's load": (days, 6),
         "noise without clusters": (noise, 7),
     }
     rows: list[list[Cell]] = []
-    for name, (X, k) in sets.items():
+    for name, (X, k) in bench.some(sets.items(), 2):
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9) * 2 / np.sqrt(X.shape[1])
-        phi = NystroemMap.fit(X, 150, np.random.default_rng(seed))(X)
-        start = time.process_time()
-        found = kernel_kmeans_nmf(phi, k, np.random.default_rng(seed)).objective
-        middle = time.process_time()
-        plain = [
-            kernel_kmeans_plain(phi, k, np.random.default_rng([seed, i])).objective
-            for i in range(10)
-        ]
-        end = time.process_time()
-        rows.append([
-            name, k, found, min(plain), found / min(plain), middle - start, end - middle,
-        ])  # fmt: skip
-    columns = {"data": "", "k": "d", "factorised": ".2f", "best of ten plain": ".2f"}
-    return Figures(columns | {"ratio": ".4f", "CPU s": ".2f", "CPU s of ten plain": ".2f"}, rows)
+        phi = NystroemMap.fit(X, 150, np.random.default_rng(bench.seed))(X)
+        rngs = [np.random.default_rng([bench.seed, i]) for i in range(10)]
+        nmf = functools.partial(kernel_kmeans_nmf, phi, k, np.random.default_rng(bench.seed))
+        own, seconds = cpu_timed(nmf)
+        plain, others = cpu_timed(
+            functools.partial(min, (kernel_kmeans_plain(phi, k, rng).objective for rng in rngs))
+        )
+        rows.append([name, k, own.objective, plain, own.objective / plain, seconds, others])
+    columns = {"data": "", "k": "d", "factorised": ".2f<", "best of ten plain": ".2f"}
+    return Figures(columns | {"ratio": ".4f", "CPU s": ".2f<", "CPU s of ten plain": ".2f"}, rows)
 
 
 SHARES_OF = f"{ORIGIN_STEP * N_ORIGINS // SHORT_STEP} days of the same year"
 AT_EACH_ORIGIN = (
     "The last three are fitted anew at each origin, MSTL to the eight weeks before it, AutoETS and "
-    f"AutoARIMA to four; an entrant is ended after {BUDGET:.0f} CPU s."
+    f"AutoARIMA to four; an entrant is ended after {LIMIT:.0f} CPU s."
 )
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "taylor",
         "Half-hourly load of England and Wales",
         "Four weeks of days from 28 origins, after eight weeks to learn from. " + AT_EACH_ORIGIN,
         taylor_days,
     ),
-    Measurement(
+    Table(
         "gefcom",
         "Twenty zones of GEFCom 2012",
         f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
         "temperatures; the support vector regression gets the newest 4,000 hours.",
         gefcom_days,
     ),
-    Measurement(
+    Table(
         "total", "The sum of the zones of GEFCom 2012",
         f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
         f"temperatures. {AT_EACH_ORIGIN} They take no temperatures.", gefcom_total,
     ),
-    Measurement(
+    Table(
         "competition", "The weeks of the GEFCom 2012 competition",
         "Weighted as there, which the sum of the zones decides. Temperatures of the last week are "
         "means of earlier years, as they were not known; those of the others were.", competition,
     ),
-    Measurement(
+    Table(
         "weeks", "The competition's weeks of the sum of the zones",
         "RMSE; the last week counts as much as the eight inside the history, as in the "
         "competition, where this series is nearly all of the score.", weeks,
     ),
-    Measurement("eta", "Under-forecasts", f"Sum of the zones, {SHARES_OF}.", eta),
-    Measurement("quantile", "Quantiles", f"Sum of the zones, {SHARES_OF}.", quantile),
-    Measurement(
+    Table("eta", "Under-forecasts", f"Sum of the zones, {SHARES_OF}.", eta),
+    Table("quantile", "Quantiles", f"Sum of the zones, {SHARES_OF}.", quantile),
+    Table(
         "intervals", "Loads inside their intervals",
         f"Taylor's load on the same days, the sum of the zones on {SHARES_OF}. Updated: new loads "
         "renew the residuals; as fitted: they do not.", intervals,
     ),
-    Measurement("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
-    Measurement("growth", "Growth with the length of the series", "One thread.", growth),
-    Measurement(
+    Table("speed", "Training beside one global model", "20,000 hours, one thread.", speed),
+    Table("growth", "Growth with the length of the series", "One thread.", growth),
+    Table(
         "clusters", "Kernel k-means", "Sums of squared distances in feature space.", clusters
     ),
 ]  # fmt: skip
-
-if __name__ == "__main__":
-    raise SystemExit(main("Short-term load forecasting", MEASUREMENTS))

@@ -1,36 +1,32 @@
 """Labels in a taxonomy: HiClass, HML and the projection, beside their rivals.
 
-    python benchmarks/hierarchy.py --json benchmarks/results/hierarchy.json
-    python benchmarks/hierarchy.py --records benchmarks/results/hierarchy.json \\
-        --markdown docs/measured/hierarchy.md
-
-HiClass: every entrant in a process of its own with one thread, at most
-SUBLEARN_BENCHMARK_BUDGET CPU seconds (120), on rows whose labels are one path to a leaf. HML: test
-scores of the sets that FLAT, Leaf Reduce, Root Map and HML make of the same models of labels; the
-first three with the threshold 0.5, as in the table of the thesis, and with the threshold that is
-best on the held-out scores that HML learns from.
+HiClass: every entrant in a process of its own with one thread, at most 120 CPU seconds, on rows
+whose labels are one path to a leaf. HML: test scores of the sets that FLAT, Leaf Reduce, Root Map
+and HML make of the same models of labels; the first three with the threshold 0.5, as in the table
+of the thesis, and with the threshold that is best on the held-out scores that HML learns from.
 """
 
 from __future__ import annotations
 
-import os
-import sys
+import functools
 import time
-import warnings
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
+from harness.bench import Bench
 from harness.entrant import Entrant
-from harness.figures import Cell, Figures, Measurement, main
 from harness.growth import fit_exponent
 from harness.problem import Split
-from harness.runner import Conditions, Outcome, run_all
+from harness.runner import Case
+from harness.table import Cell, Figures, Table
 from harness.taxonomies import MULTILABEL, SINGLE_LABEL, Rows, load_rows
+from harness.timing import cpu_timed
 
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import (
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
@@ -51,11 +47,7 @@ from sublearn.hierarchy.label_models import (
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
 from sublearn.optim.linear_objective import as_columns
-from sublearn.optim.progress import Progress
 from sublearn.optim.squeezed_rows import is_squeezing_cheaper
-
-SCRIPTS = Path(__file__).resolve().parent / "entrants" / "hierarchy"
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "120"))
 
 #: Weight of the loss by data set, the same for all entrants: the better of 1 and 10 for ours.
 C: Mapping[str, float] = {
@@ -69,26 +61,33 @@ L1: Mapping[str, float] = {"rcv1_dev": 1e-4, "hmc_cellcycle_fun": 3e-3, "yso_en"
 
 #: Solvers by level, the last one for all below: large nodes at the top, small ones below.
 THESIS = ["newton", "interior_point"]
-#: Environment, script and settings; the first one is ours.
-ENTRANTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
-    "HiClass, hybrid": ("main", "sublearn_hiclass.py", {"solver": "auto"}),
-    "HiClass, greedy path": ("main", "sublearn_hiclass.py", {"path": "greedy"}),
-    "HiClass, hybrid of the thesis": ("main", "sublearn_hiclass.py", {"solver": THESIS}),
-    "HiClass, CD2": ("main", "sublearn_hiclass.py", {"solver": "newton"}),
-    "HiClass, LHAC": ("main", "sublearn_hiclass.py", {"solver": "lhac"}),
-    "HiClass, interior point": ("main", "sublearn_hiclass.py", {"solver": "interior_point"}),
-    "HiClass, CD1 (SCD)": ("main", "sublearn_hiclass.py", {"solver": "cd1"}),
-    "ours, flat": ("main", "sublearn_hiclass.py", {"strategy": "flat"}),
-    "ours, global": ("main", "sublearn_hiclass.py", {"strategy": "global"}),
-    "hiclass, per parent": ("hiclass", "hiclass_package.py", {"strategy": "parent"}),
-    "hiclass, per node": ("hiclass", "hiclass_package.py", {"strategy": "node"}),
-    "hiclass, per level": ("hiclass", "hiclass_package.py", {"strategy": "level"}),
-    "flat one-vs-rest (liblinear)": ("main", "liblinear_flat.py", {}),
-}
-
-
-def announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+#: The first one is ours.
+ENTRANTS = [
+    *(
+        Entrant(name, "hierarchy/sublearn_hiclass.py", settings)
+        for name, settings in {
+            "HiClass, hybrid": {"solver": "auto"},
+            "HiClass, greedy path": {"path": "greedy"},
+            "HiClass, hybrid of the thesis": {"solver": THESIS},
+            "HiClass, CD2": {"solver": "newton"},
+            "HiClass, LHAC": {"solver": "lhac"},
+            "HiClass, interior point": {"solver": "interior_point"},
+            "HiClass, CD1 (SCD)": {"solver": "cd1"},
+            "ours, flat": {"strategy": "flat"},
+            "ours, global": {"strategy": "global"},
+        }.items()
+    ),
+    *(
+        Entrant(
+            f"hiclass, per {strategy}",
+            "hierarchy/hiclass_package.py",
+            {"strategy": strategy},
+            environment="hiclass",
+        )
+        for strategy in ("parent", "node", "level")
+    ),
+    Entrant("flat one-vs-rest (liblinear)", "hierarchy/liblinear_flat.py"),
+]
 
 
 # --- HiClass -----------------------------------------------------------------------------------
@@ -114,51 +113,40 @@ def judge(truth: dict[str, np.ndarray], answer: dict[str, np.ndarray]) -> dict[s
     }
 
 
-def race(name: str) -> Callable[[Path, int], Figures]:
+def race(name: str) -> Callable[[Bench], Figures]:
     """All entrants on one data set."""
 
-    def measure(directory: Path, seed: int) -> Figures:
-        split = as_split(load_rows(directory, name, is_single=True), name)
-        conditions = Conditions(seed=seed, timeout_seconds=5 * BUDGET, cpu_seconds=BUDGET)
-        entrants = [
-            Entrant(title, environment, SCRIPTS / script, settings)
-            for title, (environment, script, settings) in ENTRANTS.items()
-        ]
-        outcomes = run_all(name, split, entrants, judge, conditions, announce)
-        ours = outcomes[0].figure("fit_cpu_seconds")
-        columns = {"entrant": "", "micro-F1": ".4f", "hierarchical F1": ".4f", "fit s": ".3g"}
-        columns |= {"ratio to the hybrid": ".1f", "predict s": ".3g"}
-        return Figures(columns, [row_of(outcome, ours) for outcome in outcomes])
+    def measure(bench: Bench) -> Figures:
+        case = Case(name, lambda: as_split(rows_of(bench, name), name), judge, is_thorough=True)
+        found = bench.compete(case, bench.chosen(ENTRANTS), bench.limit(120.0))
+        costs = ("fit_cpu_seconds", "/fit_cpu_seconds", "predict_cpu_seconds")
+        rows = [o.row(found[0], "micro_f1", "hierarchical_f1", *costs) for o in found]
+        columns = {"entrant": "", "micro-F1": ".4f>", "hierarchical F1": ".4f>", "fit s": ".3g<"}
+        return Figures(columns | {"ratio to the hybrid": ".1f", "predict s": ".3g<"}, rows)
 
     return measure
 
 
-def row_of(outcome: Outcome, ours: float | None) -> list[Cell]:
-    if outcome.error is not None:
-        announce(f"  {outcome.entrant.name}: {outcome.error}")
-        stopped = f"> {BUDGET:.0f}" if outcome.status == "stopped" else "fails"
-        at_least = f"> {BUDGET / ours:.0f}" if ours and outcome.status == "stopped" else None
-        return [outcome.entrant.name, None, None, stopped, at_least, None]
-    seconds = outcome.figure("fit_cpu_seconds")
-    ratio = seconds / ours if seconds and ours else None
-    quality = [outcome.figure("micro_f1"), outcome.figure("hierarchical_f1")]
-    predict = outcome.figure("predict_cpu_seconds")
-    return [outcome.entrant.name, *quality, seconds, ratio, predict]
+def rows_of(bench: Bench, name: str, is_single: bool = True) -> Rows:
+    """A set; a part of its training rows in a quick run."""
+    data = load_rows(bench.data, name, is_single=is_single)
+    step = bench.size(1, max(1, data.X.shape[0] // 600))
+    return data if step == 1 else replace(data, X=data.X[::step], Y=data.Y[::step])
 
 
-def threads(directory: Path, seed: int) -> Figures:
+def threads(bench: Bench) -> Figures:
     """Elapsed seconds of a fit on one thread and on two, and what the nodes allow."""
     rows: list[list[Cell]] = []
-    for name in SINGLE_LABEL:
-        data = load_rows(directory, name, is_single=True)
-        n_laps = 5 if name == "20news" else 15
+    for name in bench.some(SINGLE_LABEL):
+        data = rows_of(bench, name)
+        n_laps = bench.size(5 if name == "20news" else 15, 2)
         laps = np.array([[fit_seconds(data, name, n) for n in (1, 2)] for _ in range(n_laps)])
         best = laps.min(axis=0)
         seconds = fitted(data, name, 1).trace_["seconds"]
         most = [float(seconds.sum() / makespan(seconds, n)) for n in (2, 8)]
         rows.append([name, len(seconds), *best.tolist(), float(best[0] / best[1]), *most])
-    columns = {"data": "", "models": "d", "1 thread, s": ".3g", "2 threads, s": ".3g"}
-    columns |= {"speed-up": ".2f", "2 by nodes": ".2f", "8 by nodes": ".2f"}
+    columns = {"data": "", "models": "d", "1 thread, s": ".3g<", "2 threads, s": ".3g<"}
+    columns |= {"speed-up": ".2f>", "2 by nodes": ".2f", "8 by nodes": ".2f"}
     return Figures(columns, rows)
 
 
@@ -181,14 +169,14 @@ def fit_seconds(data: Rows, name: str, n_jobs: int) -> float:
     return time.perf_counter() - start
 
 
-def path_products(directory: Path, seed: int) -> Figures:
+def path_products(bench: Bench) -> Figures:
     """Cross-validation on the training rows: how much of a node's sum divides a step."""
     rows: list[list[Cell]] = []
     powers = (0.0, 0.25, 0.5, 0.75, 1.0)
-    for name in SINGLE_LABEL:
-        data = load_rows(directory, name, is_single=True)
+    for name in bench.some(SINGLE_LABEL):
+        data = rows_of(bench, name)
         y, names = data.ends[0], data.taxonomy.names
-        fold = np.random.default_rng(seed).permutation(np.arange(len(y)) % 5)
+        fold = np.random.default_rng(bench.seed).permutation(np.arange(len(y)) % 5)
         chances = {power: np.zeros(len(y)) for power in powers}
         is_right = {power: np.zeros(len(y), dtype=bool) for power in powers}
         for k in range(5):
@@ -206,26 +194,25 @@ def path_products(directory: Path, seed: int) -> Figures:
             loss = -float(np.log(np.maximum(chances[power], 1e-9)).mean())
             right = float(is_right[power].mean())
             rows.append([name, len(y), power, right, float(gain.mean()), error, loss])
-    columns = {"data": "", "rows": "d", "power": ".2f", "micro-F1": ".4f"}
+    columns = {"data": "", "rows": "d", "power": ".2f", "micro-F1": ".4f>"}
     columns |= {"gain over power 1": ".4f", "standard error": ".4f", "log loss": ".4f"}
     return Figures(columns, rows)
 
 
-def cost_model(directory: Path, seed: int) -> Figures:
+def cost_model(bench: Bench) -> Figures:
     """Least squares of log seconds on the logs of rows, features and entries of nodes."""
     rows: list[list[Cell]] = []
     solvers = ("newton", "lhac", "interior_point")
     sizes: list[np.ndarray] = []
     seconds: dict[str, list[np.ndarray]] = {solver: [] for solver in solvers}
-    for name in SINGLE_LABEL:
-        data = load_rows(directory, name, is_single=True)
+    for name in bench.some(SINGLE_LABEL):
+        data = rows_of(bench, name)
         if name == "20news":  # the interior point method takes minutes on all of its rows
-            data = Rows(data.taxonomy, data.X[::8], data.Y[::8], data.X_test, data.Y_test)
+            data = replace(data, X=data.X[::8], Y=data.Y[::8])
         for solver in solvers:
             model = HierarchicalClassifier(data.taxonomy, solver=solver)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                trace = model.fit(data.X, data.taxonomy.names[data.ends[0]]).trace_
+            fit = functools.partial(model.fit, data.X, data.taxonomy.names[data.ends[0]])
+            trace = cpu_timed(fit)[0].trace_
             seconds[solver].append(np.maximum(trace["seconds"], 1e-5))
         sizes.append(
             np.column_stack([trace[f"n_{what}"] for what in ("rows", "features", "entries")])
@@ -245,25 +232,25 @@ def cost_model(directory: Path, seed: int) -> Figures:
     rows.append(["the fastest each time", *[None] * 6, float(best)])
     columns = {"solver": "", "constant": ".3f", "log rows": ".3f", "log features": ".3f"}
     columns |= {"log entries": ".3f", "nodes where fastest": "d", "nodes where chosen": "d"}
-    return Figures(columns | {"s of all nodes": ".3g"}, rows)
+    return Figures(columns | {"s of all nodes": ".3g<"}, rows)
 
 
 # --- HML ---------------------------------------------------------------------------------------
 
 
-def sets_of_labels(name: str) -> Callable[[Path, int], Figures]:
+def sets_of_labels(name: str) -> Callable[[Bench], Figures]:
     """FLAT, Leaf Reduce, Root Map and HML on the same scores."""
 
-    def measure(directory: Path, seed: int) -> Figures:
-        data = load_rows(directory, name, is_single=False)
+    def measure(bench: Bench) -> Figures:
+        data = rows_of(bench, name, is_single=False)
         rows: list[list[Cell]] = []
-        for loss in ("squared", "logistic"):
-            model = Remembering(data.taxonomy, loss=loss, l1=L1[name], random_state=seed)
-            seconds = cpu_seconds(lambda: model.fit(data.X, data.Y))  # noqa: B023
+        for loss in bench.some(("squared", "logistic")):
+            model = Remembering(data.taxonomy, loss=loss, l1=L1[name], random_state=bench.seed)
+            _, seconds = cpu_timed(functools.partial(model.fit, data.X, data.Y))
             rows += [[loss, *row] for row in decoded(model, data, seconds)]
-        columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f"}
+        columns = {"loss": "", "decoding": "", "precision": ".4f", "recall": ".4f", "F1": ".4f>"}
         columns |= {"HML is ahead by": ".4f", "standard error": ".4f"}
-        return Figures(columns | {"fit s, both stages": ".3g"}, rows)
+        return Figures(columns | {"fit s, both stages": ".3g<"}, rows)
 
     return measure
 
@@ -331,14 +318,14 @@ def quality(truth: np.ndarray, found: np.ndarray) -> list[Cell]:
     return [precision, recall, f1_of(truth, found)]
 
 
-def curves(directory: Path, seed: int) -> Figures:
+def curves(bench: Bench) -> Figures:
     """Each metric maximised on held-out rows; all of them on test rows, by stage."""
-    data = load_rows(directory, "rcv1_dev", is_single=False)
+    data = rows_of(bench, "rcv1_dev", is_single=False)
     truth = data.Y_test.toarray()
     rows: list[list[Cell]] = []
-    for metric in ("f1_samples", "jaccard", "hamming"):
+    for metric in bench.some(("f1_samples", "jaccard", "hamming")):
         model = HierarchicalMultilabelClassifier(
-            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=seed
+            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=bench.seed
         ).fit(data.X, data.Y)
         u = model.label_scores(data.X_test)
         u = u / row_sizes(u, model.unit_)
@@ -349,8 +336,8 @@ def curves(directory: Path, seed: int) -> Figures:
             done: list[Cell] = [STAGES[int(trace["stage"][at])], int(trace["n_evaluations"][at])]
             found = [float(trace["score"][at]), *test, 1 - hamming_loss(truth, sets)]
             rows.append([metric, model.unit_, *done, *found])
-    columns = {"maximised": "", "unit": "", "after": "", "evaluations": "d", "held out": ".4f"}
-    columns |= {"test F1": ".4f", "test Jaccard": ".4f", "test 1 - Hamming": ".4f"}
+    columns = {"maximised": "", "unit": "", "after": "", "evaluations": "d", "held out": ".4f>"}
+    columns |= {"test F1": ".4f>", "test Jaccard": ".4f>", "test 1 - Hamming": ".4f>"}
     return Figures(columns, rows)
 
 
@@ -368,44 +355,47 @@ def shown_steps(stages: np.ndarray) -> list[int]:
 # --- stage one with the squared loss -----------------------------------------------------------
 
 
-def shared_pass(directory: Path, seed: int) -> Figures:
+def shared_pass(bench: Bench) -> Figures:
     """All labels from X'X beside a solve on the rows for each, and which the rule takes."""
     rows: list[list[Cell]] = []
     options = TaskOptions("squared", True, 1e-4, None, 1)
-    for title, (X, Y) in shared_cases(directory, seed).items():
+    for title, (X, Y) in shared_cases(bench).items():
         columns = as_columns(X)
         lists = np.split(Y.indices, Y.indptr[1:-1])
         scale = float(np.sqrt((X.multiply(X) if sp.issparse(X) else X * X).mean()))
         for share in (0.05, 0.005):  # of the deviation of an entry
             tasks = [BinaryTask(columns, own, share * scale, "auto") for own in lists]
-            ways = [solve_tasks, solve_squeezed]
             laps = [
-                cpu_seconds(lambda: way(tasks, options, Progress(2, 1)))  # noqa: B023
-                for way in ways
+                cpu_timed(functools.partial(way, tasks, options, Progress()))[1]
+                for way in (solve_tasks, solve_squeezed)
             ]
             chosen = "X'X" if is_squeezing_cheaper(columns, len(tasks)) else "rows"
             sizes: list[Cell] = [X.shape[0], X.shape[1], len(tasks), share]
             rows.append([title, *sizes, *laps, laps[0] / laps[1], chosen])
     columns_of = {"data": "", "rows": "d", "features": "d", "labels": "d", "l1": ".3g"}
-    columns_of |= {"by rows, s": ".3g", "by X'X, s": ".3g", "ratio": ".2f", "rule": ""}
+    columns_of |= {"by rows, s": ".3g<", "by X'X, s": ".3g<", "ratio": ".2f", "rule": ""}
     return Figures(columns_of, rows)
 
 
-def shared_cases(directory: Path, seed: int) -> dict[str, tuple[Any, sp.csc_matrix]]:
+#: Rows, features, share of entries that are not zero, and labels.
+MADE = (
+    (1_000, 800, 1.0, 20),
+    (10_000, 80, 1.0, 50),
+    (2_000, 500, 1.0, 50),
+    (20_000, 200, 0.05, 100),
+    (20_000, 500, 0.05, 20),
+    (5_000, 500, 0.02, 50),
+)
+
+
+def shared_cases(bench: Bench) -> dict[str, tuple[Any, sp.csc_matrix]]:
     """Real features dense and sparse, and made ones between; 100 labels at the most."""
-    genes = load_rows(directory, "hmc_cellcycle_fun", is_single=False)
-    news = load_rows(directory, "rcv1_dev", is_single=False)
-    cases = {"hmc_cellcycle_fun": (genes.X, genes.Y[:, :100].tocsc())}
-    cases["rcv1_dev"] = (news.X, news.Y[:, :100].tocsc())
-    rng = np.random.default_rng(seed)
-    for n, d, density, n_labels in (
-        (10_000, 80, 1.0, 50),
-        (2_000, 500, 1.0, 50),
-        (1_000, 800, 1.0, 20),
-        (20_000, 200, 0.05, 100),
-        (20_000, 500, 0.05, 20),
-        (5_000, 500, 0.02, 50),
-    ):
+    cases = {}
+    for name in bench.some(("hmc_cellcycle_fun", "rcv1_dev")):
+        data = rows_of(bench, name, is_single=False)
+        cases[name] = (data.X, data.Y[:, : bench.size(100, 10)].tocsc())
+    rng = np.random.default_rng(bench.seed)
+    for n, d, density, n_labels in bench.some(MADE):
         X = rng.normal(size=(n, d))
         X = X if density == 1.0 else sp.csr_matrix(X * (rng.random((n, d)) < density))
         weights = rng.normal(size=(d, n_labels)) * (rng.random((d, n_labels)) < 10 / d)
@@ -418,10 +408,10 @@ def shared_cases(directory: Path, seed: int) -> dict[str, tuple[Any, sp.csc_matr
 # --- the projection ----------------------------------------------------------------------------
 
 
-def projection(directory: Path, seed: int) -> Figures:
+def projection(bench: Bench) -> Figures:
     """Labels per second of one thread while the number of labels grows."""
-    rng = np.random.default_rng(seed)
-    sizes = (1_000, 10_000, 100_000, 1_000_000)
+    rng = np.random.default_rng(bench.seed)
+    sizes = bench.some((1_000, 10_000, 100_000, 1_000_000), 2)
     rows: list[list[Cell]] = []
     for title, dtype in (("float32", np.float32), ("float64", np.float64)):
         rates, seconds = [], []
@@ -429,18 +419,13 @@ def projection(directory: Path, seed: int) -> Figures:
             parents = np.concatenate([[-1], (rng.random(n - 1) * np.arange(1, n)).astype(int)])
             taxonomy = Taxonomy(parents.tolist())
             u = rng.normal(size=(max(1, 4_000_000 // n), n)).astype(dtype)
-            lap = min(cpu_seconds(lambda: project_hierarchy(u, taxonomy, 0.1)) for _ in range(3))  # noqa: B023
+            project = functools.partial(project_hierarchy, u, taxonomy, 0.1)
+            lap = min(cpu_timed(project)[1] for _ in range(3))
             seconds.append(lap / len(u))
             rates.append(1e-6 * u.size / lap)
         rows.append([title, *rates, fit_exponent(sizes, seconds)])
-    columns = {"type": ""} | {f"{n:,} labels": ".0f" for n in sizes}
+    columns = {"type": ""} | {f"{n:,} labels": ".0f>" for n in sizes}
     return Figures(columns | {"exponent of a row's time": ".2f"}, rows)
-
-
-def cpu_seconds(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
 
 
 RACE = (
@@ -454,16 +439,16 @@ SETS = (
     "share of the norm of the row's scores, as HML's weights can be. The standard error is that of "
     "the lead over test rows. Seconds are CPU seconds of one thread."
 )
-MEASUREMENTS = [
-    *(Measurement(f"hiclass-{n}", f"HiClass on {n}", RACE, race(n)) for n in SINGLE_LABEL),
-    Measurement(
+TABLES = [
+    *(Table(f"hiclass-{n}", f"HiClass on {n}", RACE, race(n)) for n in SINGLE_LABEL),
+    Table(
         "path-products",
         "How a step of a path is counted",
         "Five folds of the training rows of each set. A step is the probability of a child against "
         "its siblings, divided by a power of their sum; 0.5 is what `HierarchicalClassifier` does.",
         path_products,
     ),
-    Measurement(
+    Table(
         "threads",
         "HiClass on two threads",
         "Elapsed seconds, the best of fifteen fits in turns (20news: of five) on a machine that "
@@ -471,34 +456,31 @@ MEASUREMENTS = [
         "model left each time, from the seconds of the models alone.",
         threads,
     ),
-    Measurement(
+    Table(
         "cost-model",
         "Which solver serves a node",
         "Coefficients of the logarithm of seconds, from the nodes of all four data sets (an eighth "
         "of the rows of 20news), and what following the model costs.",
         cost_model,
     ),
-    *(Measurement(f"hml-{n}", f"HML on {n}", SETS, sets_of_labels(n)) for n in MULTILABEL),
-    Measurement(
+    *(Table(f"hml-{n}", f"HML on {n}", SETS, sets_of_labels(n)) for n in MULTILABEL),
+    Table(
         "shared-pass",
         "Stage one with the squared loss: all labels from one pass",
         "CPU seconds of one thread for the models of all labels, by a solve on the rows for each, "
         "and by X'X and as many rows as it has rank. l1 in units of the root mean square of X.",
         shared_pass,
     ),
-    Measurement(
+    Table(
         "curves",
         "Learning curves of stage two",
         "rcv1_dev, logistic loss: steps of the search, on held-out and on test rows.",
         curves,
     ),
-    Measurement(
+    Table(
         "projection",
         "The projection",
         "Million labels per second of one thread, best of three, on random trees.",
         projection,
     ),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Labels in a taxonomy", MEASUREMENTS))

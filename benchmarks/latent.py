@@ -1,41 +1,31 @@
 """Latent features and max-cut: quality and CPU seconds, this library and its rivals.
 
-    python benchmarks/latent.py --only synthetic --json benchmarks/results/latent.json
-    python benchmarks/latent.py --resume --json benchmarks/results/latent.json \\
-        --markdown docs/measured/latent.md
-
 Every run is in a process of its own with one thread. Binary factorisations X = Z W without an
 intercept are judged by the root mean square of X - Z W, which the benchmark computes, at each K.
 Rivals with random starts repeat them and keep their best; they have as many CPU seconds at each K
-as this library took there, at least SUBLEARN_BENCHMARK_BUDGET (4). The rivals are the benchmark's
-own code, in judges/binary_factors.py. With SUBLEARN_BENCHMARK_RUNS, a file, runs of real matrices
-are kept there one by one, so that a table that takes many minutes can go on after an interruption.
+as this library took there, at least 4. The rivals are the benchmark's own code, in
+judges/binary_factors.py.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from harness.bench import Bench
 from harness.entrant import Entrant
-from harness.figures import Cell, Figures, Measurement, main
-from harness.growth import fit_exponent
-from harness.machine import commit
+from harness.growth import exponent
 from harness.problem import Split
-from harness.runner import Conditions, Outcome, run_all
+from harness.runner import Case
+from harness.table import Cell, Figures, Table
 
-SCRIPTS = Path(__file__).resolve().parent / "entrants" / "latent"
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "4"))
-SLOW_BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_SLOW_BUDGET", "120"))
-_runs = os.environ.get("SUBLEARN_BENCHMARK_RUNS")
-RUNS = Path(_runs) if _runs else None
+LEAST = 4.0  # CPU seconds of a rival
+LIMIT, CUT_LIMIT = 600.0, 120.0
 SIZES = (4, 10, 20, 35, 50)
 RIVALS = ("bp_means", "gibbs", "variational", "exhaustive")
 NOTHING = {"nothing": np.zeros(1)}
@@ -130,97 +120,62 @@ def judge_cut(truth: dict[str, Any], answer: dict[str, Any]) -> dict[str, float]
     y = 2.0 * np.asarray(answer["side"], dtype=float) - 1.0
     relaxed = 0.25 * float(W.sum() - (V * (W @ V)).sum())
     cut = 0.25 * float(W.sum() - y @ (W @ y))
-    bound = float(answer["bound"])
-    return {"relaxed": relaxed, "cut": cut, "bound": bound, "gap": (bound - relaxed) / relaxed}
+    gap = (float(answer["bound"]) - relaxed) / relaxed  # infinite without a bound
+    return {"relaxed": relaxed, "cut": cut, **({"gap": gap} if np.isfinite(gap) else {})}
 
 
-# --- runs --------------------------------------------------------------------------------------
-
-
-def announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def run_one(
-    problem: str, split: Split, entrant: Entrant, judge: Any, seed: int, cpu: float = 600.0
-) -> Outcome:
-    """One entrant, one run."""
-    conditions = Conditions(seed=seed, timeout_seconds=20 * cpu, cpu_seconds=cpu)
-    (outcome,) = run_all(problem, split, [entrant], judge, conditions, announce)
-    if outcome.error is not None:
-        announce(f"  {outcome.error}")
-    return outcome
+# --- tables -------------------------------------------------------------------------------------
 
 
 def ours(n_components: Any, **settings: Any) -> Entrant:
     settings = {"n_components": n_components, **settings}
-    return Entrant("sublearn", "main", SCRIPTS / "sublearn_features.py", settings)
+    return Entrant("sublearn", "latent/sublearn_features.py", settings)
 
 
-def rival(method: str, n_components: int, seconds: float = BUDGET) -> Entrant:
+def rival(method: str, n_components: int, seconds: float) -> Entrant:
     settings = {"method": method, "n_components": n_components, "seconds": seconds}
-    return Entrant(method, "main", SCRIPTS / "judge_binary.py", settings)
+    return Entrant(method, "latent/judge_binary.py", settings)
 
 
 def bound(method: str, n_components: int) -> Entrant:
     settings = {"method": method, "n_components": n_components}
-    return Entrant(method, "main", SCRIPTS / "bound_factors.py", settings)
+    return Entrant(method, "latent/bound_factors.py", settings)
 
 
-def synthetic(directory: Path, seed: int) -> Figures:
+def synthetic(bench: Bench) -> Figures:
     """The paper's recipes at the true K, given and found, and the rivals."""
     rows: list[list[Cell]] = []
-    for name, (n, d, k, noise, n_pixels) in RECIPES.items():
-        split = recipe(n, d, k, noise, n_pixels, seed)
+    for name, (n, d, k, noise, n_pixels) in bench.some(RECIPES.items()):
+        case = Case(name, partial(recipe, n, d, k, noise, n_pixels, bench.seed), judge_features)
         floor = noise * np.sqrt((k + 1) / n)
-        entrants: list[tuple[str, Entrant]] = [
-            ("sublearn", ours(k)),
-            ("sublearn, K by the gap", ours("gap")),
-            ("sublearn, no intercept", ours(k, fit_intercept=False)),
-            *((method, rival(method, k)) for method in RIVALS),
-        ]
-        for title, entrant in entrants:
-            found = run_one(name, split, entrant, judge_features, seed)
-            rows.append([name, title, *figures(found, "hamming", "rmse", "rmse_to_truth"), floor,
-                         found.figure("fit_cpu_seconds")])  # fmt: skip
-    columns = {"data": "", "method": "", "Hamming error": ".4f", "RMSE to data": ".4f",
-               "RMSE to truth": ".5f", "floor": ".5f", "CPU s": ".2f"}  # fmt: skip
+        seconds = bench.size(LEAST, 0.5)
+        entrants = {
+            "sublearn": ours(k),
+            "sublearn, K by the gap": ours("gap"),
+            "sublearn, no intercept": ours(k, fit_intercept=False),
+            **{method: rival(method, k, seconds) for method in RIVALS},
+        }
+        for title, entrant in bench.some(entrants.items(), 4):
+            found = bench.run(case, entrant, bench.limit(LIMIT, 20.0))
+            errors = [found.figure(name) for name in ("hamming", "rmse", "rmse_to_truth")]
+            rows.append([name, title, *errors, floor, found.figure("fit_cpu_seconds")])
+    columns = {"data": "", "method": "", "Hamming error": ".4f<", "RMSE to data": ".4f<",
+               "RMSE to truth": ".5f<", "floor": ".5f", "CPU s": ".2f<"}  # fmt: skip
     return Figures(columns, rows)
 
 
-def figures(outcome: Outcome, *names: str) -> list[Cell]:
-    return [outcome.figure(name) for name in names]
-
-
-def factorised(
-    problem: str, split: Split, entrant: Entrant, seed: int
-) -> tuple[float | None, float]:
-    """RMSE and CPU seconds of a run, from the file of runs if this commit has made it before."""
-    task = {"commit": commit()["commit"], "problem": problem, "method": entrant.name, "seed": seed}
-    task |= {"settings": dict(entrant.settings)}
-    lines = RUNS.read_text().splitlines() if RUNS and RUNS.exists() else []
-    for run in map(json.loads, lines):
-        if {name: run[name] for name in task} == task:
-            return run["rmse"], run["seconds"]
-    found = run_one(problem, split, entrant, judge_features, seed)
-    error, seconds = found.figure("rmse"), found.figure("fit_cpu_seconds") or 0.0
-    if RUNS:
-        with RUNS.open("a") as file:
-            print(json.dumps(task | {"rmse": error, "seconds": seconds}), file=file)
-    return error, seconds
-
-
-def factorisations(name: str) -> Callable[[Path, int], Figures]:
+def factorisations(name: str) -> Callable[[Bench], Figures]:
     """RMSE at each K of one real matrix, all methods."""
 
-    def measure(directory: Path, seed: int) -> Figures:
-        split = real(directory, name)
-        X = split.train["X"]
-        ours_took = dict.fromkeys(SIZES, 0.0)  # CPU seconds, which rivals get as well
+    def measure(bench: Bench) -> Figures:
+        case = Case(name, lambda: real(bench.data, name), judge_features)
+        X, sizes = case.split.train["X"], bench.some(SIZES)
+        took = dict.fromkeys(sizes, 0.0)  # CPU seconds of ours, which rivals get as well
+        least = bench.size(LEAST, 0.5)
         methods: dict[str, Callable[[int], Entrant]] = {
             "sublearn": lambda k: ours(k, fit_intercept=False),
             **{
-                method: (lambda k, method=method: rival(method, k, max(BUDGET, ours_took[k])))
+                method: (lambda k, method=method: rival(method, k, max(least, took[k])))
                 for method in RIVALS
             },
             "PCA (bound)": lambda k: bound("pca", k),
@@ -228,103 +183,87 @@ def factorisations(name: str) -> Callable[[Path, int], Figures]:
         if (X >= 0).all():
             methods["NMF (not binary)"] = lambda k: bound("nmf", k)
         rows: list[list[Cell]] = []
-        for title, entrant_of in methods.items():
-            errors: list[Cell] = []
-            seconds = dict.fromkeys(SIZES, 0.0)
-            for k in SIZES:
-                if k > min(X.shape) or (title == "exhaustive" and k > 10):
-                    errors.append(None)
-                    continue
-                error, seconds[k] = factorised(f"{name}-{k}", split, entrant_of(k), seed)
-                errors.append(error)
-            if title == "sublearn":
-                ours_took |= seconds
-            rows.append([title, *errors, sum(seconds.values())])
-        columns = {"method": ""} | {f"K = {k}": ".5f" for k in SIZES} | {"CPU s": ".1f"}
+        for title, entrant_of in bench.some(methods.items(), 2):
+            errors, seconds = {}, dict.fromkeys(sizes, 0.0)
+            for k in sizes:
+                if k <= min(X.shape) and (title != "exhaustive" or k <= 10):
+                    found = bench.run(case, entrant_of(k), bench.limit(LIMIT, 20.0))
+                    errors[k] = found.figure("rmse")
+                    seconds[k] = found.figure("fit_cpu_seconds") or 0.0
+            took = seconds if title == "sublearn" else took
+            rows.append([title, *(errors.get(k) for k in sizes), sum(seconds.values())])
+        columns = {"method": ""} | {f"K = {k}": ".5f<" for k in sizes} | {"CPU s": ".1f<"}
         return Figures(columns, rows)
 
     return measure
 
 
-def max_cut(directory: Path, seed: int) -> Figures:
+def max_cut(bench: Bench) -> Figures:
     """The semidefinite relaxation of max-cut, with SCS and Clarabel where 800 vertices let them."""
     rows: list[list[Cell]] = []
-    for title, make in GRAPHS.items():
-        graph = make(seed)
-        split = Split({"graph": graph}, NOTHING, {"graph": graph})
-        entrants = [Entrant("sublearn", "main", SCRIPTS / "sublearn_max_cut.py",
-                            {"tol": 1e-5, "max_iter": 5000})]  # fmt: skip
-        if graph.shape[0] == 800:
-            for solver, options in (("SCS", {"eps": 1e-4}), ("CLARABEL", {})):
-                settings = {"solver": solver, "options": options}
-                entrants.append(
-                    Entrant(f"cvxpy, {solver}", "main", SCRIPTS / "cvxpy_max_cut.py", settings)
-                )
-        first: float | None = None
-        for entrant in entrants:
-            found = run_one(title, split, entrant, judge_cut, seed, SLOW_BUDGET)
-            seconds = found.figure("fit_cpu_seconds")
-            first = seconds if first is None else first
-            time_text, times = time_texts(found, first)
-            bound_gap = found.figure("gap") if entrant is entrants[0] else None
-            rows.append([title, entrant.name, found.figure("relaxed"), bound_gap,
-                         found.figure("cut"), time_text, times])  # fmt: skip
-    columns = {"graph": "", "method": "", "SDP value": ".2f", "bound above it": ".1e", "cut": ".0f",
-               "CPU s": "", "times ours": ""}  # fmt: skip
+    for title, make in bench.some(GRAPHS.items()):
+        graph = make(bench.seed)
+        case = Case(title, partial(Split, {"graph": graph}, NOTHING, {"graph": graph}), judge_cut)
+        entrants = CUTTERS if graph.shape[0] == 800 else CUTTERS[:1]
+        found = bench.compete(case, bench.chosen(entrants), bench.limit(CUT_LIMIT, 5.0))
+        names = ("relaxed", "gap", "cut", "fit_cpu_seconds", "/fit_cpu_seconds")
+        rows += [[title, *outcome.row(found[0], *names)] for outcome in found]
+    columns = {"graph": "", "method": "", "SDP value": ".2f", "bound above it": ".1e",
+               "cut": ".0f>", "CPU s": ".3g<", "times ours": ".0f"}  # fmt: skip
     return Figures(columns, rows)
 
 
-def time_texts(found: Outcome, first: float | None) -> tuple[str, str]:
-    """CPU seconds and their ratio to ours; at least those after which it was stopped, if it was."""
-    seconds = found.figure("fit_cpu_seconds")
-    if found.status == "failed" or not first:
-        return "fails", "-"
-    sign, spent = ("> ", SLOW_BUDGET) if seconds is None else ("", seconds)
-    return f"{sign}{spent:.3g}", f"{sign}{spent / first:.0f}"
+CUTTERS = [
+    Entrant("sublearn", "latent/sublearn_max_cut.py", {"tol": 1e-5, "max_iter": 5000}),
+    *(
+        Entrant(
+            f"cvxpy, {solver}", "latent/cvxpy_max_cut.py", {"solver": solver, "options": options}
+        )
+        for solver, options in (("SCS", {"eps": 1e-4}), ("CLARABEL", {}))
+    ),
+]
 
 
-def growth(directory: Path, seed: int) -> Figures:
+def growth(bench: Bench) -> Figures:
     """Our seconds while one of N, D and K doubles."""
     base = {"N": 500, "D": 200, "K": 8}
-    sizes = {"N": (500, 1000, 2000, 4000), "D": (200, 400, 800, 1600), "K": (4, 8, 16, 32)}
+    axes = {"N": (500, 1000, 2000, 4000), "D": (200, 400, 800, 1600), "K": (4, 8, 16, 32)}
     rows: list[list[Cell]] = []
-    for axis, values in sizes.items():
-        seconds = []
-        for value in values:
-            at = base | {axis: value}
-            split = recipe(at["N"], at["D"], at["K"], 0.1, at["D"], seed)
-            found = run_one(f"{axis}={value}", split, ours(at["K"]), judge_features, seed)
-            seconds.append(found.figure("fit_cpu_seconds") or np.nan)
-        cells = [f"{value:,}: {second:.2f}" for value, second in zip(values, seconds, strict=True)]
-        rows.append([axis, *cells, fit_exponent(values, seconds)])
-    columns = {"axis": "", "size: CPU s": "", " ": "", "  ": "", "   ": "", "exponent": ".2f"}
+    for axis, every in bench.some(axes.items()):
+        seconds, sizes = [], bench.some(every, 2)
+        for size in sizes:
+            at = base | {axis: size}
+            load = partial(recipe, at["N"], at["D"], at["K"], 0.1, at["D"], bench.seed)
+            case = Case(f"{axis}={size}", load, judge_features)
+            found = bench.run(case, ours(at["K"]), bench.limit(LIMIT, 20.0))
+            seconds.append(found.figure("fit_cpu_seconds"))
+        shown = [f"{n:,}: {s or np.nan:.2f}" for n, s in zip(sizes, seconds, strict=True)]
+        rows.append([axis, *(shown + [""] * 4)[:4], exponent(sizes, seconds)])
+    columns = {"axis": "", "size: CPU s": "", " ": "", "  ": "", "   ": "", "exponent": ".2f<"}
     return Figures(columns, rows)
 
 
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "synthetic", "Planted features",
         "Recipes of table 1 of the paper at the true K. The floor is what noise leaves of an "
         "estimate with the true codes.", synthetic,
     ),
     *(
-        Measurement(
+        Table(
             name.removeprefix("lfl_"), f"{name}: RMSE by number of features",
             "X = Z W without an intercept. At each K random rivals have our CPU seconds, at least "
-            f"{BUDGET:g}.",
+            f"{LEAST:g}.",
             factorisations(name),
         )
         for name in REAL
     ),
-    Measurement(
+    Table(
         "max-cut", "Max-cut",
         "Relaxation to 1e-5; after > the CPU seconds after which a run was stopped.", max_cut,
     ),
-    Measurement(
+    Table(
         "growth", "Growth",
         "Dense features, N = 500, D = 200, K = 8 but for the axis that doubles.", growth,
     ),
 ]  # fmt: skip
-
-if __name__ == "__main__":
-    raise SystemExit(main("Latent features", MEASUREMENTS))

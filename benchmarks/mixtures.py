@@ -1,46 +1,40 @@
 """Mixed regression: samples that each method needs, prices unmixed, growth.
 
-    SUBLEARN_DATA=... python benchmarks/mixtures.py --json benchmarks/results/mixtures.json \\
-        --markdown docs/measured/mixtures.md
-
 Recipes are those of table 4.2 of the thesis. A method succeeds if the root mean square error of its
 parameters is below 1e-3 (each true component against the nearest found one). It needs N samples if
 that is the first size of a ladder with factor 1.4 at which 2 of 2 data sets succeed; rivals get
 twice the samples that we need, and as many as we need if they succeed with those. Every rival is
 told the number of components and has 100 restarts; those of soft EM and of alternating minimisation
-end after SUBLEARN_BENCHMARK_BUDGET CPU seconds (6), and the number made is shown. Ours is told the
+end after 6 CPU seconds, and the number made is shown. Ours is told the
 number too, except for the real data.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 import lzma
-import os
-import sys
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.figures import Cell, Figures, Measurement, main
+from harness.bench import Bench
 from harness.growth import fit_exponent
-from mixture_rivals import (
+from harness.table import Cell, Figures, Table
+from harness.timing import cpu_timed
+from judges.mixtures import (
     alternating_minimisation,
     hard_em,
     random_starts,
     soft_em,
     tensor_starts,
 )
-from sklearn.exceptions import ConvergenceWarning
 
 from sublearn.latent import MixLassoRegressor
 
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "6"))
+BUDGET = 6.0
 N_RESTARTS = 100
 N_SETS = 2
 SUCCESS = 1e-3
@@ -93,10 +87,7 @@ def ours(recipe: Recipe, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.nd
         recipe.n_components, mixture="generalised" if recipe.is_general else "standard",
         fit_intercept=False, random_state=seed,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
-    return model.coef_, f"certificate {model.certificate_:.2f}"
+    return model.fit(X, y).coef_, f"certificate {model.certificate_:.2f}"
 
 
 def rivals(recipe: Recipe) -> dict[str, Callable[..., tuple[np.ndarray, str]]]:
@@ -130,28 +121,27 @@ def rivals(recipe: Recipe) -> dict[str, Callable[..., tuple[np.ndarray, str]]]:
 # --- samples -----------------------------------------------------------------------------------
 
 
-def samples(recipe: Recipe) -> Callable[[Path, int], Figures]:
+def samples(recipe: Recipe) -> Callable[[Bench], Figures]:
     """What each method needs on a noiseless recipe."""
 
-    def measure(_: Path, seed: int) -> Figures:
+    def measure(bench: Bench) -> Figures:
         rows: list[list[Cell]] = []
-        n, tried = recipe.first, []
+        n = recipe.first
         while True:
-            found = _tries(recipe, ours, n, seed)
-            tried.append(_row("sublearn", n, n, found))
-            if _succeeds(found) or n > 8 * recipe.first:
+            found = _tries(bench, recipe, ours, n)
+            rows.append(_row("sublearn", n, n, found))
+            if _succeeds(found) or n > bench.size(8, 0) * recipe.first:
                 break
             n = int(round(1.4 * n, -1))
-        rows += tried
-        for name, rival in rivals(recipe).items():
+        for name, rival in bench.some(rivals(recipe).items(), 0):
             for factor in (2, 1):  # if twice our rows are too few, so are fewer
-                found = _tries(recipe, rival, factor * n, seed)
+                found = _tries(bench, recipe, rival, factor * n)
                 rows.append(_row(name, factor * n, n, found))
                 if not _succeeds(found):
                     break
         return Figures(
-            {"method": "", "N": "d", "N / ours": ".1f", "succeed": "", "median error": ".1e",
-             "CPU s": ".3g", "how": ""}, rows,
+            {"method": "", "N": "d<", "N / ours": ".1f", "succeed": "", "median error": ".1e",
+             "CPU s": ".3g<", "how": ""}, rows,
         )  # fmt: skip
 
     return measure
@@ -160,16 +150,15 @@ def samples(recipe: Recipe) -> Callable[[Path, int], Figures]:
 Try = tuple[float, float, str]  # error, CPU seconds, remark
 
 
-def _tries(recipe: Recipe, method: Any, n: int, seed: int) -> list[Try]:
+def _tries(bench: Bench, recipe: Recipe, method: Any, n: int) -> list[Try]:
     found: list[Try] = []
-    for i in range(N_SETS):
+    for i in bench.some(range(N_SETS)):
         if found and found[-1][0] >= SUCCESS:
             break  # one failure decides
-        X, y, W = recipe.draw(n, 100 * seed + i)
-        start = time.process_time()
-        coef, remark = method(recipe, X, y, seed + i)
-        found.append((parameter_error(coef, W), time.process_time() - start, remark))
-        print(f"  {recipe.name} N={n} {found[-1]}", file=sys.stderr, flush=True)
+        X, y, W = recipe.draw(n, 100 * bench.seed + i)
+        (coef, remark), seconds = cpu_timed(partial(method, recipe, X, y, bench.seed + i))
+        found.append((parameter_error(coef, W), seconds, remark))
+        bench.say(f"{recipe.name} N={n} {found[-1]}")
     return found
 
 
@@ -186,21 +175,19 @@ def _row(name: str, n: int, ours_n: int, found: list[Try]) -> list[Cell]:
     ]  # fmt: skip
 
 
-def noisy(recipe: Recipe) -> Callable[[Path, int], Figures]:
+def noisy(recipe: Recipe) -> Callable[[Bench], Figures]:
     """Errors with noise, on one data set of a size at which we succeed without."""
 
-    def measure(_: Path, seed: int) -> Figures:
+    def measure(bench: Bench) -> Figures:
         n = int(round(1.4 * recipe.first, -1))
         rows: list[list[Cell]] = []
         compared = {"sublearn": ours, **rivals(recipe)}
-        for name, method in compared.items():
-            X, y, W = recipe.draw(n, seed)
-            start = time.process_time()
-            coef, remark = method(recipe, X, y, seed)
-            seconds = time.process_time() - start
+        for name, method in bench.some(compared.items()):
+            X, y, W = recipe.draw(n, bench.seed)
+            (coef, remark), seconds = cpu_timed(partial(method, recipe, X, y, bench.seed))
             rows.append([name, n, parameter_error(coef, W), seconds, remark])
-            print(f"  {recipe.name} {rows[-1]}", file=sys.stderr, flush=True)
-        columns = {"method": "", "N": "d", "error": ".2e", "CPU s": ".3g", "how": ""}
+            bench.say(f"{recipe.name} {rows[-1]}")
+        columns = {"method": "", "N": "d", "error": ".2e<", "CPU s": ".3g<", "how": ""}
         return Figures(columns, rows)
 
     return measure
@@ -209,34 +196,34 @@ def noisy(recipe: Recipe) -> Callable[[Path, int], Figures]:
 # --- curves ------------------------------------------------------------------------------------
 
 
-def curves(_: Path, seed: int) -> Figures:
+def curves(bench: Bench) -> Figures:
     """Syn13 and Syn14: four polynomials of degree 6 in one variable."""
     rows: list[list[Cell]] = []
-    for name, noise in (("Syn13", 0.0), ("Syn14", 0.1)):
-        for n in (100, 200, 400):
-            rng = np.random.default_rng([seed, n])
+    for name, noise in bench.some((("Syn13", 0.0), ("Syn14", 0.1))):
+        for n in bench.some((100, 200, 400)):
+            rng = np.random.default_rng([bench.seed, n])
             x = rng.uniform(-1, 1, size=(n, 1))
             W = rng.uniform(-4, 4, size=(4, 6))
             truth = (x ** np.arange(1, 7) * W[rng.integers(4, size=n)]).sum(axis=1)
             y = truth + noise * rng.normal(size=n)
             for method, fit in (("sublearn", _our_curves), ("EM", _em_curves)):
-                values, seconds = fit(x, y, 6, 1.0, 1.0, seed)
+                values, seconds = cpu_timed(partial(fit, x, y, 6, 1.0, 1.0, bench.seed))
                 rows.append([name, n, method, _rms(values - truth), seconds])
     return Figures(
-        {"recipe": "", "N": "d", "method": "", "RMSE to the truth": ".2e", "CPU s": ".3g"}, rows
+        {"recipe": "", "N": "d", "method": "", "RMSE to the truth": ".2e<", "CPU s": ".3g<"}, rows
     )
 
 
-def stocks(data: Path, seed: int) -> Figures:
+def stocks(bench: Bench) -> Figures:
     """Prices of four companies, as if their names were lost."""
     rows: list[list[Cell]] = []
-    for n_weeks in (100, 200, 300):
-        x, y, _ = mixed_prices(data, n_weeks)
-        hard = functools.partial(_our_curves, refine="hard")  # which is for that error
+    for n_weeks in bench.some((100, 200, 300)):
+        x, y, _ = mixed_prices(bench.data, n_weeks)
+        hard = partial(_our_curves, refine="hard")  # which is for that error
         for method, fit in (("sublearn", hard), ("EM", _em_curves)):
-            values, seconds = fit(x, y, 8, 2.0, 2.0, seed)
+            values, seconds = cpu_timed(partial(fit, x, y, 8, 2.0, 2.0, bench.seed))
             rows.append([n_weeks, method, _rms(values - y), seconds])
-    return Figures({"time steps": "d", "method": "", "RMSE": ".3f", "CPU s": ".3g"}, rows)
+    return Figures({"time steps": "d", "method": "", "RMSE": ".3f<", "CPU s": ".3g<"}, rows)
 
 
 def mixed_prices(data: Path, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -271,24 +258,18 @@ def _our_curves(
     coef0: float,
     seed: int,
     refine: str = "soft",
-) -> tuple[np.ndarray, float]:
-    start = time.process_time()
+) -> np.ndarray:
     model = MixLassoRegressor(
         4, kernel="poly", degree=degree, gamma=gamma, coef0=coef0, refine=refine, random_state=seed
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(x, y)
-    seconds = time.process_time() - start
-    return _nearest(model.predict_components(x), y), seconds
+    return _nearest(model.fit(x, y).predict_components(x), y)
 
 
 def _em_curves(
     x: np.ndarray, y: np.ndarray, degree: int, gamma: float, coef0: float, seed: int
-) -> tuple[np.ndarray, float]:
+) -> np.ndarray:
     """EM from random assignments on the same features, an orthogonal basis of the polynomials."""
     del gamma, coef0  # other polynomial kernels of one degree span the same functions
-    start = time.process_time()
     basis = np.polynomial.legendre.legvander(x[:, 0], degree)
     rng = np.random.default_rng(seed)
     starts = []
@@ -298,7 +279,7 @@ def _em_curves(
             np.linalg.lstsq(basis[label == k], y[label == k], rcond=None)[0] for k in range(4)
         ])  # fmt: skip
     W, _, _ = hard_em(basis, y, np.array(starts))
-    return _nearest(basis @ W.T, y), time.process_time() - start
+    return _nearest(basis @ W.T, y)
 
 
 def _nearest(values: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -324,75 +305,46 @@ def real_data(data: Path) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
     yield "CO2data, emission by GNP", 2, co2[:, :1], co2[:, 1]
 
 
-def sizes(data: Path, seed: int) -> Figures:
+def sizes(bench: Bench) -> Figures:
     """How many components are found, over three seeds."""
     rows: list[list[Cell]] = []
-    for name, expected, X, y in real_data(data):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            start = time.process_time()
-            models = [MixLassoRegressor(random_state=seed + i).fit(X, y) for i in range(3)]
-        seconds = (time.process_time() - start) / 3
+    for name, expected, X, y in bench.some(real_data(bench.data)):
+        laps = [
+            cpu_timed(partial(MixLassoRegressor(random_state=bench.seed + i).fit, X, y))
+            for i in bench.some(range(3))
+        ]
+        models, seconds = zip(*laps, strict=True)
         found = ", ".join(str(model.n_components_) for model in models)
         lines = "; ".join(
             f"{b:.2f} {w:+.2f} x"
             for w, b in zip(models[0].coef_[:, 0], models[0].intercept_, strict=True)
         )
-        rows.append([name, expected, found, lines, models[0].outlier_share_, seconds])
+        rows.append([name, expected, found, lines, models[0].outlier_share_, np.mean(seconds)])
     return Figures(
         {"data": "", "in the literature": "d", "found": "", "lines": "", "outliers": ".2f",
-         "CPU s": ".3g"}, rows,
+         "CPU s": ".3g<"}, rows,
     )  # fmt: skip
 
 
-def growth(_: Path, seed: int) -> Figures:
+def growth(bench: Bench) -> Figures:
     """CPU seconds of fits with the default number of starts."""
     base = {"N": 600, "D": 10, "K": 3}
     axes = {"N": (300, 600, 1200, 2400), "D": (5, 10, 20, 40), "K": (2, 4, 8)}
     rows: list[list[Cell]] = []
-    for axis, values in axes.items():
-        costs = []
+    for axis, every in bench.some(axes.items()):
+        costs, values = [], bench.some(every, 2)
         for value in values:
             at = {**base, axis: value}
             recipe = Recipe("Syn0", at["D"], at["K"], "normal", False, 0.1, 0)
-            X, y, _ = recipe.draw(at["N"], seed)
-            model = MixLassoRegressor(at["K"], random_state=seed)
-            start = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(X, y)
-            costs.append(time.process_time() - start)
+            X, y, _ = recipe.draw(at["N"], bench.seed)
+            model = MixLassoRegressor(at["K"], random_state=bench.seed)
+            costs.append(cpu_timed(partial(model.fit, X, y))[1])
         shown = ", ".join(f"{v}: {c:.2f}" for v, c in zip(values, costs, strict=True))
         rows.append([axis, shown, fit_exponent(values, costs)])
-    return Figures({"axis": "", "CPU s by size": "", "exponent": ".2f"}, rows)
+    return Figures({"axis": "", "CPU s by size": "", "exponent": ".2f<"}, rows)
 
 
-def measurements() -> list[Measurement]:
-    """All tables."""
-    found = [
-        Measurement(
-            "sizes", "Number of components found, data of R packages",
-            "`n_components=\"auto\"` with three seeds; lines of the first.", sizes,
-        ),
-        Measurement(
-            "stocks", "Prices of four companies unmixed",
-            "IBM, Microsoft, Nvidia and Apple, 2003 on, every fourth trading day, splits undone; "
-            "polynomials of degree 8, kernel (2xx' + 2)^8. The RMSE is that of each price to the "
-            "nearest curve. EM: the best of 100 restarts.", stocks,
-        ),
-        Measurement(
-            "curves", "Four polynomials of degree 6 (Syn13 without, Syn14 with noise)",
-            "RMSE of the nearest curve's values to the true function values.", curves,
-        ),
-        Measurement(
-            "growth", "Growth of a fit", "Standard mixtures with noise 0.1; 600 rows, 10 features "
-            "and 3 components unless said.", growth,
-        ),
-    ]  # fmt: skip
-    return found + [_of_recipe(recipe) for recipe in recipes()]
-
-
-def _of_recipe(recipe: Recipe) -> Measurement:
+def _of_recipe(recipe: Recipe) -> Table:
     kind = "generalised" if recipe.is_general else "standard"
     noise = f"noise of {recipe.noise}" if recipe.noise else "no noise"
     title = (
@@ -401,13 +353,32 @@ def _of_recipe(recipe: Recipe) -> Measurement:
     )
     if recipe.noise:
         note = "Root mean square error of the parameters on one data set."
-        return Measurement(recipe.name, title, note, noisy(recipe))
+        return Table(recipe.name, title, note, noisy(recipe))
     note = (
         "Data sets on which the parameters are found, with the rows that we need and with twice as "
         "many."
     )
-    return Measurement(recipe.name, title, note, samples(recipe))
+    return Table(recipe.name, title, note, samples(recipe))
 
 
-if __name__ == "__main__":
-    raise SystemExit(main("Mixed regression", measurements()))
+TABLES = [
+    Table(
+        "sizes", "Number of components found, data of R packages",
+        "`n_components=\"auto\"` with three seeds; lines of the first.", sizes,
+    ),
+    Table(
+        "stocks", "Prices of four companies unmixed",
+        "IBM, Microsoft, Nvidia and Apple, 2003 on, every fourth trading day, splits undone; "
+        "polynomials of degree 8, kernel (2xx' + 2)^8. The RMSE is that of each price to the "
+        "nearest curve. EM: the best of 100 restarts.", stocks,
+    ),
+    Table(
+        "curves", "Four polynomials of degree 6 (Syn13 without, Syn14 with noise)",
+        "RMSE of the nearest curve's values to the true function values.", curves,
+    ),
+    Table(
+        "growth", "Growth of a fit", "Standard mixtures with noise 0.1; 600 rows, 10 features "
+        "and 3 components unless said.", growth,
+    ),
+    *(_of_recipe(recipe) for recipe in recipes()),
+]  # fmt: skip

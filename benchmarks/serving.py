@@ -1,10 +1,4 @@
-"""What predicting with a fitted model costs: rows, smaller weights, less than exact, opening.
-
-    python benchmarks/serving.py --json benchmarks/results/serving.json
-    python benchmarks/serving.py --records benchmarks/results/serving.json \\
-        --markdown docs/measured/serving.md
-    python benchmarks/serving.py --only http --markdown docs/measured/http.md
-"""
+"""What predicting with a fitted model costs: rows, smaller weights, less than exact, opening."""
 
 from __future__ import annotations
 
@@ -25,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from harness.bench import Bench
 from harness.data import svmlight_random_half, xmc
-from harness.figures import Figures, Measurement, main, median_ms, ms_per_row
 from harness.judge import precision_at
 from harness.problem import Split
 from harness.synthetic import Documents, make_documents
+from harness.table import Figures, Table
+from harness.timing import median_cpu, median_ms
 
 import sublearn
 from sublearn.extreme import PPDSparseClassifier
@@ -62,42 +58,39 @@ class Served:
         return self.split.test["X"]
 
     def ms_per_row(self, model: PPDSparseClassifier, effort: float = 1.0) -> float:
-        return ms_per_row(lambda: model.predict_top_k(self.X, k=K, effort=effort), self.X.shape[0])
+        seconds = median_cpu(lambda: model.predict_top_k(self.X, k=K, effort=effort))
+        return 1000 * seconds / self.X.shape[0]
 
     def precisions(self, labels: np.ndarray) -> list[float]:
         return [precision_at(k, self.split.truth["Y"], labels) for k in (1, 3, 5)]
 
 
-@functools.cache
-def served(name: str, directory: Path, seed: int) -> Served:
-    """Fit once for all measurements."""
-    if name == "synthetic":
-        split = make_documents(Documents(), seed)
-    else:
-        make = xmc if name == "yso_en" else svmlight_random_half
-        split = make(name).load(directory, seed)
-    model = PPDSparseClassifier(random_state=seed).fit(split.train["X"], split.train["Y"])
-    return Served(name, model, split)
+def served(bench: Bench, *names: str) -> Iterator[Served]:
+    """Models with their defaults, of these sets."""
+    for name in bench.some(names):
+        if name == "synthetic":
+            size = bench.size(Documents(), Documents(n_train=2_000, n_test=500, n_labels=300))
+            split = make_documents(size, bench.seed)
+        else:
+            make = xmc if name == "yso_en" else svmlight_random_half
+            split = make(name).load(bench.data, bench.seed)
+        model = PPDSparseClassifier(random_state=bench.seed)
+        yield Served(name, model.fit(split.train["X"], split.train["Y"]), split)
 
 
-def both(directory: Path, seed: int) -> Iterator[Served]:
-    for name in ("synthetic", "yso_en"):
-        yield served(name, directory, seed)
-
-
-def rows(directory: Path, seed: int) -> Figures:
+def rows(bench: Bench) -> Figures:
     """Batches and single rows in several forms."""
     found = []
-    for case in both(directory, seed):
+    for case in served(bench, "synthetic", "yso_en"):
         model, X = case.model, case.X
         read = int((X != 0).astype(np.int64).dot(np.diff(model.model_.lists.offsets)).sum())
         few = [X[i : i + 1] for i in range(min(SINGLE_ROWS, X.shape[0]))]
         forms = [few, [row.toarray() for row in few], [row.tocsc() for row in few]]
         singles = [median_ms(asked(model, form)) for form in forms]
         found.append([case.name, read // X.shape[0], case.ms_per_row(model), *singles])
-    forms_of = dict.fromkeys(("1 CSR row, ms", "1 dense row, ms", "1 CSC row, ms"), ".3f")
+    forms_of = dict.fromkeys(("1 CSR row, ms", "1 dense row, ms", "1 CSC row, ms"), ".3f<")
     return Figures(
-        {"data": "", "weights per row": ",", "batch, CPU ms/row": ".3f", **forms_of}, found
+        {"data": "", "weights per row": ",", "batch, CPU ms/row": ".3f<", **forms_of}, found
     )
 
 
@@ -105,18 +98,18 @@ def asked(model: PPDSparseClassifier, rows: list) -> Iterator[functools.partial]
     return (functools.partial(model.predict_top_k, row, k=K) for row in rows)
 
 
-def smaller(directory: Path, seed: int) -> Figures:
+def smaller(bench: Bench) -> Figures:
     """Compressed copies: size on disk, precision, time."""
     found = []
-    for case in both(directory, seed):
+    for case in served(bench, "synthetic", "yso_en"):
         for bits, prune in SMALLER:
             model = case.model.compress(bits=bits, prune=prune)
             labels, _ = model.predict_top_k(case.X, k=K)
             size, ms = megabytes(model), case.ms_per_row(model)
             found.append([case.name, bits, prune, size, *case.precisions(labels), ms])
-    columns = {"data": "", "bits": "d", "prune": "g", "MB": ".1f"}
-    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f")
-    return Figures({**columns, "batch, CPU ms/row": ".3f"}, found)
+    columns = {"data": "", "bits": "d", "prune": "g", "MB": ".1f<"}
+    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f>")
+    return Figures({**columns, "batch, CPU ms/row": ".3f<"}, found)
 
 
 def megabytes(model: PPDSparseClassifier) -> float:
@@ -127,35 +120,34 @@ def megabytes(model: PPDSparseClassifier) -> float:
         return path.stat().st_size / MEGABYTE
 
 
-def effort(directory: Path, seed: int) -> Figures:
+def effort(bench: Bench) -> Figures:
     """How many of the exact five best are found by reading a share of the weights."""
     found = []
-    for name in ("synthetic", "yso_en", "rcv1sub1"):
-        case = served(name, directory, seed)
+    for case in served(bench, "synthetic", "yso_en", "rcv1sub1"):
         exact, _ = case.model.predict_top_k(case.X, k=K)
         for share in EFFORTS:
             labels, _ = case.model.predict_top_k(case.X, k=K, effort=share)
             is_found = (labels[:, :, None] == exact[:, None, :]).any(axis=2)
             ms = case.ms_per_row(case.model, share)
-            found.append([name, share, is_found.mean(), *case.precisions(labels), ms])
-    columns = {"data": "", "effort": "g", "found": ".3f"}
-    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f")
-    return Figures({**columns, "batch, CPU ms/row": ".3f"}, found)
+            found.append([case.name, share, is_found.mean(), *case.precisions(labels), ms])
+    columns = {"data": "", "effort": "g", "found": ".3f>"}
+    columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f>")
+    return Figures({**columns, "batch, CPU ms/row": ".3f<"}, found)
 
 
-def opening(directory: Path, seed: int) -> Figures:
+def opening(bench: Bench) -> Figures:
     """Files of rising size, first as the system has them in memory, then fetched from the disk."""
     found = []
-    for n_features in OPENED:
+    for n_features in bench.some(OPENED):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
-            wide_model(n_features, seed).save(path)
+            wide_model(n_features, bench.seed).save(path)
             size = path.stat().st_size / MEGABYTE
             for is_cold in (False, True):
                 where, *times = opened(path, is_cold)
                 found.append([where, size, n_features * WEIGHTS_PER_FEATURE, *times])
-    columns = {"file": "", "MB": ".0f", "weights": ",", "opened, s": ".4f"}
-    return Figures({**columns, "first row, ms": ".2f", "later rows, ms": ".3f"}, found)
+    columns = {"file": "", "MB": ".0f", "weights": ",", "opened, s": ".4f<"}
+    return Figures({**columns, "first row, ms": ".2f<", "later rows, ms": ".3f<"}, found)
 
 
 def wide_model(n_features: int, seed: int) -> PPDSparseClassifier:
@@ -198,19 +190,19 @@ def forget_pages(path: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def over_http(directory: Path, seed: int) -> Figures:
+def over_http(bench: Bench) -> Figures:
     """Questions to a server in a process of its own, from one and from four connections."""
     found = []
-    for case in both(directory, seed):
+    for case in served(bench, "synthetic", "yso_en"):
         with running_server(case.model) as port:
-            for n_rows, n_questions, n_connections in QUESTIONS:
+            for n_rows, n_questions, n_connections in bench.some(QUESTIONS, 2):
                 seconds, latency = ask(
                     port, questions_of(case.X, n_rows), n_questions, n_connections
                 )
                 rate = n_rows * n_questions / seconds
                 found.append([case.name, n_rows, n_connections, 1e3 * latency, rate])
     columns = {"data": "", "rows a question": "d", "connections": "d"}
-    return Figures({**columns, "ms a question": ".2f", "rows a second": ",.0f"}, found)
+    return Figures({**columns, "ms a question": ".2f<", "rows a second": ",.0f>"}, found)
 
 
 @contextlib.contextmanager
@@ -265,8 +257,8 @@ def ask(
     return time.perf_counter() - start, statistics.median(laps)
 
 
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "rows",
         "What a row costs",
         "One thread, the five best labels, default model. Weights per row: lengths of the lists of "
@@ -274,33 +266,31 @@ MEASUREMENTS = [
         "scikit-learn's validation.",
         rows,
     ),
-    Measurement(
+    Table(
         "smaller",
         "Smaller models",
         "`compress(bits, prune=prune)` of the default model; MB is the saved file.",
         smaller,
     ),
-    Measurement(
+    Table(
         "effort",
         "Less than exact",
         "`predict_top_k(X, k=5, effort=effort)`; found: share of the exact five best labels.",
         effort,
     ),
-    Measurement(
+    Table(
         "opening",
         "Opening a file",
         f"A million labels, {WEIGHTS_PER_FEATURE} drawn weights a feature, two features a row. "
         "In memory: the system still holds the file's pages; on disk: it was asked to drop them.",
         opening,
     ),
-    Measurement(
+    Table(
         "http",
         "Over HTTP",
         "`sublearn serve` on this machine, rows as indices and values, the five best labels. The "
         "median of a question on the clock, and rows answered in a second; clients share cores.",
         over_http,
+        page="http",
     ),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Prediction", MEASUREMENTS))

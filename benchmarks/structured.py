@@ -1,61 +1,67 @@
 """Tagging of sequences: this library, CRFsuite's algorithms, and solvers with dense oracles.
 
-    python benchmarks/structured.py --only accuracy --sets chinese_ocr wsj_pos_crf --limit 20
-    python benchmarks/structured.py --json benchmarks/results/structured.json \\
-        --runs benchmarks/results/structured-runs.jsonl
-    python benchmarks/structured.py --records benchmarks/results/structured.json \\
-        --markdown docs/measured/structured.md
-
 All entrants get the same matrix of features (harness/chains.py) and one thread, each in a process
 of its own; imports, reading and a rival's own form of the sequences are off its clock. CRFsuite
-gives no model before it ends, so it and ours are refitted with 1, 2, 4, ... iterations as long as a
-fit takes at most `--limit` CPU seconds; a fit counts by its own seconds. Tags are judged here: the
-processes do not see the true ones of the test part. Parameters are chosen on training sequences,
-every fifth of them asked. With `--runs FILE` every run is kept in a line of that file, and runs
-that are there already are not made again: a long table can be measured in pieces.
+gives no model before it ends, so it and ours are refitted with 1, 2, 4, ... iterations until the
+fits together took the limit in CPU seconds; a fit counts by its own seconds. Tags are judged here:
+the processes do not see the true ones of the test part. Parameters are chosen on training
+sequences, every fifth of them asked.
 """
 
 from __future__ import annotations
 
-import argparse
-import functools
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from harness.chains import N_FOLDS, PROBLEMS, Split
-from harness.figures import Figures, Measurement, main
+from harness.bench import Bench
+from harness.chains import N_FOLDS, PROBLEMS, Split, primal
+from harness.entrant import Entrant
 from harness.label_sets import LABEL_SETS
+from harness.problem import Split as Arrays
+from harness.runner import Case, Outcome
+from harness.table import Cell, Figures, Table
 from harness.tag_growth import GROWTH
-from harness.tagging import Course, Lap, Tagger, follow
 
 OURS = "sublearn"
 LBFGS, LBFGS_END = "crf-lbfgs", "crf-lbfgs-to-its-end"
-#: From so many iterations on, within `--end-limit`: where a fit to the end takes hours.
+#: From so many iterations on, within a limit of its own: where a fit to the end takes hours.
 LBFGS_SOME, N_SOME = "crf-lbfgs-longer", 20
 
 
-def crfsuite(name: str, algorithm: str) -> Tagger:
-    return Tagger(name, "crfsuite", "crfsuite_train.py", {"algorithm": algorithm})
+def doubled(first: int = 1) -> list[dict[str, int]]:
+    """Iterations of the fits."""
+    return [{"n_iter": first * 2**k} for k in range(20)]
+
+
+def crfsuite(name: str, algorithm: str, first: int = 1) -> Entrant:
+    return Entrant(
+        name,
+        "structured/crfsuite_train.py",
+        {"algorithm": algorithm},
+        environment="crfsuite",
+        sweep=doubled(first),
+    )
+
+
+def ours(name: str = OURS, first: int = 1, **settings: Any) -> Entrant:
+    return Entrant(name, "structured/sublearn_chain.py", settings, sweep=doubled(first))
 
 
 #: The first is ours; what is tuned has its values in TUNED. All else are defaults.
 TAGGERS = [
-    Tagger(OURS, "main", "sublearn_chain.py"),
+    ours(),
     crfsuite(LBFGS, "lbfgs"),
-    crfsuite(LBFGS_END, "lbfgs").having(first=1024),
-    crfsuite(LBFGS_SOME, "lbfgs").having(first=N_SOME),
+    crfsuite(LBFGS_END, "lbfgs", 1024),
+    crfsuite(LBFGS_SOME, "lbfgs", N_SOME),
     crfsuite("crf-lbfgs-tuned", "lbfgs"),
     crfsuite("crf-l2sgd", "l2sgd"),
     crfsuite("crf-ap", "ap"),
     crfsuite("crf-pa", "pa"),
     crfsuite("crf-arow", "arow"),
 ]
-BY_NAME = {tagger.name: tagger for tagger in TAGGERS}
 #: Parameter and values; c2 is CRFsuite's weight of the squared norm, 1 by default.
 TUNED: Mapping[str, tuple[str, Sequence[float]]] = {
     OURS: ("C", (0.1, 0.3, 1.0)),
@@ -66,246 +72,200 @@ TUNED: Mapping[str, tuple[str, Sequence[float]]] = {
 TUNING_LIMIT = 30.0
 #: Training tokens at most for choosing a parameter: brown has a million.
 TUNING_TOKENS = 200_000
-_OTHER_FOLDS = [f"ocr_letters/{fold}" for fold in range(1, N_FOLDS)]
-DEFAULT_SETS = tuple(p.name for p in PROBLEMS if p.name not in _OTHER_FOLDS)
 
 
-class Options(argparse.Namespace):
-    """What this script takes besides the arguments of harness/figures.py."""
+@dataclass(frozen=True)
+class Race:
+    """Who is compared on a set, with how many CPU seconds, and with those of a fit to its end.
 
-    limit: float = 60.0
+    `n_asked` tokens are tagged, all if None.
+    """
+
+    taggers: Sequence[str]
+    limit: float = 10.0
     end_limit: float = 60.0
-    sets: Sequence[str] = DEFAULT_SETS
-    taggers: Sequence[str] = tuple(BY_NAME)
-    solvers: Sequence[str] = ()
-    test_tokens: int | None = None
-    runs: Path | None = None
+    n_asked: int | None = None
 
 
-OPTIONS = Options()
-
-
-def parse(arguments: Sequence[str]) -> list[str]:
-    """Sets OPTIONS; the arguments that are left."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--limit", type=float, help="CPU seconds of a fit at most (60)")
-    parser.add_argument(
-        "--end-limit", type=float, help=f"of {LBFGS_END}, stopped after three times this (60)"
-    )
-    parser.add_argument("--sets", nargs="+", choices=[p.name for p in PROBLEMS], help="these alone")
-    parser.add_argument("--taggers", nargs="+", choices=list(BY_NAME), help="these alone")
-    parser.add_argument("--solvers", nargs="+", help="of the objective, these alone")
-    parser.add_argument("--test-tokens", type=int, help="ask the first sequences alone")
-    parser.add_argument(
-        "--runs", type=Path, help="keep every run in this file, and take it from there"
-    )
-    if "-h" in arguments or "--help" in arguments:
-        parser.print_help()
-    given, rest = parser.parse_known_args(arguments)
-    for name, value in vars(given).items():
-        if value is not None:
-            setattr(OPTIONS, name, value)
-    return rest
-
+ONLINE = ("crf-ap", "crf-pa")
+OTHERS = ("crf-l2sgd", *ONLINE, "crf-arow")
+SETS = {
+    "chinese_ocr": Race((OURS, LBFGS, LBFGS_SOME, *OTHERS)),
+    "ocr_letters/0": Race((OURS, LBFGS, LBFGS_END, *OTHERS)),
+    "wsj_pos_crf": Race((OURS, LBFGS, LBFGS_END, *OTHERS)),
+    "conll2000": Race((OURS, LBFGS, *OTHERS)),
+    "ud_english_ewt": Race((OURS, LBFGS, *ONLINE), 5.0),
+    "ud_latin_ittb": Race((OURS, LBFGS, "crf-ap"), 30.0, n_asked=5_000),
+    "brown/all_tags": Race((OURS, LBFGS, LBFGS_SOME, *ONLINE), 10.0, 40.0, 3_000),
+}
+FOLDS = Race((OURS, LBFGS, *ONLINE), 9.0)
+QUICK_TOKENS = 2_000
 
 # --- runs -----------------------------------------------------------------------------------------
 
 
-@functools.cache
-def opened(name: str, directory: Path) -> Split:
-    """A set by its name; brown takes half a minute to read."""
+class Tagging(Case):
+    """Sequences to be tagged or, with C, the objective of weights that they are learnt with."""
+
+    def __init__(self, name: str, load: Callable[[], Split], C: float | None = None):
+        request = {"wants": "tags" if C is None else "weights"}
+        super().__init__(name, self._arrays, self._right if C is None else self._primal, request)
+        self._open, self._C = load, C
+
+    def _arrays(self) -> Arrays:
+        split = self.chains = self._open()
+        asked = {"X": split.test.X, "lengths": split.test.lengths}
+        train = {"X": split.train.X, "lengths": split.train.lengths}
+        return Arrays({**train, "y": split.train.y.astype(np.int32)}, asked, {})
+
+    def _right(self, truth: Any, answer: Any) -> dict[str, float]:
+        tags, right = answer["tags"], self.chains.test.y
+        if tags.shape != right.shape:
+            raise ValueError(f"{len(tags)} tags for {len(right)} tokens")
+        return {"accuracy": float(np.mean(tags == right)), "n_asked": len(right)}
+
+    def _primal(self, truth: Any, answer: Any) -> dict[str, float]:
+        T = np.asarray(answer["T"])
+        return {"primal": primal(self.chains.train, answer["W"], T, self._C or 0.0)}
+
+    def title(self, bench: Bench) -> str:
+        """Name and sizes, which are kept, so that a table that goes on needs no data."""
+        n_tokens, n_tags = bench.once({"sizes of": self.name}, self._sizes)
+        return f"{self.name.partition(',')[0]} ({n_tokens:,} tokens, {n_tags} tags)"
+
+    def _sizes(self) -> list[int]:
+        return [self.split.train["X"].shape[0], self.chains.n_labels]
+
+
+def follow(bench: Bench, case: Tagging, tagger: Entrant, limit: float) -> Outcome:
+    """Refits and decoding may take three limits together."""
+    return bench.run(case, tagger, limit, stop=3.0 * limit + 5.0)
+
+
+def opened(bench: Bench, name: str, n_asked: int | None = None) -> Split:
+    """A set by its name, with some of its test sequences."""
     (problem,) = (p for p in PROBLEMS if p.name == name)
-    return problem.open(directory)
+    found = problem.open(bench.data)
+    found = bench.size(found, found.part(slice(len(found.train.head(QUICK_TOKENS).lengths))))
+    return replace(found, test=found.test.head(bench.size(n_asked, QUICK_TOKENS)))
 
 
-class Data:
-    """A set that is read when a run needs it, and its runs."""
-
-    def __init__(self, name: str, load: Callable[[], Split], seed: int):
-        self.name, self.seed = name, seed
-        self._load = load
-
-    @functools.cached_property
-    def split(self) -> Split:
-        return self._load()
-
-    def run(self, tagger: Tagger, limit: float, C: float | None = None) -> Course:
-        """A run, or what is kept of one; with C, of the objective."""
-        key = [self.name, tagger.name, dict(tagger.settings), limit, self.seed, C]
-        found = kept(key)
-        if found is None:
-            found = follow(self.split, tagger, limit, self.seed, C)
-            keep(key, found)
-            print(f"  {self.name}: {tagger.name}: {told(found)}", file=sys.stderr, flush=True)
-        return found
-
-    def facts(self) -> dict[str, int]:
-        """Sizes, which tables show; kept like runs, so that a table needs no data."""
-        key = [self.name, "facts", self.seed]
-        found = kept(key)
-        if found is None:
-            train, test = self.split.train, self.split.test
-            lap = Lap(train.n_tokens, self.split.n_labels, accuracy=test.n_tokens)
-            found = Course([lap])
-            keep(key, found)
-        lap = found.laps[0]
-        return {
-            "tokens": int(lap.seconds),
-            "tags": int(lap.n_iter),
-            "asked": int(lap.accuracy or 0),
-        }
-
-
-def kept(key: list[Any]) -> Course | None:
-    """The last run of this key in the file of runs."""
-    found = None
-    if OPTIONS.runs is not None and OPTIONS.runs.exists():
-        for line in OPTIONS.runs.read_text().splitlines():
-            entry = json.loads(line)
-            if entry["key"] == key:
-                laps = [Lap(**lap) for lap in entry["run"]["laps"]]
-                found = Course(laps, entry["run"]["error"])
-    return found
-
-
-def keep(key: list[Any], found: Course) -> None:
-    if OPTIONS.runs is not None:
-        OPTIONS.runs.parent.mkdir(parents=True, exist_ok=True)
-        with OPTIONS.runs.open("a") as file:
-            file.write(json.dumps({"key": key, "run": asdict(found)}) + "\n")
-
-
-def told(found: Course) -> str:
-    parts = [found.error] if found.error else []
-    for name, value in asdict(found.last).items() if found.last else ():
-        parts += [] if value is None else [f"{name} {value:.6g}"]
-    return ", ".join(parts)
-
-
-def chosen(data: Data, tagger: Tagger) -> Tagger:
+def tuned(bench: Bench, case: Tagging, tagger: Entrant, limit: float) -> Entrant:
     """With the best of the values in TUNED, by the last model of short runs on training tokens."""
     if tagger.name not in TUNED:
         return tagger
     name, values = TUNED[tagger.name]
-    inner = Data(f"{data.name}, inner", lambda: shortened(data.split).inner(), data.seed)
-    limit = min(OPTIONS.limit, TUNING_LIMIT)
-    found = {v: inner.run(tagger.having(**{name: v}), limit).last for v in values}
-    rated = {v: lap.accuracy for v, lap in found.items() if lap and lap.accuracy is not None}
-    if not rated:
-        return tagger
-    return tagger.having(**{name: max(rated, key=lambda v: rated[v])})
+    inner = Tagging(f"{case.name}, inner", lambda: shortened(case).inner())
+    rated = {}
+    for value in bench.some(values):
+        found = follow(bench, inner, tagger.having(**{name: value}), min(limit, TUNING_LIMIT))
+        if found.figure("accuracy") is not None:
+            rated[value] = found.figure("accuracy")
+    return tagger.having(**{name: max(rated, key=rated.__getitem__)}) if rated else tagger
 
 
-def shortened(split: Split) -> Split:
-    return Split(split.train.head(TUNING_TOKENS), split.test, split.n_labels)
+def shortened(case: Tagging) -> Split:
+    split = case.split and case.chains
+    return replace(split, train=split.train.head(TUNING_TOKENS))
 
 
 # --- accuracy -------------------------------------------------------------------------------------
 
+Contest = tuple[Tagging, list[Outcome]]
 
-def accuracy(directory: Path, seed: int) -> Figures:
+
+def accuracy(bench: Bench) -> Figures:
     """A row for each set and tagger; sets on which we lose come first."""
     columns = {
-        "set": "", "tagger": "", "% right": ".2f", "ours is ahead by": "+.2f", "CPU s": ".1f",
-        "iterations": ".0f", "CPU s to lbfgs' accuracy": ".2f", "tokens / CPU s": ",.0f",
-        "model MB": ".1f", "remark": "",
+        "set": "", "tagger": "", "% right": ".2f>", "ours is ahead by": "+.2f", "CPU s": ".1f<",
+        "iterations": ".0f", "CPU s to lbfgs' accuracy": ".2f<", "tokens / CPU s": ",.0f>",
+        "model MB": ".1f<", "remark": "",
     }  # fmt: skip
-    courses = {name: contest(directory, name, seed) for name in OPTIONS.sets}
-    order = sorted(courses, key=lambda name: lead(courses[name][1]))
-    return Figures(columns, [row for name in order for row in rows_of(*courses[name])])
+    contests = [contest(bench, name, SETS[name]) for name in bench.cases(SETS)]
+    contests.sort(key=lambda pair: lead(pair[1]))
+    return Figures(columns, [row for pair in contests for row in rows_of(bench, *pair)])
 
 
-Contest = tuple[Data, dict[str, tuple[Tagger, Course]]]
-
-
-def contest(directory: Path, name: str, seed: int) -> Contest:
-    def load() -> Split:
-        split = opened(name, directory)
-        return Split(split.train, split.test.head(OPTIONS.test_tokens), split.n_labels)
-
-    data = Data(f"{name}, {OPTIONS.test_tokens or 'all'} asked", load, seed)
-    found = {}
-    for tagger in (BY_NAME[n] for n in OPTIONS.taggers):
-        tagger = chosen(data, tagger)
+def contest(bench: Bench, name: str, race: Race) -> Contest:
+    case = Tagging(
+        f"{name}, {race.n_asked or 'all'} asked", partial(opened, bench, name, race.n_asked)
+    )
+    found = []
+    for tagger in bench.chosen(TAGGERS, race.taggers):
+        limit = bench.limit(race.limit)
+        own = tuned(bench, case, tagger, limit)
         is_long = tagger.name in (LBFGS_END, LBFGS_SOME)
-        limit = max(OPTIONS.end_limit, OPTIONS.limit) if is_long else OPTIONS.limit
-        found[tagger.name] = tagger, data.run(tagger, limit)
-    return data, found
+        found.append(follow(bench, case, own, max(race.end_limit, limit) if is_long else limit))
+    return case, found
 
 
-def accuracy_of(course: Course) -> float | None:
-    return course.last.accuracy if course.last else None
-
-
-def lead(found: Mapping[str, tuple[Tagger, Course]]) -> float:
+def lead(found: Sequence[Outcome]) -> float:
     """By how many points we are ahead of the best rival."""
-    rated = {name: accuracy_of(course) for name, (_, course) in found.items()}
-    ours = rated.pop(OURS, None)
-    others = [a for a in rated.values() if a is not None]
-    if ours is None:
+    rated = {o.name: a for o in found if (a := o.figure("accuracy")) is not None}
+    mine = rated.pop(OURS, None)
+    if mine is None:
         return -100.0
-    return 100.0 * (ours - max(others)) if others else 100.0
+    return 100.0 * (mine - max(rated.values())) if rated else 100.0
 
 
-def rows_of(data: Data, found: Mapping[str, tuple[Tagger, Course]]) -> list[list[Any]]:
-    facts = data.facts()
-    title = f"{data.name.partition(',')[0]} ({facts['tokens']:,} tokens, {facts['tags']} tags)"
-    ours = accuracy_of(found[OURS][1]) if OURS in found else None
-    goals = [accuracy_of(found[n][1]) for n in (LBFGS_END, LBFGS_SOME, LBFGS) if n in found]
+def rows_of(bench: Bench, case: Tagging, found: Sequence[Outcome]) -> list[list[Cell]]:
+    by_name = {outcome.name: outcome.figure("accuracy") for outcome in found}
+    mine, title = by_name.get(OURS), case.title(bench)
+    goals = [by_name.get(name) for name in (LBFGS_END, LBFGS_SOME, LBFGS)]
     goal = next((g for g in goals if g is not None), None)
-    rows = []
-    for name, (tagger, course) in found.items():
-        last, right = course.last, accuracy_of(course)
-        ahead = None if ours is None or right is None or name == OURS else 100 * (ours - right)
+    rows: list[list[Cell]] = []
+    for o in found:
+        right, asked = o.figure("accuracy"), o.figure("predict_cpu_seconds")
+        is_known = right is not None and mine is not None and o.name != OURS
         rows.append([
-            title, name, None if right is None else 100 * right, ahead,
-            last and last.seconds, last and last.n_iter,
-            None if goal is None else course.seconds_to(goal),
-            last and last.tokens_per_second, last and last.model_mb, remark(tagger, course),
+            title, o.name, None if right is None else 100 * right,
+            100 * (mine - right) if is_known else None, o.figure("fit_cpu_seconds"),
+            o.figure("n_iter"), None if goal is None else o.cheapest("accuracy", least=goal),
+            o.figure('n_asked') and o.figure('n_asked') / max(asked, 1e-9), o.figure("model_mb"),
+            remark(o),
         ])  # fmt: skip
     return rows
 
 
-def remark(tagger: Tagger, course: Course) -> str:
+def remark(outcome: Outcome) -> str:
     """The parameter that was chosen, and how the run ended."""
-    name, _ = TUNED.get(tagger.name, ("", ()))
-    parts = [f"{name} = {tagger.settings[name]:g}"] if name in tagger.settings else []
-    if course.error:
-        parts.append(course.error)
-    elif course.last and not course.last.is_done:
+    name, _ = TUNED.get(outcome.name, ("", ()))
+    settings = outcome.entrant.settings
+    parts = [f"{name} = {settings[name]:g}"] if name in settings else []
+    if outcome.error:
+        parts.append(outcome.error)
+    elif not outcome.figure("is_done"):
         parts.append("not at its end")
     return ", ".join(parts)
 
 
-# --- folds ----------------------------------------------------------------------------------------
-
-FOLD_TAGGERS = (OURS, LBFGS, "crf-ap", "crf-pa")
-
-
-def folds(directory: Path, seed: int) -> Figures:
-    """Means over the folds of handwriting, the parameter chosen anew in each.
-
-    Over all of them, unless `--sets` names several.
-    """
-    every = [f"ocr_letters/{fold}" for fold in range(N_FOLDS)]
-    named = [name for name in every if name in OPTIONS.sets]
-    names = named if len(named) > 1 else every
-    contests = [contest(directory, name, seed)[1] for name in names]
-    rows = []
-    for tagger in (t for t in FOLD_TAGGERS if t in OPTIONS.taggers):
-        found = [(accuracy_of(c[tagger][1]), accuracy_of(c[OURS][1])) for c in contests]
-        right = [100 * a for a, _ in found if a is not None]
-        ahead = [100 * (ours - a) for a, ours in found if a is not None and ours is not None]
-        seconds = [c[tagger][1].last.seconds for c in contests if c[tagger][1].last]
-        is_ours = tagger == OURS
-        rows.append([
-            tagger, len(right), np.mean(right), None if is_ours else np.mean(ahead),
-            None if is_ours else np.std(ahead, ddof=1) / np.sqrt(len(ahead)),
-            None if is_ours else f"{sum(a > 0 for a in ahead)} of {len(ahead)}", np.mean(seconds),
-        ])  # fmt: skip
+def folds(bench: Bench) -> Figures:
+    """Means over the folds of handwriting, the parameter chosen anew in each."""
+    names = bench.cases([f"ocr_letters/{fold}" for fold in range(N_FOLDS)])
+    contests = [{o.name: o for o in contest(bench, name, FOLDS)[1]} for name in names]
+    rows: list[list[Cell]] = []
+    for name in contests[0]:
+        found = [
+            (c[name], c[name].figure("accuracy"), c[OURS].figure("accuracy")) for c in contests
+        ]
+        known = [
+            (o, right, mine) for o, right, mine in found if right is not None and mine is not None
+        ]
+        if not known:
+            rows.append([name, "0", None, None, None, found[0][0].end(), None])
+            continue
+        right, ahead = (
+            100 * np.array(part) for part in zip(*((r, m - r) for _, r, m in known), strict=True)
+        )
+        seconds = np.mean([o.figure("fit_cpu_seconds") for o, _, _ in known])
+        lead = [None, None, None]
+        if name != OURS:
+            error = ahead.std(ddof=1) / np.sqrt(len(ahead))
+            lead = [ahead.mean(), error, f"{(ahead > 0).sum()} of {len(ahead)}"]
+        rows.append([name, str(len(known)), right.mean(), *lead, seconds])
     columns = {
-        "tagger": "", "folds": "", "% right": ".2f", "ours is ahead by": "+.2f",
-        "standard error": ".2f", "ours is ahead in": "", "CPU s": ".1f",
+        "tagger": "", "folds": "", "% right": ".2f>", "ours is ahead by": "+.2f",
+        "standard error": ".2f", "ours is ahead in": "", "CPU s": ".1f<",
     }  # fmt: skip
     return Figures(columns, rows)
 
@@ -315,80 +275,79 @@ def folds(directory: Path, seed: int) -> Figures:
 OBJECTIVE_C = 0.1
 #: Soft-BCFW's penalty; the larger, the closer its optimum and the longer the way.
 SOFT_RHO = 1.0
-OBJECTIVE_SETS = ("ud_latin_ittb", "ud_latin_ittb/all_tags", "brown/all_tags")
+
+
+def judge(name: str, **settings: float) -> Entrant:
+    settings = {"method": name, "C": OBJECTIVE_C, **settings}
+    return Entrant(name, "structured/judge_oracle.py", settings)
+
+
 SOLVERS = [
-    Tagger(OURS, "main", "sublearn_chain.py", {"C": OBJECTIVE_C, "max_passes": 256}),
-    Tagger("bcfw", "main", "judge_oracle.py", {"method": "bcfw", "C": OBJECTIVE_C}),
-    Tagger("subgradient", "main", "judge_oracle.py", {"method": "subgradient", "C": OBJECTIVE_C}),
-    Tagger(
-        "soft-bcfw",
-        "main",
-        "judge_oracle.py",
-        {"method": "soft-bcfw", "C": OBJECTIVE_C, "rho": SOFT_RHO},
-    ),
+    ours(C=OBJECTIVE_C, max_passes=256),
+    judge("bcfw"),
+    judge("subgradient"),
+    judge("soft-bcfw", rho=SOFT_RHO),
 ]
 #: Ours for longer, with its bound after the last pass: what the others are measured against.
-REFERENCE = Tagger(
-    "sublearn, longer, with its certificate",
-    "main",
-    "sublearn_chain.py",
-    {"C": OBJECTIVE_C, "max_passes": 256, "evaluate_every": 1000, "first": 64},
+REFERENCE = ours(
+    "sublearn, longer, with its certificate", 64, C=OBJECTIVE_C, max_passes=256, evaluate_every=1000
 )
 REFERENCE_SHARE = 4.0
+#: CPU seconds, and the solvers.
+OBJECTIVE_SETS: Mapping[str, tuple[float, Sequence[str]]] = {
+    "ud_latin_ittb/all_tags": (25.0, (OURS, "bcfw")),
+    "brown/all_tags": (40.0, (OURS, "bcfw")),
+    "ud_latin_ittb": (30.0, [s.name for s in (*SOLVERS, REFERENCE)]),
+}
 
 
-def objective(directory: Path, seed: int) -> Figures:
+def objective(bench: Bench) -> Figures:
     """CPU seconds until the objective is within 1 % of the least that anybody reached."""
     rows = []
-    for name in (name for name in OBJECTIVE_SETS if name in OPTIONS.sets):
-        data = Data(f"{name}, first all", functools.partial(opened, name, directory), seed)
-        wanted = OPTIONS.solvers or [s.name for s in (*SOLVERS, REFERENCE)]
-        found = {
-            s.name: data.run(s, OPTIONS.limit, OBJECTIVE_C) for s in SOLVERS if s.name in wanted
-        }
-        if REFERENCE.name in wanted:
-            longer = REFERENCE_SHARE * OPTIONS.limit
-            found[REFERENCE.name] = data.run(REFERENCE, longer, OBJECTIVE_C)
-        rows += objective_rows(data, found)
+    for name in bench.cases(OBJECTIVE_SETS):
+        limit, solvers = OBJECTIVE_SETS[name]
+        case = Tagging(f"{name}, objective", partial(opened, bench, name), OBJECTIVE_C)
+        limit = bench.limit(limit)
+        found = []
+        for solver in bench.chosen([*SOLVERS, REFERENCE], solvers):
+            share = REFERENCE_SHARE if solver is REFERENCE else 1.0
+            found.append(follow(bench, case, solver, share * limit))
+        rows += objective_rows(case.title(bench), found)
     columns = {
-        "set": "", "solver": "", "passes": ".2f", "CPU s": ".1f", "objective": ",.2f",
-        "above the least": ".2%", "above the optimum at most": ".2%", "CPU s to 10 %": ".2f",
-        "CPU s to 1 %": ".2f", "CPU s of ours to this objective": ".2f",
+        "set": "", "solver": "", "passes": ".2f", "CPU s": ".1f", "objective": ",.2f<",
+        "above the least": ".2%", "above the optimum at most": ".2%", "CPU s to 10 %": ".2f<",
+        "CPU s to 1 %": ".2f<", "CPU s of ours to this objective": ".2f<",
         "bound from below": ",.2f", "remark": "",
     }  # fmt: skip
     return Figures(columns, rows)
 
 
-def objective_rows(data: Data, found: Mapping[str, Course]) -> list[list[Any]]:
-    facts = data.facts()
-    title = f"{data.name.partition(',')[0]} ({facts['tokens']:,} tokens, {facts['tags']} tags)"
-    values = [lap.primal for course in found.values() for lap in course.laps if lap.primal]
-    least = min(values, default=float("nan"))
-    known = [lap.bound for course in found.values() for lap in course.laps if lap.bound]
-    bound = max(known, default=float("nan"))
-    rows = []
-    for name, course in found.items():
-        last = course.last
-        primal = last.primal if last else None
-        above = [primal / other - 1.0 if primal else None for other in (least, bound)]
-        bounds = [lap.bound for lap in course.laps if lap.bound is not None]
+def objective_rows(title: str, found: Sequence[Outcome]) -> list[list[Cell]]:
+    laps = [lap for outcome in found for lap in outcome.laps]
+    least = min((lap["primal"] for lap in laps if lap.get("primal")), default=np.nan)
+    bound = max((lap["bound"] for lap in laps if lap.get("bound")), default=np.nan)
+    rows: list[list[Cell]] = []
+    for o in found:
+        value = o.figure("primal")
+        above = [value / other - 1.0 if value else None for other in (least, bound)]
+        bounds = [lap["bound"] for lap in o.laps if lap.get("bound") is not None]
+        ends = [o.cheapest("primal", most=share * least) for share in (1.1, 1.01)]
         rows.append([
-            title, name, last and last.n_iter, last and last.seconds, primal, *above,
-            course.seconds_to_primal(1.1 * least), course.seconds_to_primal(1.01 * least),
-            found[OURS].seconds_to_primal(primal) if primal else None,
-            max(bounds, default=None), course.error or "",
+            title, o.name, o.figure("n_iter"), o.figure("fit_cpu_seconds"), value, *above, *ends,
+            found[0].cheapest("primal", most=value) if value else None,
+            max(bounds, default=None), o.error or "",
         ])  # fmt: skip
     return rows
 
 
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "accuracy",
         "Tagging: the same features for everybody",
         "The last model counts: its fit takes about half the limit to the limit, more if a single "
         "iteration does. Who is `not at its end` may become better with more, CRFsuite's L-BFGS "
         "above all: crf-lbfgs-to-its-end is stopped by three "
-        "times `--end-limit` alone. `ours is ahead by`: points; negative where we lose. Our C "
+        "times its limit of 60 s alone. `ours is ahead by`: points; negative where we lose. Our C "
         "and c2 of crf-lbfgs-tuned were chosen on training sequences, by fits within the same "
         f"limit, {TUNING_LIMIT:g} s at most; all else are defaults. `CPU s to lbfgs' accuracy`: of "
         "the cheapest fit that is right as often as the longest fit of crf-lbfgs in the table; no "
@@ -396,14 +355,14 @@ MEASUREMENTS = [
         "dense solvers can be followed.",
         accuracy,
     ),
-    Measurement(
+    Table(
         "folds",
         "ocr_letters, mean of its folds",
         f"As above, with the {N_FOLDS} folds that come with the data, or the first of them. "
         "`standard error`: of the mean difference.",
         folds,
     ),
-    Measurement(
+    Table(
         "objective",
         f"The objective of the structural SVM, C = {OBJECTIVE_C:g}",
         "Passes over the training sequences, judged by exact decoding. `above the least` and `CPU "
@@ -416,6 +375,3 @@ MEASUREMENTS = [
     GROWTH,
     LABEL_SETS,
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Structural SVMs", MEASUREMENTS, parse(sys.argv[1:])))

@@ -1,39 +1,29 @@
 """Trimmed networks: weights left at the dense network's error, and time to predict, beside rivals.
 
-    python benchmarks/trim.py --only lenet300 --json benchmarks/results/trim.json
-    python benchmarks/trim.py --records benchmarks/results/trim.json \\
-        --markdown docs/measured/trim.md
-
 Needs PyTorch and torch-pruning. A network is trained once; every method starts from it and goes on
 to ever fewer weights until three networks in a row have more errors on held-out images than the
-dense network has, or until SUBLEARN_BENCHMARK_BUDGET CPU seconds (900) are over. The smallest
+dense network has, or until 900 CPU seconds (or `--limit`) are over. The smallest
 network that has not more counts, and is tested once. The smallest of many that just pass owes it to
 chance in part; "deep_trim to size" is told how many weights may be left instead, and of the
 networks that are small enough the one with the fewest held-out errors is tested. One thread.
 
 Where images are moved, they are for every method. If they were not when the network was trained, a
 row shows what it gains by being trained once more, as long as before, on images that are moved.
-
-With SUBLEARN_BENCHMARK_KEEP, a directory, trained networks and the rows of finished methods are
-kept there, and a run that was interrupted goes on. SUBLEARN_BENCHMARK_METHODS names methods, by
-commas, if not all are wanted.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from harness.figures import Cell, Figures, Measurement, main
+from harness.bench import Bench
 from harness.networks import (
     NETWORKS,
     Pictures,
@@ -47,31 +37,29 @@ from harness.networks import (
     train,
 )
 from harness.pruning import RIVALS, Schedule, smallest_as_good
+from harness.table import Cell, Figures, Table
+from harness.timing import cpu_timed
 from torch import nn
 
-from sublearn.trace import Event
 from sublearn.trim import deep_trim, to_sparse
 
-BUDGET = float(os.environ.get("SUBLEARN_BENCHMARK_BUDGET", "900"))
-KEEP = (
-    Path(os.environ["SUBLEARN_BENCHMARK_KEEP"]) if "SUBLEARN_BENCHMARK_KEEP" in os.environ else None
-)
+LIMIT = 900.0
 #: By the errors of the dense network, and by the number of weights.
 OURS = ("deep_trim", "deep_trim to size")
-METHODS = os.environ.get("SUBLEARN_BENCHMARK_METHODS", ",".join((*OURS, *RIVALS))).split(",")
+METHODS = (*OURS, *RIVALS)
 COLUMNS = {
     "method": "",
-    "weights": ",d",
+    "weights": ",d<",
     "times fewer": ",.0f",
     "held-out error, %": ".2f",
-    "test error, %": ".2f",
-    "CPU s": ",.0f",
+    "test error, %": ".2f<",
+    "CPU s": ",.0f<",
 }
 
 
 @dataclass(frozen=True)
 class Race:
-    """All methods on one network; a :class:`Measurement` calls it."""
+    """All methods on one network; a table calls it."""
 
     name: str
     load: Callable[[Path], Pictures]
@@ -82,72 +70,49 @@ class Race:
     n_times: int  # how many times fewer weights deep_trim is told to leave
     is_moved_before: bool = False  # whether the dense network was trained with path.augment too
 
-    @property
-    def key(self) -> str:
-        """Of what is kept."""
-        if self.path.augment is None:
-            return self.name
-        return f"{self.name}, moved before" if self.is_moved_before else f"{self.name}, moved"
-
-    def __call__(self, directory: Path, seed: int) -> Figures:
-        torch.set_num_threads(1)
-        data = self.load(directory)
-        dense = self.trained(data, seed)
+    def __call__(self, bench: Bench) -> Figures:
+        data = bench.size(self.load, fewer(self.load, 500))(bench.data)
+        dense = self.trained(data, bench)
         rows = [self.row("dense", dense, dense, data, 0.0)]
-        announce(f"  {rows[0]}")
         is_new = self.path.augment is not None and not self.is_moved_before
-        for method in (["dense, moved"] if is_new else []) + METHODS:
-            rows.append(kept(f"{self.key} {method} {seed}", self.raced(method, dense, data, seed)))
-            announce(f"  {rows[-1]}")
+        for method in bench.some((["dense, moved"] if is_new else []) + [*METHODS], 1 + is_new):
+            rows.append(
+                bench.once({"method": method}, partial(self.raced, method, dense, data, bench))
+            )
+            bench.say(rows[-1])
         return Figures(COLUMNS, rows)
 
-    def trained(self, data: Pictures, seed: int) -> nn.Module:
-        torch.manual_seed(seed)
+    def trained(self, data: Pictures, bench: Bench) -> nn.Module:
+        """The dense network; the same in each process, as one thread makes it from one seed."""
+        torch.manual_seed(bench.seed)
         network = NETWORKS[self.name]()
-        path = KEEP and KEEP / f"{self.key if self.is_moved_before else self.name} {seed}.pt"
-        if path and path.exists():
-            network.load_state_dict(torch.load(path))
-        else:
-            augment = self.path.augment if self.is_moved_before else None
-            train(network, data.train, self.n_epochs, augment=augment)
-        if path:
-            torch.save(network.state_dict(), path)
+        augment = self.path.augment if self.is_moved_before else None
+        train(network, data.train, bench.size(self.n_epochs, 1), augment=augment)
         return network.eval()
 
-    def raced(
-        self, method: str, dense: nn.Module, data: Pictures, seed: int
-    ) -> Callable[[], list[Cell]]:
-        def run() -> list[Cell]:
-            start = time.process_time()
-            torch.manual_seed(seed)
-            best: nn.Module | None
-            if method in OURS:
-                best = self.trim(dense, data, seed, method == "deep_trim to size")
-            elif method == "dense, moved":
-                best = copy.deepcopy(dense)
-                train(best, data.train, self.n_epochs, augment=self.path.augment)
-            else:
-                networks = RIVALS[method](dense, data, self.layers, self.path)
-                best = smallest_as_good(
-                    networks, data, self.layers, error(dense, data.held_out), BUDGET
-                )
-            return self.row(method, best, dense, data, time.process_time() - start)
+    def raced(self, method: str, dense: nn.Module, data: Pictures, bench: Bench) -> list[Cell]:
+        torch.manual_seed(bench.seed)
+        try:
+            best, seconds = cpu_timed(partial(self.found, method, dense, data, bench))
+        except ImportError:
+            return [method, "not installed", None, None, None, None]
+        return self.row(method, best, dense, data, seconds)
 
-        return run
+    def found(self, method: str, dense: nn.Module, data: Pictures, bench: Bench) -> Any:
+        if method in OURS:
+            return self.trim(dense, data, bench, method == "deep_trim to size")
+        if method == "dense, moved":
+            best = copy.deepcopy(dense)
+            train(best, data.train, bench.size(self.n_epochs, 1), augment=self.path.augment)
+            return best
+        networks = RIVALS[method](dense, data, self.layers, self.path)
+        goal = error(dense, data.held_out)
+        return smallest_as_good(networks, data, self.layers, goal, bench.limit(LIMIT))
 
-    def trim(self, dense: nn.Module, data: Pictures, seed: int, is_to_size: bool) -> nn.Module:
+    def trim(self, dense: nn.Module, data: Pictures, bench: Bench, is_to_size: bool) -> nn.Module:
         n_most = count(layers_of(dense, self.layers)) // self.n_times
         aim: dict[str, Any] = {"max_weights": n_most} if is_to_size else {"tolerance": 0.0}
-        start = time.process_time()
-        n_seen = 0
-
-        def look(event: Event) -> bool:
-            nonlocal n_seen
-            if event.n_done > n_seen:
-                n_seen = event.n_done
-                announce(f"    {event.nnz_primal:,} weights, loss {event.objective:.4f}")
-            return time.process_time() - start > BUDGET
-
+        start, limit = time.process_time(), bench.limit(LIMIT)
         result = deep_trim(
             dense,
             data.train,
@@ -156,13 +121,11 @@ class Race:
             criterion="error",
             train_biases=True,
             augment=self.path.augment,
-            random_state=seed,
-            callback=look,
+            random_state=bench.seed,
+            callback=lambda _: time.process_time() - start > limit,
             **self.options,
             **aim,
         )
-        for row in result.trace.rows():
-            announce(f"    {row}")
         return result.module
 
     def row(
@@ -175,30 +138,13 @@ class Race:
         return [method, n_left, n_all / max(n_left, 1), held_out, test, cpu]
 
 
-def announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def kept(key: str, run: Callable[[], list[Cell]]) -> list[Cell]:
-    """What an earlier run has kept under this key, else what is kept now."""
-    path = KEEP and KEEP / f"{key}.json"
-    if path and path.exists():
-        row: list[Cell] = json.loads(path.read_text())
-        return row
-    row = run()
-    if path:
-        path.write_text(json.dumps(row))
-    return row
-
-
-def speed(directory: Path, seed: int) -> Figures:
+def speed(bench: Bench) -> Figures:
     """Microseconds of the fully connected part for one sample, dense and with few weights.
 
     As in networks that were trimmed, the weights left are those of few units of each hidden layer;
     which ones makes no difference to the time.
     """
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
+    torch.manual_seed(bench.seed)
     rows: list[list[Cell]] = []
     for name, sizes in WEIGHTS_LEFT.items():
         parts = list(NETWORKS[name]())
@@ -210,7 +156,7 @@ def speed(directory: Path, seed: int) -> Figures:
         n_left = sum(part.values.numel() for part in sparse.modules() if hasattr(part, "values"))
         dense_us, sparse_us = microseconds([dense, sparse], torch.randn(1, dense[0].in_features))
         rows.append([name, n_left, dense_us, sparse_us, dense_us / sparse_us])
-    columns = {"network": "", "weights left": ",d", "dense, us": ".0f", "sparse, us": ".1f"}
+    columns = {"network": "", "weights left": ",d", "dense, us": ".0f", "sparse, us": ".1f<"}
     return Figures(columns | {"times faster": ".1f"}, rows)
 
 
@@ -291,50 +237,47 @@ SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12, "distill": 0.5}
 STEPS, STEPS_MOVED = Schedule(4, 0.6, 60), Schedule(4, 0.6, 60, moved)
 JUMPS_MOVED = Schedule(2, 0.5, 60, moved, first_l1=1e-4)
 LEAPS_MOVED = Schedule(2, 0.2, 60, moved)
-MEASUREMENTS = [
-    Measurement(
+TABLES = [
+    Table(
         "lenet300",
         "LeNet-300-100 on MNIST",
         NOTE,
         Race("LeNet-300-100", mnist, None, 12, STEPS, SLOW, 100),
     ),
-    Measurement(
+    Table(
         "moved",
         "LeNet-300-100 on MNIST, all methods with digits moved by up to a pixel",
         NOTE,
         Race("LeNet-300-100", mnist, None, 12, STEPS_MOVED, MOVED, 100),
     ),
-    Measurement(
+    Table(
         "moved-before",
         "LeNet-300-100 on MNIST, trained and trimmed with digits moved by up to a pixel",
         NOTE,
         Race("LeNet-300-100", mnist, None, 12, STEPS_MOVED, MOVED, 100, is_moved_before=True),
     ),
-    Measurement(
+    Table(
         "lenet5",
         "LeNet-5 on MNIST, all methods with digits moved by up to a pixel",
         NOTE,
         Race("LeNet-5", mnist, None, 4, JUMPS_MOVED, IMAGES, 300),
     ),
-    Measurement(
+    Table(
         "vgg",
         "Fully connected layers of a VGG-like network on 20,000 digits of MNIST, moved likewise",
         NOTE,
         Race("VGG on MNIST", fewer(mnist, 20_000), FULLY_CONNECTED, 3, LEAPS_MOVED, WIDE, 5_000),
     ),
-    Measurement(
+    Table(
         "cifar",
         "Fully connected layers of a VGG-like network on 3,500 images of CIFAR-10, moved likewise",
         NOTE,
         Race("VGG on CIFAR-10", cifar, FULLY_CONNECTED, 6, LEAPS_MOVED, SMALL, 5_000),
     ),
-    Measurement(
+    Table(
         "speed",
         "One sample through the fully connected layers",
         "Median of 300 calls, 20 at a time in turns, one thread; which weights are left is random.",
         speed,
     ),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Trimmed networks", MEASUREMENTS))

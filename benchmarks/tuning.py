@@ -1,9 +1,5 @@
 """Which C, l1, tol and bias a user would choose for each data set, from its training rows alone.
 
-    python benchmarks/tuning.py --json benchmarks/results/tuning.json
-    python benchmarks/tuning.py --records benchmarks/results/tuning.json \\
-        --markdown docs/measured/tuning.md
-
 The best rows of the small sets are the settings of the entrant `sublearn` in extreme.py.
 """
 
@@ -11,18 +7,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from extreme import PROBLEMS
-from harness.figures import Figures, Measurement, main
+from extreme import CUTS, PROBLEMS
+from harness.bench import Bench
 from harness.judge import precision_at
 from harness.problem import Split
-from sklearn.exceptions import ConvergenceWarning
+from harness.table import Figures, Table
+from harness.timing import cpu_timed
 
 from sublearn.extreme import PPDSparseClassifier
 
@@ -30,26 +24,30 @@ DEFAULT = {"C": 1.0, "l1": 0.1, "tol": 0.03, "bias": "learned"}
 GRID = {"C": (0.1, 0.3, 1.0, 3.0), "l1": (0.03, 0.1, 0.3, 1.0)}
 #: Tried with the best C and l1.
 REFINED: Sequence[dict[str, Any]] = ({"tol": 0.01}, {"bias": "fixed"})
-CUTS = (1, 3, 5)
 SHOWN = 5
 
 
-def search(problem: str, directory: Path, seed: int, *, folds: int, held: int) -> Figures:
+def search(bench: Bench, problem: str, *, folds: int, held: int) -> Figures:
     """Settings by mean of P@1, P@3 and P@5 over `held` of `folds` folds; default, then the best."""
-    loaded = next(p for p in PROBLEMS if p.name == problem).load(directory, seed)
-    judge = functools.partial(validated, loaded, folds=folds, held=held, seed=seed)
-    grid = itertools.product(*GRID.values())
-    settings = [{**DEFAULT, **dict(zip(GRID, values, strict=True))} for values in grid]
+    loaded = next(p for p in PROBLEMS if p.name == problem).load(bench.data, bench.seed)
+    judge = functools.partial(
+        validated, loaded, folds=folds, held=bench.size(held, 1), seed=bench.seed
+    )
+    grid = [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
+    settings = [
+        DEFAULT,
+        *bench.some({**DEFAULT, **own} for own in grid if own.items() - DEFAULT.items()),
+    ]
     found = sorted((judge(setting) for setting in settings), key=_mean, reverse=True)
     best = dict(zip(DEFAULT, found[0], strict=False))
-    found += [judge({**best, **change}) for change in REFINED]
+    found += [judge({**best, **change}) for change in bench.some(REFINED)]
     found.sort(key=_mean, reverse=True)
     default = next(row for row in found if row[: len(DEFAULT)] == list(DEFAULT.values()))
     rows = [["default", *default], *(["best", *row] for row in found[:1])]
     rows += [["", *row] for row in found[1:SHOWN]]
     columns = {"": "", "C": "g", "l1": "g", "tol": "g", "bias": ""}
-    columns |= dict.fromkeys(("P@1", "P@3", "P@5", "mean"), ".4f")
-    return Figures({**columns, "fit CPU s": ".2f"}, rows)
+    columns |= dict.fromkeys(("P@1", "P@3", "P@5", "mean"), ".4f>")
+    return Figures({**columns, "fit CPU s": ".2f<"}, rows)
 
 
 def _mean(row: Sequence[Any]) -> float:
@@ -61,13 +59,10 @@ def validated(
 ) -> list[Any]:
     """Settings, precisions on rows held out, their mean, and seconds of one fit."""
     precisions, seconds = [], []
-    for train, test in folded(split.train["X"].shape[0], folds, held, seed):
-        X, Y = split.train["X"], split.train["Y"]
-        start = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = PPDSparseClassifier(random_state=seed, **setting).fit(X[train], Y[train])
-        seconds.append(time.process_time() - start)
+    X, Y = split.train["X"], split.train["Y"]
+    for train, test in folded(X.shape[0], folds, held, seed):
+        model = PPDSparseClassifier(random_state=seed, **setting)
+        seconds.append(cpu_timed(functools.partial(model.fit, X[train], Y[train]))[1])
         labels, _ = model.predict_top_k(X[test], k=CUTS[-1])
         precisions.append([precision_at(k, Y[test], labels) for k in CUTS])
     means = np.mean(precisions, axis=0)
@@ -79,20 +74,16 @@ def folded(n_rows: int, folds: int, held: int, seed: int) -> Iterator[tuple[Any,
     return ((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(held))
 
 
-def tuned(problem: str, folds: int, held: int) -> Measurement:
+def tuned(problem: str, folds: int, held: int) -> Table:
     note = (
         f"{held} of {folds} folds of the training rows held out in turn; precisions are means over "
         "them, CPU seconds the mean of one fit. Ordered by the mean of P@1, P@3 and P@5."
     )
-    measure = functools.partial(search, problem, folds=folds, held=held)
-    return Measurement(problem, problem, note, measure)
+    measure = functools.partial(search, problem=problem, folds=folds, held=held)
+    return Table(problem, problem, note, measure)
 
 
-SMALL = ("sector", "rcv1sub1", "stackex_cs", "ng20", "bibtex")
-MEASUREMENTS = [
-    *(tuned(name, folds=5, held=5) for name in SMALL),
+TABLES = [
+    *(tuned(name, 5, 5) for name in ("sector", "rcv1sub1", "stackex_cs", "ng20", "bibtex")),
     tuned("delicious", folds=5, held=2),
 ]
-
-if __name__ == "__main__":
-    raise SystemExit(main("Settings chosen on training rows", MEASUREMENTS))

@@ -421,7 +421,7 @@ def hierarchical_classifier() -> dict[str, Any]:
 
     taxonomy, X, y = _images()
     y = [labels[-1] if isinstance(labels, (list, tuple)) else labels for labels in y]
-    model = HierarchicalClassifier(taxonomy, **COMMON).fit(X[:300], y[:300])
+    model = HierarchicalClassifier(taxonomy, n_jobs=2).fit(X[:300], y[:300])
     return of_model(model, model.predict(X[300:]))
 
 

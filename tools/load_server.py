@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import http.client
 import json
+import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 N_LABELS = 2_000
@@ -55,7 +59,8 @@ def main() -> int:
             ends = time.perf_counter() + options.seconds
             load = Load(port, body, options.requests, ends)
             start = time.perf_counter()
-            asyncio.run(ask_all(load, options.connections, options.heavy, process.pid))
+            with probing(load):
+                asyncio.run(ask_all(load, options.connections, options.heavy, process.pid))
             seconds = time.perf_counter() - start
     report(load, seconds, options)
     grown = load.memory[-1] - load.memory[1]
@@ -103,7 +108,7 @@ def running(model: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[
 
 async def ask_all(load: Load, n_connections: int, n_heavy: int, pid: int) -> None:
     load.memory.append(memory(pid))
-    beside = [asyncio.create_task(watch(load, pid)), asyncio.create_task(probe(load))]
+    beside = [asyncio.create_task(watch(load, pid))]
     beside += [asyncio.create_task(ask_heavily(load)) for _ in range(n_heavy)]
     await asyncio.gather(*(ask(load) for _ in range(n_connections)))
     for task in beside:
@@ -128,16 +133,36 @@ async def ask(load: Load) -> None:
             load.failures[type(error).__name__] += 1
 
 
-async def probe(load: Load) -> None:
-    """How long /health takes meanwhile, on a connection for each request."""
-    while True:
+def probe(port: int, is_over: Event, answers: Connection) -> None:
+    """How long /health takes, on a connection for each request; in a process of its own.
+
+    In the process that asks the questions it would wait for that process as well.
+    """
+    laps, failures = [], Counter[str]()
+    while not is_over.wait(0.05):
         start = time.perf_counter()
-        async with connected(load.port) as (reader, writer):
-            status = await exchanged(reader, writer, "GET", "/health")
-        load.health.append(time.perf_counter() - start)
+        client = http.client.HTTPConnection("127.0.0.1", port)
+        client.request("GET", "/health")
+        status = client.getresponse().status
+        client.close()
+        laps.append(time.perf_counter() - start)
         if status != 200:
-            load.failures[f"health {status}"] += 1
-        await asyncio.sleep(0.05)
+            failures[f"health {status}"] += 1
+    answers.send((laps, failures))
+
+
+@contextlib.contextmanager
+def probing(load: Load) -> Iterator[None]:
+    is_over, (ours, theirs) = multiprocessing.Event(), multiprocessing.Pipe()
+    process = multiprocessing.Process(target=probe, args=(load.port, is_over, theirs))
+    process.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        load.health, failures = ours.recv()
+        load.failures.update(failures)
+        process.join()
 
 
 async def ask_heavily(load: Load) -> None:

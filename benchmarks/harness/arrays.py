@@ -16,12 +16,12 @@ Arrays = Mapping[str, np.ndarray | sp.csr_matrix]
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
-    """Write `arrays` to `path`; sparse matrices are stored as CSR."""
+    """Write `arrays` to `path`; a sparse matrix is stored as CSR, or as CSC if it is that."""
     flat: dict[str, Any] = {}
     for name, value in arrays.items():
         if sp.issparse(value):
-            matrix = sp.csr_matrix(value)
-            flat[f"{name}|shape"] = np.asarray(matrix.shape)
+            matrix = value if value.format == "csc" else sp.csr_matrix(value)
+            flat[f"{name}|{matrix.format}"] = np.asarray(matrix.shape)
             for part in ("data", "indices", "indptr"):
                 flat[f"{name}|{part}"] = getattr(matrix, part)
         else:
@@ -34,7 +34,8 @@ def load_arrays(path: Path) -> dict[str, np.ndarray | sp.csr_matrix]:
     with np.load(path, allow_pickle=False) as archive:
         flat = {name: archive[name] for name in archive.files}
     arrays = {name: value for name, value in flat.items() if "|" not in name}
-    for name in [key.removesuffix("|shape") for key in flat if key.endswith("|shape")]:
+    kinds = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+    for name, form in (key.split("|") for key in flat if key.endswith(("|csr", "|csc"))):
         parts = tuple(flat[f"{name}|{part}"] for part in ("data", "indices", "indptr"))
-        arrays[name] = sp.csr_matrix(parts, shape=tuple(flat[f"{name}|shape"]))
+        arrays[name] = kinds[form](parts, shape=tuple(flat[f"{name}|{form}"]))
     return arrays

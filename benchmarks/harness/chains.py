@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["N_FOLDS", "PROBLEMS", "ChainProblem", "Chains", "Split", "features", "split_tags"]
+__all__ = [
+    "N_FOLDS",
+    "PROBLEMS",
+    "ChainProblem",
+    "Chains",
+    "Split",
+    "features",
+    "primal",
+    "split_tags",
+]
 
 #: A sentence: for each token its columns, the tag last.
 Sentence = list[list[str]]
@@ -330,3 +339,28 @@ def split_tags(chains: Chains, n_parts: int, seed: int | None = None) -> Chains:
         part = np.random.default_rng(seed).integers(1 << 20, size=chains.n_tokens)
     _, codes = np.unique(chains.y * n_parts + part % n_parts, return_inverse=True)
     return Chains(chains.X, codes, chains.lengths)
+
+
+def primal(train: Chains, W: Any, T: np.ndarray, C: float) -> float:
+    """The objective of given weights, by the library's exact decoding with mistakes counted."""
+    from sublearn import _core
+
+    X, W = train.X.astype(np.float64), W.tocsr().astype(np.float64)
+    truth = np.ascontiguousarray(train.y, dtype=np.int32)
+    arrays = (X.indptr.astype(np.int32), X.indices.astype(np.int32), X.data)
+    weights = (W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
+    lengths = train.lengths.astype(np.int64)
+    _, scores = _core.viterbi(
+        arrays, weights, np.ascontiguousarray(T), lengths, truth, 1, _core.Monitor()
+    )
+    n, ends = len(truth), np.cumsum(lengths)
+    Y = (X.T @ _one_hot(truth, W.shape[1])).multiply(W).sum()
+    inside = np.setdiff1d(np.arange(n - 1), ends[:-1] - 1)
+    of_truth = float(Y) + float(T[truth[inside], truth[inside + 1]].sum())
+    norm = float(W.data @ W.data) + float(np.vdot(T, T))
+    return 0.5 * norm + C * (float(scores.sum()) - of_truth)
+
+
+def _one_hot(labels: np.ndarray, n_labels: int) -> Any:
+    n = len(labels)
+    return sp.csr_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_labels))

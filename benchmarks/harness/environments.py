@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["ENVIRONMENTS", "EnvironmentFailure", "python_of"]
+__all__ = ["ENVIRONMENTS", "EnvironmentFailure", "is_installed", "python_of"]
 
 DIRECTORY = Path(__file__).resolve().parents[1] / "environments"
 
@@ -35,6 +35,9 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "pgmpy": [["pgmpy", "numpy", "scipy"]],
     "crfsuite": [["python-crfsuite", "numpy", "scipy"]],
     "hiclass": [["hiclass", "scikit-learn", "scipy", "numpy"]],
+    "faiss": [["faiss-cpu", "numpy", "scipy"]],
+    "hnswlib": [["hnswlib", "numpy", "scipy"]],
+    "usearch": [["usearch", "numpy", "scipy"]],
     "statsforecast": [["statsforecast", "numpy", "scipy"]],
     "lightgbm": [["lightgbm", "scikit-learn", "numpy", "scipy"]],
 }
@@ -44,28 +47,52 @@ class EnvironmentFailure(RuntimeError):
     """An environment could not be made; the message is the last line of what failed."""
 
 
-def python_of(name: str) -> str:
-    """Interpreter of the named environment, which is built if absent or out of date."""
+def python_of(name: str, *, is_building: bool = True) -> str:
+    """Interpreter of the named environment, which is built if absent or out of date.
+
+    Without `is_building` an absent one is a failure. One that could not be built is not tried again
+    as long as its folder is there.
+    """
     if name == "main":
         return sys.executable
     if name not in ENVIRONMENTS:
         known = ", ".join(ENVIRONMENTS)
         raise EnvironmentFailure(f"entrant.environment must be one of {known}, got {name}")
     directory = DIRECTORY / name
-    python = directory / "bin" / "python"
-    stamp = directory / "requirements.json"
-    wanted = json.dumps({"python": sys.version, "requirements": ENVIRONMENTS[name]})
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        _build(directory, python, ENVIRONMENTS[name])
-        stamp.write_text(wanted)
-    return str(python)
+    failure = directory / "failure"
+    if not _is_known(name):
+        if not is_building:
+            raise EnvironmentFailure("not installed")
+        try:
+            _build(directory, ENVIRONMENTS[name])
+        except EnvironmentFailure as error:
+            failure.write_text(str(error))
+        (directory / "requirements.json").write_text(_wanted(name))
+    if failure.exists():
+        raise EnvironmentFailure(failure.read_text())
+    return str(directory / "bin" / "python")
 
 
-def _build(directory: Path, python: Path, requirements: Sequence[Sequence[str]]) -> None:
+def is_installed(name: str) -> bool:
+    """Whether using it would build nothing."""
+    return name == "main" or (_is_known(name) and not (DIRECTORY / name / "failure").exists())
+
+
+def _wanted(name: str) -> str:
+    return json.dumps({"python": sys.version, "requirements": ENVIRONMENTS[name]})
+
+
+def _is_known(name: str) -> bool:
+    stamp = DIRECTORY / name / "requirements.json"
+    return stamp.exists() and stamp.read_text() == _wanted(name)
+
+
+def _build(directory: Path, requirements: Sequence[Sequence[str]]) -> None:
     shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     _call([sys.executable, "-m", "venv", str(directory)])
     for arguments in requirements:
-        _call([str(python), "-m", "pip", "install", "--quiet", *arguments])
+        _call([str(directory / "bin" / "python"), "-m", "pip", "install", "--quiet", *arguments])
 
 
 def _call(command: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,19 +115,17 @@ class FactorArrays:
             self.domain, np.where(np.isneginf(self.unary), depth, self.unary), groups
         )
 
-    def save(self, path: Path) -> None:
-        """Into one file."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything, by name, as it crosses a process border."""
         flat = {"domain": self.domain, "unary": self.unary}
         for k, group in enumerate(self.groups):
             for name in ("scopes", "tables", "rows", "scale"):
                 flat[f"{name}{k}"] = getattr(group, name)
-        np.savez(path, **flat)
+        return flat
 
     @classmethod
-    def load(cls, path: Path) -> FactorArrays:
-        """What `save` wrote."""
-        with np.load(path, allow_pickle=False) as archive:
-            flat = {name: archive[name] for name in archive.files}
+    def from_arrays(cls, flat: Mapping[str, np.ndarray]) -> FactorArrays:
+        """What `arrays` returned."""
         return cls(flat["domain"], flat["unary"], list(_groups(flat)))
 
     @classmethod

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.figures import Figures, Measurement
+from harness.bench import Bench
+from harness.table import Figures, Table
+from harness.timing import cpu_timed
 
 __all__ = ["LABEL_SETS"]
 
@@ -18,21 +19,21 @@ MULTILABEL_C, MULTILABEL_TOL = 1.0, 0.01
 MULTILABEL_LIMIT = 300.0
 
 
-def multilabel(directory: Path, seed: int) -> Figures:
+def multilabel(bench: Bench) -> Figures:
     """Each set without and with weights of pairs, all else equal."""
     rows = [
-        multilabel_row(directory / name, pairs, seed)
-        for name in MULTILABEL_SETS
+        multilabel_row(bench, bench.data / name, pairs)
+        for name in bench.some(MULTILABEL_SETS)
         for pairs in ("none", "all")
     ]
     columns = {
-        "set": "", "pairs": "", "sets right": ".2%", "labels wrong": ".3%", "CPU s": ".1f",
+        "set": "", "pairs": "", "sets right": ".2%>", "labels wrong": ".3%<", "CPU s": ".1f<",
         "passes": "", "above the optimum at most": ".2%", "predictions proven best": ".1%",
     }  # fmt: skip
     return Figures(columns, rows)
 
 
-def multilabel_row(folder: Path, pairs: str, seed: int) -> list[Any]:
+def multilabel_row(bench: Bench, folder: Path, pairs: str) -> list[Any]:
     from sklearn.metrics import hamming_loss
     from sklearn.preprocessing import Normalizer
 
@@ -44,27 +45,26 @@ def multilabel_row(folder: Path, pairs: str, seed: int) -> list[Any]:
         for part in ("train", "test")
     )
     X, X_test = (Normalizer().fit_transform(part.X) for part in (train, test))
-    start = time.process_time()
+    start, limit = time.process_time(), bench.limit(MULTILABEL_LIMIT)
     model = PairwiseMultilabelSVM(
         MULTILABEL_C,
         pairs=pairs,
         tol=MULTILABEL_TOL,
-        random_state=seed,
-        callback=lambda _: time.process_time() - start > MULTILABEL_LIMIT,
+        random_state=bench.seed,
+        callback=lambda _: time.process_time() - start > limit,
     )
-    model.fit(X, train.Y)
-    seconds = time.process_time() - start
+    _, seconds = cpu_timed(lambda: model.fit(X, train.Y))
     found, scores, bounds = model.predict_with_bounds(X_test)
     row = [
         f"{folder.name} ({X.shape[0]:,} rows, {train.Y.shape[1]} labels)", pairs,
         model.score(X_test, test.Y), hamming_loss(test.Y, found), seconds, str(model.n_iter_),
         model.certificate_, float(np.mean(bounds <= scores + 1e-7)),
     ]  # fmt: skip
-    print(f"  {row}", file=sys.stderr, flush=True)
+    bench.say(row)
     return row
 
 
-LABEL_SETS = Measurement(
+LABEL_SETS = Table(
     "multilabel",
     "Sets of labels: with and without weights of pairs",
     f"PairwiseMultilabelSVM with C = {MULTILABEL_C:g} and tol = {MULTILABEL_TOL:g} on rows of "

@@ -33,14 +33,6 @@ class Split:
             facts["positives"] = int(per_label.sum())
         return facts
 
-    def shapes(self) -> dict[str, dict[str, list[int]]]:
-        """Shapes by part and name, for the report."""
-        parts = {"train": self.train, "test": self.test, "truth": self.truth}
-        return {
-            part: {name: list(value.shape) for name, value in arrays.items()}
-            for part, arrays in parts.items()
-        }
-
 
 def truth_of(Y_train: Any, Y_test: Any) -> Arrays:
     """What the judge of ranked labels knows: true labels, and propensities from the training rows.

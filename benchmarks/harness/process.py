@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.machine import group_seconds
 
-__all__ = ["THREAD_VARIABLES", "Process", "run_process", "watch_started"]
+__all__ = ["THREAD_VARIABLES", "End", "Limits", "run_process"]
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -23,21 +24,31 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "RAYON_NUM_THREADS",
 )
+_LOOK_SECONDS = 0.1  # between two looks at the CPU time of a process
 
-Process = subprocess.Popen[bytes]
+
+@dataclass(frozen=True)
+class Limits:
+    """Wall seconds until the work begins, and CPU and wall seconds that it may take from then."""
+
+    prepare: float
+    cpu: float
+    wall: float
 
 
-def run_process(
-    python: str,
-    child: Path,
-    directory: Path,
-    threads: int,
-    watch: Callable[[Process], str | None],
-) -> str | None:
-    """Run `child` on ``directory/job.json`` to its end; what went wrong, None if nothing did.
+@dataclass(frozen=True)
+class End:
+    """How a process ended: "ok", "stopped", "missing" for lack of a package, or "failed"."""
 
-    `watch` waits for the end of the process, or says why it must stop; whatever it raises ends the
-    process as well.
+    status: str = "ok"
+    error: str | None = None
+    cpu_seconds: float | None = None
+
+
+def run_process(python: str, child: Path, directory: Path, threads: int, limits: Limits) -> End:
+    """Run `child` on ``directory/job.json`` until its end or its limits.
+
+    The limits count from the moment at which the child writes a file `started`.
     """
     surroundings = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     if python != sys.executable:
@@ -51,49 +62,47 @@ def run_process(
             start_new_session=True,
         )
         try:
-            stopped = watch(process)
+            stopped = _watch(process, directory / "started", limits)
         finally:
             _end(process)
         if stopped is not None or process.returncode == 0:
-            return stopped
+            return stopped or End()
         log.seek(0)
-        return _last_line(log, process.returncode)
+        return _failure(log, process.returncode)
 
 
-def watch_started(
-    process: Process, directory: Path, *, prepare: float, cpu_limit: float, wall_limit: float
-) -> str | None:
-    """Wait for the end of a process that writes a file `started` when its own work begins.
-
-    It may take `prepare` wall seconds to get there; from then on the limits count.
-    """
+def _watch(process: subprocess.Popen[bytes], started: Path, limits: Limits) -> End | None:
+    """Wait for the end of the process, or say that it must stop."""
     begin = time.monotonic()
     used_before: float | None = None
-    while process.poll() is None:
-        time.sleep(0.1)
-        if not (directory / "started").exists():
-            if time.monotonic() - begin > prepare:
-                return f"not prepared after {prepare:.0f} s"
+    while True:
+        try:
+            process.wait(_LOOK_SECONDS)
+            return None
+        except subprocess.TimeoutExpired:
+            wall = time.monotonic() - begin
+        if not started.exists():
+            if wall > limits.prepare:
+                return End("stopped", f"not prepared after {limits.prepare:.0f} s")
             continue
         used = group_seconds(process.pid)
         if used_before is None:
-            used_before, begin = used or 0.0, time.monotonic()
-        wall = time.monotonic() - begin
+            used_before, begin, wall = used or 0.0, time.monotonic(), 0.0
         cpu = wall if used is None else used - used_before
-        if cpu > cpu_limit or wall > wall_limit:
-            return f"stopped after {cpu:.0f} CPU s"
-    return None
+        if cpu > limits.cpu or wall > limits.wall:
+            return End("stopped", f"stopped after {cpu:.3g} CPU s", cpu)
 
 
-def _end(process: Process) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End the process with all workers it started, if it still runs."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def _last_line(log: Iterable[str], code: int) -> str:
+def _failure(log: Iterable[str], code: int) -> End:
     if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
+        return End("failed", f"killed by {signal.Signals(-code).name}")
     lines = [line.strip() for line in log if line.strip()]
-    return lines[-1] if lines else f"ended with code {code}"
+    last = lines[-1] if lines else f"ended with code {code}"
+    return End("missing" if last.startswith("ModuleNotFoundError") else "failed", last)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
-import torch_pruning
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
@@ -119,6 +118,8 @@ def neurons(
     network: nn.Module, data: Pictures, names: list[str] | None, path: Schedule
 ) -> Iterator[nn.Module]:
     """torch-pruning: whole neurons and channels, the smallest first, then fine-tuning."""
+    import torch_pruning
+
     network = copy.deepcopy(network)
     for _ in range(path.n_steps):
         layers = layers_of(network, names)

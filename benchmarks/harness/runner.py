@@ -1,216 +1,256 @@
-"""Runs every entrant on one problem, in turns, each run in a process of its own.
-
-The turns are interleaved (A B A B, not A A B B), so that a machine that slows down for a while
-slows down everybody, and ratios are taken within a round.
-"""
+"""One run of one entrant on one problem, in a process of its own, judged by the benchmark."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import math
+import shutil
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness.arrays import load_arrays, save_arrays
+from harness.arrays import Arrays, load_arrays, save_arrays
 from harness.audit import Audit
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
 from harness.judge import Judge
-from harness.machine import group_seconds
 from harness.problem import Split
-from harness.process import Process, run_process
+from harness.process import Limits, run_process
 
-__all__ = ["Conditions", "Outcome", "Run", "run_all"]
+__all__ = ["Case", "Conditions", "Outcome", "Run", "run_once"]
 
-_LOOK_SECONDS = 0.5  # between two looks at the CPU time of a run
 _CHILD = Path(__file__).with_name("child.py")
+_SCRIPTS = Path(__file__).resolve().parents[1] / "entrants"
+
+Lap = Mapping[str, float | None]
+
+
+class Case:
+    """A problem at hand: loaded, and written for the processes of entrants, at first use.
+
+    `request` is the question that all entrants get, such as {"k": 5}. With `warm_up`, training
+    arrays that take no time themselves, the seconds of a first fit are shown as a cold start. In a
+    `thorough` case predictions are repeated, asked row by row, and the model is saved.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], Split],
+        judge: Judge,
+        request: Mapping[str, Any] | None = None,
+        *,
+        warm_up: Arrays | None = None,
+        audit: Audit | None = None,
+        is_thorough: bool = False,
+    ):
+        self.name, self.judge, self.request = name, judge, dict(request or {})
+        self.is_thorough = is_thorough
+        self._load, self._warm_up, self._audit = load, warm_up, audit
+
+    @cached_property
+    def split(self) -> Split:
+        return self._load()
+
+    @cached_property
+    def audit(self) -> Audit | None:
+        """None where it would take too long."""
+        return self._audit if self._audit and self._audit.is_cheap(self.split.train) else None
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Where training and test arrays were written, as long as this is used."""
+        folder = tempfile.mkdtemp(prefix="benchmark-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        parts = {"train": self.split.train, "test": self.split.test}
+        parts |= {"warm_up": self._warm_up} if self._warm_up else {}
+        files = {name: Path(folder) / f"{name}.npz" for name in parts}
+        for name, arrays in parts.items():
+            save_arrays(files[name], arrays)
+        return {name: str(path) for name, path in files.items()}
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is the same for all entrants; `request` is the room's question, such as {"k": 5}.
+    """What is the same for all entrants.
 
-    Every entrant runs under each limit of `threads`. A run is stopped after `timeout_seconds`, or
-    when all of it has used `cpu_seconds`, which a busy machine does not cut.
+    An entrant that is fitted anew, with more and more effort, begins no further fit after `limit`
+    CPU seconds; one that improves its answer is asked to end by then. A process is stopped after
+    `stop` CPU seconds of its own work, `limit` if not given, which a busy machine does not cut.
     """
 
-    threads: Sequence[int] = (1,)
+    limit: float = 3600.0
+    stop: float | None = None
+    threads: int = 1
     seed: int = 0
-    repeat: int = 1
-    timeout_seconds: float = 3600.0
-    cpu_seconds: float | None = None
-    request: dict[str, Any] = field(default_factory=dict)
+    is_building: bool = True  # an environment that is not there
+
+    def limits(self) -> Limits:
+        stop = self.threads * (self.limit if self.stop is None else self.stop)
+        return Limits(prepare=600.0, cpu=stop, wall=20.0 * stop + 10.0)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one entrant: figures and judged quality, or the error that ended it.
+    """Laps, each a dictionary of times and judged figures, and figures of the run as a whole.
 
-    `was_stopped`: the error is that its time was up.
+    `status` is "ok", "stopped" if its time was up, "refused" if it does not take the problem,
+    "missing" if it is not installed, else "failed"; `error` says it in words. What was done before
+    a run was stopped or failed counts.
     """
 
-    figures: dict[str, float | None] = field(default_factory=dict)
-    quality: dict[str, float] = field(default_factory=dict)
+    laps: Sequence[Lap] = ()
+    figures: Lap = field(default_factory=dict)
+    status: str = "ok"
     error: str | None = None
-    was_stopped: bool = False
-    python: str = ""
-    packages: dict[str, str] = field(default_factory=dict)
+    software: Sequence[str] = ()
+
+    def figure(self, name: str) -> float | None:
+        """Of the last lap, else of the run."""
+        return {**self.figures, **(self.laps[-1] if self.laps else {})}.get(name)
 
 
 @dataclass
 class Outcome:
-    """All runs of one entrant on one problem under one limit of threads."""
+    """The runs of one entrant on one problem, one for each round."""
 
-    problem: str
     entrant: Entrant
-    settings: dict[str, Any]
     threads: int = 1
     runs: list[Run] = field(default_factory=list)
 
     @property
-    def error(self) -> str | None:
-        """Why the entrant failed, None if every run succeeded."""
-        return next((run.error for run in self.runs if run.error is not None), None)
+    def name(self) -> str:
+        return self.entrant.name
+
+    @property
+    def laps(self) -> Sequence[Lap]:
+        """Of the first round."""
+        return self.runs[0].laps if self.runs else ()
 
     @property
     def status(self) -> str:
-        """ "ok", "stopped" if its time was up, else "failed"."""
-        if self.error is None:
-            return "ok"
-        return "stopped" if any(run.was_stopped for run in self.runs) else "failed"
+        """That of the first run that is not "ok"."""
+        return next((run.status for run in self.runs if run.status != "ok"), "ok")
+
+    @property
+    def error(self) -> str | None:
+        return next((run.error for run in self.runs if run.error is not None), None)
 
     def figure(self, name: str) -> float | None:
-        """Median over the runs, None when the entrant failed or did not report it."""
-        values = [{**run.figures, **run.quality}.get(name) for run in self.runs]
-        known = [value for value in values if value is not None]
-        return None if self.error or not known else median(known)
+        """Median over the rounds, None where it is not known."""
+        known = [value for run in self.runs if (value := run.figure(name)) is not None]
+        return median(known) if known else None
 
     def ratio(self, name: str, first: Outcome) -> float | None:
         """Median over the rounds of this figure divided by `first`'s in the same round."""
-        if self.error or first.error:
-            return None
-        rounds = zip(self.runs, first.runs, strict=True)
-        pairs = [(own.figures[name], other.figures[name]) for own, other in rounds]
+        rounds = zip(self.runs, first.runs, strict=False)
+        pairs = [(own.figure(name), other.figure(name)) for own, other in rounds]
         known = [a / b for a, b in pairs if a is not None and b]
         return median(known) if known else None
 
+    def cell(self, name: str) -> float | str | None:
+        """A figure, or in words why there is none: the seconds after which it was stopped, ..."""
+        value = self.figure(name)
+        return self.end() if value is None else value
 
-def run_all(
-    problem: str,
-    split: Split,
-    entrants: Sequence[Entrant],
-    judge: Judge,
-    conditions: Conditions,
-    announce: Callable[[str], None] = lambda text: None,
-    audit: Audit | None = None,
-) -> list[Outcome]:
-    """Run `entrants` in turns; one that fails is kept as failed and not run again."""
-    outcomes = [
-        Outcome(problem, entrant, entrant.settings_for(problem), threads)
-        for entrant in entrants
-        for threads in conditions.threads
-    ]
-    if audit is not None and not audit.is_cheap(split.train):
-        audit = None
-    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
-        directory = Path(name)
-        save_arrays(directory / "train.npz", split.train)
-        save_arrays(directory / "test.npz", split.test)
-        for number in range(conditions.repeat):
-            for outcome in (o for o in outcomes if o.error is None):
-                title = f"{problem}: {outcome.entrant.name}"
-                announce(
-                    f"{title}, run {number + 1} of {conditions.repeat}, threads {outcome.threads}"
-                )
-                outcome.runs.append(_run(outcome, split, judge, conditions, directory, audit))
-    return outcomes
+    def times(self, name: str, first: Outcome) -> float | str | None:
+        """The ratio; if it was stopped, at least that of the seconds it had had."""
+        ratio, least = self.ratio(name, first), first.figure(name)
+        if ratio is None and least and self.status == "stopped":
+            return f"> {(self.figure('stopped_cpu_seconds') or 0.0) / least:.0f}"
+        return ratio
+
+    def row(self, first: Outcome, *names: str) -> list[Any]:
+        """Its name and these figures; one with a `/` before it as a multiple of `first`'s.
+
+        Where there are no seconds of a fit stands why.
+        """
+        cells: list[Any] = [self.name]
+        for name in names:
+            if name.startswith("/"):
+                cells.append(self.times(name[1:], first))
+            else:
+                cells.append(self.cell(name) if name == "fit_cpu_seconds" else self.figure(name))
+        return cells
+
+    def end(self) -> str | None:
+        """How runs ended that did not end by themselves, in a word."""
+        words = {"failed": "fails", "missing": "not installed", "refused": "skipped"}
+        if self.status == "stopped":
+            return f"> {self.figure('stopped_cpu_seconds') or 0.0:.0f}"
+        return words.get(self.status)
+
+    def cheapest(
+        self, name: str, *, least: float = -math.inf, most: float = math.inf
+    ) -> float | None:
+        """CPU seconds of the cheapest fit with a figure in these bounds, None if there is none."""
+        known = [(lap.get(name), lap["fit_cpu_seconds"]) for lap in self.laps]
+        good = [
+            s
+            for value, s in known
+            if value is not None and s is not None and least <= value <= most
+        ]
+        return min(good, default=None)
 
 
-def _run(
-    outcome: Outcome,
-    split: Split,
-    judge: Judge,
-    conditions: Conditions,
-    shared: Path,
-    audit: Audit | None,
-) -> Run:
-    """One run; whatever goes wrong in the entrant's process becomes the run's error."""
-    with tempfile.TemporaryDirectory(prefix="run-", dir=shared) as name:
+def run_once(case: Case, entrant: Entrant, conditions: Conditions) -> Run:
+    """One run; whatever goes wrong in the entrant's process becomes the error of the run."""
+    with tempfile.TemporaryDirectory(prefix="run-") as name:
         directory = Path(name)
         job = {
-            "script": str(outcome.entrant.script),
-            "train": str(shared / "train.npz"),
-            "test": str(shared / "test.npz"),
-            "directory": str(directory),
-            "settings": outcome.settings,
-            "request": conditions.request,
-            "threads": outcome.threads,
+            "script": str(_SCRIPTS / entrant.script),
+            "environment": entrant.environment,
+            "files": case.files,
+            "directory": name,
+            "settings": entrant.settings_for(case.name),
+            "sweep": [dict(settings) for settings in entrant.sweep],
+            "request": case.request,
+            "limit": conditions.limit,
+            "threads": conditions.threads,
             "seed": conditions.seed,
-            "audited": audit is not None,
+            "is_audited": case.audit is not None,
+            "is_thorough": case.is_thorough,
         }
         (directory / "job.json").write_text(json.dumps(job))
         try:
-            python = python_of(outcome.entrant.environment)
+            python = python_of(entrant.environment, is_building=conditions.is_building)
         except EnvironmentFailure as failure:
-            return Run(error=f"environment {outcome.entrant.environment}: {failure}")
-        watch = partial(_wait, limit=conditions.timeout_seconds, cpu_limit=conditions.cpu_seconds)
-        try:
-            error = run_process(python, _CHILD, directory, outcome.threads, watch)
-        except OutOfTime as stop:
-            figures = {"stopped_cpu_seconds": stop.cpu}
-            return Run(figures, error=f"stopped after {stop}", was_stopped=True)
-        if error is not None:
-            return Run(error=error)
-        return _judged(directory, split, judge, audit)
+            return Run(status="missing", error=f"environment {entrant.environment}: {failure}")
+        end = run_process(python, _CHILD, directory, conditions.threads, conditions.limits())
+        return _judged(case, directory, end.status, end.error, end.cpu_seconds)
 
 
-class OutOfTime(Exception):
-    """A run was stopped; `cpu` is the CPU time it had."""
-
-    def __init__(self, wall: float, cpu: float | None):
-        super().__init__(f"{wall:.3g} s" + ("" if cpu is None else f", CPU {cpu:.0f} s"))
-        self.cpu = cpu
-
-
-def _wait(process: Process, limit: float, cpu_limit: float | None) -> None:
-    """Until the end, or `OutOfTime`; without a limit of CPU time nobody looks in between."""
-    start = time.monotonic()
-    while True:
-        left = limit - (time.monotonic() - start)
-        try:
-            process.wait(left if cpu_limit is None else min(left, _LOOK_SECONDS))
-        except subprocess.TimeoutExpired:
-            cpu, wall = group_seconds(process.pid), time.monotonic() - start
-        else:
-            return
-        if wall >= limit or (cpu_limit is not None and cpu is not None and cpu >= cpu_limit):
-            raise OutOfTime(limit if wall >= limit else wall, cpu) from None
-
-
-def _judged(directory: Path, split: Split, judge: Judge, audit: Audit | None) -> Run:
-    result = json.loads((directory / "result.json").read_text())
-    predictions = load_arrays(directory / "predictions.npz")
+def _judged(case: Case, directory: Path, status: str, error: str | None, cpu: float | None) -> Run:
+    """What the process has written, its answers judged."""
+    result = directory / "result.json"
+    figures = {"stopped_cpu_seconds": cpu} if status == "stopped" else {}
+    if (directory / "refused").exists():
+        return Run(status="refused", error=(directory / "refused").read_text())
+    if not result.exists():
+        return Run(figures=figures, status=status, error=error)
+    found = json.loads(result.read_text())
+    laps = []
     try:
-        quality = judge(split.truth, predictions)
-        audited = _audited(directory / "solution.npz", split, audit)
-    except (KeyError, ValueError) as error:
-        return Run(error=f"{type(error).__name__}: {error}")
-    return Run(
-        figures={**result["figures"], **audited},
-        quality={name: float(value) for name, value in quality.items()},
-        python=result["python"],
-        packages=result["packages"],
-    )
+        for number, lap in enumerate(found["laps"]):
+            answer = load_arrays(directory / f"answer-{number}.npz")
+            laps.append({**lap, **_quality(case, answer), **_audited(case, directory, number)})
+    except (KeyError, ValueError) as wrong:
+        status, error = "failed", f"{type(wrong).__name__}: {wrong}"
+    return Run(laps, {**found["figures"], **figures}, status, error, found["software"])
 
 
-def _audited(path: Path, split: Split, audit: Audit | None) -> dict[str, float]:
+def _quality(case: Case, answer: Arrays) -> dict[str, float]:
+    return {name: float(value) for name, value in case.judge(case.split.truth, answer).items()}
+
+
+def _audited(case: Case, directory: Path, number: int) -> dict[str, float]:
     """What the audit finds, nothing where the entrant returned no solution."""
-    if audit is None or not path.exists():
+    path = directory / f"solution-{number}.npz"
+    if case.audit is None or not path.exists():
         return {}
-    return audit.check(split.train, load_arrays(path))
+    return case.audit.check(case.split.train, load_arrays(path))

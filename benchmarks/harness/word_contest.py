@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import copy
 import math
-import os
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.bench import Bench
 from harness.corpora import analogies, generated_corpus, real_corpus
-from harness.figures import Cell, Figures
+from harness.table import Cell, Figures
+from harness.timing import cpu_timed
 
-__all__ = ["EVERY", "N_TOKENS", "N_WORDS", "generated_contest", "real_contest"]
+__all__ = ["EVERY", "LARGE", "MIDDLE", "generated_contest", "real_contest"]
 
-EVERY = int(os.environ.get("SUBLEARN_BENCHMARK_SENTENCES", "1"))
-N_WORDS = int(os.environ.get("SUBLEARN_BENCHMARK_WORDS", "450000"))
-N_TOKENS = int(os.environ.get("SUBLEARN_BENCHMARK_TOKENS", "10000000"))
-#: For the generated corpus: how the partition sum is taken, and passes of the softmax.
-PARTITIONS = os.environ.get("SUBLEARN_BENCHMARK_PARTITIONS", "sampled search").split()
-N_PASSES = int(os.environ.get("SUBLEARN_BENCHMARK_PASSES", "3"))
-RIVALS = os.environ.get("SUBLEARN_BENCHMARK_RIVALS", "gensim fasttext").split()
+
+@dataclass(frozen=True)
+class Size:
+    """Of a generated corpus."""
+
+    n_words: int
+    n_tokens: int
+
+
+EVERY = 8  # text of the real corpora
+LARGE, MIDDLE, TINY = Size(450_000, 1_500_000), Size(45_000, 150_000), Size(500, 5_000)
 N_JUDGED = 500  # words with exact sums over all contexts
 N_COMPONENTS = 100
 WINDOW, SUBSAMPLE, N_NEGATIVE = 5, 1e-4, 5
+RIVALS = ("gensim", "fasttext")
 COLUMNS = {
     "method": "",
     "words": ",d",
     "pairs": ",d",
     "passes": "d",
-    "CPU s": ".1f",
-    "objective": ".3f",
+    "CPU s": ".1f<",
+    "objective": ".3f<",
     "standard error": ".3f",
-    "analogies right, %": ".1f",
+    "analogies right, %": ".1f>",
 }
 
 Sentences = Sequence[Sequence[str]]
@@ -56,64 +61,58 @@ class Trained:
     seconds: float
 
 
-def announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def real_contest(directory: Path, seed: int) -> Figures:
+def real_contest(bench: Bench) -> Figures:
     """News and the Brown corpus; words seen five times."""
-    sentences = real_corpus(directory)[::EVERY]
-    return contest(sentences, 5, seed, analogies(directory), ("sampled", "search"), {})
+    sentences = real_corpus(bench.data)[:: bench.size(EVERY, 400)]
+    return contest(bench, sentences, 5, analogies(bench.data), RIVALS, {})
 
 
-def generated_contest(directory: Path, seed: int) -> Figures:
+def generated_contest(bench: Bench, size: Size) -> Figures:
     """Very many words, each seen at least twice."""
-    sentences = generated_corpus(N_WORDS, N_TOKENS, seed)
-    settings = {"n_sampled": 256, "max_iter": N_PASSES}
-    return contest(sentences, 1, seed, [], PARTITIONS, settings)
+    size = bench.size(size, TINY)
+    sentences = generated_corpus(size.n_words, size.n_tokens, bench.seed)
+    return contest(bench, sentences, 1, [], RIVALS[:1], {"n_sampled": 256, "max_iter": 1})
 
 
 def contest(
+    bench: Bench,
     sentences: Sentences,
     min_count: int,
-    seed: int,
     questions: Questions,
-    partitions: Sequence[str],
+    rivals: Sequence[str],
     settings: dict[str, Any],
 ) -> Figures:
     """Ours first; the others get passes until they had as much time."""
     from sublearn.embed import SkipGram
 
-    announce(f"  {sum(map(len, sentences)):,} tokens")
+    bench.say(f"{sum(map(len, sentences)):,} tokens")
     rows: list[list[Cell]] = []
     seconds, judge = 0.0, None
-    for partition in partitions:
+    for partition in ("sampled", "search"):
         model = SkipGram(
             N_COMPONENTS - 1,  # the bias is the hundredth
             window=WINDOW, min_count=min_count, subsample=SUBSAMPLE, n_negative=N_NEGATIVE,
-            partition=partition, random_state=seed, n_traced=64, **settings,
+            partition=partition, random_state=bench.seed, n_traced=64, **settings,
         )  # fmt: skip
-        start = time.process_time()
-        model.fit(sentences)
-        spent = time.process_time() - start
+        _, spent = cpu_timed(partial(model.fit, sentences))
         rows.append(_row(f"sublearn, {partition}", model.n_iter_, spent, model, questions))
         if judge is None:
             seconds, judge = spent, model
-    for name in RIVALS:
+    for name in rivals:
         train = {"gensim": _gensim, "fasttext": _fasttext}[name]
-        rows += _judged(name, train(sentences, min_count, seed, seconds), judge, questions)
+        try:
+            trained = train(sentences, min_count, bench.seed, seconds)
+        except ImportError:
+            rows.append([name, None, None, None, "not installed", None, None, None])
+        else:
+            rows += _judged(name, trained, judge, questions)
     return Figures(COLUMNS, rows)
 
 
 def _row(name: str, n_passes: int, spent: float, model: Any, questions: Questions) -> list[Cell]:
     objective, error = model.exact_objective(N_JUDGED)
-    accuracy = None
-    if questions:
-        accuracy = 100 * model.analogy_accuracy(questions)[0]
-    sizes = [len(model.words_), model.n_pairs_]
-    row: list[Cell] = [name, *sizes, n_passes, spent, objective, error, accuracy]
-    announce(f"  {row}")
-    return row
+    accuracy = 100 * model.analogy_accuracy(questions)[0] if questions else None
+    return [name, len(model.words_), model.n_pairs_, n_passes, spent, objective, error, accuracy]
 
 
 def _judged(name: str, trained: Trained, judge: Any, questions: Questions) -> list[list[Cell]]:
@@ -135,9 +134,8 @@ def _judged(name: str, trained: Trained, judge: Any, questions: Questions) -> li
 def _passes(run: Callable[[Sentences, int], object], sentences: Sentences, seconds: float) -> int:
     """How many passes take at least these seconds, from the time of one on some sentences."""
     part = sentences[:: max(1, len(sentences) // max(1000, len(sentences) // 20))]
-    start = time.process_time()
-    run(part, 1)
-    one = (time.process_time() - start) * sum(map(len, sentences)) / sum(map(len, part))
+    _, spent = cpu_timed(partial(run, part, 1))
+    one = spent * sum(map(len, sentences)) / sum(map(len, part))
     return max(1, math.ceil(1.1 * seconds / one))
 
 
@@ -151,9 +149,7 @@ def _gensim(sentences: Sentences, min_count: int, seed: int, seconds: float) -> 
         )  # fmt: skip
 
     n_passes = _passes(run, sentences, seconds)
-    start = time.process_time()
-    model = run(sentences, n_passes)
-    spent = time.process_time() - start
+    model, spent = cpu_timed(partial(run, sentences, n_passes))
     return Trained(model.wv.index_to_key, model.wv.vectors, model.syn1neg, n_passes, spent)
 
 
@@ -170,9 +166,7 @@ def _fasttext(sentences: Sentences, min_count: int, seed: int, seconds: float) -
             )  # fmt: skip
 
     n_passes = _passes(run, sentences, seconds)
-    start = time.process_time()
-    model = run(sentences, n_passes)
-    spent = time.process_time() - start
+    model, spent = cpu_timed(partial(run, sentences, n_passes))
     words = model.get_words()
     vectors = np.asarray(model.get_input_matrix(), dtype=np.float32)[: len(words)]
     contexts = np.asarray(model.get_output_matrix(), dtype=np.float32)[: len(words)]

@@ -6,11 +6,15 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,6 +54,9 @@ using MutableMatrix = Aligned<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using FortranMatrix = Aligned<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using AnyVector = Aligned<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+/// Vectors that belong together, a tuple in Python: a CSR matrix is Arrays<I, I, T>.
+template <class... T>
+using Arrays = std::tuple<Vector<T>...>;
 template <class T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 template <class T>
@@ -80,6 +87,28 @@ NumpyMatrix<T> to_numpy(std::vector<T>&& values, std::size_t n_rows, std::size_t
   return NumpyMatrix<T>(data, {n_rows, n_cols}, owner);
 }
 
+/// Adds the columns `field` and `more`, each after its name, to those in `out`.
+template <class Row, class Field, class... More>
+void add_columns(nb::dict& out, const std::vector<Row>& rows, const char* name, Field field,
+                 More... more) {
+  using Value = std::decay_t<std::invoke_result_t<Field, const Row&>>;
+  using Whole = std::conditional_t<std::is_same_v<Value, bool>, std::uint8_t, std::int64_t>;
+  std::vector<std::conditional_t<std::is_integral_v<Value>, Whole, Value>> column;
+  column.reserve(rows.size());
+  for (const Row& row : rows) column.push_back(std::invoke(field, row));
+  out[name] = to_numpy(std::move(column));
+  if constexpr (sizeof...(more) > 0) add_columns(out, rows, more...);
+}
+
+/// A table as arrays by name: to_columns(rows, "seconds", &Row::seconds, ...). A column is a member
+/// of the row, or a function of it; whole numbers become int64, truth values uint8.
+template <class Row, class... Columns>
+nb::dict to_columns(const std::vector<Row>& rows, Columns... columns) {
+  nb::dict out;
+  add_columns(out, rows, columns...);
+  return out;
+}
+
 /// The three arrays of a SciPy CSR or CSC matrix, checked so that no kernel can read outside them.
 template <template <class, class> class View, class T, class I>
 View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
@@ -96,6 +125,12 @@ View<T, I> compressed_view(const Vector<I>& indptr, const Vector<I>& indices,
   view.n_major = n_major;
   view.n_minor = n_minor;
   return view;
+}
+
+template <template <class, class> class View, class T, class I>
+View<T, I> compressed_view(const Arrays<I, I, T>& matrix, offset_t n_minor) {
+  const auto& [indptr, indices, values] = matrix;
+  return compressed_view<View, T, I>(indptr, indices, values, n_minor);
 }
 
 /// Refuses offsets that do not cut a list of `n` entries into parts.

@@ -1,4 +1,4 @@
-// Python face of core/: the monitor, and what tests need to see of the generator and the threads.
+// Python face of core/: status, monitor, and what tests need to see of generator and threads.
 #include "sublearn/core/monitor.hpp"
 
 #include "arrays.hpp"
@@ -6,6 +6,7 @@
 #include "sublearn/core/dense.hpp"
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/rng.hpp"
+#include "sublearn/core/status.hpp"
 #include "sublearn/core/top_k.hpp"
 
 namespace sublearn::bindings {
@@ -61,7 +62,16 @@ void bind_top_k(nb::module_& m) {
       "The same among the candidate positions only.");
 }
 
-void bind_core(nb::module_& m) {
+void bind_status(nb::module_& m) {
+  nb::enum_<Status>(m, "Status", "How a solver ended; sublearn.trace.Status has the sentences.")
+      .value("converged", Status::converged)
+      .value("max_iter", Status::max_iter)
+      .value("time_limit", Status::time_limit)
+      .value("stopped", Status::stopped)
+      .value("stalled", Status::stalled);
+}
+
+void bind_monitor(nb::module_& m) {
   nb::class_<Monitor>(m, "Monitor", "Counters of a running solver, and the way to stop it.")
       .def(nb::init<>())
       .def("request_stop", &Monitor::request_stop)
@@ -87,7 +97,9 @@ void bind_core(nb::module_& m) {
       .def_prop_ro("nnz_primal", [](const Monitor& s) { return s.nnz_primal.load(); })
       .def_prop_ro("nnz_dual", [](const Monitor& s) { return s.nnz_dual.load(); })
       .def_prop_ro("work", [](const Monitor& s) { return s.work.load(); });
+}
 
+void bind_random(nb::module_& m) {
   m.def(
       "random_uniform",
       [](std::uint64_t seed, std::uint64_t stream, std::size_t n) {
@@ -108,18 +120,12 @@ void bind_core(nb::module_& m) {
         return to_numpy(std::move(out));
       },
       "seed"_a, "stream"_a, "n"_a, "A permutation of 0..n-1 drawn from stream (seed, stream).");
+}
 
-  m.def(
-      "max_threads",
-      [] {
-#ifdef _OPENMP
-        return omp_get_num_procs();
-#else
-        return 1;
-#endif
-      },
-      "Processors that threads can use; 1 if the core was built without OpenMP.");
-
+void bind_core(nb::module_& m) {
+  bind_status(m);
+  bind_monitor(m);
+  bind_random(m);
   bind_append_above<float>(m);
   bind_append_above<double>(m);
   bind_top_k<float>(m);

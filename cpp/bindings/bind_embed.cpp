@@ -1,7 +1,6 @@
 // Python face of the last layer of models with very many labels.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include <string>
 #include <tuple>
@@ -11,8 +10,7 @@
 #include "arrays.hpp"
 #include "refuse.hpp"
 #include "sublearn/core/monitor.hpp"
-#include "sublearn/solvers/message_passing.hpp"
-#include "sublearn/solvers/output_layer.hpp"
+#include "sublearn/solvers/embed/output_layer.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -20,6 +18,7 @@ namespace {
 using Rows = Matrix<float>;
 using Ids = Vector<index_t>;
 using Offsets = Vector<offset_t>;
+using Labels = Arrays<offset_t, index_t>;  ///< of samples: where those of each begin, and ids
 
 OutputLossKind loss_kind(const std::string& name) {
   if (name == "softmax" || name == "nca") return OutputLossKind::softmax;
@@ -60,23 +59,23 @@ LayerSettings make_settings(const std::string& loss, double mu, const std::strin
 /// Samples with their labels, checked against the layer.
 struct Samples {
   Rows features;
-  Offsets begin;
-  Ids labels;
+  Labels labels;
 
   void check(const OutputLayer& layer) const {
     if (static_cast<offset_t>(features.shape(1)) != layer.stride())
       refuse("features", "have " + std::to_string(layer.stride()) + " columns",
              std::to_string(features.shape(1)));
-    const auto offsets = as_span<offset_t>(begin);
-    const auto ids = as_span<index_t>(labels);
+    const auto offsets = as_span(std::get<0>(labels));
+    const auto ids = as_span(std::get<1>(labels));
     check_compressed(offsets, ids, static_cast<offset_t>(features.shape(0)), layer.n_labels(),
                      "begin", "labels");
-    check_offsets("begin", offsets, labels.size());
+    check_offsets("begin", offsets, ids.size());
     if (!has_increasing_ids(offsets, ids))
       throw std::invalid_argument("labels must rise in each sample");
   }
   LabelBatch all() const {
-    return {features.data(), static_cast<offset_t>(features.shape(1)), begin.data(), labels.data(),
+    const auto& [begin, ids] = labels;
+    return {features.data(), static_cast<offset_t>(features.shape(1)), begin.data(), ids.data(),
             static_cast<offset_t>(features.shape(0))};
   }
 };
@@ -134,9 +133,9 @@ class Layer {
 
   /// loss, rows moved, inner products, samples seen, whether all of it was finite
   std::tuple<double, offset_t, offset_t, offset_t, bool> train(
-      Rows features, Offsets begin, Ids labels, Offsets order, const LayerSettings& settings,
+      Rows features, Labels labels, Offsets order, const LayerSettings& settings,
       offset_t batch_size, std::pair<double, double> rates, std::uint64_t seed, Monitor& monitor) {
-    const Samples samples{features, begin, labels};
+    const Samples samples{features, labels};
     samples.check(layer_);
     check_ready(settings);
     check_ids("order", as_span<offset_t>(order), static_cast<offset_t>(features.shape(0)));
@@ -166,9 +165,8 @@ class Layer {
   /// Losses by sample, gradient by (sample, label, value), and with respect to the features.
   std::tuple<NumpyVector<double>, NumpyVector<index_t>, NumpyVector<index_t>, NumpyVector<float>,
              NumpyMatrix<float>>
-  differentiate(Rows features, Offsets begin, Ids labels, const LayerSettings& settings,
-                std::uint64_t seed) {
-    last_ = Samples{features, begin, labels};
+  differentiate(Rows features, Labels labels, const LayerSettings& settings, std::uint64_t seed) {
+    last_ = Samples{features, labels};
     last_.check(layer_);
     check_ready(settings);
     std::vector<double> losses;
@@ -195,7 +193,8 @@ class Layer {
 
   /// Moves the rows of the batch that `differentiate` has seen last.
   void move_rows(const LayerSettings& settings, double rate) {
-    if (last_.begin.size() == 0) throw std::invalid_argument("differentiate a batch first");
+    if (std::get<0>(last_.labels).size() == 0)
+      throw std::invalid_argument("differentiate a batch first");
     nb::gil_scoped_release unlocked;
     layer_.move_rows(last_.all(), settings, static_cast<float>(rate));
   }
@@ -249,17 +248,6 @@ double loss_of(const std::string& loss, double mu, Vector<T> scores, offset_t n_
                         std::span<T>(gradient.data(), gradient.size()), scratch);
 }
 
-double message_loss(const std::string& loss, double mu, Matrix<double> scores, offset_t n_positives,
-                    double tau, int n_steps, MutableVector<double> gradient) {
-  if (scores.shape(0) < 1 || gradient.size() != scores.shape(1) || n_positives < 0 ||
-      n_positives > static_cast<offset_t>(scores.shape(1)))
-    throw std::invalid_argument("gradient and n_positives must fit the scores");
-  const OutputLoss wanted{loss_kind(loss), mu};
-  return greedy_messages(wanted, scores.data(), scores.shape(0), scores.shape(1),
-                         static_cast<std::size_t>(n_positives), tau, n_steps,
-                         std::span<double>(gradient.data(), gradient.size()));
-}
-
 }  // namespace
 
 void bind_embed(nb::module_& m) {
@@ -272,11 +260,10 @@ void bind_embed(nb::module_& m) {
       .def("clear_blocks", &Layer::clear_blocks)
       .def("add_block", &Layer::add_block, "first"_a, "count"_a, "centres"_a, "cluster_of"_a,
            "Index a block of coordinates; cluster_of says where each row goes.")
-      .def("train", &Layer::train, "features"_a, "begin"_a, "labels"_a, "order"_a, "settings"_a,
+      .def("train", &Layer::train, "features"_a, "labels"_a, "order"_a, "settings"_a,
            "batch_size"_a, "rates"_a, "seed"_a, "monitor"_a,
            "loss, rows moved, inner products, samples seen, whether all was finite.")
-      .def("differentiate", &Layer::differentiate, "features"_a, "begin"_a, "labels"_a,
-           "settings"_a, "seed"_a)
+      .def("differentiate", &Layer::differentiate, "features"_a, "labels"_a, "settings"_a, "seed"_a)
       .def("move_rows", &Layer::move_rows, "settings"_a, "rate"_a)
       .def("count_towards_refresh", &Layer::count_towards_refresh, "n_samples"_a, "settings"_a)
       .def("set_rows", &Layer::set_rows, "labels"_a, "rows"_a)
@@ -285,8 +272,6 @@ void bind_embed(nb::module_& m) {
         "gradient"_a.noconvert());
   m.def("output_loss", &loss_of<double>, "loss"_a, "mu"_a, "scores"_a.noconvert(), "n_positives"_a,
         "gradient"_a.noconvert(), "Loss of candidates, positives first; writes the gradient.");
-  m.def("greedy_messages", &message_loss, "loss"_a, "mu"_a, "scores"_a, "n_positives"_a, "tau"_a,
-        "n_steps"_a, "gradient"_a, "Algorithm 11 on the scores of blocks; writes the gradient.");
 }
 
 }  // namespace sublearn::bindings

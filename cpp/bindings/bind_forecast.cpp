@@ -4,7 +4,7 @@
 
 #include "arrays.hpp"
 #include "sublearn/core/monitor.hpp"
-#include "sublearn/solvers/online_svr.hpp"
+#include "sublearn/solvers/svr/online_svr.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -21,36 +21,23 @@ void check(const OnlineSvrSettings& settings, std::size_t n_rows, std::size_t n_
   }
 }
 
-std::int64_t in_features(const Matrix<double>& features, const Vector<double>& y,
-                         MutableVector<double> w, const OnlineSvrSettings& settings,
-                         const Monitor& monitor) {
+std::int64_t run(const Matrix<double>& features, const Vector<double>& y, MutableVector<double> w,
+                 const OnlineSvrSettings& settings, const Monitor& monitor) {
   check(settings, features.shape(0), y.size());
   if (w.size() != features.shape(1)) {
     throw std::invalid_argument("w must have a number for each feature");
   }
   nb::gil_scoped_release unlocked;
-  FeatureSpace space(features.data(), static_cast<offset_t>(features.shape(0)),
-                     static_cast<offset_t>(features.shape(1)), {w.data(), w.size()});
-  return online_svr(space, as_span(y), settings, monitor);
-}
-
-std::int64_t in_kernel(const Matrix<double>& rows, const Vector<double>& y, MutableVector<double> a,
-                       const OnlineSvrSettings& settings, const Monitor& monitor) {
-  check(settings, rows.shape(0), y.size());
-  if (a.size() != rows.shape(0)) {
-    throw std::invalid_argument("a must have a number for each row");
-  }
-  nb::gil_scoped_release unlocked;
-  KernelSpace space(rows.data(), static_cast<offset_t>(rows.shape(0)),
-                    static_cast<offset_t>(rows.shape(1)), {a.data(), a.size()}, settings.budget);
-  return online_svr(space, as_span(y), settings, monitor);
+  const DenseView<const double> rows{features.data(), static_cast<offset_t>(features.shape(0)),
+                                     static_cast<offset_t>(features.shape(1))};
+  return OnlineSvr(rows, as_span(y), {w.data(), w.size()}, settings).run(monitor);
 }
 
 }  // namespace
 
 void bind_forecast(nb::module_& m) {
   using S = OnlineSvrSettings;
-  nb::class_<S>(m, "OnlineSvrSettings", "See solvers/online_svr.hpp and losses/tube.hpp.")
+  nb::class_<S>(m, "OnlineSvrSettings", "See solvers/svr/online_svr.hpp and losses/tube.hpp.")
       .def(nb::init<>())
       .def_prop_rw(
           "lower", [](const S& s) { return s.loss.lower; },
@@ -70,14 +57,9 @@ void bind_forecast(nb::module_& m) {
       .def_rw("n_epochs", &S::n_epochs)
       .def_rw("reach", &S::reach)
       .def_rw("batch", &S::batch)
-      .def_rw("budget", &S::budget)
       .def_rw("seed", &S::seed);
-  m.def("online_svr", &in_features, "features"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
-        "settings"_a, "monitor"_a,
-        "Algorithm 8 on explicit features; w is changed in place. Returns the steps taken.");
-  m.def("online_svr_kernel", &in_kernel, "rows"_a.noconvert(), "y"_a.noconvert(), "a"_a.noconvert(),
-        "settings"_a, "monitor"_a,
-        "Algorithm 8 on dual coefficients of a Gaussian kernel plus 1; a is changed in place.");
+  m.def("online_svr", &run, "features"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
+        "settings"_a, "monitor"_a, "Algorithm 8; w is changed in place. Returns the steps taken.");
 }
 
 }  // namespace sublearn::bindings

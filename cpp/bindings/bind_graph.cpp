@@ -167,7 +167,7 @@ void add_variables(FactorGraph& graph, std::span<const index_t> domain,
 
 /// Two variables or more, distinct, with as many labels as the table has at their positions.
 void check_factor(const FactorGraph& graph, index_t f) {
-  const auto table_of = graph.table_of[static_cast<std::size_t>(f)];
+  const auto table_of = graph.table_of[at(f)];
   if (table_of < 0 || static_cast<std::size_t>(table_of) >= graph.tables.size()) {
     refuse_factor(f, "name one of the " + std::to_string(graph.tables.size()) + " tables",
                   table_of);
@@ -183,10 +183,10 @@ void check_factor(const FactorGraph& graph, index_t f) {
     if (i < 0 || i >= graph.n_variables()) {
       refuse_factor(f, "name variables in 0.." + std::to_string(graph.n_variables() - 1), i);
     }
-    if (graph.domain[static_cast<std::size_t>(i)] != shape[p]) {
+    if (graph.domain[at(i)] != shape[p]) {
       refuse_factor(f,
                     "have the labels of variable " + std::to_string(i) + " in its table, " +
-                        std::to_string(graph.domain[static_cast<std::size_t>(i)]),
+                        std::to_string(graph.domain[at(i)]),
                     shape[p]);
     }
     for (std::size_t q = 0; q < p; ++q) {
@@ -244,75 +244,71 @@ void bind_factor_table(nb::module_& m) {
           "cell"_a, "Score of a flat cell.");
 }
 
+FactorGraph make_graph(const Vector<index_t>& domain, const Vector<double>& unary,
+                       const Vector<offset_t>& scope_begin, const Vector<index_t>& scope,
+                       const Vector<index_t>& table_of, const Vector<double>& scale,
+                       const nb::list& tables) {
+  FactorGraph graph;
+  for (const nb::handle item : tables) {
+    if (!nb::isinstance<SharedTable>(item)) {
+      throw nb::type_error("FactorGraph.tables must hold FactorTable objects");
+    }
+    graph.add_table(nb::cast<const SharedTable&>(item).table);
+  }
+  // Refusals that print a number need Python: they come before its lock is released.
+  add_variables(graph, as_span(domain), as_span(unary));
+  check_scale(as_span(scale), table_of.size());
+  nb::gil_scoped_release unlocked;
+  check_scope_begin(as_span(scope_begin), table_of.size(), scope.size());
+  copy(graph.scope_begin, as_span(scope_begin));
+  copy(graph.scope, as_span(scope));
+  copy(graph.table_of, as_span(table_of));
+  copy(graph.scale, as_span(scale));
+  for (index_t f = 0; f < graph.n_factors(); ++f) check_factor(graph, f);
+  graph.connect();
+  return graph;
+}
+
+FactorGraph with_unary(const FactorGraph& self, const Vector<double>& unary) {
+  if (unary.size() != self.unary.size()) {
+    refuse("FactorGraph.unary", "have " + std::to_string(self.unary.size()) + " entries",
+           std::to_string(unary.size()));
+  }
+  check_finite("FactorGraph.unary", as_span(unary));
+  FactorGraph graph = self;
+  copy(graph.unary, as_span(unary));
+  return graph;
+}
+
+double score_of(const FactorGraph& self, const Vector<index_t>& labels) {
+  if (labels.size() != self.domain.size()) {
+    refuse("FactorGraph.score: labels", "have " + std::to_string(self.domain.size()) + " entries",
+           std::to_string(labels.size()));
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels.data()[i] < 0 || labels.data()[i] >= self.domain[i]) {
+      refuse("FactorGraph.score: label of variable " + std::to_string(i),
+             "be in 0.." + std::to_string(self.domain[i] - 1), std::to_string(labels.data()[i]));
+    }
+  }
+  nb::gil_scoped_release unlocked;
+  return self.score(as_span(labels));
+}
+
 }  // namespace
 
 void bind_graph(nb::module_& m) {
   bind_factor_table(m);
   nb::class_<FactorGraph>(m, "FactorGraph", "See core/factor_graph.hpp. Does not change.")
-      .def(
-          "__init__",
-          [](FactorGraph* self, Vector<index_t> domain, Vector<double> unary,
-             Vector<offset_t> scope_begin, Vector<index_t> scope, Vector<index_t> table_of,
-             Vector<double> scale, const nb::list& tables) {
-            FactorGraph graph;
-            for (const nb::handle item : tables) {
-              if (!nb::isinstance<SharedTable>(item)) {
-                throw nb::type_error("FactorGraph.tables must hold FactorTable objects");
-              }
-              graph.add_table(nb::cast<const SharedTable&>(item).table);
-            }
-            // Refusals that print a number need Python: they come before its lock is released.
-            add_variables(graph, as_span<index_t>(domain), as_span<double>(unary));
-            check_scale(as_span<double>(scale), table_of.size());
-            {
-              nb::gil_scoped_release unlocked;
-              check_scope_begin(as_span<offset_t>(scope_begin), table_of.size(), scope.size());
-              copy(graph.scope_begin, as_span<offset_t>(scope_begin));
-              copy(graph.scope, as_span<index_t>(scope));
-              copy(graph.table_of, as_span<index_t>(table_of));
-              copy(graph.scale, as_span<double>(scale));
-              for (index_t f = 0; f < graph.n_factors(); ++f) check_factor(graph, f);
-              graph.connect();
-            }
-            new (self) FactorGraph(std::move(graph));
-          },
-          "domain"_a.noconvert(), "unary"_a.noconvert(), "scope_begin"_a.noconvert(),
-          "scope"_a.noconvert(), "table_of"_a.noconvert(), "scale"_a.noconvert(), "tables"_a)
-      .def(
-          "with_unary",
-          [](const FactorGraph& self, Vector<double> unary) {
-            if (unary.size() != self.unary.size()) {
-              refuse("FactorGraph.unary", "have " + std::to_string(self.unary.size()) + " entries",
-                     std::to_string(unary.size()));
-            }
-            check_finite("FactorGraph.unary", as_span<double>(unary));
-            FactorGraph graph = self;
-            copy(graph.unary, as_span<double>(unary));
-            return graph;
-          },
-          "unary"_a.noconvert(), "The same factors with other unary scores; tables are shared.")
+      .def(nb::new_(&make_graph), "domain"_a.noconvert(), "unary"_a.noconvert(),
+           "scope_begin"_a.noconvert(), "scope"_a.noconvert(), "table_of"_a.noconvert(),
+           "scale"_a.noconvert(), "tables"_a)
+      .def("with_unary", &with_unary, "unary"_a.noconvert(),
+           "The same factors with other unary scores; tables are shared.")
       .def_prop_ro("n_variables", &FactorGraph::n_variables)
       .def_prop_ro("n_factors", &FactorGraph::n_factors)
       .def_prop_ro("n_tables", [](const FactorGraph& self) { return self.tables.size(); })
-      .def(
-          "score",
-          [](const FactorGraph& self, Vector<index_t> labels) {
-            if (labels.size() != self.domain.size()) {
-              refuse("FactorGraph.score: labels",
-                     "have " + std::to_string(self.domain.size()) + " entries",
-                     std::to_string(labels.size()));
-            }
-            for (std::size_t i = 0; i < labels.size(); ++i) {
-              if (labels.data()[i] < 0 || labels.data()[i] >= self.domain[i]) {
-                refuse("FactorGraph.score: label of variable " + std::to_string(i),
-                       "be in 0.." + std::to_string(self.domain[i] - 1),
-                       std::to_string(labels.data()[i]));
-              }
-            }
-            nb::gil_scoped_release unlocked;
-            return self.score(as_span<index_t>(labels));
-          },
-          "labels"_a.noconvert(), "The value of (3.24).");
+      .def("score", &score_of, "labels"_a.noconvert(), "The value of (3.24).");
 }
 
 }  // namespace sublearn::bindings

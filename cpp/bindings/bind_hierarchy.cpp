@@ -2,6 +2,8 @@
 // rows of label scores at a time.
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <type_traits>
 
 #include "arrays.hpp"
 #include "sublearn/core/label_graph.hpp"
@@ -13,11 +15,9 @@
 namespace sublearn::bindings {
 namespace {
 
-/// Rows of a block: made from the data alone, so that sums do not depend on the threads.
-constexpr offset_t kBlockEntries = 1 << 15;
-
-offset_t block_rows(offset_t n_labels) {
-  return std::max<offset_t>(1, kBlockEntries / std::max<offset_t>(1, n_labels));
+template <class A, class B>
+bool same_shape(const A& a, const B& b) {
+  return a.shape(0) == b.shape(0) && a.shape(1) == b.shape(1);
 }
 
 /// A taxonomy, and what its projections need.
@@ -35,22 +35,6 @@ class Taxonomy {
     return to_numpy(std::vector<index_t>(graph_.order().begin(), graph_.order().end()));
   }
 
-  /// Calls body(row, scratch) for all rows, blocks of them on several threads.
-  template <class Scratch, class Make, class Body>
-  static void for_rows(offset_t n_rows, offset_t n_labels, int n_threads, const Monitor& monitor,
-                       const Make& make, const Body& body) {
-    const offset_t per_block = block_rows(n_labels);
-    const offset_t n_blocks = (n_rows + per_block - 1) / per_block;
-    std::vector<std::optional<Scratch>> rooms(
-        static_cast<std::size_t>(effective_threads(n_blocks, n_threads)));
-    parallel_for(n_blocks, n_threads, &monitor, [&](offset_t block, int thread) {
-      auto& room = rooms[static_cast<std::size_t>(thread)];
-      if (!room) room.emplace(make());
-      const offset_t end = std::min(n_rows, (block + 1) * per_block);
-      for (offset_t i = block * per_block; i < end; ++i) body(i, block, *room);
-    });
-  }
-
   template <class T>
   void check(const Matrix<T>& u, const Vector<double>& phi) const {
     const auto n = static_cast<std::size_t>(graph_.size());
@@ -66,46 +50,23 @@ class Taxonomy {
   double project(Matrix<T> u, Vector<double> phi, MutableMatrix<T> v, MutableMatrix<bool> on,
                  double tol, int max_sweeps, int n_threads, const Monitor& monitor) const {
     check(u, phi);
-    const auto n_rows = static_cast<offset_t>(u.shape(0));
-    const auto n = static_cast<offset_t>(graph_.size());
     const bool wants_values = v.shape(0) != 0, wants_support = on.shape(0) != 0;
-    if ((wants_values && (v.shape(0) != u.shape(0) || v.shape(1) != u.shape(1))) ||
-        (wants_support && (on.shape(0) != u.shape(0) || on.shape(1) != u.shape(1)))) {
+    if ((wants_values && !same_shape(u, v)) || (wants_support && !same_shape(u, on))) {
       throw std::invalid_argument("v and on must be empty or have the shape of u");
     }
-    const auto row = [n](const auto& matrix, offset_t i) {
-      return std::span(matrix.data() + i * n, static_cast<std::size_t>(n));
-    };
-    const std::span<const double> weights = as_span<double>(phi);
+    std::vector<double> gaps(u.shape(0), 0.0);
     nb::gil_scoped_release unlocked;
-    if (is_forest_) {
-      for_rows<TreeScratch>(
-          n_rows, n, n_threads, monitor, [&] { return tree_scratch(); },
-          [&](offset_t i, offset_t, TreeScratch& room) {
-            shrink_groups<T>(graph_, row(u, i), weights, room);
-            for (std::size_t t = 0; wants_values && t < room.scale.size(); ++t) {
-              row(v, i)[t] = static_cast<T>(row(u, i)[t] * room.scale[t]);
-            }
-            for (std::size_t t = 0; wants_support && t < room.scale.size(); ++t) {
-              row(on, i)[t] = survives(room, t);
-            }
-          });
-      return 0.0;
-    }
-    const GroupList groups(graph_);
-    std::vector<double> gaps(static_cast<std::size_t>(n_rows), 0.0);
-    for_rows<GroupShrinker>(
-        n_rows, n, n_threads, monitor,
-        [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps, &monitor}); },
-        [&](offset_t i, offset_t, GroupShrinker& room) {
-          gaps[static_cast<std::size_t>(i)] = room.solve<T>(row(u, i), weights);
-          for (std::size_t t = 0; wants_values && t < room.v.size(); ++t) {
-            row(v, i)[t] = static_cast<T>(room.v[t] * room.unit());
-          }
-          for (std::size_t t = 0; wants_support && t < room.v.size(); ++t) {
-            row(on, i)[t] = room.is_on[t] != 0;
-          }
-        });
+    const GroupSettings settings{tol, max_sweeps, &monitor};
+    for_rows(u.shape(0), settings, n_threads, [&](std::size_t i, std::size_t, auto& shrinker) {
+      const auto row_of = row(u, i);
+      gaps[i] = shrinker.template solve<T>(row_of, as_span(phi));
+      for (std::size_t t = 0; wants_values && t < row_of.size(); ++t) {
+        row(v, i)[t] = shrinker.template value<T>(row_of, t);
+      }
+      for (std::size_t t = 0; wants_support && t < row_of.size(); ++t) {
+        row(on, i)[t] = shrinker.is_on(t);
+      }
+    });
     return gaps.empty() ? 0.0 : *std::max_element(gaps.begin(), gaps.end());
   }
 
@@ -115,48 +76,20 @@ class Taxonomy {
                                MutableMatrix<T> u_slope, double tol, int max_sweeps, int n_threads,
                                const Monitor& monitor) const {
     check(u, phi);
-    for (const auto* shape : {&slope}) {
-      if (shape->shape(0) != u.shape(0) || shape->shape(1) != u.shape(1)) {
-        throw std::invalid_argument("slope must have the shape of u");
-      }
-    }
-    if (u_slope.shape(0) != u.shape(0) || u_slope.shape(1) != u.shape(1)) {
-      throw std::invalid_argument("u_slope must have the shape of u");
-    }
-    const auto n_rows = static_cast<offset_t>(u.shape(0));
-    const auto n = static_cast<offset_t>(graph_.size());
-    const auto row = [n](const auto& matrix, offset_t i) {
-      return std::span(matrix.data() + i * n, static_cast<std::size_t>(n));
-    };
-    const std::span<const double> weights = as_span<double>(phi);
-    std::vector<double> total(static_cast<std::size_t>(n), 0.0);
+    if (!same_shape(u, slope)) throw std::invalid_argument("slope must have the shape of u");
+    if (!same_shape(u, u_slope)) throw std::invalid_argument("u_slope must have the shape of u");
+    std::vector<double> total(phi.size(), 0.0);
     {
       nb::gil_scoped_release unlocked;
-      const offset_t n_blocks = (n_rows + block_rows(n) - 1) / block_rows(n);
-      std::vector<std::vector<double>> sums(static_cast<std::size_t>(n_blocks));
-      const auto sum_of = [&](offset_t block) {
-        auto& sum = sums[static_cast<std::size_t>(block)];
-        sum.resize(total.size(), 0.0);
-        return std::span(sum);
-      };
-      if (is_forest_) {
-        for_rows<TreeScratch>(
-            n_rows, n, n_threads, monitor, [&] { return tree_scratch(); },
-            [&](offset_t i, offset_t block, TreeScratch& room) {
-              shrink_groups<T>(graph_, row(u, i), weights, room);
-              shrink_gradient<T>(graph_, row(u, i), weights, row(slope, i), room, row(u_slope, i),
-                                 sum_of(block));
-            });
-      } else {
-        const GroupList groups(graph_);
-        for_rows<GroupShrinker>(
-            n_rows, n, n_threads, monitor,
-            [&] { return GroupShrinker(graph_, groups, {tol, max_sweeps, &monitor}); },
-            [&](offset_t i, offset_t block, GroupShrinker& room) {
-              room.solve<T>(row(u, i), weights);
-              room.gradient<T>(weights, row(slope, i), row(u_slope, i), sum_of(block));
-            });
-      }
+      const GroupSettings settings{tol, max_sweeps, &monitor};
+      std::vector<std::vector<double>> sums(n_blocks(u.shape(0)));
+      for_rows(u.shape(0), settings, n_threads,
+               [&](std::size_t i, std::size_t block, auto& shrinker) {
+                 sums[block].resize(total.size(), 0.0);
+                 shrinker.template solve<T>(row(u, i), as_span(phi));
+                 shrinker.template gradient<T>(row(u, i), as_span(phi), row(slope, i),
+                                               row(u_slope, i), sums[block]);
+               });
       for (const auto& sum : sums) {
         for (std::size_t t = 0; t < sum.size(); ++t) total[t] += sum[t];
       }
@@ -183,10 +116,46 @@ class Taxonomy {
   }
 
  private:
-  TreeScratch tree_scratch() const {
-    TreeScratch room;
-    room.resize(graph_.size());
-    return room;
+  /// Rows of a block: made from the data alone, so that sums do not depend on the threads.
+  std::size_t block_rows() const {
+    constexpr std::size_t kBlockEntries = 1 << 15;
+    return std::max<std::size_t>(1, kBlockEntries / std::max<std::size_t>(1, at(graph_.size())));
+  }
+  std::size_t n_blocks(std::size_t n_rows) const {
+    return (n_rows + block_rows() - 1) / block_rows();
+  }
+
+  template <class Array>
+  static auto row(const Array& matrix, std::size_t i) {
+    return std::span(matrix.data() + i * matrix.shape(1), matrix.shape(1));
+  }
+
+  /// Calls body(row, block, shrinker) for all rows, blocks of them on several threads.
+  template <class Body>
+  void for_rows(std::size_t n_rows, const GroupSettings& settings, int n_threads,
+                const Body& body) const {
+    if (is_forest_) {
+      run_blocks(n_rows, *settings.monitor, n_threads, [&] { return TreeShrinker(graph_); }, body);
+    } else {
+      const GroupList groups(graph_);
+      run_blocks(
+          n_rows, *settings.monitor, n_threads,
+          [&] { return GroupShrinker(graph_, groups, settings); }, body);
+    }
+  }
+
+  template <class Make, class Body>
+  void run_blocks(std::size_t n_rows, const Monitor& monitor, int n_threads, const Make& make,
+                  const Body& body) const {
+    const auto n = static_cast<offset_t>(n_blocks(n_rows));
+    std::vector<std::optional<std::invoke_result_t<Make>>> shrinkers(
+        at(effective_threads(n, n_threads)));
+    parallel_for(n, n_threads, &monitor, [&](offset_t block, int thread) {
+      auto& shrinker = shrinkers[at(thread)];
+      if (!shrinker) shrinker.emplace(make());
+      const std::size_t end = std::min(n_rows, (at(block) + 1) * block_rows());
+      for (std::size_t i = at(block) * block_rows(); i < end; ++i) body(i, at(block), *shrinker);
+    });
   }
 
   template <class Body>
@@ -231,8 +200,8 @@ nb::tuple count_hits(Matrix<bool> on, Matrix<bool> truth, Vector<offset_t> first
           hits[t] += hit;
           sizes[t] += a[t];
         }
-        row_hits[static_cast<std::size_t>(i)] = n_hits;
-        row_sizes[static_cast<std::size_t>(i)] = n_on;
+        row_hits[at(i)] = n_hits;
+        row_sizes[at(i)] = n_on;
       }
     }
   }

@@ -9,7 +9,7 @@
 #include "arrays.hpp"
 #include "refuse.hpp"
 #include "sublearn/core/lapack.hpp"
-#include "sublearn/solvers/inverse_covariance.hpp"
+#include "sublearn/solvers/covariance/solver.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -33,24 +33,6 @@ std::span<const double> square(const Matrix<double>& A, std::size_t n, const cha
   return {A.data(), n * n};
 }
 
-nb::dict by_column(const std::vector<InverseCovarianceIteration>& rows) {
-  using Row = InverseCovarianceIteration;
-  const auto column = [&](auto Row::* field) {
-    std::vector<std::decay_t<decltype(std::declval<Row>().*field)>> out;
-    for (const Row& row : rows) out.push_back(row.*field);
-    return to_numpy(std::move(out));
-  };
-  nb::dict out;
-  out["seconds"] = column(&Row::seconds);
-  out["objective"] = column(&Row::objective);
-  out["gap"] = column(&Row::gap);
-  out["nnz_primal"] = column(&Row::n_nonzero);
-  out["block"] = column(&Row::block);
-  out["n_free"] = column(&Row::n_free);
-  out["work"] = column(&Row::work);
-  return out;
-}
-
 nb::dict fit(const Matrix<double>& S, const PairWeights& weights,
              const std::optional<Matrix<double>>& start, const InverseCovarianceSettings& settings,
              Monitor& monitor) {
@@ -59,24 +41,27 @@ nb::dict fit(const Matrix<double>& S, const PairWeights& weights,
   const auto from = start ? square(*start, n, "start") : std::span<const double>{};
   nb::dict out;
   std::vector<double> precision, covariance;
-  bool is_solved = false;
+  Status status{};
   std::unique_ptr<InverseCovariance> solver;
   {
     nb::gil_scoped_release unlocked;
     solver = std::make_unique<InverseCovariance>(square(S, n, "S"), weights,
                                                  static_cast<offset_t>(n), from, settings);
-    is_solved = solver->solve(monitor);
+    status = solver->solve(monitor);
     precision = solver->gather(false);
     covariance = solver->gather(true);
   }
   out["precision"] = to_numpy(std::move(precision), n, n);
   out["covariance"] = to_numpy(std::move(covariance), n, n);
   out["labels"] = to_numpy(std::move(solver->labels));
-  out["is_solved"] = is_solved;
+  out["status"] = status;
   out["objective"] = solver->objective();
   out["certificate"] = solver->certificate();
   out["n_iter"] = solver->n_iter();
-  out["iterations"] = by_column(solver->iterations);
+  using Row = InverseCovarianceIteration;
+  out["iterations"] = to_columns(solver->iterations, "seconds", &Row::seconds, "objective",
+                                 &Row::objective, "gap", &Row::gap, "nnz_primal", &Row::n_nonzero,
+                                 "block", &Row::block, "n_free", &Row::n_free, "work", &Row::work);
   return out;
 }
 
@@ -93,7 +78,7 @@ void bind_inverse_covariance(nb::module_& m) {
       .value("newton", InverseMethod::newton)
       .value("lhac", InverseMethod::lhac);
   nb::class_<InverseCovarianceSettings>(m, "InverseCovarianceSettings",
-                                        "See solvers/inverse_covariance.hpp.")
+                                        "See solvers/covariance/solver.hpp.")
       .def(nb::init<>())
       .def_rw("method", &InverseCovarianceSettings::method)
       .def_rw("tol", &InverseCovarianceSettings::tol)

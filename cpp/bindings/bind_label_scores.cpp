@@ -66,7 +66,7 @@ class LinearModel {
     const offset_t n_chunks = (X.n_rows() + kChunk - 1) / kChunk;
     Borrowed scorers(*this, effective_threads(n_chunks, n_threads));
     parallel_for(n_chunks, n_threads, [&](offset_t chunk, int thread) {
-      auto& scorer = *scorers.list[static_cast<std::size_t>(thread)];
+      auto& scorer = *scorers.list[at(thread)];
       Row converted;
       const offset_t end = std::min((chunk + 1) * kChunk, X.n_rows());
       for (offset_t i = chunk * kChunk; i < end; ++i) {
@@ -198,77 +198,75 @@ std::unique_ptr<LinearModel<T>> make_model(Stored stored) {
 }
 
 template <class T, class XT, class I>
+nb::tuple best_of(const LinearModel<T>& model, const Vector<I>& indptr, const Vector<I>& indices,
+                  const Vector<XT>& values, std::size_t k, double effort, int n_threads) {
+  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+  if (k == 0 || k > model.n_labels()) {
+    throw std::invalid_argument("k must be between 1 and the number of labels");
+  }
+  const auto n_rows = static_cast<std::size_t>(X.n_rows());
+  std::vector<index_t> labels(n_rows * k);
+  std::vector<T> scores(n_rows * k);
+  {
+    nb::gil_scoped_release unlocked;
+    model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+      const auto best = scorer.top(row, k, effort);
+      for (std::size_t r = 0; r < k; ++r) {
+        labels[at(i) * k + r] = best[r].id;
+        scores[at(i) * k + r] = best[r].score;
+      }
+    });
+  }
+  return nb::make_tuple(to_numpy(std::move(labels), n_rows, k),
+                        to_numpy(std::move(scores), n_rows, k));
+}
+
+template <class T, class XT, class I>
+NumpyMatrix<T> scores_of(const LinearModel<T>& model, const Vector<I>& indptr,
+                         const Vector<I>& indices, const Vector<XT>& values, int n_threads) {
+  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+  const auto n_rows = static_cast<std::size_t>(X.n_rows());
+  std::vector<T> out(n_rows * model.n_labels());
+  {
+    nb::gil_scoped_release unlocked;
+    model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+      const auto scores = scorer.score(row);
+      std::copy(scores.begin(), scores.end(), out.data() + at(i) * scores.size());
+    });
+  }
+  return to_numpy(std::move(out), n_rows, model.n_labels());
+}
+
+template <class T, class XT, class I>
+nb::tuple above(const LinearModel<T>& model, const Vector<I>& indptr, const Vector<I>& indices,
+                const Vector<XT>& values, T threshold, int n_threads) {
+  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+  std::vector<std::vector<index_t>> found(static_cast<std::size_t>(X.n_rows()));
+  std::vector<offset_t> out_indptr(1, 0);
+  std::vector<index_t> labels;
+  {
+    nb::gil_scoped_release unlocked;
+    model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
+      append_above(scorer.score(row), threshold, found[at(i)]);
+    });
+    for (const auto& row : found) {
+      labels.insert(labels.end(), row.begin(), row.end());
+      out_indptr.push_back(static_cast<offset_t>(labels.size()));
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(labels)));
+}
+
+template <class T, class XT, class I>
 void bind_scoring(nb::class_<LinearModel<T>>& c) {
-  using Model = LinearModel<T>;
-  c.def(
-      "top_k",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values, std::size_t k,
-         double effort, int n_threads) {
-        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
-        if (k == 0 || k > model.n_labels()) {
-          throw std::invalid_argument("k must be between 1 and the number of labels");
-        }
-        const auto n_rows = static_cast<std::size_t>(X.n_rows());
-        std::vector<index_t> labels(n_rows * k);
-        std::vector<T> scores(n_rows * k);
-        {
-          nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
-            const auto best = scorer.top(row, k, effort);
-            for (std::size_t r = 0; r < k; ++r) {
-              labels[static_cast<std::size_t>(i) * k + r] = best[r].id;
-              scores[static_cast<std::size_t>(i) * k + r] = best[r].score;
-            }
-          });
-        }
-        return nb::make_tuple(to_numpy(std::move(labels), n_rows, k),
-                              to_numpy(std::move(scores), n_rows, k));
-      },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "k"_a,
-      "effort"_a = 1.0, "n_threads"_a = 1,
-      "The k best labels of each row and their scores, best first.");
-  c.def(
-      "scores",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values,
-         int n_threads) {
-        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
-        const auto n_rows = static_cast<std::size_t>(X.n_rows());
-        std::vector<T> out(n_rows * model.n_labels());
-        {
-          nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
-            const auto scores = scorer.score(row);
-            std::copy(scores.begin(), scores.end(),
-                      out.begin() + static_cast<std::ptrdiff_t>(i) *
-                                        static_cast<std::ptrdiff_t>(scores.size()));
-          });
-        }
-        return to_numpy(std::move(out), n_rows, model.n_labels());
-      },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
-      "The score of each label for each row.");
-  c.def(
-      "above",
-      [](const Model& model, Vector<I> indptr, Vector<I> indices, Vector<XT> values, T threshold,
-         int n_threads) {
-        const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
-        std::vector<std::vector<index_t>> found(static_cast<std::size_t>(X.n_rows()));
-        std::vector<offset_t> out_indptr(1, 0);
-        std::vector<index_t> labels;
-        {
-          nb::gil_scoped_release unlocked;
-          model.for_each_row(X, n_threads, [&](offset_t i, const auto& row, auto& scorer) {
-            append_above(scorer.score(row), threshold, found[static_cast<std::size_t>(i)]);
-          });
-          for (const auto& row : found) {
-            labels.insert(labels.end(), row.begin(), row.end());
-            out_indptr.push_back(static_cast<offset_t>(labels.size()));
-          }
-        }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(labels)));
-      },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "threshold"_a,
-      "n_threads"_a = 1, "The labels of each row that score above a threshold: (indptr, labels).");
+  c.def("top_k", &best_of<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert(), "k"_a, "effort"_a = 1.0, "n_threads"_a = 1,
+        "The k best labels of each row and their scores, best first.");
+  c.def("scores", &scores_of<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert(), "n_threads"_a = 1, "The score of each label for each row.");
+  c.def("above", &above<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert(), "threshold"_a, "n_threads"_a = 1,
+        "The labels of each row that score above a threshold: (indptr, labels).");
 }
 
 template <class T>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "arrays.hpp"
-#include "sublearn/search/mixing.hpp"
+#include "sublearn/solvers/quadratic/mixing.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -102,7 +102,7 @@ class Held final : public BooleanQuadratic {
       // A stopped solve must still have an answer: the first block, in which round() stops soon.
       parallel_for(n_blocks, n_threads, [&](offset_t block, int) {
         if (block > 0 && monitor.stop_requested()) return;
-        blocks[static_cast<std::size_t>(block)] = mixing_.round(seed, block, max_passes, monitor);
+        blocks[at(block)] = mixing_.round(seed, block, max_passes, monitor);
       });
       for (const auto& block : blocks) {
         for (const auto& rounded : block) {
@@ -154,7 +154,7 @@ struct CompressedArrays {
 
 void bind_latent(nb::module_& m) {
   nb::class_<BooleanQuadratic>(m, "BooleanQuadratic",
-                               "scale * y'Cy + 2 b'y over signs; see search/mixing.hpp.")
+                               "scale * y'Cy + 2 b'y over signs; see solvers/quadratic/mixing.hpp.")
       .def("start", &BooleanQuadratic::start, "rank"_a, "seed"_a)
       .def("start_from", &BooleanQuadratic::start_from, "vectors"_a.noconvert())
       .def("sweep", &BooleanQuadratic::sweep, "max_sweeps"_a, "least_gain"_a, "relaxation"_a,

@@ -1,4 +1,4 @@
-// Python face of sparse linear models: data made ready, the working-set solver, LHAC.
+// Python face of sparse linear models: data made ready, LHAC.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -6,71 +6,26 @@
 
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "arrays.hpp"
 #include "linear_data.hpp"
 #include "refuse.hpp"
 #include "sublearn/objectives/linear_objective.hpp"
-#include "sublearn/solvers/lhac.hpp"
-#include "sublearn/solvers/lhac_working_set.hpp"
-#include "sublearn/solvers/sparse_linear.hpp"
+#include "sublearn/solvers/lhac/active_set_lhac.hpp"
+#include "sublearn/solvers/lhac/lhac.hpp"
 
 namespace sublearn::bindings {
 namespace {
 
-nb::dict by_column(const std::vector<SparseLinearPass>& passes) {
-  using Pass = SparseLinearPass;
-  nb::dict out;
-  out["seconds"] = column(passes, &Pass::seconds);
-  out["objective"] = column(passes, &Pass::objective);
-  out["gap"] = column(passes, &Pass::gap);
-  out["violation"] = column(passes, &Pass::violation);
-  out["nnz_primal"] = column(passes, &Pass::n_nonzero);
-  out["n_kept"] = column(passes, &Pass::n_kept);
-  out["n_working"] = column(passes, &Pass::n_working);
-  out["n_passes"] = column(passes, &Pass::n_passes);
-  out["work"] = column(passes, &Pass::work);
-  return out;
-}
-
-nb::dict by_column(const std::vector<LhacIteration>& iterations) {
+nb::dict lhac_columns(const std::vector<LhacIteration>& iterations) {
   using Row = LhacIteration;
-  nb::dict out;
-  out["seconds"] = column(iterations, &Row::seconds);
-  out["objective"] = column(iterations, &Row::objective);
-  out["certificate"] = column(iterations, &Row::certificate);
-  out["violation"] = column(iterations, &Row::violation);
-  out["nnz_primal"] = column(iterations, &Row::n_nonzero);
-  out["n_free"] = column(iterations, &Row::n_free);
-  out["z1"] = column(iterations, &Row::z1);
-  out["z2"] = column(iterations, &Row::z2);
-  out["z3"] = column(iterations, &Row::z3);
-  out["n_passes"] = column(iterations, &Row::n_passes);
-  out["n_steps"] = column(iterations, &Row::n_steps);
-  out["n_values"] = column(iterations, &Row::n_values);
-  out["n_asked"] = column(iterations, &Row::n_asked);
-  return out;
-}
-
-template <class Columns>
-nb::tuple fit(const LinearData<Columns>& data, const SeparablePenalty& penalty,
-              const SparseLinearSettings& settings, Vector<double> start, double intercept,
-              Monitor& monitor) {
-  check_penalty(penalty, data.problem().n_features());
-  if (static_cast<offset_t>(start.size()) != data.problem().n_features()) {
-    throw std::invalid_argument("start must have one weight per feature");
-  }
-  SparseLinearSolver<Columns> solver(data.problem(), penalty, settings);
-  solver.point().w.assign(start.data(), start.data() + start.size());
-  solver.point().intercept = intercept;
-  bool is_solved = false;
-  {
-    nb::gil_scoped_release unlocked;
-    is_solved = solver.solve(monitor);
-  }
-  return nb::make_tuple(to_numpy(std::move(solver.point().w)), solver.point().intercept, is_solved,
-                        by_column(solver.passes));
+  return to_columns(iterations, "seconds", &Row::seconds, "objective", &Row::objective,
+                    "certificate", &Row::certificate, "violation", &Row::violation, "nnz_primal",
+                    &Row::n_nonzero, "n_free", &Row::n_free, "z1", &Row::z1, "z2", &Row::z2, "z3",
+                    &Row::z3, "n_passes", &Row::n_passes, "n_steps", &Row::n_steps, "n_values",
+                    &Row::n_values, "n_asked", &Row::n_asked);
 }
 
 template <class Columns>
@@ -83,16 +38,6 @@ void bind_data(nb::module_& m, const char* name) {
             return std::make_shared<LinearObjective<Columns>>(data->problem(), n_threads);
           },
           "n_threads"_a = 1, nb::keep_alive<0, 1>(), "The smooth part as an objective for `lhac`.");
-  m.def(
-      "fit_sparse_linear",
-      [](const Data& data, Vector<double> l1, SeparablePenalty penalty,
-         const SparseLinearSettings& settings, Vector<double> start, double intercept,
-         Monitor& monitor) {
-        penalty.l1 = as_span<double>(l1);
-        return fit(data, penalty, settings, start, intercept, monitor);
-      },
-      "data"_a, "l1"_a.noconvert(), "penalty"_a, "settings"_a, "start"_a.noconvert(), "intercept"_a,
-      "monitor"_a, "Solve; returns (w, intercept, is_solved, passes by column).");
   nb::class_<LinearObjective<Columns>, SmoothObjective>(m,
                                                         (std::string(name) + "Objective").c_str());
 }
@@ -103,18 +48,16 @@ void bind_sparse_data(nb::module_& m, const char* name) {
   bind_data<Columns>(m, name);
   m.def(
       "linear_data",
-      [](Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_rows,
-         Vector<double> y, Vector<double> weights, const std::string& loss, double parameter,
-         bool has_intercept) {
-        const auto view = compressed_view<CscView, T, index_t>(indptr, indices, values, n_rows);
+      [](Arrays<index_t, index_t, T> X, offset_t n_rows, Vector<double> y, Vector<double> weights,
+         const std::string& loss, double parameter, bool has_intercept) {
+        const auto view = compressed_view<CscView, T, index_t>(X, n_rows);
         return std::make_shared<LinearData<Columns>>(
-            Columns(view), ColumnRows{view.indptr, view.indices, n_rows},
-            nb::make_tuple(indptr, indices, values), y, weights, loss_by_name(loss, parameter),
-            has_intercept);
+            Columns(view), ColumnRows{view.indptr, view.indices, n_rows}, nb::cast(X), y, weights,
+            loss_by_name(loss, parameter), has_intercept);
       },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_rows"_a,
-      "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a, "parameter"_a, "has_intercept"_a,
-      "A problem over the columns of a CSC matrix.");
+      "X"_a.noconvert(), "n_rows"_a, "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a,
+      "parameter"_a, "has_intercept"_a,
+      "A problem over the columns of a CSC matrix (indptr, indices, values).");
 }
 
 template <class T>
@@ -220,13 +163,13 @@ nb::tuple run_lhac(SmoothObjective& objective, const SeparablePenalty& penalty,
   }
   std::vector<double> x(start.data(), start.data() + start.size());
   Method method(objective, penalty, settings);
-  LhacEnd end;
+  Status status;
   {
     nb::gil_scoped_release unlocked;
-    end = method.solve(x, monitor);
+    status = method.solve(x, monitor);
   }
-  return nb::make_tuple(to_numpy(std::move(x)), end, method.best_bound,
-                        by_column(method.iterations));
+  return nb::make_tuple(to_numpy(std::move(x)), status, method.best_bound,
+                        lhac_columns(method.iterations));
 }
 
 void bind_settings(nb::module_& m) {
@@ -235,8 +178,18 @@ void bind_settings(nb::module_& m) {
       .def_rw("l2", &SeparablePenalty::l2)
       .def_rw("lower", &SeparablePenalty::lower)
       .def_rw("upper", &SeparablePenalty::upper)
-      .def_rw("has_free_last", &SeparablePenalty::has_free_last);
-  nb::enum_<FreeSet>(m, "FreeSet", "Free-set strategies of LHAC; see solvers/free_set.hpp.")
+      .def_rw("n_free_last", &SeparablePenalty::n_free_last);
+  m.def(
+      "feasible_scale",
+      [](SeparablePenalty penalty, Vector<double> l1, Vector<double> gradient) {
+        penalty.l1 = as_span<double>(l1);
+        check_penalty(penalty, static_cast<offset_t>(gradient.size()));
+        std::vector<index_t> ids(gradient.size());
+        std::iota(ids.begin(), ids.end(), index_t{0});
+        return feasible_scale(penalty, ids, as_span<double>(gradient));
+      },
+      "penalty"_a, "l1"_a.noconvert(), "gradient"_a.noconvert(), "See prox/separable.hpp.");
+  nb::enum_<FreeSet>(m, "FreeSet", "Free-set strategies of LHAC; see solvers/lhac/free_set.hpp.")
       .value("std", FreeSet::standard)
       .value("std_ep", FreeSet::standard_inexact)
       .value("std_epa", FreeSet::standard_inexact_aggressive)
@@ -244,16 +197,11 @@ void bind_settings(nb::module_& m) {
       .value("grdy_ctz", FreeSet::greedy_cut)
       .value("grdy_ep", FreeSet::greedy_inexact)
       .value("grdy_ad", FreeSet::greedy_adaptive);
-  nb::enum_<LhacEnd>(m, "LhacEnd", "Why LHAC stopped.")
-      .value("converged", LhacEnd::converged)
-      .value("max_iter", LhacEnd::max_iter)
-      .value("stopped", LhacEnd::stopped)
-      .value("stalled", LhacEnd::stalled);
   nb::enum_<Globalisation>(m, "Globalisation", "What follows a step that lowers too little.")
       .value("prox", Globalisation::prox_parameter)
       .value("line_search", Globalisation::line_search)
       .value("null_step", Globalisation::null_step);
-  nb::class_<LhacSettings>(m, "LhacSettings", "Settings of LHAC; see solvers/lhac.hpp.")
+  nb::class_<LhacSettings>(m, "LhacSettings", "Settings of LHAC; see solvers/lhac/lhac.hpp.")
       .def(nb::init<>())
       .def_rw("tol", &LhacSettings::tol)
       .def_rw("max_iter", &LhacSettings::max_iter)
@@ -268,16 +216,6 @@ void bind_settings(nb::module_& m) {
              settings.budget = {slope, constant, is_logarithmic};
            })
       .def_rw("globalisation", &LhacSettings::globalisation);
-  nb::enum_<LinearMethod>(m, "LinearMethod", "The method inside the working set.")
-      .value("newton", LinearMethod::newton)
-      .value("lhac", LinearMethod::lhac);
-  nb::class_<SparseLinearSettings>(m, "SparseLinearSettings", "See solvers/sparse_linear.hpp.")
-      .def(nb::init<>())
-      .def_rw("method", &SparseLinearSettings::method)
-      .def_rw("lhac", &SparseLinearSettings::lhac)
-      .def_rw("tol", &SparseLinearSettings::tol)
-      .def_rw("max_iter", &SparseLinearSettings::max_iter)
-      .def_rw("n_threads", &SparseLinearSettings::n_threads);
 }
 
 }  // namespace
@@ -314,17 +252,17 @@ void bind_linear(nb::module_& m) {
   m.def(
       "lhac",
       [](SmoothObjective& objective, Vector<double> l1, SeparablePenalty penalty,
-         const LhacSettings& settings, Vector<double> x0, bool has_working_set, Monitor& monitor) {
+         const LhacSettings& settings, Vector<double> x0, bool has_active_set, Monitor& monitor) {
         penalty.l1 = as_span<double>(l1);
-        if (has_working_set && !objective.has_parts()) {
-          throw std::invalid_argument("a working set needs an objective that has parts");
+        if (has_active_set && !objective.has_parts()) {
+          throw std::invalid_argument("an active set needs an objective that has parts");
         }
-        const auto run = has_working_set ? run_lhac<WorkingSetLhac> : run_lhac<Lhac>;
+        const auto run = has_active_set ? run_lhac<ActiveSetLhac> : run_lhac<Lhac>;
         return run(objective, penalty, settings, x0, monitor);
       },
       "objective"_a, "l1"_a.noconvert(), "penalty"_a, "settings"_a, "x0"_a.noconvert(),
-      "has_working_set"_a, "monitor"_a,
-      "Minimise; returns (x, end, lower bound, iterations by column).");
+      "has_active_set"_a, "monitor"_a,
+      "Minimise; returns (x, status, lower bound, iterations by column).");
 }
 
 }  // namespace sublearn::bindings

@@ -7,27 +7,10 @@
 
 #include "arrays.hpp"
 #include "refuse.hpp"
-#include "sublearn/solvers/map_solver.hpp"
+#include "sublearn/solvers/map/solver.hpp"
 
 namespace sublearn::bindings {
 namespace {
-
-nb::dict by_column(const std::vector<MapRow>& rows) {
-  const auto column = [&](auto MapRow::* field) {
-    std::vector<std::decay_t<decltype(std::declval<MapRow>().*field)>> out;
-    for (const MapRow& row : rows) out.push_back(row.*field);
-    return to_numpy(std::move(out));
-  };
-  nb::dict out;
-  out["seconds"] = column(&MapRow::seconds);
-  out["score"] = column(&MapRow::score);
-  out["bound"] = column(&MapRow::bound);
-  out["n_iter"] = column(&MapRow::n_iter);
-  out["n_labels"] = column(&MapRow::n_labels);
-  out["n_states"] = column(&MapRow::n_states);
-  out["work"] = column(&MapRow::work);
-  return out;
-}
 
 nb::dict solve(const FactorGraph& graph, const MapSettings& settings,
                const std::optional<Vector<index_t>>& start, Monitor& monitor) {
@@ -52,18 +35,19 @@ nb::dict solve(const FactorGraph& graph, const MapSettings& settings,
   }
   nb::dict out;
   out["labels"] = to_numpy(std::move(answer.labels));
-  out["score"] = answer.score;
   out["bound"] = answer.bound;
   out["n_iter"] = solver.n_iter();
-  out["is_out_of_time"] = solver.is_out_of_time();
-  out["rows"] = by_column(solver.rows());
+  out["status"] = solver.status();
+  out["rows"] = to_columns(solver.rows(), "seconds", &MapRow::seconds, "score", &MapRow::score,
+                           "bound", &MapRow::bound, "n_iter", &MapRow::n_iter, "n_labels",
+                           &MapRow::n_labels, "n_states", &MapRow::n_states, "work", &MapRow::work);
   return out;
 }
 
 }  // namespace
 
 void bind_map(nb::module_& m) {
-  nb::class_<MapSettings>(m, "MapSettings", "See solvers/map_solver.hpp.")
+  nb::class_<MapSettings>(m, "MapSettings", "See solvers/map/solver.hpp.")
       .def(nb::init<>())
       .def_rw("tol", &MapSettings::tol)
       .def_rw("max_iter", &MapSettings::max_iter)

@@ -1,5 +1,4 @@
 // Python face of maximum inner-product search.
-#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <mutex>
@@ -120,11 +119,6 @@ class Index {
     }
   }
 
-  void tighten() {
-    const Changing turn(mutex_);
-    for (offset_t c = 0; c < index_->n_clusters(); ++c) index_->tighten(c);
-  }
-
   /// begin, ids, rows: what the constructor takes.
   std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyMatrix<float>> packed() const {
     std::vector<offset_t> begin{0};
@@ -234,7 +228,6 @@ void bind_mips(nb::module_& m) {
       .def("update", &Index::update, "ids"_a, "rows"_a)
       .def("add", &Index::add, "ids"_a, "rows"_a)
       .def("remove", &Index::remove, "ids"_a)
-      .def("tighten", &Index::tighten, "Measure the clusters' bounds anew.")
       .def("packed", &Index::packed, "begin, ids and rows, cluster by cluster.")
       .def("rows_of", &Index::rows_of, "ids"_a);
   m.def("inner_products", &products, "rows"_a, "queries"_a, "out"_a,

@@ -6,7 +6,7 @@
 #include "arrays.hpp"
 #include "checked_rows.hpp"
 #include "sublearn/core/parallel_for.hpp"
-#include "sublearn/solvers/pairwise_multilabel.hpp"
+#include "sublearn/solvers/pairwise/solver.hpp"
 
 namespace sublearn::bindings {
 
@@ -47,9 +47,10 @@ void bind_learner(nb::module_& m, const char* name) {
               nb::gil_scoped_release unlocked;
               found = learner.certify(&monitor);
             }
-            return nb::make_tuple(found.primal, found.dual, found.is_complete);
+            return nb::make_tuple(found.primal, found.dual);
           },
-          "monitor"_a, "(primal, dual, whether all rows were evaluated) at the present weights.")
+          "monitor"_a,
+          "(primal, dual) at the present weights; primal is NaN after a stop on the way.")
       .def("leave_pairs_out", &Learner::leave_pairs_out, "Look at labels alone in passes to come.")
       .def(
           "join_pairs", [](Learner& learner, Monitor& monitor) { learner.join_pairs(&monitor); },
@@ -101,8 +102,7 @@ nb::tuple best_label_sets(Matrix<double> scores, Vector<offset_t> indptr, Vector
         LabelInference(pairs, attraction));
     parallel_for(n_blocks, n_threads, [&](offset_t i, int thread) {
       const auto row = static_cast<std::size_t>(i);
-      found[row] = scratch[static_cast<std::size_t>(thread)].best(
-          {scores.data() + row * n_labels, n_labels}, most_nodes);
+      found[row] = scratch[at(thread)].best({scores.data() + row * n_labels, n_labels}, most_nodes);
     });
   }
   OwnedRows<double> sets;
@@ -119,7 +119,7 @@ nb::tuple best_label_sets(Matrix<double> scores, Vector<offset_t> indptr, Vector
 
 void bind_pairwise_multilabel(nb::module_& m) {
   nb::class_<PairwiseSettings>(m, "PairwiseSettings",
-                               "Settings of a fit; see solvers/pairwise_multilabel.hpp.")
+                               "Settings of a fit; see solvers/pairwise/solver.hpp.")
       .def(nb::init<>())
       .def_rw("C", &PairwiseSettings::C)
       .def_rw("gamma", &PairwiseSettings::gamma)

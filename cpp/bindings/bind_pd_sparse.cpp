@@ -5,33 +5,17 @@
 
 #include "arrays.hpp"
 #include "checked_rows.hpp"
-#include "sublearn/solvers/pd_sparse.hpp"
+#include "sublearn/solvers/pd_sparse/solver.hpp"
 
 namespace sublearn::bindings {
 
-template <class Value, class Field>
-NumpyVector<Value> column(const std::vector<PDPass>& passes, Field PDPass::* field) {
-  std::vector<Value> out;
-  out.reserve(passes.size());
-  for (const PDPass& pass : passes) out.push_back(static_cast<Value>(pass.*field));
-  return to_numpy(std::move(out));
-}
-
 nb::dict passes_by_column(const std::vector<PDPass>& passes) {
-  nb::dict out;
-  out["seconds"] = column<double>(passes, &PDPass::seconds);
-  out["primal"] = column<double>(passes, &PDPass::primal);
-  out["dual"] = column<double>(passes, &PDPass::dual);
-  out["active"] = column<double>(passes, &PDPass::active);
-  out["held_out"] = column<double>(passes, &PDPass::held_out);
-  out["work"] = column<std::int64_t>(passes, &PDPass::work);
-  out["nnz_primal"] = column<std::int64_t>(passes, &PDPass::nnz_primal);
-  out["nnz_dual"] = column<std::int64_t>(passes, &PDPass::nnz_dual);
-  out["n_candidates"] = column<std::int64_t>(passes, &PDPass::n_candidates);
-  out["n_partitions"] = column<std::int64_t>(passes, &PDPass::n_partitions);
-  out["is_evaluated"] = column<std::uint8_t>(passes, &PDPass::is_evaluated);
-  out["is_refit"] = column<std::uint8_t>(passes, &PDPass::is_refit);
-  return out;
+  using Pass = PDPass;
+  return to_columns(passes, "seconds", &Pass::seconds, "primal", &Pass::primal, "dual", &Pass::dual,
+                    "active", &Pass::active, "held_out", &Pass::held_out, "work", &Pass::work,
+                    "nnz_primal", &Pass::nnz_primal, "nnz_dual", &Pass::nnz_dual, "n_candidates",
+                    &Pass::n_candidates, "n_partitions", &Pass::n_partitions, "is_evaluated",
+                    &Pass::is_evaluated, "is_refit", &Pass::is_refit);
 }
 
 template <class T, class I>
@@ -71,6 +55,7 @@ void bind_rows(nb::module_& m, const char* name) {
                                      train.n_labels(), settings, monitor);
         }
         nb::dict report = passes_by_column(solution.passes);
+        report["status"] = solution.status;
         report["final_primal"] = solution.primal;
         report["final_dual"] = solution.dual;
         report["is_certified"] = solution.is_certified;
@@ -114,7 +99,8 @@ void bind_pd_sparse(nb::module_& m) {
       .value("exact", PDSearch::exact)
       .value("partition", PDSearch::partition)
       .value("sampled", PDSearch::sampled);
-  nb::class_<PDSettings>(m, "PDSettings", "Settings of PD-Sparse; see solvers/pd_sparse.hpp.")
+  nb::class_<PDSettings>(m, "PDSettings",
+                         "Settings of PD-Sparse; see solvers/pd_sparse/solver.hpp.")
       .def(nb::init<>())
       .def_rw("l1", &PDSettings::l1)
       .def_rw("has_bias", &PDSettings::has_bias)

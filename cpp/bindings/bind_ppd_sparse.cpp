@@ -13,7 +13,7 @@
 #include "labels.hpp"
 #include "sublearn/losses/hinge.hpp"
 #include "sublearn/losses/squared_hinge.hpp"
-#include "sublearn/solvers/ppd_sparse.hpp"
+#include "sublearn/solvers/ppd_sparse/solver.hpp"
 
 namespace sublearn::bindings {
 
@@ -37,25 +37,12 @@ nb::tuple weights_by_label(std::vector<LabelWeights<T>>&& weights) {
                         to_numpy(std::move(values)));
 }
 
-template <class Value, class Field>
-NumpyVector<Value> column(const std::vector<LabelReport>& reports, Field LabelReport::* field) {
-  std::vector<Value> out;
-  out.reserve(reports.size());
-  for (const LabelReport& report : reports) out.push_back(static_cast<Value>(report.*field));
-  return to_numpy(std::move(out));
-}
-
 nb::dict reports_by_column(const std::vector<LabelReport>& reports) {
-  nb::dict out;
-  out["primal"] = column<double>(reports, &LabelReport::primal);
-  out["dual"] = column<double>(reports, &LabelReport::dual);
-  out["seconds"] = column<double>(reports, &LabelReport::seconds);
-  out["work"] = column<std::int64_t>(reports, &LabelReport::work);
-  out["nnz_primal"] = column<std::int64_t>(reports, &LabelReport::nnz_primal);
-  out["nnz_dual"] = column<std::int64_t>(reports, &LabelReport::nnz_dual);
-  out["n_iter"] = column<std::int64_t>(reports, &LabelReport::n_iter);
-  out["converged"] = column<std::uint8_t>(reports, &LabelReport::converged);
-  return out;
+  using Report = LabelReport;
+  return to_columns(reports, "primal", &Report::primal, "dual", &Report::dual, "seconds",
+                    &Report::seconds, "work", &Report::work, "nnz_primal", &Report::nnz_primal,
+                    "nnz_dual", &Report::nnz_dual, "n_iter", &Report::n_iter, "converged",
+                    &Report::has_converged);
 }
 
 /// Loss weights as Python passes them, none or one per item.
@@ -78,26 +65,22 @@ std::span<const T> loss_weights(const std::optional<Vector<T>>& weights, std::si
 template <class T, class I>
 class PPDProblem {
  public:
-  PPDProblem(Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
-             Vector<offset_t> label_indptr, Vector<index_t> rows,
-             std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight)
-      : arrays_{indptr, indices, values, label_indptr, rows, row_weight, positive_weight},
-        data_(compressed_view<CsrView, T, I>(indptr, indices, values, n_features)) {
-    take_task();
-  }
-
-  /// With the inverted lists of X, which somebody made before.
-  PPDProblem(Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
-             Vector<offset_t> label_indptr, Vector<index_t> rows,
+  /// `lists` are the columns of X as they were made before, or they are made here.
+  PPDProblem(Arrays<I, I, T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
              std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight,
-             Vector<offset_t> list_indptr, Vector<index_t> list_rows, Vector<T> list_values)
-      : arrays_{indptr, indices, values, label_indptr, rows, row_weight, positive_weight},
-        lists_(Lists{list_indptr, list_rows, list_values}),
-        data_(compressed_view<CsrView, T, I>(indptr, indices, values, n_features),
-              as_span<offset_t>(list_indptr), as_span<index_t>(list_rows),
-              as_span<T>(list_values)) {
-    check_lists();
-    take_task();
+             std::optional<Arrays<offset_t, index_t, T>> lists)
+      : X_(std::move(X)),
+        labels_(std::move(labels)),
+        row_weight_(std::move(row_weight)),
+        positive_weight_(std::move(positive_weight)),
+        lists_(std::move(lists)),
+        data_(make_data(compressed_view<CsrView, T, I>(X_, n_features), lists_)) {
+    const auto& [indptr, rows] = labels_;
+    task_.labels = label_rows(indptr, rows, data_.rows.n_rows());
+    task_.row_weight =
+        loss_weights(row_weight_, static_cast<std::size_t>(data_.rows.n_rows()), "row_weight");
+    task_.positive_weight = loss_weights(
+        positive_weight_, static_cast<std::size_t>(task_.labels.n_labels()), "positive_weight");
   }
 
   void start_from(Vector<offset_t> indptr, Vector<index_t> features, Vector<T> values,
@@ -112,8 +95,7 @@ class PPDProblem {
     check_offsets("indptr", as_span<offset_t>(indptr), features.size());
     check_ids("features", as_span<index_t>(features), data_.rows.n_cols());
     start_ = {indptr, features, values, bias};
-    task_.start = {as_span<offset_t>(start_->indptr), as_span<index_t>(start_->features),
-                   as_span<T>(start_->values), as_span<T>(start_->bias)};
+    task_.start = {as_span(indptr), as_span(features), as_span(values), as_span(bias)};
   }
 
   nb::tuple solve(Vector<index_t> order, std::int64_t first_block, const std::string& loss,
@@ -141,52 +123,35 @@ class PPDProblem {
   }
 
  private:
-  struct Arrays {
-    Vector<I> indptr;
-    Vector<I> indices;
-    Vector<T> values;
-    Vector<offset_t> label_indptr;
-    Vector<index_t> rows;
-    std::optional<Vector<T>> row_weight;
-    std::optional<Vector<T>> positive_weight;
-  };
-  struct Lists {
-    Vector<offset_t> indptr;
-    Vector<index_t> rows;
-    Vector<T> values;
-  };
-  struct Start {
-    Vector<offset_t> indptr;
-    Vector<index_t> features;
-    Vector<T> values;
-    Vector<T> bias;
-  };
+  using Lists = Arrays<offset_t, index_t, T>;
 
-  void take_task() {
-    task_.labels = label_rows(arrays_.label_indptr, arrays_.rows, data_.rows.n_rows());
-    task_.row_weight = loss_weights(arrays_.row_weight,
-                                    static_cast<std::size_t>(data_.rows.n_rows()), "row_weight");
-    task_.positive_weight =
-        loss_weights(arrays_.positive_weight, static_cast<std::size_t>(task_.labels.n_labels()),
-                     "positive_weight");
+  static PPDData<T, I> make_data(const CsrView<T, I>& X, const std::optional<Lists>& lists) {
+    if (!lists) return PPDData<T, I>(X);
+    const auto& [indptr, rows, values] = *lists;
+    check_lists(X, indptr, rows, values);
+    return PPDData<T, I>(X, as_span(indptr), as_span(rows), as_span(values));
   }
 
   /// Lists come from files: no kernel may read outside of the rows.
-  void check_lists() const {
-    const auto n_entries = static_cast<std::size_t>(data_.rows.nnz());
-    if (lists_->rows.size() != n_entries || lists_->values.size() != n_entries) {
+  static void check_lists(const CsrView<T, I>& X, const Vector<offset_t>& indptr,
+                          const Vector<index_t>& rows, const Vector<T>& values) {
+    const auto n_entries = static_cast<std::size_t>(X.nnz());
+    if (rows.size() != n_entries || values.size() != n_entries) {
       throw std::invalid_argument("lists must be the columns of X");
     }
-    check_compressed(as_span<offset_t>(lists_->indptr), as_span<index_t>(lists_->rows),
-                     data_.rows.n_cols(), data_.rows.n_rows(), "list_indptr", "list_rows");
-    check_offsets("list_indptr", as_span<offset_t>(lists_->indptr), n_entries);
+    check_compressed(as_span(indptr), as_span(rows), X.n_cols(), X.n_rows(), "list_indptr",
+                     "list_rows");
+    check_offsets("list_indptr", as_span(indptr), n_entries);
   }
 
-  Arrays arrays_;
+  Arrays<I, I, T> X_;
+  Arrays<offset_t, index_t> labels_;
+  std::optional<Vector<T>> row_weight_;
+  std::optional<Vector<T>> positive_weight_;
   std::optional<Lists> lists_;
   PPDData<T, I> data_;
   PPDTask<T> task_;
-  std::optional<Start> start_;
+  Arrays<offset_t, index_t, T, T> start_;
 };
 
 template <class T, class I>
@@ -201,31 +166,17 @@ void bind_problem(nb::module_& m, const char* name) {
            "Solve the labels named; ((indptr, features, values) by label, bias, report columns).");
   m.def(
       "ppd_problem",
-      [](Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
-         Vector<offset_t> label_indptr, Vector<index_t> rows, std::optional<Vector<T>> row_weight,
-         std::optional<Vector<T>> positive_weight) {
-        return std::make_unique<Problem>(indptr, indices, values, n_features, label_indptr, rows,
-                                         row_weight, positive_weight);
+      [](Arrays<I, I, T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
+         std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight,
+         std::optional<Arrays<offset_t, index_t, T>> lists) {
+        return std::make_unique<Problem>(std::move(X), n_features, std::move(labels),
+                                         std::move(row_weight), std::move(positive_weight),
+                                         std::move(lists));
       },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
-      "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "row_weight"_a.noconvert().none(),
-      "positive_weight"_a.noconvert().none(),
-      "Problem from a CSR matrix, the rows of each label and what their losses weigh.");
-  m.def(
-      "ppd_problem",
-      [](Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
-         Vector<offset_t> label_indptr, Vector<index_t> rows, std::optional<Vector<T>> row_weight,
-         std::optional<Vector<T>> positive_weight, Vector<offset_t> list_indptr,
-         Vector<index_t> list_rows, Vector<T> list_values) {
-        return std::make_unique<Problem>(indptr, indices, values, n_features, label_indptr, rows,
-                                         row_weight, positive_weight, list_indptr, list_rows,
-                                         list_values);
-      },
-      "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
-      "label_indptr"_a.noconvert(), "label_rows"_a.noconvert(), "row_weight"_a.noconvert().none(),
-      "positive_weight"_a.noconvert().none(), "list_indptr"_a.noconvert(),
-      "list_rows"_a.noconvert(), "list_values"_a.noconvert(),
-      "The same with the columns of the matrix as they were made before, rows increasing.");
+      "X"_a.noconvert(), "n_features"_a, "labels"_a.noconvert(), "row_weight"_a.noconvert().none(),
+      "positive_weight"_a.noconvert().none(), "lists"_a.noconvert().none(),
+      "Problem from the arrays of a CSR matrix, the rows of each label (indptr, rows), what their\n"
+      "losses weigh, and the columns of the matrix where they were made before, rows increasing.");
 }
 
 /// Weights by label become lists by feature, labels increasing; `place` says where a label's
@@ -271,7 +222,8 @@ void bind_ppd_sparse(nb::module_& m) {
   nb::enum_<PPDSearch>(m, "PPDSearch", "How PPD-Sparse looks for violating rows.")
       .value("exact", PPDSearch::exact)
       .value("sparsified", PPDSearch::sparsified);
-  nb::class_<PPDSettings>(m, "PPDSettings", "Settings of PPD-Sparse; see solvers/ppd_task.hpp.")
+  nb::class_<PPDSettings>(m, "PPDSettings",
+                          "Settings of PPD-Sparse; see solvers/ppd_sparse/task.hpp.")
       .def(nb::init<>())
       .def_rw("l1", &PPDSettings::l1)
       .def_rw("tol", &PPDSettings::tol)

@@ -54,23 +54,6 @@ void bind_project_simplex(nb::module_& m) {
 }
 
 template <class T>
-void bind_project_capped_simplex(nb::module_& m) {
-  m.def(
-      "project_capped_simplex_",
-      [](MutableVector<T> v, double radius) {
-        if (!(radius > 0)) {
-          refuse("project_capped_simplex_.radius", "be positive", as_text(radius));
-        }
-        const std::span<T> entries = finite_entries(v, "project_capped_simplex_.v");
-        nb::gil_scoped_release unlocked;
-        std::vector<T> scratch;
-        project_capped_simplex(entries, radius, scratch);
-      },
-      "v"_a.noconvert(), "radius"_a,
-      "Replace `v` by the nearest point with v >= 0 and sum v <= radius (may be infinite).");
-}
-
-template <class T>
 void bind_project_bisimplex(nb::module_& m) {
   m.def(
       "project_bisimplex_",
@@ -98,7 +81,6 @@ template <class T>
 void bind_all(nb::module_& m) {
   bind_soft_threshold<T>(m);
   bind_project_simplex<T>(m);
-  bind_project_capped_simplex<T>(m);
   bind_project_bisimplex<T>(m);
 }
 

@@ -1,6 +1,5 @@
 // Python face of skip-gram: text to counts of pairs, passes over them, the exact objective.
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <string>
@@ -14,7 +13,7 @@
 #include "sublearn/io/cooccurrences.hpp"
 #include "sublearn/io/corpus.hpp"
 #include "sublearn/objectives/log_partition.hpp"
-#include "sublearn/solvers/skip_gram.hpp"
+#include "sublearn/solvers/embed/skip_gram.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -85,17 +84,14 @@ std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyVector<float>> coun
 /// Arrays of a fit, checked and kept alive. Vectors and sums are written to.
 class Problem {
  public:
-  Problem(MutableMatrix<float> words, MutableMatrix<float> contexts, MutableVector<float> word_sums,
-          MutableVector<float> context_sums, Vector<offset_t> begin, Vector<index_t> ids,
-          Vector<float> counts, Vector<float> noise, offset_t bias)
-      : words_(words),
-        contexts_(contexts),
-        word_sums_(word_sums),
-        context_sums_(context_sums),
-        begin_(begin),
-        ids_(ids),
-        counts_(counts),
-        noise_(noise) {
+  using Sums = std::tuple<MutableVector<float>, MutableVector<float>>;  ///< of words and contexts
+  using Pairs = Arrays<offset_t, index_t, float>;                       ///< begin, ids, counts
+
+  Problem(MutableMatrix<float> words, MutableMatrix<float> contexts, Sums sums, Pairs pairs,
+          Vector<float> noise, offset_t bias)
+      : words_(words), contexts_(contexts), sums_(sums), pairs_(pairs), noise_(noise), bias_(bias) {
+    const auto& [word_sums, context_sums] = sums_;
+    const auto& [begin, ids, counts] = pairs_;
     const std::size_t n = words.shape(0);
     if (n == 0 || words.shape(1) == 0 || words.shape(1) % kRowFloats != 0)
       refuse("words", "have rows of a multiple of 16 numbers", std::to_string(words.shape(1)));
@@ -107,7 +103,6 @@ class Problem {
     check_offsets("begin", as_span<offset_t>(begin), ids.size());
     if (counts.size() != ids.size()) throw std::invalid_argument("counts must be as long as ids");
     check_ids("ids", as_span<index_t>(ids), static_cast<offset_t>(n));
-    bias_ = bias;
   }
 
   /// Lets passes search: the arrays of an index over the contexts, as bind_mips.cpp takes them.
@@ -140,24 +135,23 @@ class Problem {
       throw std::invalid_argument("pairs_of_visit and n_sampled must be positive");
     SkipGramModel model{words_.data(),
                         contexts_.data(),
-                        word_sums_.data(),
-                        context_sums_.data(),
+                        std::get<0>(sums_).data(),
+                        std::get<1>(sums_).data(),
                         static_cast<offset_t>(words_.shape(0)),
                         static_cast<offset_t>(words_.shape(1)),
                         bias_};
-    const SkipGramData data{as_span<offset_t>(begin_), as_span<index_t>(ids_),
-                            as_span<float>(counts_), as_span<float>(noise_)};
+    const auto& [begin, ids, counts] = pairs_;
+    const SkipGramData data{as_span(begin), as_span(ids), as_span(counts), as_span(noise_)};
     nb::gil_scoped_release unlocked;
     return SkipGramPass(model, data, settings, index_.get(), n_threads, monitor).run();
   }
 
  private:
   MutableMatrix<float> words_, contexts_;
-  MutableVector<float> word_sums_, context_sums_;
-  Vector<offset_t> begin_;
-  Vector<index_t> ids_;
-  Vector<float> counts_, noise_;
-  offset_t bias_ = 0;
+  Sums sums_;
+  Pairs pairs_;
+  Vector<float> noise_;
+  offset_t bias_;
   Vector<index_t> index_ids_;
   Matrix<float> index_rows_;
   std::unique_ptr<MipsIndex> index_;
@@ -207,11 +201,10 @@ void bind_skip_gram(nb::module_& m) {
       .def_ro("work", &SkipGramReport::work)
       .def_ro("is_finite", &SkipGramReport::is_finite);
   nb::class_<Problem>(m, "SkipGramProblem")
-      .def(nb::init<MutableMatrix<float>, MutableMatrix<float>, MutableVector<float>,
-                    MutableVector<float>, Vector<offset_t>, Vector<index_t>, Vector<float>,
+      .def(nb::init<MutableMatrix<float>, MutableMatrix<float>, Problem::Sums, Problem::Pairs,
                     Vector<float>, offset_t>(),
-           "words"_a, "contexts"_a, "word_sums"_a, "context_sums"_a, "begin"_a, "ids"_a, "counts"_a,
-           "noise"_a, "bias"_a)
+           "words"_a, "contexts"_a, "sums"_a, "pairs"_a, "noise"_a, "bias"_a,
+           "sums are of (words, contexts), pairs (begin, ids, counts) of sparse rows.")
       .def("set_index", &Problem::set_index, "centres"_a, "begin"_a, "ids"_a, "rows"_a)
       .def("run", &Problem::run, "settings"_a, "n_threads"_a, "monitor"_a,
            "One pass over all pairs.");

@@ -1,11 +1,11 @@
 // Python face of structural SVMs: a learner that is asked for one pass at a time, and decoding.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,9 +14,8 @@
 #include "arrays.hpp"
 #include "refuse.hpp"
 #include "sublearn/core/monitor.hpp"
-#include "sublearn/core/parallel_for.hpp"
-#include "sublearn/solvers/gdmm_learn.hpp"
-#include "sublearn/solvers/viterbi.hpp"
+#include "sublearn/solvers/structured/gdmm.hpp"
+#include "sublearn/solvers/structured/viterbi.hpp"
 
 namespace sublearn::bindings {
 namespace {
@@ -25,24 +24,29 @@ namespace {
 template <class T, std::size_t kEnds>
 class Learner {
  public:
-  Learner(Vector<index_t> indptr, Vector<index_t> indices, Vector<T> values, offset_t n_features,
-          Vector<index_t> truth, index_t n_labels, Vector<offset_t> node_begin,
-          Vector<offset_t> factor_begin, Vector<index_t> scope, Vector<index_t> table,
-          std::optional<Vector<double>> scale, std::optional<Vector<double>> weight,
-          Vector<index_t> arity, const GdmmLearnSettings& settings)
-      : arrays_(indptr, indices, values, truth, node_begin, factor_begin, scope, table, scale,
-                weight, arity) {
-    StructuredData<T, index_t> data;
-    data.X = compressed_view<CsrView, T, index_t>(indptr, indices, values, n_features);
-    data.truth = as_span<index_t>(truth);
-    data.n_labels = n_labels;
-    data.node_begin = as_span<offset_t>(node_begin);
-    data.factor_begin = as_span<offset_t>(factor_begin);
-    data.scope = as_span<index_t>(scope);
-    data.table = as_span<index_t>(table);
-    if (scale) data.scale = as_span<double>(*scale);
-    if (weight) data.weight = as_span<double>(*weight);
-    data.arity = as_span<index_t>(arity);
+  using Nodes = Arrays<index_t, offset_t>;                      ///< truth, where samples begin
+  using Factors = Arrays<offset_t, index_t, index_t, index_t>;  ///< begin, scope, table, arity
+
+  Learner(Arrays<index_t, index_t, T> X, offset_t n_features, Nodes nodes, index_t n_labels,
+          Factors factors, std::optional<Vector<double>> scale,
+          std::optional<Vector<double>> weight, const GdmmLearnSettings& settings)
+      : X_(std::move(X)),
+        nodes_(std::move(nodes)),
+        factors_(std::move(factors)),
+        scale_(std::move(scale)),
+        weight_(std::move(weight)) {
+    const StructuredData<T, index_t> data{
+        .X = compressed_view<CsrView, T, index_t>(X_, n_features),
+        .truth = as_span(std::get<0>(nodes_)),
+        .n_labels = n_labels,
+        .node_begin = as_span(std::get<1>(nodes_)),
+        .factor_begin = as_span(std::get<0>(factors_)),
+        .scope = as_span(std::get<1>(factors_)),
+        .table = as_span(std::get<2>(factors_)),
+        .scale = scale_ ? as_span(*scale_) : std::span<const double>{},
+        .weight = weight_ ? as_span(*weight_) : std::span<const double>{},
+        .arity = as_span(std::get<3>(factors_)),
+    };
     check(data);
     nb::gil_scoped_release unlocked;
     learner_ = std::make_unique<GdmmLearn<T, index_t, kEnds>>(data, settings);
@@ -168,10 +172,10 @@ class Learner {
     }
   }
 
-  std::tuple<Vector<index_t>, Vector<index_t>, Vector<T>, Vector<index_t>, Vector<offset_t>,
-             Vector<offset_t>, Vector<index_t>, Vector<index_t>, std::optional<Vector<double>>,
-             std::optional<Vector<double>>, Vector<index_t>>
-      arrays_;
+  Arrays<index_t, index_t, T> X_;
+  Nodes nodes_;
+  Factors factors_;
+  std::optional<Vector<double>> scale_, weight_;
   std::size_t n_tables_ = 0;
   std::unique_ptr<GdmmLearn<T, index_t, kEnds>> learner_;
 };
@@ -179,16 +183,15 @@ class Learner {
 template <class T, std::size_t kEnds>
 void bind_learner(nb::module_& m, const char* name) {
   using L = Learner<T, kEnds>;
-  nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/gdmm_learn.hpp.")
-      .def(nb::init<Vector<index_t>, Vector<index_t>, Vector<T>, offset_t, Vector<index_t>, index_t,
-                    Vector<offset_t>, Vector<offset_t>, Vector<index_t>, Vector<index_t>,
-                    std::optional<Vector<double>>, std::optional<Vector<double>>, Vector<index_t>,
-                    const GdmmLearnSettings&>(),
-           "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a,
-           "truth"_a.noconvert(), "n_labels"_a, "node_begin"_a.noconvert(),
-           "factor_begin"_a.noconvert(), "scope"_a.noconvert(), "table"_a.noconvert(),
-           "scale"_a.noconvert().none(), "weight"_a.noconvert().none(), "arity"_a.noconvert(),
-           "settings"_a)
+  nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/structured/gdmm.hpp.")
+      .def(nb::init<Arrays<index_t, index_t, T>, offset_t, typename L::Nodes, index_t,
+                    typename L::Factors, std::optional<Vector<double>>,
+                    std::optional<Vector<double>>, const GdmmLearnSettings&>(),
+           "X"_a.noconvert(), "n_features"_a, "nodes"_a.noconvert(), "n_labels"_a,
+           "factors"_a.noconvert(), "scale"_a.noconvert().none(), "weight"_a.noconvert().none(),
+           "settings"_a,
+           "X is a CSR matrix of nodes; nodes are (truth, begin), factors (begin, scope, table, "
+           "arity).")
       .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
       .def("weights", &L::weights, "is_mean"_a = false,
            "indptr, indices and values of W, a row for each feature.")
@@ -197,82 +200,66 @@ void bind_learner(nb::module_& m, const char* name) {
       .def("feasible_dual", &L::feasible_dual, "A lower bound on the objective.");
 }
 
-template <class T>
-nb::tuple decode(const Vector<index_t>& indptr, const Vector<index_t>& indices,
-                 const Vector<T>& values, const Vector<offset_t>& W_indptr,
-                 const Vector<index_t>& W_indices, const Vector<T>& W_values,
-                 const Matrix<double>& table, const Vector<offset_t>& lengths,
-                 const std::optional<Vector<index_t>>& truth, int n_threads, Monitor& monitor) {
-  const std::size_t n_labels = table.shape(0);
-  if (table.shape(1) != n_labels || n_labels == 0) {
-    throw std::invalid_argument("table must be square and not empty");
-  }
-  check_compressed(as_span<offset_t>(W_indptr), as_span<index_t>(W_indices),
-                   static_cast<offset_t>(W_indptr.size()) - 1, static_cast<offset_t>(n_labels),
-                   "W_indptr", "W_indices");
-  check_offsets("W_indptr", as_span<offset_t>(W_indptr), W_values.size());
-  const auto X = compressed_view<CsrView, T, index_t>(indptr, indices, values,
-                                                      static_cast<offset_t>(W_indptr.size()) - 1);
-  const auto n_nodes = static_cast<std::size_t>(X.n_rows());
+/// Where chains of these lengths begin in a list of `n_nodes`, and the end.
+std::vector<offset_t> begins_of(const Vector<offset_t>& lengths, std::size_t n_nodes) {
   std::vector<offset_t> begin(1, 0);
-  for (const offset_t length : as_span<offset_t>(lengths)) {
+  for (const offset_t length : as_span(lengths)) {
     if (length < 1) refuse("lengths", "be at least 1", std::to_string(length));
     begin.push_back(begin.back() + length);
   }
   check_offsets("lengths, summed up,", begin, n_nodes);
+  return begin;
+}
+
+template <class T>
+ChainWeights<T> chain_weights(const Arrays<offset_t, index_t, T>& W, const Matrix<double>& table) {
+  const auto& [indptr, labels, values] = W;
+  const std::size_t n_labels = table.shape(0);
+  if (table.shape(1) != n_labels || n_labels == 0) {
+    throw std::invalid_argument("table must be square and not empty");
+  }
+  check_compressed(as_span(indptr), as_span(labels), static_cast<offset_t>(indptr.size()) - 1,
+                   static_cast<offset_t>(n_labels), "W_indptr", "W_indices");
+  check_offsets("W_indptr", as_span(indptr), values.size());
+  return {
+      as_span(indptr), as_span(labels), as_span(values), {table.data(), table.size()}, n_labels};
+}
+
+template <class T>
+nb::tuple decode(const Arrays<index_t, index_t, T>& X, const Arrays<offset_t, index_t, T>& W,
+                 const Matrix<double>& table, const Vector<offset_t>& lengths,
+                 const std::optional<Vector<index_t>>& truth, int n_threads,
+                 const Monitor& monitor) {
+  const ChainWeights<T> weights = chain_weights<T>(W, table);
+  const auto rows = compressed_view<CsrView, T, index_t>(X, weights.n_features());
+  const auto n_nodes = static_cast<std::size_t>(rows.n_rows());
+  const std::vector<offset_t> begin = begins_of(lengths, n_nodes);
   if (truth) {
     if (truth->size() != n_nodes) throw std::invalid_argument("truth must have a label per node");
-    check_ids("truth", as_span<index_t>(*truth), static_cast<offset_t>(n_labels));
+    check_ids("truth", as_span(*truth), static_cast<offset_t>(weights.n_labels));
   }
-  std::vector<index_t> labels(n_nodes, 0);
-  std::vector<double> scores(lengths.size(), 0.0);
+  DecodedChains found;
   {
     nb::gil_scoped_release unlocked;
-    const std::span<const double> cells(table.data(), n_labels * n_labels);
-    const std::vector<double> tops = Viterbi::column_tops(cells, n_labels);
-    const auto n_sequences = static_cast<offset_t>(lengths.size());
-    std::vector<Viterbi> decoders(
-        static_cast<std::size_t>(effective_threads(n_sequences, n_threads)), Viterbi(cells, tops));
-    std::vector<std::vector<double>> emissions(decoders.size());
-    parallel_for(n_sequences, n_threads, &monitor, [&](offset_t n, int thread) {
-      const auto at = static_cast<std::size_t>(n);
-      const auto first = static_cast<std::size_t>(begin[at]);
-      const auto length = static_cast<std::size_t>(begin[at + 1]) - first;
-      auto& scores_of = emissions[static_cast<std::size_t>(thread)];
-      scores_of.assign(length * n_labels, 0.0);
-      for (std::size_t t = 0; t < length; ++t) {
-        double* out = scores_of.data() + t * n_labels;
-        const auto row = X.row(static_cast<offset_t>(first + t));
-        for (std::size_t k = 0; k < row.size(); ++k) {
-          const auto d = static_cast<std::size_t>(row.ids[k]);
-          for (offset_t e = W_indptr.data()[d]; e < W_indptr.data()[d + 1]; ++e) {
-            out[W_indices.data()[e]] += static_cast<double>(row.values[k]) * W_values.data()[e];
-          }
-        }
-        if (!truth) continue;
-        for (std::size_t label = 0; label < n_labels; ++label) out[label] += 1.0;
-        out[truth->data()[first + t]] -= 1.0;
-      }
-      scores[at] = decoders[static_cast<std::size_t>(thread)].decode(
-          scores_of, std::span<index_t>(labels).subspan(first, length));
-    });
+    found =
+        decode_chains<T>(rows, weights, begin, truth ? as_span(*truth) : std::span<const index_t>{},
+                         n_threads, monitor);
   }
-  return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
+  return nb::make_tuple(to_numpy(std::move(found.labels)), to_numpy(std::move(found.scores)));
 }
 
 template <class T>
 void bind_decode(nb::module_& m) {
-  m.def("viterbi", &decode<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "values"_a.noconvert(), "W_indptr"_a.noconvert(), "W_indices"_a.noconvert(),
-        "W_values"_a.noconvert(), "table"_a.noconvert(), "lengths"_a.noconvert(),
-        "truth"_a.noconvert().none(), "n_threads"_a, "monitor"_a,
-        "Best labels of chains and their scores; with `truth`, of the scores plus Hamming loss.");
+  m.def("viterbi", &decode<T>, "X"_a.noconvert(), "W"_a.noconvert(), "table"_a.noconvert(),
+        "lengths"_a.noconvert(), "truth"_a.noconvert().none(), "n_threads"_a, "monitor"_a,
+        "Best labels of chains and their scores; with `truth`, of the scores plus Hamming loss. X\n"
+        "and W are arrays of CSR matrices, W by feature.");
 }
 
 }  // namespace
 
 void bind_structured(nb::module_& m) {
-  nb::class_<GdmmLearnSettings>(m, "GdmmLearnSettings", "See solvers/gdmm_learn.hpp.")
+  nb::class_<GdmmLearnSettings>(m, "GdmmLearnSettings", "See solvers/structured/gdmm.hpp.")
       .def(nb::init<>())
       .def_rw("C", &GdmmLearnSettings::C)
       .def_rw("rho", &GdmmLearnSettings::rho)

@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "refuse.hpp"
+#include "sublearn/active/round.hpp"
 #include "sublearn/core/column_rows.hpp"
 #include "sublearn/core/columns.hpp"
 #include "sublearn/objectives/linear.hpp"
@@ -65,13 +66,16 @@ inline void check_penalty(const SeparablePenalty& penalty, offset_t size) {
   }
 }
 
-/// One field of all rows of a trace.
-template <class Row, class Field>
-auto column(const std::vector<Row>& rows, Field Row::* field) {
-  std::vector<Field> out;
-  out.reserve(rows.size());
-  for (const Row& row : rows) out.push_back(row.*field);
-  return to_numpy(std::move(out));
+/// The trace of a solver of linear models; without an active set all coordinates are kept.
+inline nb::dict round_columns(const std::vector<Round>& rounds, bool has_active_set) {
+  nb::dict out =
+      to_columns(rounds, "seconds", &Round::seconds, "objective", &Round::objective, "gap",
+                 &Round::gap, "violation", &Round::violation, "nnz_primal", &Round::n_nonzero);
+  if (has_active_set) {
+    add_columns(out, rounds, "n_kept", &Round::n_kept, "n_working", &Round::n_active);
+  }
+  add_columns(out, rounds, "n_passes", &Round::n_passes, "work", &Round::work);
+  return out;
 }
 
 }  // namespace sublearn::bindings

@@ -12,7 +12,7 @@ void bind_inverse_covariance(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_latent(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
-void bind_linear_judges(nanobind::module_& m);
+void bind_linear_solvers(nanobind::module_& m);
 void bind_label_scores(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_map(nanobind::module_& m);
@@ -43,7 +43,7 @@ NB_MODULE(_core, m) {
   sublearn::bindings::bind_io(m);
   sublearn::bindings::bind_latent(m);
   sublearn::bindings::bind_linear(m);
-  sublearn::bindings::bind_linear_judges(m);
+  sublearn::bindings::bind_linear_solvers(m);
   sublearn::bindings::bind_label_scores(m);
   sublearn::bindings::bind_losses(m);
   sublearn::bindings::bind_map(m);

@@ -1,4 +1,4 @@
-#include "sublearn/solvers/row_updates.hpp"
+#include "sublearn/solvers/embed/row_updates.hpp"
 
 #include <cmath>
 

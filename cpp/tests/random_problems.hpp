@@ -7,7 +7,7 @@
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/core/views.hpp"
-#include "sublearn/solvers/ppd_sparse.hpp"
+#include "sublearn/solvers/ppd_sparse/solver.hpp"
 
 namespace sublearn::testing {
 

@@ -1,5 +1,5 @@
 // Frank-Wolfe with away steps on a simplex: steps fall, stay feasible, and end at the projection.
-#include "sublearn/solvers/away_step.hpp"
+#include "sublearn/solvers/structured/away_step.hpp"
 
 #include <algorithm>
 #include <cmath>

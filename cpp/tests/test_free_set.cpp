@@ -1,5 +1,5 @@
 // Free sets: the four sets of (5.4.1) and what each strategy takes of them.
-#include "sublearn/solvers/free_set.hpp"
+#include "sublearn/solvers/lhac/free_set.hpp"
 
 #include <algorithm>
 #include <vector>

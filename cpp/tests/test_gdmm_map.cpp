@@ -1,5 +1,5 @@
 // The searches of GDMM over pairwise tables, its bounds, and what it excludes.
-#include "sublearn/solvers/gdmm_map.hpp"
+#include "sublearn/solvers/map/gdmm.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "small_graphs.hpp"
 #include "sublearn/search/heap_table.hpp"
 #include "sublearn/search/sorted_table.hpp"
-#include "sublearn/solvers/gdmm_binary.hpp"
-#include "sublearn/solvers/map_solver.hpp"
+#include "sublearn/solvers/map/gdmm_binary.hpp"
+#include "sublearn/solvers/map/solver.hpp"
 
 using namespace sublearn;
 using namespace sublearn::testing;

@@ -1,5 +1,5 @@
 // The kept matrix X'DX of Newton's models.
-#include "sublearn/solvers/hessian_models.hpp"
+#include "sublearn/solvers/linear/hessian_models.hpp"
 
 #include <numeric>
 #include <span>

@@ -1,6 +1,6 @@
 // Sparse inverse covariance with a plain Cholesky in place of LAPACK: the Newton model against its
 // definition, panels at the edge, blocks, bounds.
-#include "sublearn/solvers/inverse_covariance.hpp"
+#include "sublearn/solvers/covariance/solver.hpp"
 
 #include <cmath>
 #include <vector>
@@ -167,7 +167,7 @@ TEST(both_methods_reach_the_optimality_conditions_and_agree) {
     settings.max_iter = 2000;
     InverseCovariance solver(S, weights, n, {}, settings);
     Monitor monitor;
-    CHECK(solver.solve(monitor));
+    CHECK(solver.solve(monitor) == Status::converged);
     CHECK(violation(S, weights, solver.gather(false), solver.gather(true), n) < 1e-2);
     objectives.push_back(solver.objective());
   }
@@ -189,7 +189,7 @@ TEST(a_stop_request_leaves_a_whole_matrix) {
   InverseCovariance solver(S, {0.1, 0.0, {}}, n, {}, {});
   Monitor monitor;
   monitor.request_stop();
-  CHECK(!solver.solve(monitor));
+  CHECK(solver.solve(monitor) == Status::stopped);
   const std::vector<double> X = solver.gather(false);
   for (offset_t i = 0; i < n; ++i) CHECK_NEAR(X[i * n + i], 1.0 / S[i * n + i], 1e-12);
 }

@@ -15,7 +15,7 @@ using sublearn::GroupShrinker;
 using sublearn::index_t;
 using sublearn::LabelGraph;
 using sublearn::offset_t;
-using sublearn::TreeScratch;
+using sublearn::TreeShrinker;
 
 namespace {
 
@@ -75,15 +75,14 @@ TEST(the_dual_iteration_gives_what_the_two_passes_give) {
   const LabelGraph graph = forest({-1, 0, 0, 1, 1, -1});
   const std::vector<double> u{0.9, -0.4, 0.3, 1.5, 0.2, 0.1};
   const std::vector<double> phi{0.3, 0.2, 0.5, 0.1, 0.05, 0.2};
-  TreeScratch row;
-  row.resize(graph.size());
-  sublearn::shrink_groups<double>(graph, u, phi, row);
+  TreeShrinker tree(graph);
+  tree.solve<double>(u, phi);
   const GroupList groups(graph);
   GroupShrinker shrinker(graph, groups, {1e-14, 100});
   const double gap = shrinker.solve<double>(u, phi);
   CHECK(gap <= 1e-14);
   for (std::size_t t = 0; t < u.size(); ++t) {
-    CHECK(std::abs(shrinker.v[t] * shrinker.unit() - u[t] * row.scale[t]) < 1e-12);
-    CHECK((shrinker.is_on[t] != 0) == sublearn::survives(row, t));
+    CHECK(std::abs(shrinker.value<double>(u, t) - tree.value<double>(u, t)) < 1e-12);
+    CHECK(shrinker.is_on(t) == tree.is_on(t));
   }
 }

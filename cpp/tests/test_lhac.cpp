@@ -1,5 +1,5 @@
 // LHAC on functions whose minimiser is known.
-#include "sublearn/solvers/lhac.hpp"
+#include "sublearn/solvers/lhac/lhac.hpp"
 
 #include <cmath>
 #include <limits>
@@ -52,7 +52,7 @@ class LogBarrier final : public SmoothObjective {
 
 struct Run {
   Vec x;
-  LhacEnd end;
+  Status end;
   std::vector<LhacIteration> iterations;
 };
 
@@ -62,7 +62,7 @@ Run minimise(SmoothObjective& objective, double l1, const LhacSettings& settings
   penalty.l1 = levels;
   Monitor monitor;
   Lhac lhac(objective, penalty, settings);
-  const LhacEnd end = lhac.solve(x, monitor);
+  const Status end = lhac.solve(x, monitor);
   return {x, end, lhac.iterations};
 }
 
@@ -82,7 +82,7 @@ TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
       settings.free_set = strategy;
       settings.globalisation = globalisation;
       const Run run = minimise(objective, 1.0, settings, Vec(4));
-      CHECK(run.end == LhacEnd::converged);
+      CHECK(run.end == Status::converged);
       const Vec expected = {2.0, -1.75, 0.0, 0.0};
       for (std::size_t j = 0; j < 4; ++j) CHECK_NEAR(run.x[j], expected[j], 1e-7);
       CHECK(run.x[2] == 0.0 && run.x[3] == 0.0);
@@ -95,7 +95,7 @@ TEST(lhac_never_lets_the_objective_rise) {
   LhacSettings settings;
   settings.tol = 1e-12;
   const Run run = minimise(objective, 0.01, settings, {1.0, 1.0, -1.0, 2.0, 0.0});
-  CHECK(run.end == LhacEnd::converged);
+  CHECK(run.end == Status::converged);
   for (std::size_t k = 1; k < run.iterations.size(); ++k) {
     const double before = run.iterations[k - 1].objective;
     CHECK(run.iterations[k].objective <= before + 1e-14 * std::abs(before));
@@ -109,14 +109,14 @@ TEST(lhac_solves_a_quadratic_of_condition_1e8) {
   LhacSettings settings;
   settings.tol = 1e-12, settings.max_iter = 20000;
   const Run run = minimise(objective, 0.5, settings, Vec(9));
-  CHECK(run.end == LhacEnd::converged);
+  CHECK(run.end == Status::converged);
   for (std::size_t j = 0; j < 9; ++j) CHECK_NEAR(run.x[j], soft_threshold(c[j], 0.5 / a[j]), 1e-5);
 }
 
 TEST(lhac_asks_for_one_value_at_an_optimum) {
   Diagonal objective({1.0, 1.0}, {0.0, 0.0});
   const Run run = minimise(objective, 0.0, LhacSettings{}, Vec(2));
-  CHECK(run.end == LhacEnd::converged);
+  CHECK(run.end == Status::converged);
   CHECK(run.iterations.size() == 1 && objective.n_values == 1);
   CHECK(run.x == Vec(2));
 }
@@ -126,7 +126,7 @@ TEST(lhac_steps_back_from_points_of_infinite_value) {
   LhacSettings settings;
   settings.tol = 1e-10;
   const Run run = minimise(objective, 0.0, settings, {20.0});
-  CHECK(run.end == LhacEnd::converged);
+  CHECK(run.end == Status::converged);
   CHECK_NEAR(run.x[0], 1.0, 1e-7);
 }
 
@@ -137,7 +137,7 @@ TEST(lhac_keeps_within_its_bounds) {
   LhacSettings settings;
   settings.tol = 1e-12;
   const Run run = minimise(objective, 0.1, settings, Vec(3), penalty);
-  CHECK(run.end == LhacEnd::converged);
+  CHECK(run.end == Status::converged);
   CHECK_NEAR(run.x[0], 1.5, 0.0);
   CHECK_NEAR(run.x[1], 0.0, 0.0);
   CHECK_NEAR(run.x[2], 0.15, 1e-10);
@@ -152,7 +152,7 @@ TEST(lhac_stops_when_asked_to) {
   monitor.request_stop();
   Lhac lhac(objective, penalty, LhacSettings{});
   Vec x(2);
-  CHECK(lhac.solve(x, monitor) == LhacEnd::stopped);
+  CHECK(lhac.solve(x, monitor) == Status::stopped);
   CHECK(x == Vec(2));
 }
 

@@ -9,7 +9,7 @@
 
 #include "check.hpp"
 #include "sublearn/core/rng.hpp"
-#include "sublearn/solvers/gdmm_learn.hpp"
+#include "sublearn/solvers/structured/gdmm.hpp"
 
 using namespace sublearn;
 

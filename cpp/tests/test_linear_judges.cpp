@@ -4,9 +4,8 @@
 
 #include "check.hpp"
 #include "sublearn/core/rng.hpp"
-#include "sublearn/objectives/multinomial.hpp"
-#include "sublearn/solvers/interior_point.hpp"
-#include "sublearn/solvers/stochastic_cd.hpp"
+#include "sublearn/solvers/linear/interior_point.hpp"
+#include "sublearn/solvers/linear/stochastic_cd.hpp"
 
 using namespace sublearn;
 
@@ -46,16 +45,16 @@ TEST(cd1_and_interior_point_agree) {
                               AnyLoss{OfMargin<SquaredHinge>{}}}) {
     for (const bool has_intercept : {false, true}) {
       Monitor monitor;
-      StochasticCdSettings first;
+      LinearSettings first;
       first.tol = 1e-10, first.max_iter = 100000;
       StochasticCd cd1(problem.with(loss, has_intercept), problem.rows(), problem.penalty, first);
-      CHECK(cd1.solve(monitor) == LinearEnd::converged);
-      InteriorPointSettings second;
+      CHECK(cd1.solve(monitor) == Status::converged);
+      LinearSettings second;
       second.tol = 1e-10;
       InteriorPoint interior(problem.with(loss, has_intercept), problem.penalty, second);
-      CHECK(interior.solve(monitor) == LinearEnd::converged);
-      const double objective = cd1.certificate.rounds.back().objective;
-      CHECK_NEAR(interior.certificate.rounds.back().objective, objective, 2e-10);
+      CHECK(interior.solve(monitor) == Status::converged);
+      const double objective = cd1.rounds().back().objective;
+      CHECK_NEAR(interior.rounds().back().objective, objective, 2e-10);
       CHECK(cd1.point().w[2] == 0.0 && interior.point().w[2] == 0.0);
       for (std::size_t j = 0; j < cd1.point().w.size(); ++j) {
         CHECK_NEAR(interior.point().w[j], cd1.point().w[j], 2e-4);
@@ -69,11 +68,11 @@ TEST(cd1_lowers_the_objective_and_the_gap_under_both_bounds) {
   const Problem problem;
   for (const auto bound : {CurvatureBound::global, CurvatureBound::coordinate}) {
     Monitor monitor;
-    StochasticCdSettings settings;
+    LinearSettings settings;
     settings.bound = bound, settings.check_every = 1, settings.max_iter = 60, settings.tol = 0.0;
     StochasticCd cd1(problem.with(Logistic{}, true), problem.rows(), problem.penalty, settings);
-    CHECK(cd1.solve(monitor) == LinearEnd::max_iter);
-    const auto& rounds = cd1.certificate.rounds;
+    CHECK(cd1.solve(monitor) == Status::max_iter);
+    const auto& rounds = cd1.rounds();
     CHECK(rounds.size() == 61);
     for (std::size_t k = 1; k < rounds.size(); ++k) {
       CHECK(rounds[k].objective <= rounds[k - 1].objective + 1e-15);
@@ -87,7 +86,7 @@ TEST(the_same_seed_draws_the_same_coordinates) {
   Vec found[2];
   for (Vec& w : found) {
     Monitor monitor;
-    StochasticCdSettings settings;
+    LinearSettings settings;
     settings.max_iter = 3, settings.seed = 9, settings.tol = 0.0;
     StochasticCd cd1(problem.with(Logistic{}, false), problem.rows(), problem.penalty, settings);
     cd1.solve(monitor);
@@ -101,10 +100,10 @@ TEST(conjugate_gradients_reach_what_the_factor_reaches) {
   Vec found[2];
   for (int k = 0; k < 2; ++k) {
     Monitor monitor;
-    InteriorPointSettings settings;
+    LinearSettings settings;
     settings.tol = 1e-9, settings.most_direct = k == 0 ? 400 : 0;
     InteriorPoint interior(problem.with(Logistic{}, true), problem.penalty, settings);
-    CHECK(interior.solve(monitor) == LinearEnd::converged);
+    CHECK(interior.solve(monitor) == Status::converged);
     found[k] = interior.point().w;
   }
   for (std::size_t j = 0; j < found[0].size(); ++j) CHECK_NEAR(found[0][j], found[1][j], 1e-3);
@@ -115,9 +114,9 @@ TEST(solvers_stop_when_asked_to) {
   Monitor monitor;
   monitor.request_stop();
   StochasticCd cd1(problem.with(Logistic{}, false), problem.rows(), problem.penalty, {});
-  CHECK(cd1.solve(monitor) == LinearEnd::stopped);
+  CHECK(cd1.solve(monitor) == Status::stopped);
   InteriorPoint interior(problem.with(Logistic{}, false), problem.penalty, {});
-  CHECK(interior.solve(monitor) == LinearEnd::stopped);
+  CHECK(interior.solve(monitor) == Status::stopped);
 }
 
 TEST(the_derivatives_of_the_barrier_are_those_of_finite_differences) {
@@ -141,66 +140,4 @@ TEST(the_derivatives_of_the_barrier_are_those_of_finite_differences) {
     CHECK(term.bound(w) > std::abs(w));
     CHECK_NEAR(term.slope_u(w, term.bound(w)), 0.0, 1e-12);
   }
-}
-
-namespace {
-
-MultinomialObjective<DenseColumns<double>> three_classes(const Problem& problem,
-                                                         const std::vector<index_t>& codes,
-                                                         int n_threads) {
-  return {DenseColumns<double>(problem.X.data(), problem.n_rows, problem.n_features),
-          codes,
-          problem.weights,
-          3,
-          true,
-          n_threads};
-}
-
-std::vector<index_t> codes_of(const Problem& problem) {
-  std::vector<index_t> codes;
-  for (std::size_t i = 0; i < problem.y.size(); ++i) codes.push_back(static_cast<index_t>(i % 3));
-  return codes;
-}
-
-}  // namespace
-
-TEST(the_multinomial_gradient_is_that_of_finite_differences) {
-  const Problem problem;
-  const auto codes = codes_of(problem);
-  auto objective = three_classes(problem, codes, 1);
-  Rng rng(2);
-  Vec x(static_cast<std::size_t>(objective.size())), gradient(x.size());
-  CHECK(x.size() == 21);
-  for (double& entry : x) entry = rng.uniform() - 0.5;
-  objective.move_to(x);
-  objective.gradient(gradient);
-  for (std::size_t j = 0; j < x.size(); ++j) {
-    Vec up = x, down = x;
-    up[j] += 1e-6, down[j] -= 1e-6;
-    const double slope = (objective.move_to(up) - objective.move_to(down)) / 2e-6;
-    CHECK_NEAR(gradient[j], slope, 1e-8);
-  }
-}
-
-TEST(threads_change_no_bit_of_the_multinomial_objective) {
-  const Problem problem;
-  const auto codes = codes_of(problem);
-  auto one = three_classes(problem, codes, 1), four = three_classes(problem, codes, 4);
-  const Vec x(21, 0.3);
-  Vec first(21), second(21);
-  CHECK(one.move_to(x) == four.move_to(x));
-  one.gradient(first);
-  four.gradient(second);
-  CHECK(first == second);
-}
-
-TEST(the_multinomial_loss_does_not_overflow) {
-  const Problem problem;
-  const auto codes = codes_of(problem);
-  auto objective = three_classes(problem, codes, 1);
-  Vec x(21), gradient(21);
-  for (std::size_t j = 0; j < x.size(); ++j) x[j] = j % 2 ? 1e5 : -1e5;
-  CHECK(std::isfinite(objective.move_to(x)));
-  objective.gradient(gradient);
-  for (const double g : gradient) CHECK(std::isfinite(g));
 }

@@ -1,5 +1,5 @@
 // The compact form of L-BFGS against the recursion (5.3.1) on a dense matrix.
-#include "sublearn/solvers/low_rank_hessian.hpp"
+#include "sublearn/solvers/lhac/low_rank_hessian.hpp"
 
 #include <deque>
 #include <numeric>

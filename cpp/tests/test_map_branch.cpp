@@ -1,5 +1,5 @@
 // Branch and bound against all assignments; its limits leave valid bounds.
-#include "sublearn/solvers/map_branch.hpp"
+#include "sublearn/solvers/map/branch.hpp"
 
 #include <vector>
 

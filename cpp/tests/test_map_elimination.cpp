@@ -1,5 +1,5 @@
 // Bucket elimination against the best of all assignments of the block.
-#include "sublearn/solvers/map_elimination.hpp"
+#include "sublearn/solvers/map/elimination.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,11 +1,11 @@
 // Messages against their definition for every form of table; bounds against all assignments.
-#include "sublearn/solvers/map_messages.hpp"
+#include "sublearn/solvers/map/messages.hpp"
 
 #include <vector>
 
 #include "check.hpp"
 #include "dual_graphs.hpp"
-#include "sublearn/solvers/map_tables.hpp"
+#include "sublearn/solvers/map/tables.hpp"
 
 using namespace sublearn;
 using namespace sublearn::testing;

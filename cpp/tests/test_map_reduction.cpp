@@ -1,13 +1,13 @@
 // Reductions keep the optimum: compared with the best of all assignments of small graphs.
-#include "sublearn/solvers/map_reduction.hpp"
+#include "sublearn/solvers/map/reduction.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "check.hpp"
 #include "small_graphs.hpp"
-#include "sublearn/solvers/map_components.hpp"
-#include "sublearn/solvers/map_elimination.hpp"
+#include "sublearn/solvers/map/components.hpp"
+#include "sublearn/solvers/map/elimination.hpp"
 
 using namespace sublearn;
 using namespace sublearn::testing;

@@ -1,5 +1,5 @@
 // The search finds the optimum of small graphs, repeats itself, and keeps to its budget.
-#include "sublearn/solvers/map_search.hpp"
+#include "sublearn/solvers/map/search.hpp"
 
 #include <vector>
 
@@ -86,19 +86,6 @@ TEST(a_stop_request_ends_the_search) {
   CHECK(search.improve(labels, {.monitor = &monitor}) >= before);
 }
 
-TEST(starts_give_the_same_on_any_number_of_threads) {
-  Rng rng(15);
-  const FactorGraph graph = random_torus(rng, 24);
-  std::vector<Ids> serial;
-  for (int k = 0; k < 3; ++k) serial.push_back(random_labels(rng, graph));
-  std::vector<Ids> parallel = serial;
-  const MapSearchBudget budget{.work = 1e6};
-  const auto one = improve_starts(graph, 5, serial, 1, budget);
-  const auto two = improve_starts(graph, 5, parallel, 2, budget);
-  CHECK(one == two && serial == parallel);
-  for (std::size_t k = 0; k < 3; ++k) CHECK_NEAR(one[k], graph.score(serial[k]), 1e-9);
-}
-
 TEST(candidates_keep_block_moves_inside_the_lists) {
   // Labels 2 and 3 are worse alone, and better together: only a block move with them finds it.
   FactorGraph graph;
@@ -119,25 +106,4 @@ TEST(candidates_keep_block_moves_inside_the_lists) {
   CHECK(!search.optimal());
   CHECK_NEAR(search.improve(labels, {.work = 1e4}), 9.0, 1e-12);
   CHECK(search.optimal());
-}
-
-TEST(a_mixture_is_the_best_of_two_assignments) {
-  Rng rng(16);
-  for (int trial = 0; trial < 100; ++trial) {
-    const FactorGraph graph = random_graph(rng, 8, 12, 4);
-    const Ids one = random_labels(rng, graph), other = random_labels(rng, graph);
-    double best = graph.score(one);
-    for (unsigned mask = 0; mask < 256; ++mask) {
-      Ids mixed = one;
-      for (std::size_t i = 0; i < 8; ++i) {
-        if (mask >> i & 1U) mixed[i] = other[i];
-      }
-      best = std::max(best, graph.score(mixed));
-    }
-    Ids labels = one;
-    MapSearch search(graph, std::uint64_t{1});
-    const double score = search.fuse(labels, other);
-    CHECK_NEAR(score, graph.score(labels), 1e-12);
-    CHECK(score >= best - 1e-9);
-  }
 }

@@ -1,5 +1,5 @@
 // The mixing method: its loops against plain ones, three forms of one matrix, flips to the end.
-#include "sublearn/search/mixing.hpp"
+#include "sublearn/solvers/quadratic/mixing.hpp"
 
 #include <cmath>
 #include <vector>

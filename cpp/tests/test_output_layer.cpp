@@ -1,5 +1,5 @@
 // The last layer with very many labels: products by lanes, searches of a batch, threads.
-#include "sublearn/solvers/output_layer.hpp"
+#include "sublearn/solvers/embed/output_layer.hpp"
 
 #include <cmath>
 #include <vector>

@@ -1,6 +1,6 @@
 // Weights of pairs of labels: the table of pairs, the visit to a row, and a dual that rises and
 // meets the objective.
-#include "sublearn/solvers/pairwise_multilabel.hpp"
+#include "sublearn/solvers/pairwise/solver.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -205,7 +205,7 @@ TEST(pairwise_dual_rises_to_the_objective) {
   for (int pass = 0; pass < 400; ++pass) {
     learner.pass(nullptr);
     found = learner.certify(nullptr);
-    CHECK(found.is_complete);
+    CHECK(std::isfinite(found.primal));
     CHECK(found.dual >= dual - 1e-6 * (1.0 + dual));
     CHECK(found.primal >= found.dual - 1e-6 * found.primal);
     dual = found.dual;

@@ -1,5 +1,5 @@
 // The inner loops of PPD-Sparse, lane by lane against loops that a reader can check.
-#include "sublearn/solvers/ppd_kernels.hpp"
+#include "sublearn/solvers/ppd_sparse/kernels.hpp"
 
 #include <algorithm>
 #include <limits>

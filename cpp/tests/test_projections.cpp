@@ -12,7 +12,6 @@
 #include "sublearn/prox/soft_threshold.hpp"
 
 using sublearn::project_bisimplex;
-using sublearn::project_capped_simplex;
 using sublearn::project_simplex;
 using sublearn::Rng;
 
@@ -63,15 +62,6 @@ void check_simplex(double scale, double radius) {
     project_simplex(p, radius, scratch);
     CHECK_NEAR(sum(p), radius, eps * radius);
     CHECK(has_one_threshold(v, p, eps * std::max(scale, radius)));
-
-    auto q = v;
-    project_capped_simplex(q, radius, scratch);
-    CHECK(sum(q) <= radius * (1 + eps));
-    if (sum(q) < radius * (1 - eps)) {
-      for (std::size_t i = 0; i < v.size(); ++i) CHECK(q[i] == std::max(v[i], T{0}));
-    } else {
-      CHECK(has_one_threshold(v, q, eps * std::max(scale, radius)));
-    }
   }
 }
 
@@ -144,13 +134,6 @@ TEST(bisimplex_with_a_cap_of_zero_vanishes) {
   std::vector<float> c{2.0f};
   CHECK(project_bisimplex(b, c, 0.0, scratch) == 0.0);
   CHECK(sum(b) == 0.0 && sum(c) == 0.0);
-}
-
-TEST(capped_simplex_takes_an_empty_vector) {
-  std::vector<double> scratch;
-  std::vector<double> nothing;
-  project_capped_simplex(nothing, 1.0, scratch);
-  CHECK(nothing.empty());
 }
 
 TEST(soft_threshold_moves_towards_zero_and_stops_there) {

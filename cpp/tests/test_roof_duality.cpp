@@ -1,12 +1,12 @@
 // Roof duality: bounds and decided labels against all assignments and against message passing.
-#include "sublearn/solvers/roof_duality.hpp"
+#include "sublearn/solvers/map/roof_duality.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "check.hpp"
 #include "dual_graphs.hpp"
-#include "sublearn/solvers/map_messages.hpp"
+#include "sublearn/solvers/map/messages.hpp"
 
 using namespace sublearn;
 using namespace sublearn::testing;

@@ -10,7 +10,7 @@
 #include "sublearn/io/cooccurrences.hpp"
 #include "sublearn/io/corpus.hpp"
 #include "sublearn/objectives/log_partition.hpp"
-#include "sublearn/solvers/skip_gram.hpp"
+#include "sublearn/solvers/embed/skip_gram.hpp"
 
 using namespace sublearn;
 

@@ -1,5 +1,5 @@
 // Decoding of chains against the recursion without shortcuts.
-#include "sublearn/solvers/viterbi.hpp"
+#include "sublearn/solvers/structured/viterbi.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -42,7 +42,7 @@ _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
 
-def _keep(result: Any) -> Any:
+def _keep(result: _Result) -> _Result:
     return result
 
 
@@ -81,8 +81,8 @@ class BlockExecutor(Protocol):
         ...
 
     def map(
-        self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int, hints: Hints
-    ) -> Iterable[Any]:
+        self, function: Callable[[_Block], _Result], blocks: list[_Block], n_jobs: int, hints: Hints
+    ) -> Iterable[_Result]:
         """`function` of each block, in the order of the blocks."""
         ...
 
@@ -199,7 +199,7 @@ def all_or_nothing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments
     return whole
 
 
-_turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_turns: weakref.WeakKeyDictionary[object, threading.RLock] = weakref.WeakKeyDictionary()
 _making_turns = threading.Lock()
 
 

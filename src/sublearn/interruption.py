@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 __all__ = [
     "LEAST_OPERATIONS",
@@ -129,7 +129,7 @@ def is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def aside(function: Callable[..., _Result], *args: Any, n_operations: float) -> _Result:
+def aside(function: Callable[..., _Result], *args: object, n_operations: float) -> _Result:
     """`function(*args)`, one call of a library that may take seconds.
 
     It runs on a thread of its own while this one waits, unless it takes too few operations to be
@@ -148,12 +148,12 @@ def aside(function: Callable[..., _Result], *args: Any, n_operations: float) -> 
     return call.result()
 
 
-class BackgroundCall:
+class BackgroundCall(Generic[_Result]):
     """A call on a thread of its own, its result or exception kept for the waiting thread."""
 
-    def __init__(self, function: Callable[[], Any], name: str, is_daemon: bool = False):
+    def __init__(self, function: Callable[[], _Result], name: str, is_daemon: bool = False):
         self._function = function
-        self._value: Any = None
+        self._value: _Result
         self._error: BaseException | None = None
         self._ended = threading.Event()
         # The context says who runs blocks, and which work this is a part of.
@@ -182,17 +182,17 @@ class BackgroundCall:
         if self._thread.ident is not None:
             self._thread.join(seconds)
 
-    def result(self) -> Any:
+    def result(self) -> _Result:
         """What the call returned; what it raised is raised."""
         if self._error is not None:
             raise self._error
         return self._value
 
 
-_left: weakref.WeakSet[BackgroundCall] = weakref.WeakSet()
+_left: weakref.WeakSet[BackgroundCall[Any]] = weakref.WeakSet()
 
 
-def leave(call: BackgroundCall) -> None:
+def leave(call: BackgroundCall[Any]) -> None:
     """Let a call of the core that was abandoned end by itself, before the interpreter does."""
     _left.add(call)
 

@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.interruption import (
     LEAST_OPERATIONS,
     BackgroundCall,
@@ -47,6 +47,15 @@ class Status(enum.Enum):
     STOPPED = "the callback asked to stop"
     STALLED = "no step lowers the objective any more, as far as rounding lets one see"
 
+    @classmethod
+    def of(cls, end: _core.Status) -> Status:
+        """Translate how a solver of the core ended.
+
+        >>> Status.of(_core.Status.stopped).name
+        'STOPPED'
+        """
+        return cls[end.name.upper()]
+
     def __str__(self) -> str:
         return self.value
 
@@ -70,7 +79,7 @@ class Event:
 
 
 #: Called with an event about ten times a second; a true return value stops the fit.
-Callback = Callable[[Event], Any]
+Callback = Callable[[Event], object]
 
 
 class Trace:
@@ -114,6 +123,10 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows: {', '.join(self.columns)})"
 
+    def to_lists(self) -> dict[str, list[float]]:
+        """The columns as lists, as `Trace` takes them and JSON can hold."""
+        return {name: values.tolist() for name, values in self._columns.items()}
+
     def rows(self) -> list[dict[str, float]]:
         """The rows as dictionaries, for printing or for a data frame."""
         return [
@@ -131,9 +144,10 @@ class Solution:
     status : Status
         Why the solver stopped.
     objective : float
-        Value of the objective that was minimised.
+        Value of the objective at the point found.
     certificate : float
-        Upper bound on how far `objective` is above the optimum, in the unit of `tol`.
+        Upper bound on how far that is from the optimum, in the unit of `tol`; infinite if none is
+        known.
     n_iter : int
         Iterations (each solver says of what).
     trace : Trace
@@ -239,7 +253,7 @@ def watch(
     return runner.result()
 
 
-def attend(call: Callable[[Any], _Result], n_operations: float) -> _Result:
+def attend(call: Callable[[_core.Monitor], _Result], n_operations: float) -> _Result:
     """``call(monitor)`` of the core, which Ctrl-C ends; small ones are not worth a thread."""
     monitor = _core.Monitor()
     if n_operations < LEAST_OPERATIONS:

@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# Last, lest benchmarks/distributed.py hide the package of that name.
+# Last, lest a script there hide a package of its name.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -1,16 +1,17 @@
 """The pieces of benchmarks/graph.py: arrays and their score, generators, judges, contests."""
 
 import itertools
-import json
-import sys
+from pathlib import Path
 
 import graph as bench
 import numpy as np
 import pytest
-from harness.contest import Run, run
-from harness.environments import DIRECTORY, ENVIRONMENTS
+from harness.arrays import load_arrays, save_arrays
+from harness.bench import Bench
+from harness.environments import is_installed
 from harness.factors import FactorArrays, Group
 from harness.graphs import instances, matching, multilabel, near_points
+from harness.runner import Outcome, Run
 from judges.max_product import max_product
 from judges.trws import Trws
 
@@ -71,8 +72,8 @@ def test_a_wrong_assignment_has_no_score():
 
 def test_arrays_come_back_from_their_file(tmp_path):
     problem = random_graph(0, DOMAIN, TRIPLES)
-    problem.save(tmp_path / "graph.npz")
-    again = FactorArrays.load(tmp_path / "graph.npz")
+    save_arrays(tmp_path / "graph.npz", problem.arrays())
+    again = FactorArrays.from_arrays(load_arrays(tmp_path / "graph.npz"))
     assert again.n_factors == 4
     assert again.max_arity == 3
     assert again.n_cells == problem.n_cells == 24 + 24 + 6 + 24
@@ -182,50 +183,34 @@ def test_finds_instances_with_evidence_and_reference(tmp_path):
     assert problem.score([1, 1]) == -np.inf
 
 
-def is_installed(environment):
-    if environment == "main":
-        return True
-    stamp = DIRECTORY / environment / "requirements.json"
-    wanted = {"python": sys.version, "requirements": ENVIRONMENTS[environment]}
-    return stamp.exists() and json.loads(stamp.read_text()) == wanted
+def solved(problem, solver):
+    return bench.solve(Bench(Path()), bench.Graph("small", lambda: problem), [solver], 2.0)[0]
 
 
 @pytest.mark.parametrize("solver", bench.SOLVERS, ids=lambda solver: solver.name)
 @pytest.mark.parametrize("scopes", [CYCLES, TRIPLES], ids=["pairs", "triples"])
-def test_every_installed_solver_gives_an_assignment_and_a_bound(solver, scopes, tmp_path):
+def test_every_installed_solver_gives_an_assignment_and_a_bound(solver, scopes):
     if not is_installed(solver.environment):
         pytest.skip(f"environment {solver.environment} is not installed")
     problem = random_graph(3, DOMAIN, scopes)
-    problem.save(tmp_path / "graph.npz")
-    found = run(problem, tmp_path / "graph.npz", solver, limit=2.0)
+    found = solved(problem, solver)
     if solver.name == "pgmpy" and scopes is TRIPLES:
-        assert found.error.startswith("skipped: ")
+        assert found.status == "refused"
         return
     assert found.error is None, found.error
-    best = optimum(problem)
-    assert found.score <= best + 1e-9
-    assert found.bound is None or found.bound >= best - 1e-5
+    best, bound = optimum(problem), found.figure("bound")
+    assert found.figure("score") <= best + 1e-9
+    assert bound is None or bound >= best - 1e-5
     if solver.name in (bench.OURS, "toulbar2", "cp-sat"):
-        assert found.score == pytest.approx(best, abs=1e-5)
-        assert found.gap < 1e-5
+        assert found.figure("score") == pytest.approx(best, abs=1e-5)
+        assert bench.gap(found) < 1e-5
 
 
-def test_a_solver_that_fails_says_why(tmp_path):
-    problem = random_graph(3, DOMAIN, TREE)
-    problem.save(tmp_path / "graph.npz")
-    broken = bench.Solver("broken", "main", "sublearn_map.py", {"tol": -1.0})
-    found = run(problem, tmp_path / "graph.npz", broken, limit=2.0)
-    assert found.score is None
+def test_a_solver_that_fails_says_why():
+    broken = bench.BY_NAME[bench.OURS].having(tol=-1.0)
+    found = solved(random_graph(3, DOMAIN, TREE), broken)
+    assert found.figure("score") is None
     assert "tol must be" in found.error
-
-
-def test_a_runs_file_saves_a_second_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
-    assert bench.kept(["a", 1]) is None
-    bench.keep(["a", 1], Run(score=1.0, bound=2.0))
-    bench.keep(["a", 2], Run(error="skipped"))
-    assert bench.kept(["a", 1]) == Run(score=1.0, bound=2.0)
-    assert bench.kept(["a", 2]).error == "skipped"
 
 
 def test_rounding_is_no_lead():
@@ -236,22 +221,17 @@ def test_rounding_is_no_lead():
 
 
 def test_a_bound_below_what_a_rival_has_is_wrong():
-    assert bench.holds(Run(score=1.0, bound=2.0), [Run(score=2.0), Run(error="skipped")])
-    assert not bench.holds(Run(score=1.0, bound=2.0), [Run(score=2.1)])
-    assert bench.holds(Run(error="killed"), [Run(score=2.1)])
+    assert bench.holds(2.0, [2.0])
+    assert not bench.holds(2.0, [2.1])
+    assert bench.holds(None, [2.1])
+
+
+def outcome(status="ok", **figures):
+    return Outcome(bench.BY_NAME[bench.OURS], runs=[Run([figures], status=status)])
 
 
 def test_a_proof_is_a_small_gap_or_a_word_about_rounded_scores():
-    assert bench.is_proof(Run(score=1.0, bound=1.0))
-    assert bench.is_proof(Run(score=1.0, bound=1.1, more={"proven": 1.0}))
-    assert not bench.is_proof(Run(score=1.0, bound=1.1, more={"proven": 0.0}))
-    assert not bench.is_proof(Run(error="stopped"))
-
-
-def test_takes_its_own_options_and_leaves_the_others(monkeypatch):
-    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
-    rest = bench.parse(["--only", "uai", "--limit", "2", "--instances", "grids*", "--seed", "3"])
-    assert rest == ["--only", "uai", "--seed", "3"]
-    assert bench.OPTIONS.limit == 2.0
-    assert bench.is_chosen("grids_19")
-    assert not bench.is_chosen("wcsp_13")
+    assert bench.is_proof(outcome(score=1.0, bound=1.0))
+    assert bench.is_proof(outcome(score=1.0, bound=1.1, proven=1.0))
+    assert not bench.is_proof(outcome(score=1.0, bound=1.1, proven=0.0))
+    assert not bench.is_proof(outcome("stopped"))

@@ -1,23 +1,21 @@
 """The harness on tiny problems: fair turns, an independent judge, and no failure left out."""
 
-import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from harness import environments
 from harness.arrays import load_arrays, save_arrays
-from harness.data import data_directory, mulan
+from harness.bench import Bench
+from harness.data import data_directory
 from harness.entrant import Entrant
 from harness.environments import EnvironmentFailure, python_of
-from harness.growth import fit_exponent, measure_growth
+from harness.growth import exponent, fit_exponent
 from harness.judge import InvalidPrediction, precision_at, ranking_judge
-from harness.markdown import render
-from harness.problem import Problem, Split
-from harness.room import Axis, Room, main
-from harness.runner import Conditions, run_all
+from harness.problem import Split
+from harness.runner import Case, Conditions, run_once
 from harness.synthetic import Documents, make_documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,8 +25,8 @@ from sklearn.svm import LinearSVC
 TINY = Documents(
     n_train=100, n_test=25, n_features=300, n_labels=8, n_groups=3, words_per_document=30
 )
-LINEARSVC = Path(__file__).resolve().parents[2] / "benchmarks/entrants/extreme/linearsvc.py"
 SEED = 5
+ENTRANTS = Path(__file__).resolve().parents[2] / "benchmarks" / "entrants"
 
 
 def precision_by_counting(k, truth, labels):
@@ -40,69 +38,51 @@ def precision_by_counting(k, truth, labels):
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory):
-    """Two settings of LinearSVC on a tiny problem, two rounds, through the command line."""
-    room = Room(
-        title="tiny",
-        problems=[Problem("tiny", lambda directory, seed: make_documents(TINY, seed), "generated")],
-        entrants=[
-            Entrant("strong", "main", LINEARSVC, {"C": 1.0}),
-            Entrant("weak", "main", LINEARSVC, {"C": 1.0}, {"tiny": {"C": 0.001}}),
-        ],
-        judge=ranking_judge((1, 3)),
-        request={"k": 3},
-        default=(("tiny",), ("strong", "weak")),
-    )
-    path = tmp_path_factory.mktemp("records") / "new" / "record.json"
-    assert main(room, ["--repeat", "2", "--seed", str(SEED), "--json", str(path)]) == 0
-    return json.loads(path.read_text())
+def outcomes():
+    """Two settings of LinearSVC on a tiny problem, two rounds."""
+    load, judge = (lambda: make_documents(TINY, SEED)), ranking_judge((1, 3))
+    case = Case("tiny", load, judge, {"k": 3}, is_thorough=True)
+    entrants = [
+        Entrant("strong", "extreme/linearsvc.py", {"C": 1.0}),
+        Entrant("weak", "extreme/linearsvc.py", {"C": 1.0}, {"tiny": {"C": 0.001}}),
+    ]
+    return Bench(Path(), SEED, rounds=2).compete(case, entrants, 60.0)
 
 
-@pytest.mark.parametrize(("entrant", "C"), [("strong", 1.0), ("weak", 0.001)])
-def test_judges_an_entrant_as_counting_by_hand_does(record, entrant, C):
+@pytest.mark.parametrize(("place", "C"), [(0, 1.0), (1, 0.001)])
+def test_judges_an_entrant_as_counting_by_hand_does(outcomes, place, C):
     split = make_documents(TINY, SEED)
     labels = np.flatnonzero(split.train["Y"].getnnz(axis=0))
     model = OneVsRestClassifier(LinearSVC(C=C, random_state=SEED))
     model.fit(split.train["X"], split.train["Y"][:, labels])
     ranked = labels[np.argsort(-model.decision_function(split.test["X"]), axis=1)]
-    result = next(r for r in record["results"] if r["entrant"] == entrant)
     for k in (1, 3):
         expected = precision_by_counting(k, split.truth["Y"], ranked)
-        assert result["median"][f"P@{k}"] == pytest.approx(expected, abs=1e-12)
-    assert result["settings"] == {"C": C}
+        assert outcomes[place].figure(f"P@{k}") == pytest.approx(expected, abs=1e-12)
 
 
-def test_record_names_machine_commit_seed_date_and_versions(record):
-    assert record["seed"] == SEED
-    assert (record["threads"], record["repeat"]) == ([1], 2)
-    assert {"commit", "modified", "date"} <= record.keys()
-    assert record["machine"]["cores"] >= 1
-    assert record["machine"]["processor"]
-    assert {"numpy", "scipy", "scikit-learn"} <= record["environments"]["main"]["packages"].keys()
-    assert record["problems"]["tiny"]["train"] == {"X": [100, 300], "Y": [100, 8]}
+def test_a_run_has_times_memory_size_and_versions(outcomes):
+    for outcome in outcomes:
+        assert outcome.status == "ok"
+        assert len(outcome.runs) == 2
+        for run in outcome.runs:
+            (lap,) = run.laps
+            assert lap["fit_cpu_seconds"] > 0
+            assert lap["fit_wall_seconds"] > 0
+            assert lap["predict_cpu_seconds"] >= 0
+            assert lap["single_row_ms"] > 0
+            assert lap["peak_mb"] >= lap["fit_peak_mb"] >= lap["start_mb"] > 0
+            assert lap["model_mb"] > 0
+            assert lap["work"] is None  # scikit-learn does not count
+            assert any(name.startswith("numpy ") for name in run.software)
 
 
-def test_record_keeps_every_run_with_time_memory_and_size(record):
-    for result in record["results"]:
-        assert result["status"] == "ok"
-        assert len(result["runs"]) == 2
-        for run in result["runs"]:
-            figures = run["figures"]
-            assert figures["fit_cpu_seconds"] > 0
-            assert figures["fit_wall_seconds"] > 0
-            assert figures["predict_cpu_seconds"] >= 0
-            assert figures["single_row_ms"] > 0
-            assert figures["peak_mb"] >= figures["fit_peak_mb"] >= figures["start_mb"] > 0
-            assert figures["model_mb"] > 0
-            assert figures["work"] is None  # scikit-learn does not count
-
-
-def test_ratios_are_to_the_first_entrant_within_a_round(record):
-    first, second = record["results"]
-    assert set(first["ratio"].values()) == {1.0}
-    times = [[run["figures"]["fit_cpu_seconds"] for run in r["runs"]] for r in (first, second)]
+def test_ratios_are_to_another_entrant_within_a_round(outcomes):
+    first, second = outcomes
+    assert first.ratio("fit_cpu_seconds", first) == 1.0
+    times = [[run.figure("fit_cpu_seconds") for run in o.runs] for o in outcomes]
     expected = np.median(np.divide(times[1], times[0]))
-    assert second["ratio"]["fit_cpu_seconds"] == pytest.approx(expected)
+    assert second.ratio("fit_cpu_seconds", first) == pytest.approx(expected)
 
 
 ECHO = """
@@ -149,147 +129,135 @@ def small_split(n_rows=4):
     return Split(train={"X": X, "Y": X}, test={"X": X[:4]}, truth={"Y": X[:4]})
 
 
-def scripted(directory, name, text, environment="main"):
+def scripted(directory, name, text, environment="main", **more):
     script = directory / f"{name}.py"
     script.write_text(text)
-    return Entrant(name, environment, script)
+    return Entrant(name, str(script), environment=environment, **more)
+
+
+def run(entrants, judge=None, **conditions):
+    case = Case("small", small_split, judge or ranking_judge((1,)))
+    rounds, threads = conditions.pop("rounds", 1), conditions.pop("threads", (1,))
+    limit = conditions.pop("limit", 60.0)
+    return Bench(Path()).compete(case, entrants, limit, rounds=rounds, threads=threads)
 
 
 def test_a_failed_entrant_is_kept_with_its_last_line_and_not_run_again(tmp_path):
     entrants = [scripted(tmp_path, name, text) for name, (text, _) in FAILURES.items()]
     entrants.append(scripted(tmp_path, "homeless", ECHO, environment="nowhere"))
     entrants.append(scripted(tmp_path, "works", ECHO))
-    outcomes = run_all("small", small_split(), entrants, ranking_judge((1,)), Conditions(repeat=2))
-    found = {outcome.entrant.name: outcome for outcome in outcomes}
+    found = {outcome.name: outcome for outcome in run(entrants, rounds=2)}
     for name, (_, message) in FAILURES.items():
         assert found[name].error == message
+        assert found[name].status == ("missing" if name == "import" else "failed")
         assert len(found[name].runs) == 1
-        assert found[name].figure("fit_cpu_seconds") is None
+    assert found["raises"].cell("fit_cpu_seconds") == "fails"
+    assert found["import"].cell("fit_cpu_seconds") == "not installed"
     assert "must be one of main" in found["homeless"].error
+    assert found["homeless"].status == "missing"
     assert found["works"].error is None
     assert found["works"].figure("P@1") == 0.25
     assert found["works"].ratio("fit_cpu_seconds", found["raises"]) is None
 
 
-def test_a_run_over_time_is_stopped_and_says_so(tmp_path):
-    sleeper = scripted(tmp_path, "slow", "import time\ndef fit(train, task): time.sleep(60)")
-    conditions = Conditions(timeout_seconds=0.5)
-    (outcome,) = run_all("small", small_split(), [sleeper], ranking_judge((1,)), conditions)
-    assert re.fullmatch(r"stopped after 0\.5 s(, CPU \d+ s)?", outcome.error)
-    assert outcome.status == "stopped"
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="CPU time is read from /proc")
 def test_a_run_that_used_up_its_cpu_time_is_stopped_and_a_sleeping_one_is_not(tmp_path):
     busy = scripted(tmp_path, "busy", "def fit(train, task):\n    while True: pass")
-    conditions = Conditions(timeout_seconds=60, cpu_seconds=2.0)
-    (outcome,) = run_all("small", small_split(), [busy], ranking_judge((1,)), conditions)
-    assert outcome.status == "stopped"
-    assert outcome.runs[0].figures["stopped_cpu_seconds"] >= 2.0
-    idle = scripted(tmp_path, "idle", f"import time\n{ECHO}\ntime.sleep(3)")
-    conditions = Conditions(timeout_seconds=60, cpu_seconds=30.0)
-    (outcome,) = run_all("small", small_split(), [idle], ranking_judge((1,)), conditions)
-    assert outcome.status == "ok"
+    idle = scripted(tmp_path, "idle", f"import time\n{ECHO}\ntime.sleep(2)")
+    stopped, ended = run([busy, idle], limit=0.5)
+    assert stopped.status == "stopped"
+    assert re.fullmatch(r"stopped after \S+ CPU s", stopped.error)
+    assert stopped.figure("stopped_cpu_seconds") >= 0.5
+    assert re.fullmatch(r"> \d", stopped.cell("fit_cpu_seconds"))
+    assert ended.status == "ok"
 
 
-def test_a_failed_entrant_is_shown_and_fails_the_command(tmp_path, capsys):
-    room = Room(
-        title="failing",
-        problems=[Problem("small", lambda directory, seed: small_split(), ""), mulan("absent")],
-        entrants=[scripted(tmp_path, "unlucky", FAILURES["raises"][0])],
-        judge=ranking_judge((1,)),
-        default=(("small", "absent"), ("unlucky",)),
-    )
-    path = tmp_path / "record.json"
-    assert main(room, ["--json", str(path), "--data", str(tmp_path)]) == 1
-    shown = capsys.readouterr().out
-    assert "unlucky failed: RuntimeError: no luck" in shown
-    assert "absent failed to load" in shown
-    record = json.loads(path.read_text())
-    assert record["results"][0]["status"] == "failed"
-    assert record["results"][0]["error"] == "RuntimeError: no luck"
-    assert "absent" in record["unloaded"]
+def test_entrants_take_turns_under_one_thread_limit(tmp_path, capsys):
+    def judge(truth, answer):
+        return dict(zip(("variable", "task"), answer["threads"], strict=True))
 
-
-def test_entrants_take_turns_under_one_thread_limit(tmp_path):
     entrants = [scripted(tmp_path, name, ECHO) for name in ("a", "b")]
-    turns = []
-
-    def judge(truth, predictions):
-        return dict(zip(("variable", "task"), predictions["threads"], strict=True))
-
-    conditions = Conditions(threads=(2,), repeat=2)
-    outcomes = run_all("small", small_split(), entrants, judge, conditions, turns.append)
-    assert [turn.split(",")[0].split()[-1] for turn in turns] == ["a", "b", "a", "b"]
+    outcomes = run(entrants, judge, rounds=2, threads=(2,))
+    turns = re.findall(r"small: (\w)", capsys.readouterr().err)
+    assert turns == ["a", "b", "a", "b"]
     assert all(o.figure("variable") == o.figure("task") == 2 for o in outcomes)
 
 
-def test_growth_fits_the_exponent_of_counted_work(tmp_path):
-    (growth,) = measure_growth(
-        "N", (4, 16), small_split, [scripted(tmp_path, "square", ECHO)],
-        ranking_judge((1,)), Conditions(),
-    )  # fmt: skip
-    assert growth.costs("work") == [16.0, 256.0]
-    exponents = growth.as_record()["exponents"]
-    assert exponents["work"] == pytest.approx(2.0)
-    assert {"fit_cpu_seconds", "predict_ms_per_row", "single_row_ms"} <= exponents.keys()
+SWEPT = """
+def fit(train, task):
+    return {"answer": [[task.settings["n"]] * 4]}
+def figures(model):
+    return {"n": model["answer"][0][0], "is_done": model["answer"][0][0] == 3}
+"""
+IMPROVED = """
+import time
+def refuse(data, task):
+    return task.settings.get("why")
+def solve(data, task, keep):
+    for n in range(3):
+        keep([n, n], n=n)
+        keep.tell(last=n)
+    while task.settings["goes_on"]:
+        pass
+"""
 
 
-def cells_of(markdown, first):
-    """The cells of the table row that begins with `first`."""
-    (line,) = (line for line in markdown.splitlines() if line.startswith(f"| {first} "))
-    return [cell.strip() for cell in line.strip("|").split("|")]
+def answers(truth, answer):
+    return {"first": float(np.ravel(answer["answer"])[0])}
 
 
-def test_markdown_shows_the_figures_of_the_record_with_machine_date_and_commit(record):
-    text = render([record])
-    result = record["results"][1]
-    row = dict(zip(cells_of(text, "entrant"), cells_of(text, "`weak`"), strict=True))
-    assert row["P@3"] == f"{result['median']['P@3']:.4f}"
-    assert row["fit CPU s"] == f"{result['median']['fit_cpu_seconds']:.2f}"
-    per_row = 1000 * result["median"]["predict_cpu_seconds"] / TINY.n_test
-    assert row["CPU ms/row"] == f"{per_row:.3f}"
-    for fact in (record["date"], record["machine"]["processor"], f"seed: {SEED}"):
-        assert fact in text
-    assert record["commit"] is None or record["commit"][:12] in text
+def test_a_sweep_is_a_lap_for_each_setting_until_one_is_done(tmp_path):
+    swept = scripted(tmp_path, "swept", SWEPT, sweep=[{"n": n} for n in (1, 2, 3, 4)])
+    (outcome,) = run([swept], answers)
+    assert [lap["n"] for lap in outcome.laps] == [1, 2, 3]
+    assert [lap["first"] for lap in outcome.laps] == [1.0, 2.0, 3.0]
+    assert outcome.cheapest("n", least=2) is not None
+    assert outcome.cheapest("n", least=5) is None
 
 
-def test_markdown_names_what_failed_and_no_place_on_this_machine(tmp_path):
-    room = Room(
-        title="failing",
-        problems=[Problem("small", lambda directory, seed: small_split(), ""), mulan("absent")],
-        entrants=[scripted(tmp_path, "unlucky", FAILURES["raises"][0])],
-        judge=ranking_judge((1,)),
-        default=(("small", "absent"), ("unlucky",)),
-    )
-    path = tmp_path / "record.json"
-    main(room, ["--json", str(path), "--data", "nowhere"])
-    found = json.loads(path.read_text())
-    found["arguments"] = ["--seed", "3", "--data", "secret", "--json=secret", "--quick"]
-    text = render([found])
-    assert "`unlucky` failed: `RuntimeError: no luck`" in text
-    assert cells_of(text, "`unlucky`")[1] == "failed"
-    assert "`absent` could not be loaded" in text
-    assert "options: `--seed 3 --quick`" in text
-    assert "secret" not in text
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_a_solver_kept_counts_however_it_ends(tmp_path, goes_on):
+    entrant = scripted(tmp_path, "improved", IMPROVED).having(goes_on=goes_on)
+    (outcome,) = run([entrant], answers, limit=0.5)
+    assert outcome.status == ("stopped" if goes_on else "ok")
+    assert [lap["first"] for lap in outcome.laps] == [0.0, 1.0, 2.0]
+    assert outcome.figure("last") == (1 if goes_on else 2)  # what was told is written with a lap
 
 
-def test_markdown_of_a_run_and_of_its_record_are_the_same(tmp_path, capsys):
-    room = Room(
-        title="growing",
-        problems=[],
-        entrants=[scripted(tmp_path, "square", ECHO)],
-        judge=ranking_judge((1,)),
-        axes={"N": Axis((4, 16), (4,), lambda size, seed: small_split(size))},
-        default=((), ("square",)),
-    )
-    path, page = tmp_path / "record.json", tmp_path / "page.md"
-    assert main(room, ["--growth", "N", "--json", str(path), "--markdown", str(page)]) == 0
-    capsys.readouterr()
-    assert main(room, ["--records", str(path)]) == 0
-    assert capsys.readouterr().out == page.read_text()
-    operations = [row for row in page.read_text().splitlines() if "| operations |" in row]
-    assert operations == ["| `square` | operations | 16 | 256 | 2.00 |"]
+def test_a_solver_may_refuse_a_problem(tmp_path):
+    entrant = scripted(tmp_path, "picky", IMPROVED).having(why="too large", goes_on=False)
+    (outcome,) = run([entrant], answers)
+    assert (outcome.status, outcome.error, outcome.end()) == ("refused", "too large", "skipped")
+
+
+def test_a_quick_bench_builds_no_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "DIRECTORY", tmp_path)
+    case = Case("small", small_split, ranking_judge((1,)))
+    absent = Entrant("pecos", "extreme/pecos_xlinear.py", environment="pecos")
+    found = run_once(case, absent, Conditions(is_building=False))
+    assert (found.status, found.error) == ("missing", "environment pecos: not installed")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_that_cannot_be_built_is_tried_once(tmp_path, monkeypatch):
+    calls = []
+
+    def call(command):
+        calls.append(command)
+        raise EnvironmentFailure("no such package")
+
+    monkeypatch.setattr(environments, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(environments, "_call", call)
+    for _ in range(2):
+        with pytest.raises(EnvironmentFailure, match="no such package"):
+            python_of("pecos")
+    assert len(calls) == 1
+    assert not environments.is_installed("pecos")
+
+
+def test_the_exponent_is_that_of_known_costs():
+    assert exponent([2, 4, 8], [4.0, None, 64.0]) == pytest.approx(2.0)
+    assert exponent([2, 4], [4.0, None]) is None
 
 
 @given(st.floats(-2, 3), st.floats(1e-6, 1e6))
@@ -359,31 +327,17 @@ def test_data_directory_prefers_the_argument_then_the_variable(monkeypatch):
     assert data_directory().parts[-2:] == ("shared", "data")
 
 
-def test_refuses_no_rounds_and_unknown_names():
-    room = Room("empty", [], [], ranking_judge())
-    for arguments in (["--repeat", "0"], ["--entrants", "nobody"], ["--growth", "K"]):
-        with pytest.raises(SystemExit) as stopped:
-            main(room, arguments)
-        assert stopped.value.code == 2
-
-
 def test_settings_of_a_problem_override_the_common_ones():
-    entrant = Entrant("a", "main", Path("a.py"), {"C": 1, "tol": 0.1}, {"bibtex": {"C": 2}})
+    entrant = Entrant("a", "a.py", {"C": 1, "tol": 0.1}, {"bibtex": {"C": 2}})
     assert entrant.settings_for("bibtex") == {"C": 2, "tol": 0.1}
-    assert entrant.settings_for("delicious") == {"C": 1, "tol": 0.1}
+    assert entrant.having(C=3).settings_for("delicious") == {"C": 3, "tol": 0.1}
 
 
-def test_the_extreme_benchmark_lists_itself_and_names_only_what_exists(capsys):
+def test_the_extreme_benchmark_names_only_what_exists():
     import extreme
 
-    assert main(extreme.ROOM, ["--list"]) == 0
-    shown = capsys.readouterr().out
-    for entrant in extreme.ENTRANTS:
-        assert entrant.name in shown
-        assert entrant.script.is_file()
-    names = SimpleNamespace(
-        problems={p.name for p in extreme.PROBLEMS}, entrants={e.name for e in extreme.ENTRANTS}
-    )
-    for problems, entrants in (extreme.ROOM.default, extreme.ROOM.quick):
-        assert set(problems) <= names.problems
-        assert set(entrants) <= names.entrants
+    names = {entrant.name for entrant in extreme.ENTRANTS}
+    assert len(names) == len(extreme.ENTRANTS)
+    assert all((ENTRANTS / entrant.script).is_file() for entrant in extreme.ENTRANTS)
+    assert all(set(entrants) <= names for entrants, _, _ in extreme.CONTESTS.values())
+    assert {*extreme.CONTESTS} <= {problem.name for problem in extreme.PROBLEMS}

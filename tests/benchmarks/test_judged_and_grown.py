@@ -1,23 +1,20 @@
 """What the harness adds to plain times: audits, propensities, speed-ups, growth in pieces."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from harness.audit import linear_objective
+from harness.bench import Bench
 from harness.entrant import Entrant
-from harness.growth import joined
 from harness.judge import ranking_judge
-from harness.problem import Problem
-from harness.room import Room, main
+from harness.runner import Outcome, Run
 from harness.synthetic import Documents, make_documents
 
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.metrics import propensities, psp_at_k
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks/entrants/extreme"
 TINY = Documents(
     n_train=100, n_test=25, n_features=300, n_labels=8, n_groups=3, words_per_document=30
 )
@@ -69,30 +66,29 @@ def test_judge_counts_a_repeated_label_once_in_every_figure():
     assert twice["PSP@3"] == pytest.approx(psp_at_k(truth, once, known["propensity"], 3))
 
 
-def test_two_limits_of_threads_give_a_speed_up_within_the_run(tmp_path):
-    room = Room(
-        title="tiny",
-        problems=[Problem("tiny", lambda directory, seed: make_documents(TINY, seed), "")],
-        entrants=[Entrant("svc", "main", SCRIPTS / "linearsvc.py")],
-        judge=ranking_judge((1,)),
-        request={"k": 1},
-        default=(("tiny",), ("svc",)),
-    )
-    path = tmp_path / "record.json"
-    assert main(room, ["--threads", "1", "2", "--json", str(path)]) == 0
-    one, two = json.loads(path.read_text())["results"]
-    walls = [r["median"]["fit_wall_seconds"] for r in (one, two)]
-    assert one["speedup"] == {}
-    assert two["speedup"]["fit_wall_seconds"] == pytest.approx(walls[0] / walls[1])
-    assert one["median"]["above_data_mb"] is not None
+def test_two_limits_of_threads_give_a_speed_up_within_the_run():
+    import extreme
+
+    case = extreme.case_of("tiny", lambda: make_documents(TINY, 0))
+    svc = [Entrant("svc", "extreme/linearsvc.py")]
+    outcomes = Bench(Path()).compete(case, svc, 60.0, threads=(1, 2))
+    one, two = (extreme.cells(outcome, outcomes, case.split) for outcome in outcomes)
+    assert one["fit speed-up"] is None
+    assert two["fit speed-up"] == pytest.approx(one["fit wall s"] / two["fit wall s"])
+    assert one["MB above data"] is not None
+    found = extreme.shown(list(zip(outcomes, (one, two), strict=True)), "note")
+    assert list(found.columns)[:3] == ["entrant", "threads", "fit CPU s"]
+    assert "certificate" not in found.columns
+    assert [row[1] for row in found.rows] == [1, 2]
 
 
-def test_pieces_of_a_growth_join_and_are_fitted_anew():
-    pieces = [
-        {"axis": "K", "entrant": "a", "sizes": [size], "errors": [None],
-         "costs": {"work": [float(size**2)]}, "exponents": {"work": None}}
-        for size in (8, 2, 4)
-    ]  # fmt: skip
-    (series,) = joined(pieces)
-    assert series["sizes"] == [2, 4, 8]
-    assert series["exponents"]["work"] == pytest.approx(2.0)
+def test_growth_shows_costs_by_size_and_their_exponents():
+    import extreme
+
+    splits = [make_documents(TINY, 0)] * 2
+    runs = [Run([{"work": work, "P@1": 0.5}]) for work in (4.0, 16.0)]
+    entrant = Entrant("a", "a.py")
+    series = {"a": [Outcome(entrant, 1, [run]) for run in runs]}
+    found = extreme.growth_table("K", (2, 4), splits, series)
+    assert ["a", "operations", 4.0, 16.0, pytest.approx(2.0)] in found.rows
+    assert found.rows[-1] == ["a", "P@1", "0.5000", "0.5000", ""]

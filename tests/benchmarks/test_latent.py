@@ -1,7 +1,5 @@
 """The benchmark of latent features: its recipes, its judges, and rivals that can find something."""
 
-import types
-
 import latent
 import numpy as np
 import pytest
@@ -60,19 +58,3 @@ def test_the_judge_of_cuts_computes_cut_and_relaxation():
     expected = 0.5 * weights[y[:, None] != y[None, :]].sum()
     assert figures["cut"] == pytest.approx(expected)
     assert figures["relaxed"] == pytest.approx(expected)
-
-
-def test_a_run_in_the_file_of_runs_is_not_made_again(tmp_path, monkeypatch):
-    made = []
-
-    def run_one(problem, *_):
-        made.append(problem)
-        return types.SimpleNamespace(figure={"rmse": 0.5, "fit_cpu_seconds": 2.0}.get)
-
-    monkeypatch.setattr(latent, "run_one", run_one)
-    monkeypatch.setattr(latent, "RUNS", tmp_path / "runs.jsonl")
-    for _ in range(2):
-        assert latent.factorised("yale-4", None, latent.rival("gibbs", 4), 0) == (0.5, 2.0)
-    latent.factorised("yale-4", None, latent.rival("gibbs", 5), 0)
-    latent.factorised("yale-4", None, latent.rival("gibbs", 4, 9.0), 0)
-    assert made == ["yale-4"] * 3

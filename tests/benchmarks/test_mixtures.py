@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mixture_rivals import (
+from judges.mixtures import (
     alternating_minimisation,
     hard_em,
     random_starts,

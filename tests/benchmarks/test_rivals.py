@@ -1,12 +1,12 @@
 """Every rival of the extreme room that is installed learns a tiny problem."""
 
-import json
-import sys
+from pathlib import Path
 
 import pytest
-from harness.environments import DIRECTORY, ENVIRONMENTS
+from harness.bench import Bench
+from harness.environments import is_installed
 from harness.judge import ranking_judge
-from harness.runner import Conditions, run_all
+from harness.runner import Case
 from harness.synthetic import Documents, make_documents
 
 TINY = Documents(
@@ -20,18 +20,11 @@ def rivals():
     return [entrant for entrant in extreme.ENTRANTS if entrant.environment != "main"]
 
 
-def is_installed(environment):
-    """Whether using it would build nothing."""
-    stamp = DIRECTORY / environment / "requirements.json"
-    wanted = {"python": sys.version, "requirements": ENVIRONMENTS[environment]}
-    return stamp.exists() and json.loads(stamp.read_text()) == wanted
-
-
 @pytest.mark.parametrize("rival", rivals(), ids=lambda rival: rival.name)
 def test_an_installed_rival_beats_guessing(rival):
     if not is_installed(rival.environment):
         pytest.skip(f"environment {rival.environment} is not installed")
-    conditions = Conditions(request={"k": 5}, timeout_seconds=60)
-    (outcome,) = run_all("tiny", make_documents(TINY, 0), [rival], ranking_judge(), conditions)
+    case = Case("tiny", lambda: make_documents(TINY, 0), ranking_judge(), {"k": 5})
+    outcome = Bench(Path()).run(case, rival, 60.0)
     assert outcome.error is None
     assert outcome.figure("P@1") > 2.0 / TINY.n_labels

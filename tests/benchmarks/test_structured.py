@@ -2,18 +2,18 @@
 
 import functools
 import itertools
-import json
 import lzma
-import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import structured as bench
 from harness import chains
-from harness.chains import Chains, Split
-from harness.environments import DIRECTORY, ENVIRONMENTS
-from harness.tagging import Course, Lap, follow, primal
+from harness.bench import Bench
+from harness.chains import Chains, Split, primal
+from harness.environments import is_installed
+from harness.runner import Outcome, Run
 from judges.bcfw import Bcfw
 from judges.chains import Model, objective, sequences, viterbi
 from judges.soft_bcfw import SoftBcfw
@@ -241,14 +241,6 @@ def test_tags_are_cut_into_parts_of_parts(seed):
 # --- the measured process -------------------------------------------------------------------------
 
 
-def is_installed(environment):
-    if environment == "main":
-        return True
-    stamp = DIRECTORY / environment / "requirements.json"
-    wanted = {"python": sys.version, "requirements": ENVIRONMENTS[environment]}
-    return stamp.exists() and json.loads(stamp.read_text()) == wanted
-
-
 def easy():
     """A tag that its features tell."""
     rng = np.random.default_rng(0)
@@ -258,32 +250,36 @@ def easy():
     return Split(part, part, 3)
 
 
+def followed(tagger, limit, C=None):
+    return bench.follow(Bench(Path()), bench.Tagging("easy", easy, C), tagger, limit)
+
+
 @pytest.mark.parametrize("tagger", bench.TAGGERS, ids=lambda tagger: tagger.name)
 def test_every_installed_tagger_learns(tagger):
     if not is_installed(tagger.environment):
         pytest.skip(f"environment {tagger.environment} is not installed")
-    found = follow(easy(), tagger, limit=0.2)
+    found = followed(tagger, 0.2)
     assert found.error is None, found.error
     # CRFsuite shuffles by the C library's rand(): its perceptron misses a few now and then.
-    assert found.last.accuracy >= 0.9
-    assert found.last.model_mb > 0
-    assert found.seconds_to(0.9) <= found.last.seconds
+    assert found.figure("accuracy") >= 0.9
+    assert found.figure("model_mb") > 0
+    assert found.cheapest("accuracy", least=0.9) <= found.figure("fit_cpu_seconds")
 
 
 @pytest.mark.parametrize("solver", bench.SOLVERS, ids=lambda solver: solver.name)
 def test_every_solver_lowers_the_objective(solver):
-    split = easy()
-    found = follow(split, solver, limit=0.3, C=bench.OBJECTIVE_C)
+    found = followed(solver, 0.3, bench.OBJECTIVE_C)
     assert found.error is None, found.error
-    at_zero = primal(split.train, sp.csr_matrix((4, 3)), np.zeros((3, 3)), bench.OBJECTIVE_C)
-    assert found.last.primal < 0.9 * at_zero
-    assert found.last.bound is None or found.last.bound <= found.last.primal + 1e-6
+    train = easy().train
+    at_zero = primal(train, sp.csr_matrix((4, 3)), np.zeros((3, 3)), bench.OBJECTIVE_C)
+    value, bound = found.figure("primal"), found.figure("bound")
+    assert value < 0.9 * at_zero
+    assert bound is None or bound <= value + 1e-6
 
 
 def test_a_tagger_that_fails_says_why():
-    broken = bench.BY_NAME[bench.OURS].having(C=-1.0)
-    found = follow(easy(), broken, limit=0.2)
-    assert found.last is None
+    found = followed(bench.ours(C=-1.0), 0.2)
+    assert not found.laps
     assert "C must be" in found.error
 
 
@@ -291,13 +287,14 @@ def test_a_tagger_that_fails_says_why():
 
 
 def course(*pairs):
-    return Course([Lap(seconds, n, accuracy=a) for n, (seconds, a) in enumerate(pairs, 1)])
+    laps = [{"fit_cpu_seconds": s, "accuracy": a, "n_iter": n} for n, (s, a) in enumerate(pairs, 1)]
+    return Run(laps)
 
 
 def test_time_to_an_accuracy_is_that_of_the_cheapest_fit():
-    found = course((1.0, 0.5), (2.0, 0.8), (4.0, 0.7))
-    assert found.seconds_to(0.7) == 2.0
-    assert found.seconds_to(0.9) is None
+    found = Outcome(bench.ours(), runs=[course((1.0, 0.5), (2.0, 0.8), (4.0, 0.7))])
+    assert found.cheapest("accuracy", least=0.7) == 2.0
+    assert found.cheapest("accuracy", least=0.9) is None
 
 
 def test_few_sequences_with_all_tags():
@@ -312,62 +309,51 @@ def test_few_sequences_with_all_tags():
     assert found.test.n_tokens == 8
 
 
-def test_sets_that_are_lost_come_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
-    monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
-    monkeypatch.setattr(bench.OPTIONS, "sets", ["conll2000", "chinese_ocr"], raising=False)
-    monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, bench.LBFGS], raising=False)
-    limit = min(bench.TUNING_LIMIT, bench.OPTIONS.limit)
-    for name, ours, lbfgs in (("conll2000", 0.9, 0.8), ("chinese_ocr", 0.3, 0.4)):
-        key = f"{name}, all asked"
-        for value in bench.TUNED[bench.OURS][1]:
-            right = 0.9 if value == 0.3 else 0.1
-            bench.keep(
-                [f"{key}, inner", bench.OURS, {"C": value}, limit, 0, None], course((1, right))
-            )
-        bench.keep([key, bench.OURS, {"C": 0.3}, 60.0, 0, None], course((1.0, ours)))
-        bench.keep([key, bench.LBFGS, {"algorithm": "lbfgs"}, 60.0, 0, None], course((9.0, lbfgs)))
-        bench.keep([key, "facts", 0], Course([Lap(100, 7, accuracy=20)]))
-    found = bench.accuracy(tmp_path, 0)
+class Told(Bench):
+    """A bench on which every run has happened: `right` says how often its tags were right."""
+
+    def __init__(self, right):
+        super().__init__(Path())
+        self.right = right
+
+    def run(self, case, tagger, limit, *, stop=None):
+        name = case.name.partition(",")[0]
+        is_inner = case.name.endswith("inner")
+        seconds, value = (1, tagger.settings["C"] == 0.3) if is_inner else self.right(name, tagger)
+        return Outcome(tagger, runs=[course((seconds, float(value)))])
+
+    def once(self, key, make):
+        return [100, 7]
+
+
+def test_sets_that_are_lost_come_first(monkeypatch):
+    rated = {
+        "conll2000": {bench.OURS: (1.0, 0.9), bench.LBFGS: (9.0, 0.8)},
+        "chinese_ocr": {bench.OURS: (1.0, 0.3), bench.LBFGS: (9.0, 0.4)},
+    }
+    race = bench.Race((bench.OURS, bench.LBFGS))
+    monkeypatch.setattr(bench, "SETS", dict.fromkeys(rated, race))
+    found = bench.accuracy(Told(lambda name, tagger: rated[name][tagger.name]))
     named = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-    assert [row["set"].partition(" ")[0] for row in named] == 2 * ["chinese_ocr"] + 2 * [
-        "conll2000"
-    ]
+    sets = [row["set"].partition(" ")[0] for row in named]
+    assert sets == 2 * ["chinese_ocr"] + 2 * ["conll2000"]
+    assert named[0]["set"] == "chinese_ocr (100 tokens, 7 tags)"
     assert named[1]["ours is ahead by"] == pytest.approx(-10.0)
     assert named[2]["CPU s to lbfgs' accuracy"] == 1.0
     assert named[0]["CPU s to lbfgs' accuracy"] is None
     assert named[0]["remark"].startswith("C = 0.3")
 
 
-def test_folds_are_means_with_their_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
-    monkeypatch.setattr(bench.OPTIONS, "runs", tmp_path / "runs.jsonl", raising=False)
-    monkeypatch.setattr(bench.OPTIONS, "taggers", [bench.OURS, "crf-ap"], raising=False)
-    for fold in range(bench.N_FOLDS):
-        key = f"ocr_letters/{fold}, all asked"
-        for value in bench.TUNED[bench.OURS][1]:
-            bench.keep(
-                [f"{key}, inner", bench.OURS, {"C": value}, bench.TUNING_LIMIT, 0, None],
-                course((1, 0.9 if value == 0.3 else 0.1)),
-            )
-        ours, theirs = 0.9, 0.88 if fold % 2 else 0.91
-        bench.keep([key, bench.OURS, {"C": 0.3}, 60.0, 0, None], course((2.0, ours)))
-        bench.keep([key, "crf-ap", {"algorithm": "ap"}, 60.0, 0, None], course((3.0, theirs)))
-    found = bench.folds(tmp_path, 0)
+def test_folds_are_means_with_their_error(monkeypatch):
+    def right(name, tagger):
+        is_odd = int(name[-1]) % 2
+        return (2.0, 0.9) if tagger.name == bench.OURS else (3.0, 0.88 if is_odd else 0.91)
+
+    monkeypatch.setattr(bench, "FOLDS", bench.Race((bench.OURS, "crf-ap")))
+    found = bench.folds(Told(right))
     mine, other = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
     assert mine["% right"] == pytest.approx(90.0)
     assert other["ours is ahead by"] == pytest.approx(0.5)  # -1 and 2 points by turns
     assert other["standard error"] == pytest.approx(0.5)
     assert other["ours is ahead in"] == "5 of 10"
     assert other["CPU s"] == 3.0
-    monkeypatch.setattr(bench.OPTIONS, "sets", ["ocr_letters/0", "ocr_letters/1"], raising=False)
-    some = [dict(zip(found.columns, row, strict=True)) for row in bench.folds(tmp_path, 0).rows]
-    assert [row["folds"] for row in some] == [2, 2]
-
-
-def test_takes_its_own_options_and_leaves_the_others(monkeypatch):
-    monkeypatch.setattr(bench, "OPTIONS", bench.Options())
-    rest = bench.parse(["--only", "growth", "--limit", "2", "--sets", "brown", "--seed", "3"])
-    assert rest == ["--only", "growth", "--seed", "3"]
-    assert bench.OPTIONS.limit == 2.0
-    assert bench.OPTIONS.sets == ["brown"]

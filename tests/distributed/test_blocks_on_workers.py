@@ -208,7 +208,7 @@ def taxonomy_rows():
 
 def test_hiclass_by_nodes_and_hml_by_labels(client):
     taxonomy, X, y = taxonomy_rows()
-    models = [HierarchicalClassifier(taxonomy, random_state=0),
+    models = [HierarchicalClassifier(taxonomy),
               HierarchicalClassifier(taxonomy, estimator=SparseLogisticRegression(0.01)),
               HierarchicalMultilabelClassifier(taxonomy, l1=1e-2, random_state=0)]  # fmt: skip
     for model in models:
@@ -254,14 +254,15 @@ def test_grid_search_over_joblibs_dask_backend(client, labels):
 
 def test_columns_from_a_file_must_be_those_of_X():
     X = sp.csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0]]))
-    data = (X.indptr, X.indices, X.data, 2, np.array([0, 1]), np.array([0], dtype=np.int32))
+    labels = (np.array([0, 1]), np.array([0], dtype=np.int32))
+    data = ((X.indptr, X.indices, X.data), 2, labels, None, None)
     good = [np.array([0, 1, 3]), np.array([0, 0, 1], dtype=np.int32), np.array([1.0, 2.0, 3.0])]
-    _core.ppd_problem(*data, None, None, *good)
+    _core.ppd_problem(*data, good)
     for place, wrong in ((0, [0, 2, 1]), (0, [0, 3]), (1, [0, 0, 2]), (1, [-1, 0, 1]), (2, [1.0])):
         lists = [part.copy() for part in good]
         lists[place] = np.array(wrong, dtype=good[place].dtype)
         with pytest.raises(ValueError, match="list"):
-            _core.ppd_problem(*data, None, None, *lists)
+            _core.ppd_problem(*data, lists)
 
 
 # --- prediction --------------------------------------------------------------------------------

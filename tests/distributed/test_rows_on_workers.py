@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from distributed import Client
+from sklearn.exceptions import ConvergenceWarning
 
 from sublearn.distributed import RowBlocks, fit_by_rows
 from sublearn.distributed.row_blocks import RowBlock, RowLoss
@@ -66,6 +67,19 @@ def test_rounds_are_the_outer_iterations_and_the_start(client, data, options):
     model = fit_by_rows(SparseLogisticRegression(0.02, **options), delayed(client, X, y))
     assert model.trace_["round"].tolist() == list(range(1, model.n_iter_ + 2))
     assert model.certificate_ <= model.tol
+
+
+def test_a_callback_sees_finished_problems_and_may_stop_them(client, data):
+    X, y, z = data
+    seen = []
+    classes = np.digitize(z, [-0.5, 0.5])
+    model = SparseLogisticRegression(0.02, callback=lambda event: seen.append(event))
+    fit_by_rows(model, delayed(client, X, classes))
+    assert (seen[-1].n_done, seen[-1].n_total) == (3, 3)
+    assert seen[-1].objective == pytest.approx(model.objective_)
+    hasty = SparseLogisticRegression(1e-6, tol=1e-14, max_iter=10**6, callback=lambda _: True)
+    with pytest.warns(ConvergenceWarning, match="the callback asked to stop"):
+        fit_by_rows(hasty, delayed(client, X, y))
 
 
 def test_bytes_are_counted(client, data):

@@ -219,7 +219,7 @@ def linear_model(name, **parameters):
 def linear_regression(n_jobs):
     return fitting(
         lambda **p: linear_model("SparseLinearRegression", n_jobs=n_jobs, **p),
-        numbers(8_000, 1_500), numbers(100, 20), lambda m: m.coef_,
+        numbers(20_000, 3_000), numbers(100, 20), lambda m: m.coef_,
         l1=1e-7, tol=TINY, max_iter=FOR_EVER,
     )  # fmt: skip
 
@@ -460,7 +460,7 @@ def hierarchical_classifier_of_estimators(n_jobs):
     from sklearn.ensemble import RandomForestClassifier
 
     return hierarchical(
-        n_jobs, leaf_rows(40_000, 100, 31), estimator=RandomForestClassifier(1000, random_state=0)
+        n_jobs, leaf_rows(40_000, 100, 31), estimator=RandomForestClassifier(60, random_state=0)
     )
 
 

@@ -626,15 +626,15 @@ def test_layers_without_a_sparse_kind_stay_dense():
         (
             to_sparse,
             {"max_density": 2},
-            r"to_sparse: max_density must be a number in \[0, 1\], got",
+            r"to_sparse.max_density must be a number in \[0, 1\], got",
         ),
         (
             to_sparse,
             {"remove_neurons": 3},
-            "to_sparse: remove_neurons must be True or False, got 3",
+            "to_sparse.remove_neurons must be True or False, got 3",
         ),
-        (to_sparse, {"module": 3}, r"to_sparse: module must be a torch\.nn\.Module, got 3"),
-        (remove_neurons, {"module": 3}, r"remove_neurons: module must be a torch\.nn\.Module"),
+        (to_sparse, {"module": 3}, r"to_sparse.module must be a torch\.nn\.Module, got 3"),
+        (remove_neurons, {"module": 3}, r"remove_neurons.module must be a torch\.nn\.Module"),
     ],
 )
 def test_bad_arguments_of_the_sparse_network_are_named(function, change, message):
@@ -699,7 +699,7 @@ def test_modules_that_cannot_be_made_again_are_refused_when_saved(tmp_path):
     encoder = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16))
     half = nn.Sequential(nn.Linear(2, 2)).bfloat16()
     for network, message in ((encoder, r"parts\.0.*TransformerEncoderLayer"), (half, "bfloat16")):
-        with pytest.raises(ValueError, match=f"save_network: module must .*{message}"):
+        with pytest.raises(ValueError, match=f"save_network.module must .*{message}"):
             save_network(network, tmp_path / "x")
         assert not (tmp_path / "x").exists()
 
@@ -776,7 +776,7 @@ def test_latency_and_the_picture_of_the_result(network, result):
     axes = result.plot()
     assert [len(ax.patches) for ax in axes] == [2 * len(result.report.layers), 0, 3]
     pyplot.close(axes[0].figure)
-    with pytest.raises(ValueError, match=r"latency: n_calls must be .*, got 0"):
+    with pytest.raises(ValueError, match=r"latency.n_calls must be .*, got 0"):
         result.latency(n_calls=0)
 
 
@@ -786,15 +786,15 @@ def test_latency_and_the_picture_of_the_result(network, result):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tolerance": math.inf}, "deep_trim: tolerance must be"),
-        ({"max_weights": 0}, "deep_trim: max_weights must be"),
+        ({"tolerance": math.inf}, "deep_trim.tolerance must be"),
+        ({"max_weights": 0}, "deep_trim.max_weights must be"),
         (
             {"tolerance": 0.1, "max_weights": 10},
-            "deep_trim: max_weights must be None where tolerance is given, got 10",
+            "deep_trim.max_weights must be None where tolerance is given, got 10",
         ),
-        ({"max_weights": 10, "l1": 1e-3}, "deep_trim: l1 must be None where max_weights is given"),
-        ({"l1": 0.0}, "deep_trim: l1 must be"),
-        ({"first_l1": -1.0}, "deep_trim: first_l1 must be"),
+        ({"max_weights": 10, "l1": 1e-3}, "deep_trim.l1 must be None where max_weights is given"),
+        ({"l1": 0.0}, "deep_trim.l1 must be"),
+        ({"first_l1": -1.0}, "deep_trim.first_l1 must be"),
         ({"growth": 1.0}, "growth must be more than 1.03, got 1.0"),
         ({"patience": 0}, "patience must be"),
         ({"augment": 3}, "augment must be"),

@@ -132,7 +132,7 @@ def test_candidates_that_are_all_labels_give_the_exact_step(loss, gradient):
         expected[order] += slopes[:, None] * x / len(X)
     labels = LabelRows(np.arange(51), y.astype(np.int32))
     settings = layer.plan.settings(gradient)
-    layer.layer.differentiate(padded(X), labels.begin, labels.ids, settings, 0)
+    layer.layer.differentiate(padded(X), (labels.begin, labels.ids), settings, 0)
     layer.layer.move_rows(settings, 1.0)
     np.testing.assert_allclose(layer.weights(), weights - expected, atol=1e-4)
 
@@ -156,7 +156,7 @@ def test_gradients_of_features_are_finite_differences():
     settings = layer.plan.settings("exact")
 
     def losses(rows):
-        return layer.layer.differentiate(padded(rows), labels.begin, labels.ids, settings, 0)
+        return layer.layer.differentiate(padded(rows), (labels.begin, labels.ids), settings, 0)
 
     slopes = losses(X)[4]
     step = np.zeros_like(X)
@@ -192,7 +192,7 @@ def test_scores_are_weights_times_features():
 def test_predict_top_k_refuses_more_labels_than_there_are():
     X, y = identities(n_labels=30, n_rows=300)
     model = DenseExtremeClassifier(max_iter=1).fit(X, y)
-    with pytest.raises(ValueError, match="k must be an integer between 1 and 30, got 31"):
+    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 30\], got 31"):
         model.predict_top_k(X, k=31)
 
 

@@ -302,7 +302,7 @@ def test_the_strategy_of_the_fit_decides_about_predictions():
 def test_refuses_a_number_of_classes_that_there_are_not(k):
     X, y = single_rows(80)
     model = HierarchicalClassifier(TAXONOMY).fit(X, y)
-    with pytest.raises(ValueError, match="k must be an integer from 1 to 6, got"):
+    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 6\], got"):
         model.predict_top_k(X, k=k)
 
 

@@ -212,7 +212,7 @@ def test_no_label_stands_above_its_ancestors():
     for row in labels.tolist():
         for at, name in enumerate(row):
             assert all(row.index(other) < at for other in TAXONOMY.ancestors(name))
-    with pytest.raises(ValueError, match="k must be an integer from 1 to 9, got 10"):
+    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 9\], got 10"):
         model.predict_top_k(X, k=10)
     with pytest.raises(NotFittedError):
         make().predict_top_k(X)

@@ -215,7 +215,7 @@ def test_scores_are_inner_products_with_the_weights(solver):
 def test_refuses_a_k_that_is_no_number_of_labels(solver, k):
     X, y = multiclass()
     model = solver().fit(X, y)
-    with pytest.raises(ValueError, match=r"k must be an integer between 1 and 5, got"):
+    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 5\], got"):
         model.predict_top_k(X, k)
 
 

@@ -201,7 +201,7 @@ def test_intervals_widen_when_loads_become_harder_to_forecast():
 def test_a_short_series_is_forecast_by_the_mean_of_two_baselines(tmp_path):
     y, _ = loads(noise=3.0)
     model = small(intervals=False, profile_weeks="auto", anchored="auto").fit(y[:-DAY])
-    (block,) = model._models[0]
+    (block,) = model._fitted.models[0]
     assert len(block.members) == 2
     assert block.members[0].baseline != block.members[1].baseline
     assert block.weights.sum() == pytest.approx(1.0)
@@ -228,7 +228,7 @@ def test_daily_loads_are_forecast_too():
 
 def test_local_models_that_learn_nothing_are_hardly_heard():
     y = np.random.default_rng(2).normal(100, 5, 7 * DAY * 12)
-    (block,) = small(intervals=False).fit(y)._models[0]
+    (block,) = small(intervals=False).fit(y)._fitted.models[0]
     assert block.members[0].share < 0.2
 
 
@@ -344,7 +344,7 @@ def test_a_stop_ends_the_trials_of_baselines():
     tried = {"profile_weeks": "auto", "anchored": "auto", "intervals": True}
     with pytest.warns(ConvergenceWarning, match="asked to stop"):
         stopped = small(**tried, callback=lambda event: True).fit(y, X)
-    (block,) = stopped._models[0]
+    (block,) = stopped._fitted.models[0]
     assert (len(block.members), block.weights.tolist(), block.has_intervals) == (1, [1.0], False)
 
 

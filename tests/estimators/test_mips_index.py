@@ -284,7 +284,7 @@ def test_parameters():
         (lambda i, X: i.search(X[:, :5]), "queries must be a matrix with 21 columns"),
         (lambda i, X: i.search(X, n_probe=0), "n_probe must be"),
         (lambda i, X: i.search_above(X, np.nan), "threshold must be a number, got nan"),
-        (lambda i, X: i.tune(X, recall=2), "recall must be above 0 and at most 1, got 2"),
+        (lambda i, X: i.tune(X, recall=2), r"recall must be a number in \(0, 1\], got 2"),
         (lambda i, X: i.update([600], X[:1]), "ids must be rows of the index, got 600"),
         (lambda i, X: i.update([1, 1], X[:2]), "ids must differ, got 1 twice"),
         (lambda i, X: i.update([1], X[:2]), "a row for each of 1 ids, got 2"),

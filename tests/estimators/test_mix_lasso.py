@@ -270,7 +270,7 @@ def test_a_callback_can_stop_the_fit_and_the_bar_can_be_drawn(capsys):
     model.fit(x, y)
     assert events
     assert model.coef_.shape == (2, 1)
-    assert "mixed regression" in capsys.readouterr().err
+    assert "MixLassoRegressor" in capsys.readouterr().err
 
 
 # --- odd data ----------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_refuses_to_prune_by_what_is_no_size(model, prune):
 
 @pytest.mark.parametrize("effort", [0, -1, 1.5, np.nan, "all", None])
 def test_refuses_an_effort_outside_its_range(data, model, effort):
-    with pytest.raises(ValueError, match=r"effort must be above 0 and at most 1, got"):
+    with pytest.raises(ValueError, match=r"effort must be a number in \(0, 1\], got"):
         model.predict_top_k(data[0], effort=effort)
 
 

@@ -345,7 +345,7 @@ def test_shapes_that_do_not_fit_are_named_with_the_step(tmp_path):
     ],
 )
 def test_what_cannot_be_loaded_is_not_saved(tmp_path, how, message):
-    with pytest.raises(ValueError, match=f"save_network: module must .*{message}"):
+    with pytest.raises(ValueError, match=f"save_network.module must .*{message}"):
         save_network(Does(how), tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

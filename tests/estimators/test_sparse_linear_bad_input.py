@@ -315,7 +315,7 @@ def test_refuses_targets_whose_squares_vanish(loss):
     X = np.random.default_rng(0).normal(size=(30, 4))
     with pytest.raises(ValueError, match=r"y must be 0 or reach 1e-150 in size.*got \d.*e-2"):
         SparseLinearRegression(1e-202, loss=loss).fit(X, 1e-200 * X[:, 0])
-    with pytest.raises(ParameterError, match="minimise_linear: y must be 0 or reach 1e-150"):
+    with pytest.raises(ParameterError, match=r"minimise_linear\.y must be 0 or reach 1e-150"):
         minimise_linear(X, 1e-200 * X[:, 0], loss, 1e-202)
 
 

@@ -348,7 +348,7 @@ def test_the_best_classes_come_first(flavour):
     assert (np.diff(scores) <= 0).all()
     assert (np.diff(probabilities) <= 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match=f"k must be an integer between 1 and {n_classes}, got 9"):
+    with pytest.raises(ValueError, match=rf"k must be an integer in \[1, {n_classes}\], got 9"):
         model.predict_top_k(X, 9)
 
 

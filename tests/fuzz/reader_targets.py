@@ -245,7 +245,7 @@ def _change_array(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
         values = values.copy()
         info = np.iinfo(values.dtype) if values.dtype.kind == "i" else None
         number = rng.choice((*INTEGERS, len(values)) if info else (np.nan, np.inf, 1e200, -0.0))
-        values[rng.randrange(values.size)] = (
+        values.flat[rng.randrange(values.size)] = (
             min(max(number, info.min), info.max) if info else number
         )
     elif kind == 3:

@@ -49,11 +49,6 @@ def project_simplex_exactly(v, radius):
     return to_floats(positive_part(v, theta))
 
 
-def project_capped_simplex_exactly(v, radius):
-    inside = positive_part(exactly(v), 0)
-    return to_floats(inside) if sum(inside) <= radius else project_simplex_exactly(v, radius)
-
-
 def project_bisimplex_exactly(b, c, cap):
     """Without the cap x = (b - theta)_+ and y = (c + theta)_+ of equal sums; then mind the cap."""
     exact_b, exact_c = exactly(b), exactly(c)

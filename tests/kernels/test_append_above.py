@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from sublearn._core import append_above
 
 DTYPES = [np.float32, np.float64]

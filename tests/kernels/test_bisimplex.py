@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from projection_cases import DTYPES, VECTORS, assert_close, vectors
 from slow_twins import project_bisimplex_exactly
+
 from sublearn._core import project_bisimplex_
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)

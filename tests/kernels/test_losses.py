@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from sublearn._core import Hinge, SquaredHinge
 
 WEIGHTS = [1e-3, 0.5, 1.0, 7.0]

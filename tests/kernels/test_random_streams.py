@@ -7,6 +7,7 @@ values are a promise.
 import numpy as np
 import pytest
 from slow_twins import SplitGenerator
+
 from sublearn._core import random_permutation, random_uniform
 
 STREAMS = [(0, 0), (0, 1), (1, 0), (42, 7), (2**64 - 1, 2**64 - 1)]

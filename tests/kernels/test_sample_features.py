@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
 from sublearn._core import sample_features
 
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.25, -3.0, 1e-6, 1e6])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
 from sublearn._core import soft_threshold_
 
 DTYPES = [np.float32, np.float64]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_twins import top_k_by_sorting
+
 from sublearn._core import top_k
 
 DTYPES = [np.float32, np.float64]

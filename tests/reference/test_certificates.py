@@ -43,7 +43,7 @@ from sublearn.linear import (
 )
 from sublearn.optim import lhac, linear_objective, minimise_linear
 from sublearn.optim.linear_objective import as_columns, linear_data
-from sublearn.optim.linear_solvers import SOLVERS, SolveOptions
+from sublearn.optim.linear_solvers import SOLVERS
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, Sample, StructuralSVM
 
 N_CASES = int(os.environ.get("SUBLEARN_CASES", "100"))
@@ -593,8 +593,10 @@ def test_a_solve_that_is_stopped_reports_the_point_it_returns(solver, delay):
     timer.start()
     if delay == 0.0:
         timer.join()
-    options = SolveOptions(0.0, 10**6, 1, 0, "coordinate", np.zeros(400), 0.0)
-    w, b, _, columns = SOLVERS[solver].run(data, l1, _core.SeparablePenalty(), options, monitor)
+    settings, start = SOLVERS[solver].settings(0.0, 10**6, 1), (np.zeros(400), 0.0)
+    w, b, _, columns = _core.fit_linear(
+        data, l1, _core.SeparablePenalty(), settings, *start, monitor
+    )
     timer.join()
     value = linear_loss("logistic", X, y, weights, True)(np.append(w, b))[0] + l1 @ np.abs(w)
     assert columns["objective"][-1] == pytest.approx(value, rel=1e-12)

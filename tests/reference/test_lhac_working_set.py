@@ -7,7 +7,7 @@ import pytest
 from lhac_judges import N_FEATURES, PROBLEMS, design
 
 from sublearn.errors import ParameterError
-from sublearn.optim import lhac, linear_objective
+from sublearn.optim import lhac, linear_objective, multinomial_objective
 from sublearn.trace import Status
 
 FIRM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
@@ -183,7 +183,7 @@ def test_a_tolerance_beyond_rounding_ends():
 def test_refuses_a_start_where_a_compiled_objective_overflows(working_set):
     X, y = wide("poisson")
     objective = linear_objective(X, y, "poisson")
-    with pytest.raises(ParameterError, match="lhac: objective must be finite at x0, got inf"):
+    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at x0, got inf"):
         lhac(objective, np.full(N, 1e3), 0.05, working_set=working_set)
 
 
@@ -210,5 +210,20 @@ def test_refuses_what_a_partial_gradient_cannot_be(result, sentence):
 def test_refuses_a_partial_gradient_that_cannot_be_called():
     squares = Squares()
     squares.partial = 3
-    with pytest.raises(ParameterError, match=r"lhac: objective\.partial must be callable"):
+    with pytest.raises(ParameterError, match=r"lhac\.objective\.partial must be callable"):
         lhac(squares, np.zeros(N), l1=20.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_classes_learned_together_are_screened_too(fit_intercept):
+    rng = np.random.default_rng(8)
+    X, codes = rng.normal(size=(60, 200)), rng.integers(0, 3, size=60)
+    objective = multinomial_objective(X, codes, 3, fit_intercept=fit_intercept)
+    inside, judge = (
+        lhac(objective, np.zeros(objective.size), 0.05, tol=1e-8, working_set=flag)
+        for flag in ("auto", False)
+    )
+    assert inside.certificate <= 1e-8
+    assert inside.objective == pytest.approx(judge.objective, rel=2e-8)
+    full = inside.trace["n_asked"][inside.trace["n_asked"] >= inside.trace["n_asked"][-1]]
+    assert full[0] == objective.size > full[-1]

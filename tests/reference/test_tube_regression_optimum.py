@@ -6,7 +6,6 @@ import pytest
 
 from sublearn import _core
 from sublearn.forecast.interior_point import fit_interior_point
-from sublearn.forecast.kernel_map import gaussian_kernel
 from sublearn.forecast.local_models import fit_online
 from sublearn.forecast.tube_loss import TubeLoss
 
@@ -72,7 +71,7 @@ def test_algorithm_8_comes_close_on_features(loss):
     assert fit.objective - fit.gap <= value * (1 + 1e-7)
 
 
-def kernel_settings(loss, l2, n_epochs, **more):
+def online_settings(loss, l2, n_epochs, **more):
     settings = _core.OnlineSvrSettings()
     settings.lower, settings.upper = loss.lower, loss.upper
     settings.lower_slope, settings.upper_slope = loss.lower_slope, loss.upper_slope
@@ -82,43 +81,10 @@ def kernel_settings(loss, l2, n_epochs, **more):
     return settings
 
 
-def kernel_problem():
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-2, 2, size=(80, 2))
-    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 1.0
-    return np.ascontiguousarray(X), y, gaussian_kernel(X, X) + 1.0
-
-
-def kernel_value(a, K, y, loss, l2):
-    return 0.5 * l2 * a @ K @ a + loss.values(y - K @ a).mean()
-
-
-def test_algorithm_8_comes_close_on_dual_coefficients():
-    X, y, K = kernel_problem()
-    loss, l2 = TubeLoss.shifted(0.1, 0.05), 1e-2
-    root = np.linalg.cholesky(K + 1e-9 * np.eye(len(K)))
-    value = optimum(root, y, loss, 1.0 / (l2 * len(y)))[0] * l2
-    radius = np.sqrt(2.0 * loss.values(y).mean() / l2)
-    a = np.zeros(len(y))
-    settings = kernel_settings(loss, l2, 400, radius=radius)
-    _core.online_svr_kernel(X, y, a, settings, _core.Monitor())
-    found = kernel_value(a, K, y, loss, l2)
-    assert value * (1 - 1e-6) <= found <= 1.03 * value
-
-
-def test_the_budget_bounds_the_support():
-    X, y, K = kernel_problem()
-    loss, l2 = TubeLoss.shifted(0.1, 0.0), 1e-2
-    a = np.zeros(len(y))
-    _core.online_svr_kernel(X, y, a, kernel_settings(loss, l2, 50, budget=20), _core.Monitor())
-    assert 0 < np.count_nonzero(a) <= 20
-    assert kernel_value(a, K, y, loss, l2) < kernel_value(np.zeros(len(y)), K, y, loss, l2)
-
-
 def test_the_projection_keeps_the_weights_in_the_ball():
     features, y = problem()
     w = np.zeros(features.shape[1])
-    settings = kernel_settings(LOSSES["epsilon"], 1e-6, 0, radius=0.5)
+    settings = online_settings(LOSSES["epsilon"], 1e-6, 0, radius=0.5)
     _core.online_svr(features, y, w, settings, _core.Monitor())
     assert np.linalg.norm(w) <= 0.5 * (1 + 1e-9)
 
@@ -126,7 +92,7 @@ def test_the_projection_keeps_the_weights_in_the_ball():
 def test_a_capped_step_goes_its_share_of_the_way_to_the_tube():
     features, y = np.array([[2.0, 0.0]]), np.array([5.0])
     w = np.zeros(2)
-    settings = kernel_settings(TubeLoss.shifted(1.0, 0.0), 1e-6, 0, reach=0.5, first_step=1000)
+    settings = online_settings(TubeLoss.shifted(1.0, 0.0), 1e-6, 0, reach=0.5, first_step=1000)
     _core.online_svr(features, y, w, settings, _core.Monitor())
     assert features[0] @ w == pytest.approx(2.0, rel=1e-6)  # half of the 4 up to the tube
 
@@ -135,7 +101,7 @@ def test_a_capped_step_is_shorter_on_the_side_of_the_smaller_slope():
     found = []
     for y in (1.0, -1.0):
         w = np.zeros(1)
-        settings = kernel_settings(TubeLoss.quantile(0.9), 1e-6, 0, reach=0.5, first_step=1000)
+        settings = online_settings(TubeLoss.quantile(0.9), 1e-6, 0, reach=0.5, first_step=1000)
         _core.online_svr(np.ones((1, 1)), np.array([y]), w, settings, _core.Monitor())
         found.append(w[0])
     np.testing.assert_allclose(found, [0.5, -0.5 / 9], rtol=1e-6)
@@ -145,7 +111,7 @@ def test_a_stop_request_is_honoured():
     features, y = problem()
     monitor = _core.Monitor()
     monitor.request_stop()
-    settings = kernel_settings(LOSSES["epsilon"], 1e-3, 10**6)
+    settings = online_settings(LOSSES["epsilon"], 1e-3, 10**6)
     assert _core.online_svr(features, y, np.zeros(features.shape[1]), settings, monitor) == 0
 
 
@@ -156,7 +122,7 @@ def test_a_stop_request_is_honoured():
 )  # fmt: skip
 def test_the_core_refuses_broken_settings(change, words):
     features, y = problem()
-    settings = kernel_settings(LOSSES["epsilon"], 1e-3, 1, **{})
+    settings = online_settings(LOSSES["epsilon"], 1e-3, 1, **{})
     for name, value in change.items():
         setattr(settings, name, value)
     with pytest.raises(ValueError, match=words):

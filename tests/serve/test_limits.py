@@ -194,6 +194,7 @@ IMPATIENT = {
     "header_seconds": 1,
     "body_seconds": 1,
     "send_seconds": 1,
+    "idle_seconds": 2,
     "max_connections": 20,
     "max_buffered_megabytes": 3,
     "max_megabytes": 1,
@@ -232,6 +233,25 @@ def test_half_a_body_is_closed(impatient):
     status, headers, text = parsed(impatient.raw(HALF_A_BODY + b"{"))
     assert (status, headers["connection"]) == (408, "close")
     assert is_named(text, "body_seconds")
+
+
+def test_a_connection_without_a_further_request_is_closed(impatient):
+    response = impatient.raw(head("GET", "/health", connection=None))
+    assert re.findall(rb"HTTP/1.1 (\d+)", response) == [b"200"]
+
+
+def test_a_head_request_that_is_refused_is_answered_without_a_body(impatient):
+    sent = head("HEAD", "/predict", b"{}", connection=None, transfer_encoding="chunked") + b"{}"
+    status, _, text = parsed(impatient.raw(sent))
+    assert (status, text) == (411, "")
+
+
+def test_a_question_that_takes_too_long_is_given_up(tagger_file):
+    with running(tagger_file, *as_options(work_seconds=0.001)) as server:
+        status, headers, text = server.request("/predict", LARGE)
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert is_named(text, "work_seconds")
+        assert server.request("/health")[0] == 200
 
 
 def test_connections_without_requests_keep_nobody_out(impatient):

@@ -131,12 +131,12 @@ def test_the_trace_tells_of_sets_and_work():
     ],
 )
 def test_refuses_what_a_callable_must_not_return(result, message):
-    with pytest.raises(ParameterError, match=f"lhac: objective must return.*{message}"):
+    with pytest.raises(ParameterError, match=rf"lhac\.objective must return.*{message}"):
         lhac(lambda x: result, np.zeros(3), l1=0.1)
 
 
 def test_refuses_a_start_of_infinite_value():
-    with pytest.raises(ParameterError, match="lhac: objective must be finite at x0, got inf"):
+    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at x0, got inf"):
         lhac(lambda x: (np.inf, np.zeros(3)), np.zeros(3), l1=0.1)
 
 
@@ -234,7 +234,7 @@ def test_refuses_a_lower_bound_that_is_none(bound, message):
         def value_and_gradient(self, x):
             return float(x @ x), 2 * x
 
-    with pytest.raises(ParameterError, match=f"lhac: objective.lower_bound must.* {message}"):
+    with pytest.raises(ParameterError, match=rf"lhac\.objective.lower_bound must.* {message}"):
         lhac(Quadratic(), [1.0], l1=0.1)
 
 
@@ -321,16 +321,16 @@ def test_ctrl_c_stops_a_python_objective():
 )
 def test_refuses_a_parameter_by_name(name, value):
     arguments = {"x0": np.zeros(3), "l1": 0.1} | {name: value}
-    with pytest.raises(ParameterError, match=f"lhac: {name} must"):
+    with pytest.raises(ParameterError, match=rf"lhac\.{name} must"):
         lhac(quadratic, **arguments)
 
 
 def test_refuses_an_objective_that_cannot_be_called():
-    with pytest.raises(ParameterError, match="lhac: objective must be callable, compiled or have"):
+    with pytest.raises(ParameterError, match=r"lhac\.objective must be callable, compiled or have"):
         lhac(3.0, np.zeros(3), l1=0.1)
 
 
 def test_refuses_a_start_of_another_size_than_the_compiled_objective():
     objective = linear_objective(np.eye(2), [1.0, -1.0])
-    with pytest.raises(ParameterError, match="lhac: x0 must have 2 entries"):
+    with pytest.raises(ParameterError, match=r"lhac\.x0 must have 2 entries"):
         lhac(objective, np.zeros(3), l1=0.1)

@@ -14,7 +14,6 @@ from sublearn.linear.selection import choose_l1
 from sublearn.optim import linear_objective
 from sublearn.optim.dual_point import dual_value
 from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.progress import Progress
 from sublearn.optim.row_losses import Huber, Logistic, Poisson, Squared
 from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
 from sublearn.validation.design import Design, column_extremes
@@ -182,22 +181,6 @@ def test_any_dual_value_is_below_any_objective(name, has_intercept, is_positive,
 
 
 # --- several solves at once ----------------------------------------------------------------------
-
-
-def test_progress_counts_rounds_of_one_solve_and_solves_of_many():
-    one, many = Progress(1, 50), Progress(7, 50)
-    assert (one.n_total, many.n_total) == (50, 7)
-    many.finish_solve()
-    assert (one.n_done, many.n_done) == (0, 1)
-
-
-def test_a_stop_reaches_what_runs_and_what_begins_later():
-    progress = Progress(3, 50)
-    with progress.monitor() as running:
-        progress.request_stop()
-        assert running.stop_requested
-    with progress.monitor() as later:
-        assert later.stop_requested
 
 
 def test_tasks_come_back_in_order_and_run_together():

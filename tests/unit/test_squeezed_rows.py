@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.label_models import TaskOptions, fit_labels
 from sublearn.optim.linear_objective import as_columns
-from sublearn.optim.progress import Progress
 from sublearn.optim.squeezed_rows import is_squeezing_cheaper, squeeze_rows
 
 
@@ -54,7 +54,7 @@ def test_labels_get_the_models_that_all_rows_give(is_sparse, monkeypatch):
             "sublearn.hierarchy.label_models.is_squeezing_cheaper",
             lambda X, n, answer=cheaper: answer,
         )
-        found.append(fit_labels(X, Y, 0.01, options, Progress(3, 1)))
+        found.append(fit_labels(X, Y, 0.01, options, Progress()))
     (models, one), (slow, other) = found
     np.testing.assert_allclose(models.weights.toarray(), slow.weights.toarray(), atol=1e-6)
     np.testing.assert_allclose(models.intercepts, slow.intercepts, atol=1e-6)

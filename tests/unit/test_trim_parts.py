@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+from sublearn.fitting.progress import Progress  # noqa: E402
 from sublearn.optim import lhac  # noqa: E402
 from sublearn.trace import Status  # noqa: E402
 from sublearn.trim import cross_entropy, max_margin, remove_neurons  # noqa: E402
@@ -26,7 +27,7 @@ from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # 
 from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
 from sublearn.trim.replay import Replay  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
-from sublearn.trim.search import Search, Shrunk, TrimMonitor  # noqa: E402
+from sublearn.trim.search import Search, Shrunk  # noqa: E402
 from sublearn.trim.trimmer import Fit, Snapshot, Trimmer  # noqa: E402
 
 
@@ -578,7 +579,7 @@ class FakePath:
 def searched(criterion, tolerance=0.0):
     """The weights of the network that a search ends with, and whether it had the last polish."""
     path = FakePath(criterion)
-    search = Search(path, path, lambda: criterion(*path.state), tolerance, TrimMonitor())
+    search = Search(path, path, lambda: criterion(*path.state), tolerance, Progress())
     search.run(2.0, 2.0, 6, patience=2)
     search.finish()
     return len(search._best.polished.weights["layer"]), search._best.polished.biases
@@ -587,7 +588,7 @@ def searched(criterion, tolerance=0.0):
 @pytest.mark.parametrize("patience", [1, 3])
 def test_patience_counts_the_stages_above_the_limit(patience):
     path = FakePath(lambda n, _: 1.0 if n >= 50 else 2.0)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
     search.run(2.0, 2.0, 6, patience)
     tried = [row["l1"] for row in search._rows]
     assert tried[: 1 + patience] == [2.0 * 2.0**k for k in range(1 + patience)]
@@ -600,14 +601,14 @@ def test_the_smallest_network_allowed_is_kept_though_a_larger_one_comes_later():
     path.shrink = lambda l1, _: (
         setattr(path, "state", (next(sizes), False)) or Shrunk(l1, path.snapshot(), {}, {})
     )
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
     search.run(2.0, 2.0, 3, patience=2)
     assert len(search._best.polished.weights["layer"]) == 40
 
 
 def test_a_first_l1_that_is_too_large_is_divided_by_ever_larger_factors():
     path = FakePath(lambda n, _: 1.0 if n >= 30 else 2.0)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
     search.run(200.0, 2.0, 4, patience=2)
     assert [row["l1"] for row in search._rows] == [200.0, 100.0, 25.0, 25.0 / 16]
 
@@ -636,7 +637,7 @@ def test_fewer_errors_may_be_asked_for_and_are_found_by_the_last_polish():
 
 def test_errors_that_no_network_makes_so_few_of_leave_the_network_given():
     path = FakePath(lambda n, _: 1.0)
-    search = Search(path, path, lambda: 1.0, -0.1, TrimMonitor())
+    search = Search(path, path, lambda: 1.0, -0.1, Progress())
     search.run(2.0, 2.0, 3, patience=2)
     search.finish()
     assert search._best is None
@@ -657,7 +658,7 @@ def test_a_network_that_a_long_polish_makes_worse_stays_as_it_was():
 def sized(max_weights, first_l1=2.0, n_stages=20):
     """A search for a size, on a path of 100 / l1 weights."""
     path = FakePath(lambda n, is_long: 1.0 - 0.1 * is_long)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
     search.run_to_size(max_weights, first_l1, 2.0, n_stages)
     search.finish()
     return path, search
@@ -689,7 +690,7 @@ def test_the_smallest_network_is_kept_where_none_is_small_enough():
 def test_a_polish_that_raises_the_criterion_is_taken_back():
     path = FakePath(lambda n, is_polished: 1.0 + is_polished)
     path.train_on = lambda factor=1: setattr(path, "state", (path.state[0], True))
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, TrimMonitor())
+    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
     search.run(2.0, 2.0, 2, patience=2)
     search.finish()
     assert [row["criterion"] for row in search._rows] == [1.0, 1.0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sublearn.extreme.label_weights import as_label_weights
+from sublearn.fitting.label_weights import as_label_weights
 from sublearn.metrics import propensities
 from sublearn.validation import ClassWeight, check_sample_weight, encode_labels
 

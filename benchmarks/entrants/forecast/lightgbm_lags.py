@@ -1,12 +1,7 @@
 """LightGBM on the same lags, temperatures and calendar, fitted once."""
 
-import sys
-from pathlib import Path
-
 import lightgbm as lgb
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import fit_each, predict_each
+from entrants.forecast.tables import fit_each, predict_each
 
 
 def fit(train, task):

@@ -1,15 +1,10 @@
 """One global support vector regression of scikit-learn on the same rows, fitted once."""
 
-import sys
-from pathlib import Path
-
+from entrants.forecast.tables import fit_each, predict_each
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import fit_each, predict_each
 
 
 def fit(train, task):

@@ -1,6 +1,7 @@
 """LoadForecaster: fitted once, then updated with each day before the next is forecast."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def predict(models, test, task):
     coverages = task.settings.get("coverages", [])
     ends = np.empty((2, 2, len(coverages), *out.shape))  # as fitted, updated; lower, upper
     for s, (fitted, model) in enumerate(zip(models, copy.deepcopy(models), strict=True)):
-        known = model._history.end  # positions count from the first load of fit
+        known = model._fitted.history.end  # positions count from the first load of fit
         for i, origin in enumerate(origins):
             new = y[known:origin, s]
             X = test["X"][:, s : s + 1] if "X" in test else None
@@ -45,7 +46,8 @@ def predict(models, test, task):
                 known = origin
             ahead = None if X is None else X[origin : origin + horizon]
             out[i, :, s] = np.asarray(model.predict(horizon, ahead))
-            fitted._history = model._history  # the same loads, but nothing learned from them
+            # The same loads, but nothing learned from them.
+            fitted._fitted = replace(fitted._fitted, history=model._fitted.history)
             for k, m in enumerate([fitted, model] if coverages else []):
                 for c, share in enumerate(coverages):
                     found = m.predict_interval(horizon, ahead, coverage=share)
@@ -55,8 +57,9 @@ def predict(models, test, task):
 
 
 def _like(new, model, first):
-    if not model._shape.is_pandas:
+    if not model._fitted.shape.is_pandas:
         return new
     import pandas as pd
 
-    return pd.Series(new, index=pd.DatetimeIndex(model._history.clock.times(first, len(new))))
+    times = model._fitted.history.clock.times(first, len(new))
+    return pd.Series(new, index=pd.DatetimeIndex(times))

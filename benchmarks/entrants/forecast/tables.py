@@ -1,14 +1,7 @@
 """What entrants share that learn from a table of lags: rows drawn as LoadForecaster draws them."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.loads import lagged_rows
-
-del sys.path[0]
 
 
 def fit_each(train, task, make):

@@ -4,13 +4,16 @@ Binary variables are one Boolean each, and a pair of them needs one more for the
 """
 
 import numpy as np
+from harness.factors import FactorArrays
 from ortools.sat.python import cp_model
+
+read = FactorArrays.from_arrays
 
 UNITS = 1_000_000
 MAX_STATES = 400_000  # Booleans; the model alone takes about half a minute to write
 
 
-def refuse(problem):
+def refuse(problem, task):
     n_states = sum(len(g.scopes) * (1 if is_product(g) else g.n_cells) for g in problem.groups)
     return f"{n_states:.1e} joint states" if n_states > MAX_STATES else None
 

@@ -5,13 +5,16 @@ The bound is that of its multipliers and holds for whatever accuracy they have.
 
 import numpy as np
 import scipy.sparse as sp
+from harness.factors import FactorArrays
 from ortools.pdlp import solvers_pb2
 from ortools.pdlp.python import pdlp
+
+read = FactorArrays.from_arrays
 
 MAX_STATES = 300_000
 
 
-def refuse(problem):
+def refuse(problem, task):
     return f"{problem.n_cells:.1e} joint states" if problem.n_cells > MAX_STATES else None
 
 

@@ -1,14 +1,17 @@
 """MPLP of pgmpy, for pairs of variables; its factors are Python objects, so small graphs alone."""
 
 import numpy as np
+from harness.factors import FactorArrays
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.inference import Mplp
 from pgmpy.models import DiscreteMarkovNetwork
 
+read = FactorArrays.from_arrays
+
 MAX_CELLS = 20_000
 
 
-def refuse(problem):
+def refuse(problem, task):
     if problem.n_cells > MAX_CELLS:
         return f"{problem.n_cells:.1e} joint states"
     if problem.max_arity > 2:

@@ -6,13 +6,16 @@ limit is in whole CPU seconds.
 
 import math
 
+from harness.factors import FactorArrays
 from pytoulbar2 import CFN
+
+read = FactorArrays.from_arrays
 
 DECIMALS = 6
 MAX_CELLS = 60_000_000  # one table for each factor: beyond this the tables alone are gigabytes
 
 
-def refuse(problem):
+def refuse(problem, task):
     if problem.n_cells > MAX_CELLS:
         return f"{problem.n_cells:.1e} joint states, each kept in a table of its factor"
     return None

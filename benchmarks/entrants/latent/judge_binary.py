@@ -1,12 +1,8 @@
 """A rival of judges/binary_factors.py; settings "method" and "seconds" of CPU for its attempts."""
 
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # the judges are there
 from judges.binary_factors import fit_features, repeated
 
 

@@ -4,11 +4,11 @@ import adelie as ad
 import numpy as np
 import scipy.sparse as sp
 
-TOLERANCES = (1e-5, 1e-7, 1e-9, 1e-11, 1e-13)
 STEPS = 10
 
 
-def fit(X, y, l1, tol):
+def fit(train, task):
+    X, y, l1, tol = train["X"], train["y"], float(train["l1"]), task.settings["tol"]
     design = ad.matrix.sparse(X, method="naive") if sp.issparse(X) else ad.matrix.dense(X)
     top = np.abs(X.T @ y).max() / (2 * len(y))
     state = ad.grpnet(

@@ -3,11 +3,11 @@
 import numpy as np
 from glmnet import LogitNet
 
-TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 STEPS = 10
 
 
-def fit(X, y, l1, tol):
+def fit(train, task):
+    X, y, l1, tol = train["X"], train["y"], float(train["l1"]), task.settings["tol"]
     top = np.abs(X.T @ y).max() / (2 * len(y))
     path = np.geomspace(top, l1, STEPS)
     model = LogitNet(lambda_path=path, standardize=False, fit_intercept=False, n_splits=0, tol=tol)

@@ -2,10 +2,9 @@
 
 from skglm import SparseLogisticRegression
 
-TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
-
-def fit(X, y, l1, tol):
+def fit(train, task):
+    X, y, l1, tol = train["X"], train["y"], float(train["l1"]), task.settings["tol"]
     model = SparseLogisticRegression(
         alpha=l1, fit_intercept=False, tol=tol, max_iter=50, max_epochs=50_000
     )

@@ -1,5 +1,7 @@
 """python-crfsuite with any of its algorithms; features are named by their columns."""
 
+import shutil
+
 import numpy as np
 import pycrfsuite
 
@@ -30,28 +32,30 @@ def prepare(train, task):
     return trainer
 
 
-def fit(trainer, task, n_iter):
-    settings = {k: v for k, v in task.settings.items() if k != "first"}
-    algorithm = settings.pop("algorithm")
-    trainer.select(algorithm)
+def fit(trainer, task):
+    settings = dict(task.settings)
+    trainer.select(settings.pop("algorithm"))
+    n_iter = settings.pop("n_iter")
     trainer.set_params({"max_iterations": n_iter, **settings})
     path = str(task.scratch / "crf.model")
     trainer.train(path)
     last = trainer.logparser.last_iteration or {}
-    reached = int(last.get("num", n_iter))
-    return path, reached, reached < n_iter
+    return {"path": path, "n_iter": int(last.get("num", n_iter)), "asked": n_iter}
+
+
+def figures(model):
+    return {"n_iter": model["n_iter"], "is_done": model["n_iter"] < model["asked"]}
 
 
 def prepare_test(test, task):
     return items(test)
 
 
-def predict(path, test, task):
+def predict(model, test, task):
     tagger = pycrfsuite.Tagger()
-    tagger.open(path)
-    return [int(tag) for sequence in test for tag in tagger.tag(sequence)]
+    tagger.open(model["path"])
+    return {"tags": np.array([int(tag) for sequence in test for tag in tagger.tag(sequence)])}
 
 
-def save(path, to):
-    with open(path, "rb") as source, open(to, "wb") as target:
-        target.write(source.read())
+def save(model, task, directory):
+    shutil.copy(model["path"], directory)

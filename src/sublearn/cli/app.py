@@ -8,7 +8,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ import sublearn
 from sublearn.cli import commands
 from sublearn.cli.console import err, say_error, say_warning
 from sublearn.errors import ParameterError
+from sublearn.typing import JsonObject
 
 __all__ = ["build", "run"]
 
@@ -40,8 +41,8 @@ def build() -> typer.Typer:
     return app
 
 
-_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-_LOOKS: dict[str, Any] = {"rich_markup_mode": "markdown", "add_completion": False}
+_CONTEXT: JsonObject = {"help_option_names": ["-h", "--help"]}
+_LOOKS: JsonObject = {"rich_markup_mode": "markdown", "add_completion": False}
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -34,22 +33,22 @@ def say_error(sentence: str) -> None:
     err.print(f"[bold red]error:[/] [red]{escape(sentence)}[/]", soft_wrap=True)
 
 
-def say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """A warning of the library as one yellow sentence; stands in for `warnings.showwarning`."""
     err.print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
 
-def working(sentence: str) -> contextlib.AbstractContextManager[Any]:
+def working(sentence: str) -> contextlib.AbstractContextManager[object]:
     """A spinner on standard error for work without a progress bar; nothing if that is a file."""
     return err.status(escape(sentence))
 
 
-def print_json(value: Mapping[str, Any]) -> None:
+def print_json(value: Mapping[str, object]) -> None:
     """One JSON object on one line of standard output; null stands for infinity and NaN."""
     print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

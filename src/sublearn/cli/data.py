@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sublearn.cli.options import TextForm, parse_labels
+from sublearn.typing import JsonObject, LabelsLike, Matrix
 
 if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help` may
     import numpy as np
+    import scipy.sparse as sp
+    from sklearn.base import BaseEstimator
 
     from sublearn.io import Dataset
 
@@ -48,7 +51,9 @@ def read_data(
     return _read(path, format, options)
 
 
-def read_for_model(path: Path, labels: str | None, format: str | None, model: Any) -> Dataset:
+def read_for_model(
+    path: Path, labels: str | None, format: str | None, model: BaseEstimator
+) -> Dataset:
     """Read a data file as the training file was read, rows scaled as they were for `fit`."""
     from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
 
@@ -67,13 +72,13 @@ def read_for_model(path: Path, labels: str | None, format: str | None, model: An
 
 def read_rows(
     path: Path,
-    model: Any,
+    model: BaseEstimator,
     labels: str | None = None,
     format: str | None = None,
     form: TextForm = TextForm(),  # noqa: B008
     *,
     needs_labels: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Matrix | list[str], Any]:
     """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
     from sklearn.utils import get_tags
 
@@ -112,7 +117,7 @@ def read_texts(
     return found.texts, found.labels
 
 
-def find_label(model: Any, label: str, option: str = "--label") -> int:
+def find_label(model: BaseEstimator, label: str, option: str = "--label") -> int:
     """Position of a label among the model's, by its name as text."""
     names = [str(name) for name in model.classes_.tolist()]
     if label not in names:
@@ -124,7 +129,7 @@ def find_label(model: Any, label: str, option: str = "--label") -> int:
     return names.index(label)
 
 
-def refuse_uncalibrated(model: Any, option: str) -> None:
+def refuse_uncalibrated(model: BaseEstimator, option: str) -> None:
     """Refuse a model that knows scores only."""
     if not hasattr(model, "predict_proba_top_k"):
         raise typer.BadParameter(
@@ -133,7 +138,7 @@ def refuse_uncalibrated(model: Any, option: str) -> None:
         )
 
 
-def refuse_without(model: Any, ability: str, option: str) -> None:
+def refuse_without(model: BaseEstimator, ability: str, option: str) -> None:
     """Refuse a model whose class has no such method."""
     if not hasattr(model, ability):
         raise typer.BadParameter(
@@ -141,7 +146,7 @@ def refuse_without(model: Any, ability: str, option: str) -> None:
         )
 
 
-def refuse_unless_of_rows(model: Any) -> None:
+def refuse_unless_of_rows(model: BaseEstimator) -> None:
     """Refuse a model that has neither ranked labels nor a number for the row of a data file."""
     if predicts_numbers(model) or hasattr(model, "predict_top_k"):
         return
@@ -153,12 +158,12 @@ def refuse_unless_of_rows(model: Any) -> None:
     )
 
 
-def has_label_weights(model: Any) -> bool:
+def has_label_weights(model: BaseEstimator) -> bool:
     """Whether :func:`sparse_weights` has an answer: weights of features by label."""
     return hasattr(model, "sparse_coef_") or hasattr(getattr(model, "coef_", None), "tocsr")
 
 
-def sparse_weights(model: Any) -> Any:
+def sparse_weights(model: BaseEstimator) -> sp.csr_matrix:
     """The weights as a CSR matrix with a row for each label, or one for two classes."""
     return model.sparse_coef_ if hasattr(model, "sparse_coef_") else model.coef_.tocsr()
 
@@ -185,7 +190,7 @@ def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
     return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
 
 
-def refuse_no_rows(X: Any, path: Path) -> None:
+def refuse_no_rows(X: Matrix | list[str], path: Path) -> None:
     """Refuse a data file that has a header and nothing else."""
     if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         raise ValueError(f"{path}: must have at least one row, got 0")
@@ -193,9 +198,9 @@ def refuse_no_rows(X: Any, path: Path) -> None:
 
 def notes_for(
     dataset: Dataset, *, normalize: bool, zero_based: bool, has_labels: bool = True
-) -> dict[str, Any]:
+) -> JsonObject:
     """What a saved model must remember of how its data were read."""
-    notes: dict[str, Any] = {
+    notes: JsonObject = {
         "normalize": normalize,
         "zero_based": zero_based,
         "multilabel": dataset.Y.ndim == 2,
@@ -207,23 +212,25 @@ def notes_for(
     return notes
 
 
-def _count_labels(targets: Any, n_rows: int) -> np.ndarray:
+def _count_labels(targets: LabelsLike, n_rows: int) -> np.ndarray:
     """Number of rows that carry each label, in the order of `classes_`."""
     from sublearn.validation import encode_labels
 
     return encode_labels(targets, n_rows).counts()
 
 
-def as_targets(dataset: Dataset) -> Any:
+def as_targets(dataset: Dataset) -> LabelsLike:
     """Labels by name if the file has names, else as the file has them."""
-    if dataset.label_names is None or dataset.Y.ndim == 1:
+    import numpy as np
+
+    if dataset.label_names is None or isinstance(dataset.Y, np.ndarray):
         return dataset.Y
     names: np.ndarray = dataset.label_names[dataset.Y.indices]
     ends = dataset.Y.indptr.tolist()
     return [names[a:b].tolist() for a, b in itertools.pairwise(ends)]
 
 
-def predicts_numbers(model: Any) -> bool:
+def predicts_numbers(model: BaseEstimator) -> bool:
     """Whether an estimator, fitted or not, learns a number for each row instead of labels."""
     from sklearn.base import is_regressor
 
@@ -240,7 +247,7 @@ def number_targets(dataset: Dataset) -> np.ndarray:
     return dataset.Y
 
 
-def refuse_numbers(model: Any, option: str) -> None:
+def refuse_numbers(model: BaseEstimator, option: str) -> None:
     """Refuse a model that predicts numbers, for what speaks of labels."""
     if predicts_numbers(model):
         raise typer.BadParameter(
@@ -248,7 +255,7 @@ def refuse_numbers(model: Any, option: str) -> None:
         )
 
 
-def _read(path: Path, format: str | None, options: dict[str, Any]) -> Dataset:
+def _read(path: Path, format: str | None, options: JsonObject) -> Dataset:
     from sublearn.io import load_arff, load_npz, load_svmlight, load_xmc
     from sublearn.io.datasets import find_reader
     from sublearn.io.taxonomies import load_hmc_dataset

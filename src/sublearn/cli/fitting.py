@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
+
+from sublearn.typing import JsonObject, LabelsLike
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from sklearn.base import BaseEstimator
+
+    from sublearn.trace import Trace
 
 __all__ = [
     "figure_rows",
@@ -14,7 +22,7 @@ __all__ = [
 ]
 
 
-def fit_with_figures(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
+def fit_with_figures(estimator: BaseEstimator, X: sp.csr_matrix, Y: LabelsLike) -> JsonObject:
     """Fit in place; sizes, seconds, certificate, and how little was touched.
 
     `work` counts matrix entries visited. One pass of one-vs-rest over all rows visits nnz(X) for
@@ -25,14 +33,16 @@ def fit_with_figures(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
     return _figures(estimator, (*X.shape, int(X.nnz)), time.perf_counter() - start)
 
 
-def fit_texts_with_figures(tagger: Any, texts: list[str], labels: Any) -> dict[str, Any]:
+def fit_texts_with_figures(
+    tagger: BaseEstimator, texts: list[str], labels: LabelsLike
+) -> JsonObject:
     """As `fit_with_figures`, for a `TextTagger`; the seconds are those of words and labels."""
     start = time.perf_counter()
     tagger.fit(texts, labels)
     return _figures(tagger.classifier_, tagger.fit_size_, time.perf_counter() - start)
 
 
-def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict[str, Any]:
+def _figures(estimator: BaseEstimator, size: tuple[int, int, int], seconds: float) -> JsonObject:
     from sublearn.cli.data import sparse_weights
 
     n_rows, n_features, n_values = size
@@ -61,7 +71,7 @@ def _figures(estimator: Any, size: tuple[int, int, int], seconds: float) -> dict
     return figures
 
 
-def _total_work(trace: Any) -> int:
+def _total_work(trace: Trace) -> int:
     """Entries visited; a trace may have the rows of several problems, one after another."""
     if "output" not in trace.columns:
         return int(trace["work"][-1])
@@ -69,7 +79,7 @@ def _total_work(trace: Any) -> int:
     return sum(int(trace["work"][outputs == k].max()) for k in set(outputs.tolist()))
 
 
-def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+def figure_rows(figures: JsonObject) -> list[tuple[str, str]]:
     """The figures in words, in reading order."""
     from sublearn.cli.console import in_bytes
 
@@ -94,7 +104,7 @@ def figure_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def show_figures(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+def show_figures(figures: JsonObject, *, title: str, json: bool, quiet: bool) -> None:
     """The figures on standard output: JSON, or a table unless `quiet`."""
     from sublearn.cli.console import facts, print_json, print_titled
 
@@ -116,7 +126,7 @@ def _work(work: int, one_pass: int) -> str:
     )
 
 
-def show_plain_figures(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+def show_plain_figures(figures: JsonObject, *, title: str, json: bool, quiet: bool) -> None:
     """Figures by their names, of methods for which the work of one pass says nothing."""
     from sublearn.cli.console import facts, print_json, print_titled
 

@@ -7,20 +7,30 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import typer
 
 from sublearn.errors import DataFileError
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.base import BaseEstimator
 
 __all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads"]
+
+#: With times a table of pandas, without them an array.
+_Table: TypeAlias = "np.ndarray | pd.DataFrame | pd.Series"
 
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")  # from UTC, at the end of a time
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(\D|$)")
 
 
-def read_columns(path: Path, zone: str | None = None) -> tuple[Any, dict[str, np.ndarray]]:
+def read_columns(
+    path: Path, zone: str | None = None
+) -> tuple[pd.DatetimeIndex | None, dict[str, np.ndarray]]:
     """Times of a CSV file with a header (None without), and its columns of numbers by name.
 
     The first column holds times if its first value is no number. An empty field is NaN. Times that
@@ -36,7 +46,9 @@ def read_columns(path: Path, zone: str | None = None) -> tuple[Any, dict[str, np
         return _columns_of(rows, zone)
 
 
-def _columns_of(rows: list[list[str]], zone: str | None) -> tuple[Any, dict[str, np.ndarray]]:
+def _columns_of(
+    rows: list[list[str]], zone: str | None
+) -> tuple[pd.DatetimeIndex | None, dict[str, np.ndarray]]:
     header, rows = (rows or [[]])[0], [row for row in rows[1:] if row]
     if not rows:
         raise ValueError("a header and rows of numbers are needed, got no row")
@@ -57,7 +69,9 @@ def _columns_of(rows: list[list[str]], zone: str | None) -> tuple[Any, dict[str,
     return (_as_times([row[0] for row in rows], zone) if has_times else None), columns
 
 
-def read_loads(path: Path, target: str | None, zone: str | None = None) -> tuple[Any, Any]:
+def read_loads(
+    path: Path, target: str | None, zone: str | None = None
+) -> tuple[_Table, _Table | None]:
     """Loads and exogenous columns; `target` names the loads, else the first column is one."""
     times, columns = read_columns(path, zone)
     names = [next(iter(columns))] if target is None else target.split(",")
@@ -74,7 +88,7 @@ def read_loads(path: Path, target: str | None, zone: str | None = None) -> tuple
     return y, _frame(times, others) if others else None
 
 
-def read_future(path: Path, n_rows: int, zone: str | None) -> Any:
+def read_future(path: Path, n_rows: int, zone: str | None) -> _Table:
     """Exogenous columns of the next `n_rows` steps."""
     times, columns = read_columns(path, zone)
     found = _frame(times, columns)[:n_rows]
@@ -96,7 +110,7 @@ def read_dates(path: Path) -> list[str]:
     return dates
 
 
-def _frame(times: Any, columns: dict[str, np.ndarray]) -> Any:
+def _frame(times: pd.DatetimeIndex | None, columns: dict[str, np.ndarray]) -> _Table:
     """A table with times and names; without times an array, for which pandas is not needed."""
     table = np.stack(list(columns.values()), axis=1)
     if times is None:
@@ -107,8 +121,8 @@ def _frame(times: Any, columns: dict[str, np.ndarray]) -> Any:
 
 
 def fit_forecast(
-    forecaster: Any, data: Path, model: Path, target: str | None, zone: str | None
-) -> dict[str, Any]:
+    forecaster: BaseEstimator, data: Path, model: Path, target: str | None, zone: str | None
+) -> JsonObject:
     """Fit, save, and tell the figures."""
     y, X = read_loads(data, target, zone)
     start = time.perf_counter()
@@ -142,7 +156,7 @@ def _number(text: str, line: int) -> float:
     return float(text.replace(",", "")) if text.strip() else np.nan
 
 
-def _as_times(texts: list[str], zone: str | None) -> Any:
+def _as_times(texts: list[str], zone: str | None) -> pd.DatetimeIndex:
     try:
         import pandas as pd
     except ImportError:

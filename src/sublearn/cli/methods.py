@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 
 from sublearn.cli.options import refuse_given
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["METHODS", "make_estimator", "parse_l1", "refuse_foreign"]
 
@@ -45,7 +49,7 @@ def parse_l1(text: str | None, method: str) -> float | str | None:
         ) from None
 
 
-def make_estimator(method: str, params: dict[str, Any]) -> Any:
+def make_estimator(method: str, params: Mapping[str, object]) -> BaseEstimator:
     """An unfitted estimator; a parameter that is None keeps the estimator's own default."""
     if method not in METHODS:
         raise typer.BadParameter(
@@ -54,14 +58,17 @@ def make_estimator(method: str, params: dict[str, Any]) -> Any:
     room, name = METHODS[method]
     cls = getattr(importlib.import_module(room), name)
     given = {key: value for key, value in params.items() if value is not None}
-    unknown = sorted(given.keys() - inspect.signature(cls).parameters.keys())
+    known = inspect.signature(cls).parameters.keys()
+    if "random_state" not in known:  # which --seed always has a value for
+        given.pop("random_state", None)
+    unknown = sorted(given.keys() - known)
     if unknown:
         option = f"--{unknown[0].replace('_', '-')}"
         raise typer.BadParameter(f"{method} has no parameter {unknown[0]}", param_hint=option)
     return cls(**given)
 
 
-def refuse_foreign(method: str, options: dict[str, Any]) -> None:
+def refuse_foreign(method: str, options: Mapping[str, object]) -> None:
     """Refuse options about data that the method does not read; those not given are None."""
     owners = {name: owner for owner, names in _OWN_OPTIONS.items() for name in names}
     for owner in _OWN_OPTIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -149,7 +150,7 @@ def check_folder(path: Path | None, option: str) -> None:
         raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)
 
 
-def refuse_given(options: dict[str, Any], reason: str) -> None:
+def refuse_given(options: Mapping[str, object], reason: str) -> None:
     """Refuse options, by name, that mean nothing here; those not given are None."""
     for name, value in options.items():
         if value is not None:

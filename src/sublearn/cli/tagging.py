@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import typer
+
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from sublearn.io.conll import Tokens
 
 __all__ = ["fit_tagger", "is_tagger", "judge_tags", "parse_token_columns", "write_tags"]
 
@@ -27,7 +34,7 @@ def parse_token_columns(text: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def is_tagger(model: Any) -> bool:
+def is_tagger(model: BaseEstimator) -> bool:
     """Whether a model was made by `fit --method chain` from a file of tokens.
 
     Another model of sequences is refused: its features are not those of a file of tokens.
@@ -45,8 +52,8 @@ def is_tagger(model: Any) -> bool:
 
 
 def fit_tagger(
-    estimator: Any, data: Path, model: Path, columns: list[int] | None
-) -> dict[str, Any]:
+    estimator: BaseEstimator, data: Path, model: Path, columns: list[int] | None
+) -> JsonObject:
     """Fit, save, and tell the figures."""
     from sublearn.cli.console import working
     from sublearn.io import load_conll
@@ -75,7 +82,7 @@ def fit_tagger(
     return figures
 
 
-def _read(model: Any, data: Path, *, has_tags: bool) -> Any:
+def _read(model: BaseEstimator, data: Path, *, has_tags: bool) -> Tokens:
     from sublearn.io import load_conll
     from sublearn.io.files import plain_name
 
@@ -86,7 +93,7 @@ def _read(model: Any, data: Path, *, has_tags: bool) -> Any:
     return load_conll(data, columns=columns, has_tags=has_tags)
 
 
-def write_tags(stream: IO[str], model: Any, data: Path, *, format: str) -> None:
+def write_tags(stream: IO[str], model: BaseEstimator, data: Path, *, format: str) -> None:
     """The tokens with their tags as a last column, or an object for each sequence."""
     import json
 
@@ -104,7 +111,7 @@ def write_tags(stream: IO[str], model: Any, data: Path, *, format: str) -> None:
         stream.write("\n")
 
 
-def judge_tags(model: Any, data: Path) -> dict[str, float]:
+def judge_tags(model: BaseEstimator, data: Path) -> dict[str, float]:
     """Shares of tokens and of whole sequences that are right, and of tokens with unknown tags."""
     from sublearn.structured import word_features
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sublearn.typing import Matrix
+
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from sublearn.hierarchy import Taxonomy
     from sublearn.io import Dataset
 
@@ -69,16 +74,20 @@ def _read_taxonomy(file: Path, *, is_of_names: bool) -> Taxonomy:
     return Taxonomy.from_edges(NamedEdges(names, edges))  # type: ignore[arg-type]
 
 
-def _lists(dataset: Dataset) -> list[list[Any]]:
+def _lists(dataset: Dataset) -> list[list[Hashable]]:
     """Labels of each row: names if the file has them, else numbers."""
-    if dataset.Y.ndim == 1:
+    import numpy as np
+
+    if isinstance(dataset.Y, np.ndarray):
         return [[label] for label in dataset.Y.tolist()]
     names = dataset.label_names
     labels = dataset.Y.indices if names is None else names[dataset.Y.indices]
     return [labels[a:b].tolist() for a, b in itertools.pairwise(dataset.Y.indptr.tolist())]
 
 
-def labels_in(taxonomy: Taxonomy, dataset: Dataset, *, is_single: bool) -> list[Any]:
+def labels_in(
+    taxonomy: Taxonomy, dataset: Dataset, *, is_single: bool
+) -> list[Hashable] | list[list[Hashable]]:
     """Labels as lists; or of each row the end of the one path that its labels are."""
     lists = _lists(dataset)
     if not is_single:
@@ -97,7 +106,7 @@ def labels_in(taxonomy: Taxonomy, dataset: Dataset, *, is_single: bool) -> list[
     return ends
 
 
-def hierarchical_scores(model: Any, X: Any, truth: Any) -> dict[str, float]:
+def hierarchical_scores(model: BaseEstimator, X: Matrix, truth: Any) -> dict[str, float]:
     """Precision, recall and F1 with ancestors included, and micro F1 of each level."""
     from sublearn import metrics
 

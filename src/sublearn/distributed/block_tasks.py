@@ -7,7 +7,8 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from distributed import get_worker
 from threadpoolctl import threadpool_limits
@@ -17,7 +18,7 @@ from sublearn.distributed.shared_files import Missing, SharedFolder, read_pickle
 __all__ = ["Answer", "BlockTask", "TaskRecord", "forget", "host_view", "run_block"]
 
 _MOST_FUNCTIONS = 4  # that a worker holds unpickled, with the arrays they have mapped
-_functions: OrderedDict[tuple[str, str], Any] = OrderedDict()
+_functions: OrderedDict[tuple[str, str], Callable[..., object]] = OrderedDict()
 _lock = threading.Lock()
 _has_one_thread = False
 
@@ -41,7 +42,7 @@ class TaskRecord(NamedTuple):
 class Answer(NamedTuple):
     """What came of a call: a result and its record, or the machine that lacks a file."""
 
-    result: Any
+    result: object
     record: TaskRecord
     lacking_host: str | None = None
 
@@ -60,7 +61,7 @@ def run_block(task: BlockTask) -> Answer:
     return Answer(result, TaskRecord(get_worker().address, began, seconds))
 
 
-def _load_function(folder: SharedFolder, name: str) -> Any:
+def _load_function(folder: SharedFolder, name: str) -> Callable[..., object]:
     """Unpickled once, however many blocks and threads ask."""
     with _lock:
         key = (folder.token, name)

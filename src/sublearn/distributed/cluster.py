@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from dask.utils import format_bytes
 from distributed import Client, Future, KilledWorker
@@ -34,13 +34,16 @@ from sublearn.distributed.block_tasks import (
     host_view,
     run_block,
 )
-from sublearn.distributed.shared_files import FileStore, write_copy
+from sublearn.distributed.shared_files import FileStore, Written, write_copy
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.execution import Hints, Threads, use_executor
+from sublearn.typing import PathLike
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["TIMEOUTS", "DaskBlocks", "check_client", "cluster", "refuse_if_gone", "saying_if_gone"]
 
+_Block = TypeVar("_Block")
+_Result = TypeVar("_Result")
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
 _POLL_SECONDS = 0.1
@@ -52,7 +55,7 @@ _LEAST_LATE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0  # without any worker, before a word is said
 
 
-def check_client(client: Any, who: str) -> Client:
+def check_client(client: object, who: str) -> Client:
     """`client`, if it is one that can be asked."""
     if not isinstance(client, Client):
         raise ParameterError(f"{who}: client must be a dask.distributed.Client, got {show(client)}")
@@ -88,7 +91,9 @@ def saying_if_gone(client: Client) -> Iterator[None]:
 
 
 @contextmanager
-def cluster(client: Client, *, directory: Any = None, retries: int = 2) -> Iterator[DaskBlocks]:
+def cluster(
+    client: Client, *, directory: PathLike | None = None, retries: int = 2
+) -> Iterator[DaskBlocks]:
     """Let the workers of a Dask cluster do the independent parts of all fits inside.
 
     PPD-Sparse goes by labels, HiClass by nodes, HML by labels, sparse linear models by outputs and
@@ -166,13 +171,13 @@ class DaskBlocks:
             return max(1, sum(self.client.nthreads().values()))
 
     def map(
-        self, function: Callable[[Any], Any], blocks: list[Any], n_jobs: int, hints: Hints
-    ) -> list[Any]:
+        self, function: Callable[[_Block], _Result], blocks: list[_Block], n_jobs: int, hints: Hints
+    ) -> list[_Result]:
         """`function` of each block, in the order of the blocks."""
         if not blocks:
             return []
         refuse_if_gone(self.client)
-        written: dict[int, tuple[Any, str]] = {}
+        written: Written = {}
         name = self.store.save_function(function, written)
         folder = self.store.folder
         tasks = [BlockTask(folder, name, self.store.dumps(b, written)) for b in blocks]
@@ -190,7 +195,7 @@ class DaskBlocks:
         return [done[i] for i in range(len(blocks))]
 
     @staticmethod
-    def _order(blocks: list[Any], hints: Hints) -> list[int]:
+    def _order(blocks: list[_Block], hints: Hints) -> list[int]:
         """Expensive blocks first: the last to end are then short."""
         if hints.cost is None:
             return list(range(len(blocks)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask
 import dask.array as da
@@ -17,14 +17,25 @@ from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.io import load_svmlight
 from sublearn.io.files import write_atomically
+from sublearn.typing import MatrixLike, PathLike
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+_Found = TypeVar("_Found")
 
 __all__ = ["predict", "predict_files"]
 
 
 def predict(
-    model: Any, X: Any, *, method: str = "predict", rows_per_block: int = 10_000, **options: Any
+    model: BaseEstimator,
+    X: MatrixLike | da.Array,
+    *,
+    method: str = "predict",
+    rows_per_block: int = 10_000,
+    **options: object,
 ) -> Any:
     """What ``getattr(model, method)(X, **options)`` returns, block by block of rows.
 
@@ -70,14 +81,14 @@ def predict(
 
 
 def predict_files(
-    model: Any,
-    paths: Iterable[Any],
-    out: Any,
+    model: BaseEstimator,
+    paths: PathLike | Iterable[PathLike],
+    out: PathLike,
     *,
     n_features: int,
     method: str = "predict",
     zero_based: bool = False,
-    **options: Any,
+    **options: object,
 ) -> list[Path]:
     """Predictions for LIBSVM files, one shard for each file; shards that exist are kept.
 
@@ -131,7 +142,7 @@ def predict_files(
     return shards
 
 
-def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
+def _method(model: object, name: str, who: str) -> Callable[..., Any]:
     function = getattr(model, name, None) if isinstance(name, str) else None
     if not callable(function):
         raise ParameterError(
@@ -140,7 +151,9 @@ def _method(model: Any, name: str, who: str) -> Callable[..., Any]:
     return function
 
 
-def _of_chunks(X: da.Array, function: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
+def _of_chunks(
+    X: da.Array, function: Callable[..., _Found], options: Mapping[str, object]
+) -> list[_Found]:
     refuse_cut_columns(X, "predict")
     ask = dask.delayed(function, pure=False)
     return list(dask.compute(*(ask(chunk, **options) for chunk in X.to_delayed().ravel())))

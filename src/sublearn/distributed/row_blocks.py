@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
@@ -19,12 +19,18 @@ import numpy as np
 import scipy.sparse as sp
 from distributed import Client, Future
 
+from sublearn import _core
 from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone, saying_if_gone
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.io import load_svmlight
 from sublearn.optim.linear_objective import as_columns, linear_data
+from sublearn.typing import JsonObject, Matrix, PathLike
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+    from numpy.typing import DTypeLike
 
 __all__ = ["RowBlock", "RowBlocks", "RowLoss", "refuse_cut_columns"]
 
@@ -47,7 +53,7 @@ class RowLoss:
         What each row's loss is multiplied by.
     fit_intercept : bool
         Whether the last coordinate of points is an intercept.
-    positive : Any
+    positive : hashable or None
         The class, or the label, whose rows have the target 1, all others -1; None where targets
         are numbers.
     """
@@ -71,11 +77,11 @@ class RowBlock:
         A number or a class for each row, or an indicator matrix of labels.
     """
 
-    X: Any
-    y: Any
-    _objectives: dict[RowLoss, Any] = field(default_factory=dict, repr=False)
+    X: Matrix
+    y: Matrix
+    _objectives: dict[RowLoss, _core.SmoothObjective] = field(default_factory=dict, repr=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[RowBlock], tuple[Matrix, Matrix]]:
         return RowBlock, (self.X, self.y)
 
     def __sizeof__(self) -> int:
@@ -86,14 +92,14 @@ class RowBlock:
         if loss.positive is None:
             return np.asarray(self.y, dtype=np.float64)
         signs = np.full(self.X.shape[0], -1.0)
-        if sp.issparse(self.y):
+        if not isinstance(self.y, np.ndarray):
             first, last = self.y.indptr[loss.positive : loss.positive + 2]
             signs[self.y.indices[first:last]] = 1.0
         else:
             signs[self.y == loss.positive] = 1.0
         return signs
 
-    def objective(self, loss: RowLoss) -> Any:
+    def objective(self, loss: RowLoss) -> _core.SmoothObjective:
         """The compiled sum of losses over these rows, made once."""
         if loss not in self._objectives:
             while len(self._objectives) >= _MOST_OBJECTIVES:
@@ -106,10 +112,10 @@ class RowBlock:
         return self._objectives[loss]
 
 
-def _n_bytes(matrix: Any) -> int:
-    if sp.issparse(matrix):
-        return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
-    return int(np.asarray(matrix).nbytes)
+def _n_bytes(matrix: Matrix) -> int:
+    if isinstance(matrix, np.ndarray):
+        return int(matrix.nbytes)
+    return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +180,12 @@ class RowBlocks:
     def from_svmlight(
         cls,
         client: Client,
-        paths: Any,
+        paths: PathLike | Iterable[PathLike],
         *,
         n_features: int,
         n_labels: int | None = None,
         zero_based: bool = False,
-        dtype: Any = np.float32,
+        dtype: DTypeLike = np.float32,
         parts_per_file: int = 1,
     ) -> RowBlocks:
         """Files on a path that all workers see; each worker reads its own part of them.
@@ -231,7 +237,7 @@ class RowBlocks:
         ])  # fmt: skip
 
     @classmethod
-    def from_dask(cls, client: Client, X: Any, y: Any) -> RowBlocks:
+    def from_dask(cls, client: Client, X: da.Array, y: da.Array) -> RowBlocks:
         """Dask arrays, cut by rows in the same way; blocks of `X` may be sparse matrices.
 
         Parameters
@@ -261,7 +267,9 @@ class RowBlocks:
         return cls.from_delayed(client, parts)
 
     @classmethod
-    def from_delayed(cls, client: Client, parts: Iterable[Any]) -> RowBlocks:
+    def from_delayed(
+        cls, client: Client, parts: Iterable[Delayed | tuple[Delayed, Delayed]]
+    ) -> RowBlocks:
         """Delayed parts, computed where they will stay.
 
         Parameters
@@ -287,7 +295,7 @@ class RowBlocks:
 
     # --- sums over all rows --------------------------------------------------------------------
 
-    def sum_over(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+    def sum_over(self, function: Callable[..., np.ndarray], *arguments: object) -> np.ndarray:
         """Sum of `function(block, *arguments)` over the blocks, added in a fixed order."""
         refuse_if_gone(self.client)
         layer = [
@@ -338,7 +346,7 @@ def _homes(client: Client, n_blocks: int) -> list[str]:
 
 def _summarise(block: RowBlock) -> _Summary:
     y = block.y
-    if sp.issparse(y):
+    if not isinstance(y, np.ndarray):
         classes, counts, total = np.arange(y.shape[1])[None], np.diff(y.indptr), 0.0
     else:
         classes, counts = np.unique(y, return_counts=True)
@@ -361,7 +369,7 @@ def _join_classes(found: list[_Summary]) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.bincount(at, np.concatenate([s.counts for s in found])).astype(np.int64)
 
 
-def _read_block(path: str, part: tuple[int, int] | None, options: dict[str, Any]) -> RowBlock:
+def _read_block(path: str, part: tuple[int, int] | None, options: JsonObject) -> RowBlock:
     data = load_svmlight(path, part=part, **options)
     return _make_block(data.X, data.Y)
 
@@ -387,7 +395,7 @@ def _make_block(X: Any, y: Any) -> RowBlock:
     return RowBlock(as_columns(X), _indicator(y) if y.ndim == 2 else y)
 
 
-def _indicator(y: Any) -> sp.csc_matrix:
+def _indicator(y: Matrix) -> sp.csc_matrix:
     """By columns, without stored zeros, which would count as labels."""
     labels = sp.csc_matrix(y)
     if not labels.data.all():

@@ -27,7 +27,7 @@ _CURVATURE = {"logistic": 0.25}  # of a loss, at most; 1 for the others
 def column_moments(block: RowBlock) -> np.ndarray:
     """Sums of the columns, and behind them sums of their squares: the share of one block."""
     X, ones = block.X, np.ones(block.X.shape[0])
-    if sp.issparse(X):
+    if not isinstance(X, np.ndarray):
         columns = sp.csc_matrix((X.data.astype(np.float64), X.indices, X.indptr), X.shape)
         sums = columns.T @ ones
         np.square(columns.data, out=columns.data)  # one copy of the values at a time

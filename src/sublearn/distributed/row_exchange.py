@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from sublearn.distributed.row_bounds import (
     n_ray_numbers,
 )
 from sublearn.distributed.row_coordinates import Coordinates, column_moments
+from sublearn.interruption import check
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 __all__ = ["Exchange", "RowObjective", "solve_together"]
 
@@ -278,8 +282,8 @@ class RowObjective:
 
 
 def solve_together(
-    exchange: Exchange, n_solvers: int, solve: Callable[[Any], Any], items: Iterable[Any]
-) -> list[Any]:
+    exchange: Exchange, n_solvers: int, solve: Callable[[_Item], _Result], items: Iterable[_Item]
+) -> list[_Result]:
     """`solve` of each item, `n_solvers` of them side by side so that they share their rounds."""
     listed = list(items)
     results: list[Any] = [None] * len(listed)
@@ -308,8 +312,8 @@ def solve_together(
     try:
         for end in ends:  # a `join` that Ctrl-C interrupts takes a running thread for ended
             while not end.wait(_POLL_SECONDS):
-                pass
-    except BaseException as error:  # Ctrl-C comes to this thread alone
+                check()
+    except BaseException as error:  # Ctrl-C comes to who waits alone
         exchange.stop(error)
         raise
     finally:

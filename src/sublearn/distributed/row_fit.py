@@ -9,7 +9,8 @@ For PPD-Sparse s = C and both squared norms have weight 1: the problem of every 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,12 +21,17 @@ from sublearn.distributed.row_exchange import Exchange, RowObjective, solve_toge
 from sublearn.errors import ParameterError
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
 from sublearn.optim import lhac
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.trace import Solution, Status, Trace
+from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import EncodedLabels, LabelKind, check_params
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["fit_by_rows"]
 
@@ -46,8 +52,8 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
         classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the
         squared hinge loss and a learned bias; it reaches the optimum of the same problem, and its
-        model is that of `fit` up to `tol`, not to the last bit. `n_jobs`, `verbose` and `callback`
-        are not used.
+        model is that of `fit` up to `tol`, not to the last bit. `callback` and `verbose` tell of
+        finished problems; `n_jobs` says nothing about workers, who have one thread each.
     rows : RowBlocks
         The data.
 
@@ -74,14 +80,14 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
 # --- one problem -------------------------------------------------------------------------------
 
 
-def _solve(exchange: Exchange, task: RowTask) -> LinearSolution:
+def _solve(exchange: Exchange, task: RowTask, callback: Callback | None) -> LinearSolution:
     """LHAC until the duality gap is small, with one round in each outer iteration."""
     objective = RowObjective(exchange, task)
     start = objective.begin()
     found = lhac(
         objective, start, task.l1 / objective.coordinates.sizes, tol=task.tol,
         max_iter=task.max_iter, working_set=False, globalisation="null_step",
-        bounds=(0.0, np.inf) if task.is_positive else (-np.inf, np.inf),
+        bounds=(0.0, np.inf) if task.is_positive else (-np.inf, np.inf), callback=callback,
     )  # fmt: skip
     if found.status is not Status.CONVERGED:
         objective.certify()
@@ -98,7 +104,7 @@ def _solve(exchange: Exchange, task: RowTask) -> LinearSolution:
         certificate=max(value - bound, 0.0) / max(abs(value), 1e-300),
         n_iter=found.n_iter,
         trace=_trace(found.trace, objective, exchange),
-        w=x[:-1] if has_intercept else x,
+        x=x[:-1] if has_intercept else x,
         intercept=float(x[-1]) if has_intercept else 0.0,
     )
 
@@ -116,7 +122,7 @@ def _trace(trace: Trace, objective: RowObjective, exchange: Exchange) -> Trace:
 # --- sparse linear models ----------------------------------------------------------------------
 
 
-def _fit_linear(estimator: Any, rows: RowBlocks) -> None:
+def _fit_linear(estimator: BaseEstimator, rows: RowBlocks) -> None:
     check_params(estimator)
     name = type(estimator).__name__
     _refuse_others(estimator, name, penalty_weights=None, warm_start=False)
@@ -136,7 +142,7 @@ def _fit_linear(estimator: Any, rows: RowBlocks) -> None:
         raise ValueError(f"fit_by_rows: {name} needs one target per row, got a matrix of labels")
     is_classes = isinstance(estimator, SparseLogisticRegression)
     tasks = _class_tasks(estimator, rows) if is_classes else [_number_task(estimator, rows)]
-    found = _solve_all(rows, tasks)
+    found = _solve_all(estimator, rows, tasks)
     estimator.n_features_in_ = rows.n_features
     estimator._forget_folds()
     estimator.l1_ = float(estimator.l1)
@@ -170,7 +176,7 @@ def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> RowTask:
 
 
 def _linear_task(
-    estimator: Any, rows: RowBlocks, loss: str, intercept: float, positive: Any
+    estimator: BaseEstimator, rows: RowBlocks, loss: str, intercept: float, positive: Hashable
 ) -> RowTask:
     n, has_intercept = rows.n_features, bool(estimator.fit_intercept)
     parameter = float(getattr(estimator, "huber_delta", 1.0))
@@ -184,7 +190,7 @@ def _linear_task(
                  float(estimator.tol), max_iter, estimator._is_positive)  # fmt: skip
 
 
-def _refuse_others(estimator: Any, name: str, **supported: Any) -> None:
+def _refuse_others(estimator: BaseEstimator, name: str, **supported: object) -> None:
     for parameter, value in supported.items():
         given = getattr(estimator, parameter)
         if given is not value and given != value:
@@ -198,12 +204,24 @@ def _refuse_one_class(rows: RowBlocks) -> None:
         raise ValueError(f"fit_by_rows: y must have at least two classes, got {rows.classes}")
 
 
-def _solve_all(rows: RowBlocks, tasks: list[RowTask]) -> list[LinearSolution]:
+def _solve_all(
+    estimator: FittedModel, rows: RowBlocks, tasks: list[RowTask]
+) -> list[LinearSolution]:
     """All problems, as many side by side as a round can bring gradients for."""
     most = max(1, _BATCH_BYTES // (8 * (rows.n_features + 2)))
     n = min(len(tasks), most, _MOST_TOGETHER)
     exchange = Exchange(rows, n)
-    return solve_together(exchange, n, lambda task: _solve(exchange, task), tasks)
+    progress = Progress(len(tasks), n_done=0)
+    # A callback of our own, for the sake of the user's: who has none saves a thread a problem.
+    stop = None if estimator.callback is None else lambda _: progress.stop_requested
+
+    def solve(task: RowTask) -> LinearSolution:
+        found = _solve(exchange, task, stop)
+        gap, n_weights = found.certificate * abs(found.objective), int(np.count_nonzero(found.x))
+        progress.add(n_done=1, objective=found.objective, gap=gap, nnz_primal=n_weights)
+        return found
+
+    return estimator._watch(lambda: solve_together(exchange, n, solve, tasks), progress)
 
 
 # --- PPD-Sparse --------------------------------------------------------------------------------
@@ -223,16 +241,14 @@ def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
               prune=float(estimator.prune))
         for k in positives
     ]  # fmt: skip
-    found = _solve_all(rows, tasks)
+    found = _solve_all(estimator, rows, tasks)
     estimator.n_features_in_ = n
     nothing = (np.zeros(len(rows.classes) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     labels = EncodedLabels(*nothing, rows.classes, kind, rows.n_rows)
-    solution = _summary(found)
-    solution.warn_unless_converged(estimator, float(estimator.tol))
-    estimator._take_over(labels, _linear_labels(found, rows), solution)
+    estimator._take_over(labels, _linear_labels(found, rows), _summary(found))
 
 
-def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
+def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Hashable]]:
     if rows.is_indicator:
         return LabelKind.SPARSE_INDICATOR, list(range(len(rows.classes)))
     _refuse_one_class(rows)
@@ -242,7 +258,7 @@ def _labels_of(rows: RowBlocks) -> tuple[LabelKind, list[Any]]:
 
 
 def _linear_labels(found: list[LinearSolution], rows: RowBlocks) -> LinearLabels:
-    columns = [sp.csr_matrix(one.w.astype(rows.dtype)) for one in found]
+    columns = [sp.csr_matrix(one.x.astype(rows.dtype)) for one in found]
     weights = sp.vstack(columns).T.tocsr().astype(rows.dtype)
     weights.sort_indices()
     return LinearLabels(weights, np.array([one.intercept for one in found], dtype=rows.dtype))
@@ -252,12 +268,12 @@ def _summary(found: list[LinearSolution]) -> Solution:
     """Totals over labels, and a trace with a row for each round of all of them."""
     objective = sum(one.objective for one in found)
     gap = sum(one.certificate * one.objective for one in found)
-    is_done = all(one.status is Status.CONVERGED for one in found)
+    failures = [one.status for one in found if one.status is not Status.CONVERGED]
     names = ("seconds", "round", "bytes_sent", "bytes_received")
     rows = {int(row["round"]): row for one in found for row in one.trace.rows()}
     ordered = [rows[number] for number in sorted(rows)]
     return Solution(
-        Status.CONVERGED if is_done else Status.MAX_ITER,
+        failures[0] if failures else Status.CONVERGED,
         objective,
         gap / objective if objective else 0.0,
         max(one.n_iter for one in found),

@@ -36,6 +36,10 @@ import numpy as np
 
 from sublearn.errors import ClusterError
 from sublearn.extreme.fit_journal import fingerprint
+from sublearn.typing import PathLike
+
+#: What one message has written so far, by `id`: the object, which must not be freed, and its file.
+Written = dict[int, tuple[object, str]]
 
 __all__ = ["FileStore", "Missing", "SharedFolder", "read_pickle", "write_copy"]
 
@@ -103,7 +107,7 @@ class FileStore:
         temporary folder of this machine.
     """
 
-    def __init__(self, directory: Any = None):
+    def __init__(self, directory: PathLike | None = None):
         token = secrets.token_hex(16)
         base = Path(tempfile.gettempdir() if directory is None else directory).resolve()
         base.mkdir(parents=True, exist_ok=True)
@@ -111,13 +115,13 @@ class FileStore:
         (self.path / token).touch(0o600)  # by this file a machine knows the folder
         self.folder = SharedFolder(str(self.path), token)  # what workers are told
 
-    def dumps(self, value: Any, written: dict[int, tuple[Any, str]]) -> bytes:
+    def dumps(self, value: object, written: Written) -> bytes:
         """A pickle; `written` are arrays of the same moment that have their files already."""
         stream = io.BytesIO()
         _Pickler(stream, self, written).dump(value)
         return stream.getvalue()
 
-    def save_function(self, function: Any, written: dict[int, tuple[Any, str]]) -> str:
+    def save_function(self, function: Callable[..., object], written: Written) -> str:
         """The pickle of a function in a file; its name."""
         data = self.dumps(function, written)
         name = _name_of_pickle(data)
@@ -125,7 +129,7 @@ class FileStore:
             _write_at_once(self.path / name, lambda stream: stream.write(data))
         return name
 
-    def save_array(self, array: np.ndarray, written: dict[int, tuple[Any, str]]) -> str:
+    def save_array(self, array: np.ndarray, written: Written) -> str:
         """An array in a file; its name."""
         if id(array) not in written:
             plain = np.asarray(array)
@@ -154,13 +158,11 @@ class FileStore:
 class _Pickler(cloudpickle.Pickler):
     """Writes large arrays to files as it meets them."""
 
-    def __init__(
-        self, stream: io.BytesIO, store: FileStore, written: dict[int, tuple[Any, str]]
-    ) -> None:
+    def __init__(self, stream: io.BytesIO, store: FileStore, written: Written) -> None:
         super().__init__(stream, protocol=5)
         self._store, self._written = store, written
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: Any) -> object:
         is_array = type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject
         if is_array and value.nbytes >= _LEAST_BYTES:
             name = self._store.save_array(value, self._written)
@@ -179,7 +181,7 @@ def _name_of_array(array: np.ndarray) -> str:
 
 
 def _write_at_once(
-    path: Path, write: Callable[[IO[bytes]], Any], is_right: Callable[[Path], bool] | None = None
+    path: Path, write: Callable[[IO[bytes]], object], is_right: Callable[[Path], bool] | None = None
 ) -> None:
     """A file for this user only, which gets its name when it is whole and `is_right`."""
     temporary = path.with_name(f".{secrets.token_hex(16)}")

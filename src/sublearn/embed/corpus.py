@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.state import pack_strings
@@ -18,7 +18,7 @@ from sublearn.validation.values import show
 __all__ = ["is_table", "is_words", "read_corpus"]
 
 _AT_ONCE = 1024  # sentences that are handed to the core together
-_SEPARATOR = "\x1f"  # as io/corpus.hpp has it
+_SEPARATOR = "\x1f"  # as io/corpus.hpp reads it
 
 
 def read_corpus(owner: str, corpus: Any, tokens: str, lowercase: bool) -> Any:

@@ -12,17 +12,14 @@ from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.trace import Callback
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
 )
 from sublearn.validation.features import validate_numbers
 from sublearn.validation.native import refuse_large
@@ -50,10 +47,7 @@ LAYER_RULES: dict[str, Rule] = {
     "validation_fraction": Interval(float, 0, 1, "neither"),
     "n_iter_no_change": Positive(int),
     "recall": Interval(float, 0, 1, "right"),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 

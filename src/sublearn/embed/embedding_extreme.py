@@ -200,8 +200,7 @@ class EmbeddingExtremeClassifier(LayerClassifier):
         layer = self._trainer.layer
         losses, _, ids, _, slopes = layer.differentiate(
             padded(self._embed(X)),
-            labels.begin,
-            labels.ids,
+            (labels.begin, labels.ids),
             settings,
             int(self._rng.integers(2**63)),
         )

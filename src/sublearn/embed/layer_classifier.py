@@ -10,31 +10,30 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.execution import all_or_nothing
-from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Number
-from sublearn.io.models import SavedModel
-from sublearn.metrics.exact_labels import share_right
+from sublearn.fitting.held_out import split_rows
+from sublearn.fitting.labels import LabelClassifier, as_k
+from sublearn.fitting.progress import Progress
+from sublearn.io.fields import Floats, Number
 from sublearn.metrics.names import find_positions
-from sublearn.trace import Trace, watch
+from sublearn.trace import Solution, Status, Trace
 from sublearn.validation import (
     EncodedLabels,
     LabelKind,
-    OneOf,
     as_n_threads,
     as_seed,
     check_params,
     decode_predictions,
     encode_labels,
 )
-from sublearn.validation.values import is_int64, show
+from sublearn.validation.values import show
 
 __all__ = ["LayerClassifier"]
 
@@ -42,7 +41,7 @@ _N_MEASURED = 500  # training rows on which losses, recall and the threshold are
 _COLUMNS = ("seconds", "objective", "n_updates", "work", "rate", "held_out")
 
 
-class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
+class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
     """Everything but the features: a subclass says how rows become dense vectors.
 
     A subclass has the parameters that `_plan` and `_fit` read.
@@ -117,7 +116,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         they were.
         """
         check_params(self)
-        is_first = not hasattr(self, "weights_")
+        is_first = not self.__sklearn_is_fitted__()
         X = self._check_features(X, reset=is_first)
         labels = encode_labels(
             y, X.shape[0], estimator_name=type(self).__name__, for_fit=is_first and classes is None
@@ -153,10 +152,7 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
     def _fit(self, X: Any, labels: LabelRows) -> None:
         held_out = None
         if self.early_stopping:
-            n_rows = X.shape[0]
-            count = min(max(round(self.validation_fraction * n_rows), 1), n_rows - 1)
-            order = self._rng.permutation(n_rows)
-            kept, out = np.sort(order[count:]), np.sort(order[:count])
+            kept, out = split_rows(X.shape[0], self.validation_fraction, self._rng)
             held_out = (X[out], labels.take(out))
             X, labels = X[kept], labels.take(kept)
         ends = [self._rate(epoch) for epoch in range(self.max_iter + 1)]
@@ -171,13 +167,13 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     def _run(self, rates: list[tuple[float, float]], X: Any, labels: LabelRows, out: Any) -> None:
         """Epochs, until the rates are used up, the held-out rows say so, or somebody stops it."""
-        monitor = _core.Monitor()
+        progress = Progress(X.shape[0] * len(rates))
         started = time.perf_counter()
 
         def job() -> bool:
             best, since_best = -np.inf, 0
             for pair in rates:
-                report = self._epoch(X, labels, pair, self.n_iter_ >= self.n_warm, monitor)
+                report = self._epoch(X, labels, pair, self.n_iter_ >= self.n_warm, progress.core)
                 seconds = time.perf_counter() - started
                 row = (seconds, report.loss, report.n_updates, report.work, pair[0])
                 self._rows.append(row if out is None else (*row, self._hit_rate(*out)))
@@ -193,16 +189,8 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
                     break
             return True
 
-        n_total = X.shape[0] * len(rates)
         self._trainer.is_under_way = True
-        is_finite = watch(
-            job,
-            monitor,
-            n_total=n_total,
-            callback=self.callback,
-            verbose=self.verbose,
-            title=type(self).__name__,
-        )
+        is_finite = self._watch(job, progress)
         self._trainer.is_under_way = False
         if not is_finite:
             warnings.warn(
@@ -228,9 +216,6 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     def _finish(self, X: Any, labels: LabelRows) -> None:
         """The fitted attributes."""
-        by_column = itertools.zip_longest(*self._rows, fillvalue=np.nan)
-        columns = np.array(list(by_column), dtype=np.float64)
-        self.trace_ = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
         self.weights_ = self._trainer.weights()
         rows = np.sort(self._rng.permutation(X.shape[0])[:_N_MEASURED])
         some, their = X[rows], labels.take(rows)
@@ -243,10 +228,15 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     def _measure(self, queries: np.ndarray, labels: LabelRows) -> None:
         wide = padded(queries)
-        self.objective_ = self._trainer.mean_loss(wide, labels, "exact")
+        objective = self._trainer.mean_loss(wide, labels, "exact")
         gradient = self._trainer.prepare(is_warm=True)
-        found = self._trainer.mean_loss(wide, labels, gradient)
-        self.certificate_ = abs(self.objective_ - found)
+        distance = abs(objective - self._trainer.mean_loss(wide, labels, gradient))
+        certificate = distance if np.isfinite(distance) else np.inf
+        by_column = itertools.zip_longest(*self._rows, fillvalue=np.nan)
+        columns = np.array(list(by_column), dtype=np.float64)
+        trace = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
+        solution = Solution(Status.MAX_ITER, objective, certificate, self.n_iter_, trace)
+        self._keep_solution(solution, warns=False)
         scores = np.concatenate(
             list(LabelSearch(self.weights_, queries[:0], 1.0, self._threads).chunks(queries))
         ).ravel()
@@ -295,11 +285,8 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
             Entries of `classes_`; equal scores in the order of `classes_`.
         """
         queries = self._queries(X)
-        n_classes = len(self.classes_)
-        k = min(5, n_classes) if k is None else k
-        if not is_int64(k) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
-        ids, scores = self._search.top_k(queries, int(k), exact=exact)
+        k = as_k(k, len(self.classes_))
+        ids, scores = self._search.top_k(queries, k, exact=exact)
         return self.classes_[ids], scores
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -339,34 +326,11 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
         found = [sp.csr_matrix(s > self.threshold_) for s in self._search.chunks(queries)]
         return decode_predictions(self._kind, self.classes_, sp.vstack(found, format="csr"))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; with several labels per sample, the share of samples with exactly their labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        y : array-like, sparse matrix, or list of label lists
-            True labels, in the form given to `fit`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        return share_right(self._kind, self.classes_, y, predicted, sample_weight)
-
     @property
     def recall_(self) -> float:
         """Share of the best five labels of training rows that the index finds."""
         check_is_fitted(self)
         return self._search.measured_recall()
-
-    @property
-    def _kind(self) -> LabelKind:
-        return LabelKind[self.label_kind_]
 
     @property
     def _threads(self) -> int:
@@ -378,46 +342,22 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
 
     # --- saving ------------------------------------------------------------------------------
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         for name in ("_trainer", "_rng", "_rows"):  # the core's objects are not pickled
             state.pop(name, None)
         return state
 
+    _STORED = (*LabelClassifier._STORED, "weights_", "threshold_")
+
     def _to_bundle(self) -> dict[str, Any]:
-        state = {
-            "classes_": self.classes_,
-            "label_kind_": self.label_kind_,
-            "weights_": self.weights_,
-            "samples": self._search.samples,
-            "threshold_": self.threshold_,
-            "objective_": self.objective_,
-            "certificate_": self.certificate_,
-            "n_iter_": self.n_iter_,
-            "n_features_in_": self.n_features_in_,
-            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns},
-        }
-        if hasattr(self, "feature_names_in_"):
-            state["feature_names_in_"] = self.feature_names_in_
-        return state
+        return super()._to_bundle() | {"samples": self._search.samples}
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
-            "classes_": Labels("classes"),
-            "label_kind_": OneOf(*LabelKind.__members__),
+        return super()._fields() | {
             "weights_": Floats("classes", "numbers", bits=32),
             "samples": Floats(None, "numbers", bits=32),
             "threshold_": Number(),
-            **FIGURES,
         }
 
     def _refuse_other_layers(self, state: dict[str, Any], n_inputs: int) -> None:
@@ -429,7 +369,6 @@ class LayerClassifier(SavedModel, ClassifierMixin, BaseEstimator, abc.ABC):
             raise ValueError(f"classes_ must be two for a binary label_kind_, got {n_classes}")
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
         samples = state.pop("samples")
         super()._restore(state)
         self._search = LabelSearch(self.weights_, samples, self.recall, self._threads)

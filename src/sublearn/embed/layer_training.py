@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.padding import padded
@@ -150,8 +150,7 @@ class LayerTrainer:
         order = self._rng.permutation(len(features)).astype(np.int64)
         loss, n_updates, work, n_seen, is_finite = self.layer.train(
             features,
-            labels.begin,
-            labels.ids,
+            (labels.begin, labels.ids),
             order,
             self.plan.settings(gradient),
             batch_size,
@@ -165,7 +164,7 @@ class LayerTrainer:
     def mean_loss(self, features: np.ndarray, labels: LabelRows, gradient: str) -> float:
         """Mean loss of padded samples by one way to find candidates; nothing is changed."""
         losses = self.layer.differentiate(
-            features, labels.begin, labels.ids, self.plan.settings(gradient), 0
+            features, (labels.begin, labels.ids), self.plan.settings(gradient), 0
         )[0]
         return float(losses.mean())
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
 from sublearn.embed.padding import aligned, padded_width
@@ -34,6 +34,7 @@ from sublearn.validation import (
     Rule,
     as_n_threads,
     as_seed,
+    check_argument,
     check_params,
 )
 from sublearn.validation.native import as_native, refuse_large
@@ -268,10 +269,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         MIPSIndex
         """
         check_is_fitted(self)
-        if not Interval(float, 0, 1, "right").accepts(recall):
-            raise ParameterError(
-                f"MIPSIndex.tune: recall must be above 0 and at most 1, got {show(recall)}"
-            )
+        check_argument("MIPSIndex.tune.recall", recall, Interval(float, 0, 1, "right"))
         enough, n_probe = self.n_clusters_, 1
         while n_probe < enough:  # doubling, then halving the interval
             if self.recall(queries, k, n_probe=n_probe) >= recall:
@@ -391,10 +389,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
     def _probes(self, n_probe: int | str | None) -> int:
         if isinstance(n_probe, str) and n_probe == "fitted":
             return min(self.n_probe_, self.n_clusters_)
-        if not self._rules["n_probe"].accepts(n_probe):
-            raise ParameterError(
-                f"MIPSIndex.search: n_probe must be {self._rules['n_probe']}, got {show(n_probe)}"
-            )
+        check_argument("MIPSIndex.search.n_probe", n_probe, self._rules["n_probe"])
         return 0 if n_probe is None else min(int(n_probe), self.n_clusters_)
 
     def _count_clusters(self, n_rows: int) -> int:

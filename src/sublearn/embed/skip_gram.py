@@ -15,7 +15,6 @@ from sublearn.embed.skip_gram_passes import (
     COLUMNS,
     Passes,
     Plan,
-    Progress,
     Vectors,
     exact_objective,
     learn,
@@ -24,35 +23,32 @@ from sublearn.embed.vocabulary import Pairs, Vocabulary, count_pairs
 from sublearn.embed.word_queries import WordQueries
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
 from sublearn.io.fields import AnyOf, Flags, Floats, Integers, Number, Strings
-from sublearn.io.models import SavedModel
-from sublearn.trace import Callback, Trace, watch
+from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
+    check_argument,
     check_params,
 )
-from sublearn.validation.values import show
 
 __all__ = ["SkipGram"]
 
 _FEW_WORDS = 4  # up to this many times n_sampled words, "auto" sums over all
-_WORDS = ("words_", "word_counts_", "vectors_", "context_vectors_", "context_bias_")
 _SUMS = ("word_sums", "context_sums")
 
 
-class SkipGram(WordQueries, SavedModel, BaseEstimator):
+class SkipGram(WordQueries, FittedModel, BaseEstimator):
     r"""Word vectors that predict the words around a word.
 
     With :math:`q_x` the frequency of a word among pairs and :math:`q_{y|x}` that of y near x,
@@ -179,10 +175,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         "tokens": OneOf("words", "spaces"),
         "lowercase": Boolean(),
         "n_traced": Interval(int, 2, 2**20),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     words_: np.ndarray
@@ -190,11 +183,7 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
     vectors_: np.ndarray
     context_vectors_: np.ndarray
     context_bias_: np.ndarray
-    objective_: float
     objective_error_: float
-    certificate_: float
-    n_iter_: int
-    trace_: Trace
 
     def __init__(
         self,
@@ -316,10 +305,8 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
             raise ParameterError(
                 "SkipGram.exact_objective must have counts of pairs, which a loaded model has not"
             )
-        if n_words is not None and not Interval(int, 2, 2**31 - 2).accepts(n_words):
-            raise ParameterError(
-                f"SkipGram.exact_objective: n_words must be an integer above 1, got {show(n_words)}"
-            )
+        rule = OrNone(Interval(int, 2, 2**31 - 2))
+        check_argument("SkipGram.exact_objective.n_words", n_words, rule)
         plan = self._plan(0, len(self.words_), len(self.words_) if n_words is None else n_words)
         return exact_objective(self._padded_vectors(), self._pairs, plan)
 
@@ -336,26 +323,19 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
                 f"{len(vocabulary.words)} of {corpus.n_words} words are left"
             )
         plan = self._plan(seed, len(vocabulary.words), self.n_traced)
-        progress = Progress(2 * self.n_components * len(vocabulary.words))
+        n_numbers = 2 * self.n_components * len(vocabulary.words)
+        progress = Progress(plan.n_warm + plan.max_iter, n_done=0, nnz_primal=n_numbers)
 
         def job() -> tuple[Passes, Pairs]:
             counted = count_pairs(
                 "SkipGram", corpus, vocabulary, self.window, self.subsample, seed, plan.n_threads,
-                progress.monitor,
+                progress.core,
             )  # fmt: skip
             total = counted if pairs is None else pairs.plus(counted)
             start = vectors.grown(total, np.random.default_rng(seed))
             return learn(start, total, plan, progress), total
 
-        found, pairs = watch(
-            job,
-            progress,
-            n_total=plan.n_warm + plan.max_iter,
-            callback=self.callback,
-            verbose=self.verbose,
-            title="SkipGram",
-            may_be_left=True,
-        )
+        found, pairs = self._watch(job, progress, may_be_left=True)
         self._keep(found, vocabulary, pairs, plan)
         return self
 
@@ -389,14 +369,19 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         self._pairs: Pairs | None = pairs
         self._n_fits += 1
         self.n_pairs_ = len(pairs.ids)
-        self.n_iter_ = len(found.rows)
-        columns = zip(*found.rows, strict=True) if found.rows else [()] * len(COLUMNS)
-        self.trace_ = Trace(dict(zip(COLUMNS, columns, strict=True)))
         if found.rows and found.is_finite:
-            self.objective_, self.objective_error_ = found.rows[-1][1:3]
+            objective, self.objective_error_ = found.rows[-1][1:3]
         else:
-            self.objective_, self.objective_error_ = exact_objective(vectors, pairs, plan)
-        self.certificate_ = (self.objective_ - pairs.entropy()) / abs(self.objective_)
+            objective, self.objective_error_ = exact_objective(vectors, pairs, plan)
+        columns = zip(*found.rows, strict=True) if found.rows else [()] * len(COLUMNS)
+        solution = Solution(
+            status=Status.CONVERGED if found.converged else Status.MAX_ITER,
+            objective=objective,
+            certificate=(objective - pairs.entropy()) / abs(objective),
+            n_iter=len(found.rows),
+            trace=Trace(dict(zip(COLUMNS, columns, strict=True))),
+        )
+        self._keep_solution(solution, warns=False)
         self._forget_queries()
         if not found.is_finite:
             warnings.warn(
@@ -421,12 +406,16 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
         tags.requires_fit = True
         return tags
 
+    _STORED = (
+        "words_", "word_counts_", "vectors_", "context_vectors_", "context_bias_",
+        "objective_error_", "n_pairs_",
+    )  # fmt: skip
+
     def _to_bundle(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in _WORDS}
-        sums = dict(zip(_SUMS, self._sums, strict=True))
-        figures = ("objective_", "objective_error_", "certificate_", "n_iter_", "n_pairs_")
+        state = super()._to_bundle()
+        del state["trace_"]  # stored by column
         trace = {f"trace.{name}": self.trace_[name] for name in COLUMNS}
-        return state | sums | {name: getattr(self, name) for name in figures} | trace
+        return state | dict(zip(_SUMS, self._sums, strict=True)) | trace
 
     def _fields(self) -> Any:
         vectors = Floats("words", "components", bits=32)
@@ -445,6 +434,6 @@ class SkipGram(WordQueries, SavedModel, BaseEstimator):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._sums = (state.pop("word_sums"), state.pop("context_sums"))
-        self.trace_ = Trace({name: state.pop(f"trace.{name}") for name in COLUMNS})
+        state["trace_"] = {name: state.pop(f"trace.{name}") for name in COLUMNS}
         super()._restore(state)
         self._pairs, self._n_fits = None, 1

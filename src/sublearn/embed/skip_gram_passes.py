@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.embed.clustering import assign, spherical_kmeans
 from sublearn.embed.padding import padded_width
 from sublearn.embed.vocabulary import Pairs
+from sublearn.fitting.progress import Progress
 from sublearn.interruption import check
 from sublearn.trace import attend
 
-__all__ = ["Plan", "Progress", "Vectors", "exact_objective", "learn"]
+__all__ = ["Plan", "Vectors", "exact_objective", "learn"]
 
 _ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
 _LAST_RATE = 0.1  # of the learning rate, in the last pass
@@ -134,28 +135,6 @@ class Vectors:
         )
 
 
-class Progress:
-    """Counters that :func:`sublearn.trace.watch` reads."""
-
-    nnz_dual = 0
-
-    def __init__(self, n_numbers: int):
-        self.monitor: Any = _core.Monitor()
-        self.n_done = self.work = 0
-        self.objective = self.gap = 0.0
-        self.nnz_primal = n_numbers
-
-    @property
-    def stop_requested(self) -> bool:
-        """Whether to end with what is reached; raises `Abandoned` where that is not wanted."""
-        check()
-        return bool(self.monitor.stop_requested)
-
-    def request_stop(self) -> None:
-        """Stop the passes."""
-        self.monitor.request_stop()
-
-
 @dataclass
 class Passes:
     """What passes leave: rows of the trace, and how they ended."""
@@ -171,8 +150,8 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
     found = Passes(vectors)
     noise = np.power(pairs.totals + 0.5, plan.noise_power)
     problem = _core.SkipGramProblem(
-        vectors.words, vectors.contexts, vectors.word_sums, vectors.context_sums,
-        pairs.begin, pairs.ids, pairs.counts, (noise / noise.sum()).astype(np.float32),
+        vectors.words, vectors.contexts, (vectors.word_sums, vectors.context_sums),
+        (pairs.begin, pairs.ids, pairs.counts), (noise / noise.sum()).astype(np.float32),
         vectors.bias,
     )  # fmt: skip
     index = _Index(vectors, plan) if plan.partition == "search" else None
@@ -183,14 +162,13 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
         if index is not None and not settings.is_contrastive:
             problem.set_index(*index.refreshed())
         before = vectors.copy()
-        report = problem.run(settings, plan.n_threads, progress.monitor)
+        report = problem.run(settings, plan.n_threads, progress.core)
         value, error = exact_objective(vectors, pairs, plan)
         if not report.is_finite or not np.isfinite(value):
             found.vectors, found.is_finite = before, False
             break
-        progress.n_done += 1
-        progress.work += int(report.work)
-        progress.objective, progress.gap = value, value - entropy
+        progress.add(n_done=1, work=int(report.work))
+        progress.tell(objective=value, gap=value - entropy)
         found.rows.append((
             time.perf_counter() - start, value, error, report.objective, report.lower_bound,
             settings.learning_rate, float(settings.is_contrastive), float(progress.work),

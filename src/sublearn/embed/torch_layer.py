@@ -11,8 +11,7 @@ import torch
 from sublearn.embed.dense_extreme import LAYER_RULES
 from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
 from sublearn.embed.padding import padded
-from sublearn.errors import ParameterError
-from sublearn.validation import NonNegative, as_n_threads, as_seed
+from sublearn.validation import NonNegative, as_n_threads, as_seed, check_arguments
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
@@ -186,7 +185,7 @@ class SearchedOutput(torch.nn.Module):
         trainer.layer.count_towards_refresh(len(features), settings)
         seed = int(self._rng.integers(2**63))
         return trainer.layer.differentiate(
-            padded(features), labels.begin, labels.ids, settings, seed
+            padded(features), (labels.begin, labels.ids), settings, seed
         )
 
     def _copy_changed_rows(self) -> None:
@@ -240,6 +239,4 @@ def _check(**values: Any) -> None:
         "n_labels": LAYER_RULES["n_blocks"],
         "n_warm": NonNegative(float),
     }
-    for name, value in values.items():
-        if not rules[name].accepts(value):
-            raise ParameterError(f"SearchedOutput.{name} must be {rules[name]}, got {show(value)}")
+    check_arguments("SearchedOutput", values, {name: rules[name] for name in values})

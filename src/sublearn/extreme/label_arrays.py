@@ -11,11 +11,9 @@ import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
 from sublearn.validation import EncodedLabels, LabelKind
-from sublearn.validation.native import refuse_large
 from sublearn.validation.values import show
 
 __all__ = [
-    "as_precise_as",
     "drop_complement",
     "matched",
     "order_of",
@@ -121,14 +119,6 @@ def type_of(classes: np.ndarray) -> str:
     if first and isinstance(first[0], numbers.Real) and not isinstance(first[0], bool):
         return "number"
     return type(first[0]).__name__ if first else "none"
-
-
-def as_precise_as(dtype: np.dtype, X: sp.csr_matrix, subject: str) -> sp.csr_matrix:
-    """Features in the precision of a model."""
-    refuse_large(X.data, subject, dtype)
-    cast = sp.csr_matrix(X.shape, dtype=dtype)  # the constructor would change the index type
-    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, X.data.astype(dtype, copy=False)
-    return cast
 
 
 def refuse_out_of_range(subject: str, dtype: np.dtype, smallest: float, largest: float) -> None:

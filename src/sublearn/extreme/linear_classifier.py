@@ -8,21 +8,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.extreme.explanation import Explanation, explain_score
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.probabilities import LabelProbabilities
-from sublearn.io.fields import FEATURES, FIGURES, Labels, Parts
-from sublearn.io.models import SavedModel
-from sublearn.metrics.exact_labels import share_right
-from sublearn.trace import Solution, Trace
+from sublearn.fitting.labels import LabelClassifier, as_k
+from sublearn.io.fields import Parts
+from sublearn.trace import Solution
 from sublearn.validation import (
     EncodedLabels,
+    Interval,
     LabelKind,
-    OneOf,
     as_n_threads,
+    check_argument,
     check_features,
     decode_predictions,
     encode_labels,
@@ -35,7 +35,7 @@ _Model = TypeVar("_Model", bound="LinearLabelClassifier")
 _BITS = (8, 16, 32)
 
 
-class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, BaseEstimator):
+class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
     """Everything but the solver.
 
     A subclass has a parameter `n_jobs`. Its `fit` reads its input with `_read` and hands what it
@@ -43,14 +43,7 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
     """
 
     n_jobs: int | None
-    classes_: np.ndarray
-    label_kind_: str
     model_: LinearLabels
-    objective_: float
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
-    trace_: Trace
 
     def _read(self, X: Any, y: Any) -> tuple[sp.csr_matrix, EncodedLabels]:
         """Features and labels of a fit."""
@@ -63,15 +56,13 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
             self.__dict__.pop(name, None)
         self.model_ = model
 
-    def _take_over(self, labels: EncodedLabels, model: LinearLabels, solution: Solution) -> None:
+    def _take_over(
+        self, labels: EncodedLabels, model: LinearLabels, solution: Solution, *, warns: bool = True
+    ) -> None:
         """What every fit leaves: the labels, the model, and how it was found."""
-        self.classes_ = labels.classes
-        self.label_kind_ = labels.kind.name
+        self._keep_solution(solution, warns=warns)
+        self._keep_labels(labels)
         self._set_model(model)
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
 
     @property
     def coef_(self) -> sp.csc_matrix:
@@ -113,17 +104,12 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
             Positive where the label would be predicted on its own.
         """
         X = self._check_new(X)
-        n_classes = len(self.classes_)
-        k = min(5, n_classes) if k is None else k
-        if not is_int64(k) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
-        if not is_finite_number(effort) or not 0 < effort <= 1:
-            raise ValueError(f"effort must be above 0 and at most 1, got {show(effort)}")
+        k = as_k(k, len(self.classes_))
+        check_argument("predict_top_k.effort", effort, Interval(float, 0, 1, "right"))
         if self._kind is LabelKind.BINARY:
-            ids, scores = _top_of_two(self._scores(X)[:, 0], int(k))
+            ids, scores = _top_of_two(self._scores(X)[:, 0], k)
         else:
-            n_threads = as_n_threads(self.n_jobs)
-            ids, scores = self.model_.top_k(X, int(k), n_threads, float(effort))
+            ids, scores = self.model_.top_k(X, k, as_n_threads(self.n_jobs), float(effort))
         return self.classes_[ids], scores
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -161,25 +147,6 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
             return self.classes_[self.model_.top_k(X, 1, as_n_threads(self.n_jobs))[0][:, 0]]
         predicted = self.model_.above(X, 0.0, as_n_threads(self.n_jobs))
         return decode_predictions(self._kind, self.classes_, predicted)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; with several labels per sample, the share of samples with exactly their labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-        y : array-like, sparse matrix, or list of label lists
-            True labels, in the form given to `fit`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        return share_right(self._kind, self.classes_, y, predicted, sample_weight)
 
     def explain(self, x: Any, label: Any, k: int = 10, *, feature_names: Any = None) -> Explanation:
         """The features behind a label's score of one sample.
@@ -276,10 +243,6 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
             model._calibrated_model = model.model_
         return model
 
-    @property
-    def _kind(self) -> LabelKind:
-        return LabelKind[self.label_kind_]
-
     def _check_new(self, X: Any) -> sp.csr_matrix:
         if not self.__sklearn_is_fitted__():  # scikit-learn's own test takes longer than a row
             check_is_fitted(self)
@@ -289,28 +252,10 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
         return self.model_.scores(X, as_n_threads(self.n_jobs))
 
     def _to_bundle(self) -> dict[str, Any]:
-        state = self.model_.to_state() | {
-            "classes_": self.classes_,
-            "label_kind_": self.label_kind_,
-            "objective_": self.objective_,
-            "certificate_": self.certificate_,
-            "n_iter_": self.n_iter_,
-            "n_features_in_": self.n_features_in_,
-            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns},
-        }
-        if hasattr(self, "feature_names_in_"):
-            state["feature_names_in_"] = self.feature_names_in_
-        return state | self._calibration_to_state()
+        return super()._to_bundle() | self.model_.to_state() | self._calibration_to_state()
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
-            "classes_": Labels("classes"),
-            "label_kind_": OneOf(*LabelKind.__members__),
-            **LinearLabels.FIELDS,
-            **FIGURES,
-            "calibration_*": Parts(),
-        }
+        return super()._fields() | LinearLabels.FIELDS | {"calibration_*": Parts()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         n_classes, n_scores = len(state["classes_"]), len(state["bias"])
@@ -321,17 +266,12 @@ class LinearLabelClassifier(LabelProbabilities, SavedModel, ClassifierMixin, Bas
                 f"in a 1-D y, got {n_scores} and label_kind_ {state['label_kind_']}"
             )
         self.model_ = LinearLabels.from_state(state)
-        self.trace_ = Trace(state.pop("trace_"))
         self._restore_calibration(state)
         super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
         return tags
 
 

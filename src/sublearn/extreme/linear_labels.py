@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.interruption import check
 from sublearn.io.fields import AnyOf, Floats, Integers, Offsets, OrAbsent, Sparse
 

@@ -17,17 +17,15 @@ __all__ = ["best_held_out", "ended_early", "objective_of", "summarise", "with_ob
 _CHUNK = 2**22  # scores at a time
 
 
-def summarise(report: dict[str, Any], tol: float) -> Solution:
+def summarise(report: dict[str, Any]) -> Solution:
     """The certificate is the relative gap at the weights returned, if it is known."""
     objective, certificate = float("nan"), float("inf")  # a pass was cut short
     if report["is_certified"]:
         objective = float(report["final_primal"])
         certificate = _relative_gap(objective, float(report["final_dual"]))
-    status = Status.CONVERGED
-    if report["was_stopped"] and not certificate <= tol:
-        status, certificate = Status.STOPPED, float("inf")
-    elif not certificate <= tol:
-        status = Status.MAX_ITER
+    status = Status.of(report["status"])
+    if status is Status.STOPPED:
+        certificate = float("inf")
     return Solution(
         status=status,
         objective=objective,
@@ -79,7 +77,8 @@ def ended_early(report: dict[str, Any], max_iter: int) -> bool:
     n_refit = int(report["is_refit"].sum())
     n_first = len(report["is_refit"]) - n_refit
     n_longest = max(n_first, n_refit)
-    return report["has_held_out"] and not report["was_stopped"] and n_longest < max_iter
+    was_stopped = Status.of(report["status"]) is Status.STOPPED
+    return report["has_held_out"] and not was_stopped and n_longest < max_iter
 
 
 def best_held_out(report: dict[str, Any]) -> float | None:

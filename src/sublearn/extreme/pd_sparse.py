@@ -7,11 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.extreme.held_out import pick, read_eval_set, split_rows
-from sublearn.extreme.label_weights import as_label_weights
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.extreme.pd_report import (
@@ -21,23 +19,23 @@ from sublearn.extreme.pd_report import (
     summarise,
     with_objective,
 )
+from sublearn.fitting.held_out import pick, read_eval_set, split_rows
+from sublearn.fitting.label_weights import as_label_weights
+from sublearn.fitting.progress import Progress
 from sublearn.io.fields import Number
-from sublearn.trace import Callback, watch
+from sublearn.trace import Callback
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     ClassWeight,
     EncodedLabels,
     Interval,
-    JobCount,
     LabelKind,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_params,
@@ -207,10 +205,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         "refit": Boolean(),
         "prune": NonNegative(float),
         "class_weight": ClassWeight("balanced", "propensity"),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     refit_: bool
@@ -288,16 +283,14 @@ class PDSparseClassifier(LinearLabelClassifier):
         seed = as_seed(self.random_state)
         train, caps, held_out = self._divide(X, labels, caps, eval_set, seed)
         by_feature, report = self._solve(train, caps, held_out, seed)
-        solution = summarise(report, self.tol)
-        if not ended_early(report, self.max_iter):
-            solution.warn_unless_converged(self, self.tol)
+        solution = summarise(report)
         model = self._model(by_feature, X.dtype, labels)
         self.refit_ = bool(report["was_refit"])
         if self.prune > 0:
             l1 = 0.0 if self.refit_ else float(self.l1)
             objective = objective_of(model, train, caps, l1, as_n_threads(self.n_jobs))
             solution = with_objective(solution, objective, report)
-        self._take_over(labels, model, solution)
+        self._take_over(labels, model, solution, warns=not ended_early(report, self.max_iter))
         self.held_out_precision_ = best_held_out(report)
         return self
 
@@ -345,29 +338,23 @@ class PDSparseClassifier(LinearLabelClassifier):
                 f"{type(self).__name__}: X must have at least 2 samples for early_stopping, "
                 f"got n_samples = {X.shape[0]}"
             )
-        rows, held_out = split_rows(X.shape[0], self.validation_fraction, seed)
+        rows, held_out = split_rows(
+            X.shape[0], self.validation_fraction, np.random.default_rng(seed)
+        )
         return pick(X, labels, rows), caps[rows], pick(X, labels, held_out)
 
     def _solve(
         self, train: _Rows, caps: np.ndarray, held_out: _Rows, seed: int
     ) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
         settings = self._settings(seed)
-        monitor = _core.Monitor()
+        progress = Progress(settings.max_iter * (2 if self.refit else 1))
         index_type = train[0].indices.dtype
 
         def job() -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
             rows, others = self._labelled(*train, index_type), self._labelled(*held_out, index_type)
-            return _core.fit_pd_sparse(rows, caps, others, settings, monitor)
+            return _core.fit_pd_sparse(rows, caps, others, settings, progress.core)
 
-        by_feature, report = watch(
-            job,
-            monitor,
-            n_total=settings.max_iter * (2 if self.refit else 1),
-            callback=self.callback,
-            verbose=self.verbose,
-            title="PD-Sparse",
-        )
-        report["was_stopped"] = monitor.stop_requested
+        by_feature, report = self._watch(job, progress, title="PD-Sparse")
         report["has_held_out"] = held_out[0].shape[0] > 0
         return by_feature, report
 
@@ -415,9 +402,7 @@ class PDSparseClassifier(LinearLabelClassifier):
             "held_out_precision_": Number(or_none=True),
         }
 
-    def _to_bundle(self) -> dict[str, Any]:
-        more = {"refit_": self.refit_, "held_out_precision_": self.held_out_precision_}
-        return super()._to_bundle() | more
+    _STORED = (*LinearLabelClassifier._STORED, "refit_", "held_out_precision_")
 
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]

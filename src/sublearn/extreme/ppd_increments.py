@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.extreme.label_arrays import order_of, type_of
+from sublearn.trace import Solution
 from sublearn.validation import EncodedLabels, LabelKind
 from sublearn.validation.values import show
 
@@ -84,24 +86,30 @@ class Fitted(NamedTuple):
     classes: np.ndarray
     weights: sp.csr_matrix  # (n_features, n_labels)
     bias: np.ndarray
-    objective: float
-    certificate: float
+    solution: Solution
 
 
 def join(old: Fitted, new: Fitted) -> Fitted:
     """Both sets of labels, at the places that keep `classes` in order."""
-    kind, weights, bias, objective = old.kind, old.weights, old.bias, old.objective
+    kind, weights, bias, objective = old.kind, old.weights, old.bias, old.solution.objective
     if kind is LabelKind.BINARY:  # two scores now, where one and its negative did
         weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
         kind, objective = LabelKind.MULTICLASS, 2 * objective
     order = order_of(old.classes, new.classes)
     joined = sp.hstack([weights, new.weights], format="csr")[:, order]
     joined.sort_indices()
-    total, certificate = objective + new.objective, float("inf")
-    if np.isfinite([old.certificate, new.certificate]).all():
-        gap = old.certificate * objective + new.certificate * new.objective
-        certificate = gap / total if total != 0 else 0.0
-    classes = np.concatenate([old.classes, new.classes])[order]
-    return Fitted(
-        kind, classes, joined, np.concatenate([bias, new.bias])[order], total, certificate
+    classes, bias = (
+        np.concatenate(parts)[order] for parts in ((old.classes, new.classes), (bias, new.bias))
     )
+    solution = _joint(replace(old.solution, objective=objective), new.solution)
+    return Fitted(kind, classes, joined, bias, solution)
+
+
+def _joint(old: Solution, new: Solution) -> Solution:
+    """Of both sets of labels; the trace tells of the new ones."""
+    objective, certificate = old.objective + new.objective, float("inf")
+    if np.isfinite([old.certificate, new.certificate]).all():
+        gap = old.certificate * old.objective + new.certificate * new.objective
+        certificate = gap / objective if objective != 0 else 0.0
+    n_iter = max(old.n_iter, new.n_iter)
+    return replace(new, objective=objective, certificate=certificate, n_iter=n_iter)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.trace import Trace
 from sublearn.validation import EncodedLabels
 
@@ -173,9 +173,11 @@ class PPDProblem:
         def cast(weights: np.ndarray | None) -> np.ndarray | None:
             return None if weights is None else weights.astype(X.dtype)
 
-        data = (X.indptr, X.indices, X.data, X.shape[1], indptr, rows)
-        lists = () if self._columns is None else _lists_of(self._columns)
-        native = _core.ppd_problem(*data, cast(sample_weight), cast(label_weight), *lists)
+        lists = None if self._columns is None else _lists_of(self._columns)
+        native = _core.ppd_problem(
+            (X.indptr, X.indices, X.data), X.shape[1], (indptr, rows), cast(sample_weight),
+            cast(label_weight), lists,
+        )  # fmt: skip
         if start is not None:
             weights, bias = start
             native.start_from(

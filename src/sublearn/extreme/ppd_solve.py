@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.execution import Hints, map_blocks, n_places_elsewhere
 from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
 from sublearn.extreme.ppd_problem import (
@@ -21,7 +22,8 @@ from sublearn.extreme.ppd_problem import (
     joined,
     trace_of,
 )
-from sublearn.trace import Callback, Solution, Status, watch
+from sublearn.fitting.progress import Progress
+from sublearn.trace import Solution, Status
 
 __all__ = ["solve_parts", "summarise"]
 
@@ -36,13 +38,14 @@ def solve_parts(
     C: float,
     settings: Any,
     journal: FitJournal | None,
-    *,
-    callback: Callback | None,
-    verbose: int,
+    watch: Callable[..., Any],
 ) -> tuple[sp.csr_matrix, dict[str, np.ndarray]]:
-    """Weights by feature and report columns; parts that the journal has are read, not solved."""
-    monitor = _core.Monitor()
-    solver = _PartSolver(problem, loss, C, settings, monitor)
+    """Weights by feature and report columns; parts that the journal has are read, not solved.
+
+    `watch` runs a job under the eyes of the user, as that of `FittedModel` does.
+    """
+    progress = Progress(len(problem.order))
+    solver = _PartSolver(problem, loss, C, settings, progress.core)
     chunks: list[Chunk] = []
 
     def job() -> None:
@@ -53,14 +56,13 @@ def solve_parts(
         else:
             _solve_with_journal(solver, journal, chunks)
 
-    watch(job, monitor, n_total=len(problem.order), callback=callback, verbose=verbose,
-          title="PPD-Sparse")  # fmt: skip
+    watch(job, progress, title="PPD-Sparse")
     if journal is None:
         by_feature = gather_weights(joined(chunks, problem), problem.n_features)
     else:
         by_feature = journal.gather_weights(chunks, (problem.n_features, problem.n_labels))
     reports = gather_reports(chunks, problem.n_labels)
-    reports["was_stopped"] = np.array(monitor.stop_requested)
+    reports["was_stopped"] = np.array(progress.stop_requested)
     return by_feature, reports
 
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.execution import all_or_nothing
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
-from sublearn.extreme.label_arrays import as_precise_as, matched, refuse_other_labels
+from sublearn.extreme.label_arrays import matched, refuse_other_labels
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.ppd_increments import (
@@ -29,22 +29,19 @@ from sublearn.extreme.ppd_problem import PPDProblem
 from sublearn.extreme.ppd_solve import solve_parts, summarise
 from sublearn.extreme.ppd_weights import refuse_extreme_weights, weigh
 from sublearn.io.bundle import load_bundle
-from sublearn.trace import Callback, Status
+from sublearn.trace import Callback, Solution, Status
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     ClassWeight,
     EncodedLabels,
     InstanceOf,
-    JobCount,
     LabelKind,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_features,
@@ -52,6 +49,7 @@ from sublearn.validation import (
     check_sample_weight,
     encode_labels,
 )
+from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["PPDSparseClassifier"]
@@ -92,12 +90,11 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "learned" adds a bias per label that is free of l1, as in the paper. "fixed" sets it to -1
         for all labels: a sample that shares no feature with a label's weights is then never part
         of its problem. That takes fewer passes, but labels of different frequency are ranked less
-        well: `benchmarks/extreme.py --entrants sublearn sublearn-fixed` shows by how much.
+        well: `benchmarks/run.py --only extreme/bibtex` shows by how much.
     search : {"exact", "sparsified"}, default="exact"
         How violating samples are found. "sparsified" makes every other search with an eighth of
         the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
-        whether it is faster is what `benchmarks/extreme.py --entrants sublearn
-        sublearn-sparsified` measures.
+        whether it is faster is what `benchmarks/run.py --only extreme/bibtex` measures.
     tol : float, default=0.03
         A label is done when its duality gap is at most `tol` times its objective. The gap of all
         labels together, `certificate_`, is a fraction of that.
@@ -206,10 +203,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "class_weight": ClassWeight("balanced", "propensity"),
         "warm_start": Boolean(),
         "model_path": OrNone(InstanceOf(str, os.PathLike)),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     def __init__(
@@ -424,11 +418,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         journal: FitJournal | None,
     ) -> bool:
         weights, reports = solve_parts(
-            problem, self.loss, float(self.C), settings, journal,
-            callback=self.callback, verbose=self.verbose,
-        )  # fmt: skip
+            problem, self.loss, float(self.C), settings, journal, self._watch
+        )
         solution = summarise(reports, counts, self.max_iter)
-        solution.warn_unless_converged(self, self.tol)
         self._take_over(labels, LinearLabels(weights, reports["bias"]), solution)
         if journal is not None:
             self._save_streamed(journal, keep_parts=solution.status is Status.STOPPED)
@@ -465,12 +457,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
         both = join(self._fitted(), added._fitted())
         self._set_model(LinearLabels(both.weights, both.bias))
         self.classes_, self.label_kind_ = both.classes, both.kind.name
-        self.objective_, self.certificate_ = both.objective, both.certificate
-        self.n_iter_ = max(self.n_iter_, added.n_iter_)
-        self.trace_ = added.trace_
+        self._keep_solution(both.solution, warns=False)
 
     def _fitted(self) -> Fitted:
+        figures = self.objective_, self.certificate_, self.n_iter_, self.trace_
+        solution = Solution(Status.STOPPED, *figures)  # a file does not say how a fit ended
         model = self.model_
-        return Fitted(
-            self._kind, self.classes_, model.weights, model.bias, self.objective_, self.certificate_
-        )
+        return Fitted(self._kind, self.classes_, model.weights, model.bias, solution)

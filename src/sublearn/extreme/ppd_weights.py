@@ -18,7 +18,7 @@ from sublearn.extreme.label_arrays import (
     without_labels,
     without_weightless,
 )
-from sublearn.extreme.label_weights import as_label_weights
+from sublearn.fitting.label_weights import as_label_weights
 from sublearn.validation import EncodedLabels, LabelKind
 
 __all__ = ["Weighed", "refuse_extreme_weights", "weigh"]

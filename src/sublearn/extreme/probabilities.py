@@ -17,8 +17,15 @@ from sublearn.extreme.calibration import Calibration, fit_calibration
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.io.fields import take_parts
 from sublearn.metrics.names import find_positions
-from sublearn.validation import LabelKind, OneOf, OrNone, Positive, encode_labels
-from sublearn.validation.values import show
+from sublearn.validation import (
+    LabelKind,
+    OneOf,
+    OrNone,
+    Positive,
+    Rule,
+    check_arguments,
+    encode_labels,
+)
 
 __all__ = ["LabelProbabilities"]
 
@@ -28,6 +35,10 @@ _BLOCK_SCORES = 2**22  # dense scores mapped at a time
 # Of 1, 5, 10, 20 and 50, with a fifth of the training rows held out: 20 gave sigmoids the lowest
 # Brier score on bibtex and the lowest log loss on delicious, 50 gave isotonic lines both on both.
 _MIN_POSITIVES = {"sigmoid": 20, "isotonic": 50}
+_RULES: dict[str, Rule] = {
+    "method": OneOf("sigmoid", "isotonic"),
+    "min_positives": OrNone(Positive(int)),
+}
 _CALIBRATION = "calibration_"  # heads the stored names of a calibration's arrays
 
 
@@ -87,12 +98,7 @@ class LabelProbabilities:
         LinearLabelClassifier
             Itself.
         """
-        for name, value, rule in (
-            ("method", method, OneOf("sigmoid", "isotonic")),
-            ("min_positives", min_positives, OrNone(Positive(int))),
-        ):
-            if not rule.accepts(value):
-                raise ValueError(f"calibrate.{name} must be {rule}, got {show(value)}")
+        check_arguments("calibrate", locals(), _RULES)
         X = self._check_new(X)
         self.calibration_ = fit_calibration(
             X,
@@ -247,7 +253,7 @@ class LabelProbabilities:
         """Takes out of the state what belongs here."""
         parts = take_parts(state, _CALIBRATION)
         if parts:
-            self.calibration_ = Calibration.from_state(parts, len(self.intercept_))
+            self.calibration_ = Calibration.from_state(parts, len(self.model_.bias))
             self._calibrated_model = self.model_
 
 

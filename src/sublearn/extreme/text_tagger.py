@@ -21,6 +21,7 @@ from sublearn.extreme.text_vectors import (
     restore_vectorizer,
     vectorizer_state,
 )
+from sublearn.fitting.labels import LabelClassifier
 from sublearn.io.fields import Floats, Integers, ListOf, Parts, Strings
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
 from sublearn.validation import (
@@ -186,8 +187,9 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         classifier = PPDSparseClassifier() if self.classifier is None else clone(self.classifier)
         if fit_params.get("eval_set") is not None:
             fit_params["eval_set"] = _as_rows(vectorizer, fit_params["eval_set"])
-        classifier.fit(X, y, **fit_params)
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
+        takes_read = isinstance(classifier, LabelClassifier)
+        classifier.fit(X, labels if takes_read else y, **fit_params)
         self.vectorizer_, self.classifier_ = vectorizer, classifier
         self.feature_names_: np.ndarray | None = vectorizer_state(vectorizer).get("words")
         self.label_counts_ = labels.counts()

@@ -12,43 +12,37 @@ from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.forecast.fitting import Plan, fit_blocks
-from sublearn.forecast.horizon import History, forecast_history, interval_ends, updated_models
-from sublearn.forecast.incoming import asked, exogenous_grid, extended, refuse_coverage
-from sublearn.forecast.plan import (
-    blocks_of,
-    calendar_of,
-    embedding_of,
-    refuse_empty,
-    refuse_short,
-    settings_of,
-)
+from sublearn.fitting.model import FittedModel
+from sublearn.forecast.block_fits import fit_blocks
+from sublearn.forecast.horizon import Fitted, History
+from sublearn.forecast.incoming import asked, exogenous_grid, extended
+from sublearn.forecast.local_models import LocalSettings
+from sublearn.forecast.plan import Choices, Plan
 from sublearn.forecast.rules import Dates, Integers
 from sublearn.forecast.series import check_series, column_names
 from sublearn.forecast.stored import FITTED_FIELDS, restore_fitted, state_of_fitted
-from sublearn.io.models import SavedModel
+from sublearn.forecast.tube_loss import TubeLoss
 from sublearn.trace import Callback, Status
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
+    as_n_threads,
     as_seed,
+    check_argument,
     check_params,
 )
 
 __all__ = ["LoadForecaster"]
 
 
-class LoadForecaster(SavedModel, BaseEstimator):
+class LoadForecaster(FittedModel, BaseEstimator):
     r"""Forecasts of electric load, hours to weeks ahead, by local kernel models.
 
     A row of past loads, exogenous columns and calendar (a time-delay embedding) is mapped to the
@@ -196,10 +190,7 @@ class LoadForecaster(SavedModel, BaseEstimator):
         "intervals": Boolean(),
         "tol": Positive(float),
         "max_iter": Positive(int),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     def __init__(
@@ -297,31 +288,53 @@ class LoadForecaster(SavedModel, BaseEstimator):
             )
         series = check_series(y, self.steps_per_day, f"{name}: y")
         X_grid = None if X is None else exogenous_grid(X, series, f"{name}: X")
-        seed = as_seed(self.random_state)
-        calendar = calendar_of(self, series)
-        refuse_empty(self, series)
-        embedding = embedding_of(self, series, X_grid, calendar, seed)
-        blocks = blocks_of(self, series.clock)
-        refuse_short(self, series, embedding, blocks)
-        plan = Plan(embedding, calendar, blocks, seed)
-        self._models, solution = fit_blocks(self, series, X_grid, plan)
-        if self.solver != "online" or solution.status is Status.STOPPED:
-            solution.warn_unless_converged(self, self.tol)  # algorithm 8 has no certificate to miss
-        self._embedding, self._calendar_of, self._shape = embedding, calendar, series.shape
-        self._history = self._tail(History(series.values, X_grid, series.clock, len(series.values)))
-        self.blocks_ = blocks
-        self.lags_ = list(embedding.lags)
+        plan = Plan.of(self._choices(as_seed(self.random_state)), series, X_grid)
+        models, solution = fit_blocks(plan, as_n_threads(self.n_jobs), self._watch)
+        # Algorithm 8 has no certificate to miss.
+        has_certificate = self.solver != "online" or solution.status is Status.STOPPED
+        self._keep_solution(solution, warns=has_certificate)
+        history = History(series.values, X_grid, series.clock, len(series.values))
+        self._fitted = Fitted(
+            models, plan.embedding, plan.calendar, series.shape, history, int(self.horizon),
+            self.strategy == "recursive",
+        ).trimmed()  # fmt: skip
+        self.blocks_ = plan.blocks
+        self.lags_ = list(plan.embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of another fit
         names = column_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names)
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
         return self
+
+    def _choices(self, seed: int) -> Choices:
+        return Choices(
+            who=type(self).__name__,
+            horizon=int(self.horizon),
+            is_recursive=self.strategy == "recursive",
+            lags=self.lags,
+            lead_blocks=self.lead_blocks,
+            profile_weeks=self.profile_weeks,
+            anchored=self.anchored,
+            X_lags=self.X_lags,
+            X_windows=self.X_windows,
+            holidays=self.holidays,
+            has_intervals=self.intervals,
+            local=self._local_settings(),
+            seed=seed,
+        )
+
+    def _local_settings(self) -> LocalSettings:
+        if self.loss == "quantile":
+            loss = TubeLoss.quantile(float(self.quantile))
+        else:
+            loss = TubeLoss.shifted(float(self.epsilon), float(self.eta))
+        return LocalSettings(
+            loss, None if self.C is None else float(self.C), self.n_clusters, self.clustering,
+            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows),
+            solver=self.solver, tol=float(self.tol), max_iter=int(self.max_iter),
+        )  # fmt: skip
 
     # --- forecasting ---------------------------------------------------------------------------
 
@@ -343,9 +356,9 @@ class LoadForecaster(SavedModel, BaseEstimator):
         array of shape (horizon,) or (horizon, n_series), or Series or DataFrame
             As y was when the model was fitted, with the times of the forecast.
         """
-        history, ahead = asked(self, horizon, X, y)
+        history, ahead = self._asked(horizon, X, y)
         values = self._forecast(history, ahead)
-        return self._shape.forecast(values, history.clock, history.end)
+        return self._fitted.shape.forecast(values, history.clock, history.end)
 
     def predict_interval(
         self, horizon: int | None = None, X: Any = None, *, coverage: float = 0.9, y: Any = None
@@ -368,12 +381,16 @@ class LoadForecaster(SavedModel, BaseEstimator):
         lower, upper
             Each like the result of `predict`.
         """
-        refuse_coverage(self, coverage)
-        history, ahead = asked(self, horizon, X, y)
-        values = self._forecast(history, ahead)
-        is_recursive = self.strategy == "recursive"
-        ends = interval_ends(values, history, self._models, coverage, is_recursive=is_recursive)
-        low, high = (self._shape.forecast(v, history.clock, history.end) for v in ends)
+        check_is_fitted(self)
+        check_argument("predict_interval.coverage", coverage, Interval(float, 0, 1, "neither"))
+        fitted = self._fitted
+        if not all(found.has_intervals for own in fitted.models for found in own):
+            raise ValueError(
+                f"{type(self).__name__}.intervals must be True in fit for predict_interval"
+            )
+        history, ahead = self._asked(horizon, X, y)
+        ends = fitted.interval_ends(self._forecast(history, ahead), history, coverage)
+        low, high = (fitted.shape.forecast(v, history.clock, history.end) for v in ends)
         return low, high
 
     @all_or_nothing
@@ -398,19 +415,16 @@ class LoadForecaster(SavedModel, BaseEstimator):
             Itself.
         """
         check_is_fitted(self)
-        history, n_new = extended(self, y_new, X_new)
+        history, n_new = extended(self._fitted, self._names, y_new, X_new)
         with threadpool_limits(1, user_api="blas"):
-            self._models = updated_models(
-                history, self._models, self._embedding, self._calendar_of, n_new, settings_of(self)
-            )
-        self._history = self._tail(history)
+            self._fitted = self._fitted.updated(history, n_new, self._local_settings())
         return self
 
     @property
     def time_zone_(self) -> str | None:
         """Name of the time zone of the series."""
         check_is_fitted(self, "n_series_in_")
-        zone: str | None = self._history.clock.zone
+        zone: str | None = self._fitted.history.clock.zone
         return zone
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
@@ -419,19 +433,17 @@ class LoadForecaster(SavedModel, BaseEstimator):
 
         return plot_forecast(self, *args, **kwargs)
 
+    @property
+    def _names(self) -> np.ndarray | None:
+        return getattr(self, "feature_names_in_", None)
+
+    def _asked(self, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
+        check_is_fitted(self)
+        return asked(self._fitted, self._names, horizon, X, y)
+
     def _forecast(self, history: History, ahead: int) -> np.ndarray:
         with threadpool_limits(1, user_api="blas"):
-            return forecast_history(
-                history, self._models, self._embedding, self._calendar_of, ahead,
-                is_recursive=self.strategy == "recursive",
-            )  # fmt: skip
-
-    def _tail(self, history: History) -> History:
-        day = history.clock.steps_per_day
-        n_profile = max(model.profile_weeks for own in self._models for model in own)
-        # Weeks of the profile, one to fill gaps from, one for new loads.
-        weeks = n_profile + 2
-        return history.tail(self._embedding.reach(int(self.horizon)) + weeks * 7 * day)
+            return self._fitted.forecast(history, ahead)
 
     # --- saving --------------------------------------------------------------------------------
 
@@ -445,12 +457,15 @@ class LoadForecaster(SavedModel, BaseEstimator):
                 params[name] = [int(value) for value in params[name]]
         return params
 
+    _STORED = ("blocks_", "lags_", "n_series_in_")
+
     def _to_bundle(self) -> dict[str, Any]:
-        return state_of_fitted(self)
+        return super()._to_bundle() | state_of_fitted(self._fitted)
 
     def _fields(self) -> Any:
-        return FITTED_FIELDS
+        return super()._fields() | FITTED_FIELDS
 
     def _restore(self, state: dict[str, Any]) -> None:
-        restore_fitted(self, state)
+        is_recursive = self.strategy == "recursive"
+        self._fitted = restore_fitted(state, int(self.horizon), is_recursive)
         super()._restore(state)

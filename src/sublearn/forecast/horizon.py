@@ -1,4 +1,4 @@
-"""The history a forecast starts from, and the forecast itself, direct or recursive."""
+"""The history a forecast starts from, and what was fitted; the forecast itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.rows import Rows
+from sublearn.forecast.series import Shape
 
-__all__ = ["History", "forecast_history", "interval_ends", "updated_models"]
+__all__ = ["Fitted", "History"]
 
 
 @dataclass(frozen=True)
@@ -90,52 +91,116 @@ class History:
         return cls(state["values"], state.get("X"), Clock(**state["clock"]), state["end"])
 
 
-def forecast_history(
-    history: History,
-    models: list[list[BlockModel]],
-    embedding: Embedding,
-    calendar: Calendar,
-    ahead: int,
-    *,
-    is_recursive: bool,
-) -> np.ndarray:
-    """Loads of the `ahead` steps after the history, (ahead, n_series)."""
-    history = history.filled()
-    forecast = _recursive if is_recursive else _direct
-    found = [forecast(history, s, own, embedding, calendar, ahead) for s, own in enumerate(models)]
-    return np.stack(found, axis=1)
+@dataclass(frozen=True)
+class Fitted:
+    """All that forecasts and updates need of a fit.
 
+    Parameters
+    ----------
+    models : list of list of BlockModel
+        Of each series, one for each block of leads.
+    embedding : Embedding
+        The columns of rows.
+    calendar : Calendar
+        Those of wall time.
+    shape : Shape
+        How forecasts are given back.
+    history : History
+        The newest loads.
+    horizon : int
+        Most steps of a forecast.
+    is_recursive : bool
+        Whether a forecast of one step is fed back to itself.
+    """
 
-def _direct(
-    history: History, s: int, own: list[BlockModel], embedding: Embedding, calendar: Calendar,
-    ahead: int,
-) -> np.ndarray:  # fmt: skip
-    out = np.empty(ahead)
-    first = 1
-    for model in own:
-        leads = np.arange(first, min(model.last, ahead) + 1)
-        first = model.last + 1
-        if len(leads) == 0:
-            break
-        at = history.end + leads - 1
-        made = partial(history.rows, s, embedding, calendar, at, leads)
-        n_needed = embedding.reach(model.last)
-        out[leads - 1] = model.forecast(_without_gaps(made, n_needed, len(history.values)))
-    return out
+    models: list[list[BlockModel]]
+    embedding: Embedding
+    calendar: Calendar
+    shape: Shape
+    history: History
+    horizon: int
+    is_recursive: bool
 
+    @property
+    def n_series(self) -> int:
+        """Series that are forecast."""
+        return self.history.values.shape[1]
 
-def _recursive(
-    history: History, s: int, own: list[BlockModel], embedding: Embedding, calendar: Calendar,
-    ahead: int,
-) -> np.ndarray:  # fmt: skip
-    one = replace(history, values=history.values[:, s : s + 1])
-    out = np.empty(ahead)
-    for h in range(ahead):
-        at, lead = np.array([one.end]), np.array([1])
-        made = partial(one.rows, 0, embedding, calendar, at, lead)
-        out[h] = own[0].forecast(_without_gaps(made, embedding.reach(1), len(one.values)))[0]
-        one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
-    return out
+    @property
+    def n_columns(self) -> int:
+        """Exogenous columns."""
+        return 0 if self.history.X is None else self.history.X.shape[1]
+
+    def trimmed(self) -> Fitted:
+        """With no more history than forecasts, profiles and the next loads need."""
+        weeks = max(model.profile_weeks for own in self.models for model in own)
+        weeks += 2  # one to fill gaps from, one for new loads
+        n_kept = self.embedding.reach(self.horizon) + weeks * 7 * self.history.clock.steps_per_day
+        return replace(self, history=self.history.tail(n_kept))
+
+    def forecast(self, history: History, ahead: int) -> np.ndarray:
+        """Loads of the `ahead` steps after a history, (ahead, n_series)."""
+        history = history.filled()
+        one = self._recursive if self.is_recursive else self._direct
+        return np.stack([one(history, s, ahead) for s in range(self.n_series)], axis=1)
+
+    def _direct(self, history: History, s: int, ahead: int) -> np.ndarray:
+        out = np.empty(ahead)
+        first = 1
+        for model in self.models[s]:
+            leads = np.arange(first, min(model.last, ahead) + 1)
+            first = model.last + 1
+            if len(leads) == 0:
+                break
+            at = history.end + leads - 1
+            made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
+            n_needed = self.embedding.reach(model.last)
+            out[leads - 1] = model.forecast(_without_gaps(made, n_needed, len(history.values)))
+        return out
+
+    def _recursive(self, history: History, s: int, ahead: int) -> np.ndarray:
+        one = replace(history, values=history.values[:, s : s + 1])
+        (model,), n_needed = self.models[s], self.embedding.reach(1)
+        out = np.empty(ahead)
+        for h in range(ahead):
+            at, lead = np.array([one.end]), np.array([1])
+            made = partial(one.rows, 0, self.embedding, self.calendar, at, lead)
+            out[h] = model.forecast(_without_gaps(made, n_needed, len(one.values)))[0]
+            one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
+        return out
+
+    def interval_ends(
+        self, values: np.ndarray, history: History, coverage: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends around forecasts of shape (ahead, n_series)."""
+        lower, upper = values.copy(), values.copy()
+        for s, own in enumerate(self.models):
+            for h in range(len(values)):
+                model = next((model for model in own if h < model.last), own[-1])
+                phase = (history.end + h) % history.clock.steps_per_day
+                below, above = model.interval(phase, coverage)
+                # A forecast fed back to itself h times errs as a sum of h steps, if not alike.
+                widening = np.sqrt(h + 1.0) if self.is_recursive else 1.0
+                lower[h, s] += widening * below
+                upper[h, s] += widening * above
+        return lower, upper
+
+    def updated(self, history: History, n_new: int, settings: LocalSettings) -> Fitted:
+        """After the last `n_new` loads of a history."""
+        positions = np.arange(history.end - n_new, history.end)
+        models = []
+        for s, own in enumerate(self.models):
+            loads = history.values[positions - history.first, s]
+            known = np.isfinite(loads)
+            at, loads = positions[known], loads[known]
+            phases = at % history.clock.steps_per_day
+            updated = []
+            for model in own:
+                leads = model.first + at % (model.last - model.first + 1)
+                made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
+                updated.append(model.updated(made, loads, phases, settings))
+            models.append(updated)
+        return replace(self, models=models, history=history).trimmed()
 
 
 def _without_gaps(
@@ -153,50 +218,3 @@ def _without_gaps(
         return rows
 
     return checked
-
-
-def interval_ends(
-    values: np.ndarray,
-    history: History,
-    models: list[list[BlockModel]],
-    coverage: float,
-    *,
-    is_recursive: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends around forecasts of shape (ahead, n_series)."""
-    lower, upper = values.copy(), values.copy()
-    for s, own in enumerate(models):
-        for h in range(len(values)):
-            model = next((model for model in own if h < model.last), own[-1])
-            phase = (history.end + h) % history.clock.steps_per_day
-            below, above = model.interval(phase, coverage)
-            # A forecast fed back to itself h times errs as a sum of h steps, if not alike.
-            widening = np.sqrt(h + 1.0) if is_recursive else 1.0
-            lower[h, s] += widening * below
-            upper[h, s] += widening * above
-    return lower, upper
-
-
-def updated_models(
-    history: History,
-    models: list[list[BlockModel]],
-    embedding: Embedding,
-    calendar: Calendar,
-    n_new: int,
-    settings: LocalSettings,
-) -> list[list[BlockModel]]:
-    """The models after the last `n_new` loads of the history."""
-    positions = np.arange(history.end - n_new, history.end)
-    out = []
-    for s, own in enumerate(models):
-        loads = history.values[positions - history.first, s]
-        known = np.isfinite(loads)
-        at, loads = positions[known], loads[known]
-        updated = []
-        for model in own:
-            leads = model.first + at % (model.last - model.first + 1)
-            made = partial(history.rows, s, embedding, calendar, at, leads)
-            phases = at % history.clock.steps_per_day
-            updated.append(model.updated(made, loads, phases, settings))
-        out.append(updated)
-    return out

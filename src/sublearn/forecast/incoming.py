@@ -1,18 +1,13 @@
-"""What `predict` and `update` are given, made a history that a forecast can start from.
-
-Functions of a fitted `LoadForecaster`, whose history, number of series and number of exogenous
-columns say what fits.
-"""
+"""What `predict` and `update` are given, made a history that a forecast can start from."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from sublearn.forecast.clock import Clock
-from sublearn.forecast.horizon import History
+from sublearn.forecast.horizon import Fitted, History
 from sublearn.forecast.series import (
     LoadSeries,
     check_exogenous,
@@ -20,45 +15,44 @@ from sublearn.forecast.series import (
     column_names,
     refuse_other_times,
 )
-from sublearn.validation import Interval
+from sublearn.validation import Interval, check_argument
 
-__all__ = ["asked", "exogenous_grid", "extended", "refuse_coverage"]
+__all__ = ["asked", "exogenous_grid", "extended"]
+
+Names = np.ndarray | None  # of exogenous columns
 
 
-def asked(model: Any, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
+def asked(fitted: Fitted, names: Names, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
     """The history to forecast from, with the exogenous columns ahead, and the number of steps."""
-    check_is_fitted(model)
-    longest = int(model.horizon)
-    ahead = longest if horizon is None else horizon
-    if not Interval(int, 1, longest).accepts(ahead):
-        raise ValueError(f"horizon must be an integer in [1, {longest}] as fitted, got {horizon!r}")
-    _refuse_other_columns(model, X, "X")
+    ahead = fitted.horizon if horizon is None else horizon
+    check_argument("horizon", ahead, Interval(int, 1, fitted.horizon))
+    _refuse_other_columns(fitted, names, X, "X")
     if y is not None:
-        return _other_history(model, y, X, ahead), ahead
-    history = model._history
+        return _other_history(fitted, y, X, ahead), ahead
+    history = fitted.history
     if X is None:
         return history, ahead
-    future = check_exogenous(X, ahead, model.n_features_in_, "X")
+    future = check_exogenous(X, ahead, fitted.n_columns, "X")
     refuse_other_times(X, history.clock, np.arange(history.end, history.end + ahead), "X")
     return history.with_future(future), ahead
 
 
-def extended(model: Any, y_new: Any, X_new: Any) -> tuple[History, int]:
+def extended(fitted: Fitted, names: Names, y_new: Any, X_new: Any) -> tuple[History, int]:
     """The history followed by new loads, and how many there are."""
-    history = model._history
+    history = fitted.history
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
         return history, 0
     series = check_series(y_new, history.clock.steps_per_day, "y_new")
-    _refuse_other_series(model, series, "y_new")
+    _refuse_other_series(fitted, series, "y_new")
     skipped = 0
     if series.clock.has_dates and history.clock.has_dates:
         skipped = _position(history.clock, series, "y_new") - history.end
         if skipped < 0:
             raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
-    _refuse_other_columns(model, X_new, "X_new")
+    _refuse_other_columns(fitted, names, X_new, "X_new")
     X = None
     if X_new is not None:
-        X = exogenous_grid(X_new, series, "X_new", n_columns=model.n_features_in_)
+        X = exogenous_grid(X_new, series, "X_new", n_columns=fitted.n_columns)
     return history.followed_by(series.values, X, skipped), len(series.values)
 
 
@@ -74,26 +68,15 @@ def exogenous_grid(
     return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
 
 
-def refuse_coverage(model: Any, coverage: float) -> None:
-    """A share that is none, or a model without held-out residuals."""
-    check_is_fitted(model)
-    if not Interval(float, 0, 1, "neither").accepts(coverage):
-        raise ValueError(f"coverage must be a number in (0, 1), got {coverage!r}")
-    if not all(found.has_intervals for own in model._models for found in own):
-        raise ValueError(
-            f"{type(model).__name__}.intervals must be True in fit for predict_interval"
-        )
-
-
-def _other_history(model: Any, y: Any, X: Any, ahead: int) -> History:
-    clock = model._history.clock
+def _other_history(fitted: Fitted, y: Any, X: Any, ahead: int) -> History:
+    clock = fitted.history.clock
     series = check_series(y, clock.steps_per_day, "y")
-    _refuse_other_series(model, series, "y")
+    _refuse_other_series(fitted, series, "y")
     if series.clock.has_dates != clock.has_dates:
         has, got = ("a DatetimeIndex", "none") if clock.has_dates else ("no times", "some")
         raise ValueError(f"y must have {has} as the fitted series, got {got}")
     if X is not None:
-        X = exogenous_grid(X, series, "X", ahead=ahead, n_columns=model.n_features_in_)
+        X = exogenous_grid(X, series, "X", ahead=ahead, n_columns=fitted.n_columns)
     # Without times, positions count from a Monday's midnight, as in fit.
     first = _position(clock, series, "y") if clock.has_dates else 0
     return History(series.values, X, clock, first + len(series.values))
@@ -112,18 +95,18 @@ def _position(clock: Clock, series: LoadSeries, what: str) -> int:
     return clock.position(series.clock.start)
 
 
-def _refuse_other_series(model: Any, series: LoadSeries, what: str) -> None:
+def _refuse_other_series(fitted: Fitted, series: LoadSeries, what: str) -> None:
     n_series = series.values.shape[1]
-    if n_series != model.n_series_in_:
-        raise ValueError(f"{what} must have {model.n_series_in_} series as fitted, got {n_series}")
+    if n_series != fitted.n_series:
+        raise ValueError(f"{what} must have {fitted.n_series} series as fitted, got {n_series}")
 
 
-def _refuse_other_columns(model: Any, X: Any, what: str) -> None:
-    n_columns = model.n_features_in_
+def _refuse_other_columns(fitted: Fitted, known: Names, X: Any, what: str) -> None:
+    n_columns = fitted.n_columns
     if (X is None) != (n_columns == 0):
         had, got = ("none", "one") if X is not None else (f"one of shape (n, {n_columns})", "none")
         raise ValueError(f"{what} must be as in fit, which had {had}, got {got}")
-    known, given = getattr(model, "feature_names_in_", None), column_names(X)
+    given = column_names(X)
     if known is not None and given is not None and given != known.tolist():
         raise ValueError(
             f"{what} must have the columns of fit in their order, {', '.join(known)}, got "

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.execution import map_blocks
 from sublearn.forecast.interior_point import Fit, fit_interior_point, judge
 from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.validation import Interval
+from sublearn.validation import Interval, check_argument
 
 __all__ = ["plot_forecast"]
 
@@ -50,9 +50,7 @@ def plot_forecast(
     import matplotlib.pyplot as plt
 
     check_is_fitted(model)
-    if not Interval(int, 0, model.n_series_in_ - 1).accepts(series):
-        last = model.n_series_in_ - 1
-        raise ValueError(f"series must be an integer in [0, {last}], got {series!r}")
+    check_argument("plot_forecast.series", series, Interval(int, 0, model.n_series_in_ - 1))
     forecast = model.predict(horizon, X, y=y)
     if truth is not None and len(truth) != len(forecast):
         raise ValueError(f"truth must have {len(forecast)} rows, got {len(truth)}")

@@ -9,11 +9,9 @@ import numpy as np
 from sublearn.forecast.block_model import BlockModel
 from sublearn.forecast.clock import Clock
 from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.horizon import History
+from sublearn.forecast.horizon import Fitted, History
 from sublearn.forecast.series import Shape
 from sublearn.io.fields import (
-    FEATURES,
-    FIGURES,
     Floats,
     ListOf,
     OrAbsent,
@@ -23,31 +21,22 @@ from sublearn.io.fields import (
     take_parts,
 )
 from sublearn.io.limits import check_expansion
-from sublearn.trace import Trace
 from sublearn.validation import Boolean, Either, InstanceOf, Interval, OneOf, OrNone
 
 __all__ = ["FITTED_FIELDS", "restore_fitted", "state_of_fitted"]
 
-_PLAIN = (
-    "blocks_", "lags_", "n_series_in_", "n_features_in_", "objective_", "certificate_", "n_iter_",
-)  # fmt: skip
 
-
-def state_of_fitted(model: Any) -> dict[str, Any]:
-    """All that forecasts and updates need."""
-    state: dict[str, Any] = {name: getattr(model, name) for name in _PLAIN}
-    if hasattr(model, "feature_names_in_"):
-        state["feature_names_in_"] = model.feature_names_in_
-    state["trace_"] = {name: model.trace_[name].tolist() for name in model.trace_.columns}
-    state["embedding"] = model._embedding.to_state()
-    calendar = model._calendar_of
+def state_of_fitted(fitted: Fitted) -> dict[str, Any]:
+    """Arrays and JSON values by name."""
+    state: dict[str, Any] = {"embedding": fitted.embedding.to_state()}
+    calendar = fitted.calendar
     state["calendar"] = {
         "has_week": calendar.has_week, "has_year": calendar.has_year,
         "holidays": list(calendar.holidays), "clock": calendar.clock.to_state(),
     }  # fmt: skip
-    state["shape"] = model._shape.to_state()
-    state |= {f"history.{k}": v for k, v in model._history.to_state().items()}
-    for s, own in enumerate(model._models):
+    state["shape"] = fitted.shape.to_state()
+    state |= {f"history.{k}": v for k, v in fitted.history.to_state().items()}
+    for s, own in enumerate(fitted.models):
         for b, found in enumerate(own):
             state |= {f"block{s}.{b}/{k}": v for k, v in found.to_state().items()}
     return state
@@ -65,11 +54,9 @@ _CLOCK = Record(
 )
 #: What `state_of_fitted` gives; parts of models are checked where they are made again.
 FITTED_FIELDS: dict[str, Any] = {
-    **FEATURES,
     "n_series_in_": Size("series", low=1),
     "blocks_": ListOf(_BACK),
     "lags_": ListOf(_BACK),
-    **FIGURES,
     "embedding": Record(
         {
             "lags": ListOf(_BACK),
@@ -104,45 +91,51 @@ FITTED_FIELDS: dict[str, Any] = {
 _NAME = Either(InstanceOf(str), InstanceOf(int))
 
 
-def restore_fitted(model: Any, state: dict[str, Any]) -> None:
+def restore_fitted(state: dict[str, Any], horizon: int, is_recursive: bool) -> Fitted:
     """Inverse of `state_of_fitted`; takes what it uses out of the state and leaves the rest."""
     n_series, blocks = state["n_series_in_"], state["blocks_"]
     check_expansion("n_series_in_", 1000 * n_series * len(blocks), _stored_bytes(state))
-    model._models = [
+    models = [
         [BlockModel.from_state(take_parts(state, f"block{s}.{b}/")) for b in range(len(blocks))]
         for s in range(n_series)
     ]
-    model._history = History.from_state(take_parts(state, "history."))
+    history = History.from_state(take_parts(state, "history."))
     calendar = state.pop("calendar")
     clock, holidays = Clock(**calendar.pop("clock")), tuple(calendar.pop("holidays"))
-    model._calendar_of = Calendar(clock, holidays=holidays, **calendar)
-    model._embedding = Embedding.from_state(state.pop("embedding"))
-    model._shape = Shape(**state.pop("shape"))
-    model.trace_ = Trace(state.pop("trace_"))
-    _refuse_other_blocks(model, blocks)
-    _refuse_other_series(model, n_series, state["n_features_in_"])
-    _refuse_other_rows(model)
+    fitted = Fitted(
+        models,
+        Embedding.from_state(state.pop("embedding")),
+        Calendar(clock, holidays=holidays, **calendar),
+        Shape(**state.pop("shape")),
+        history,
+        horizon,
+        is_recursive,
+    )
+    _refuse_other_blocks(fitted, blocks)
+    _refuse_other_series(fitted, n_series, state["n_features_in_"])
+    _refuse_other_rows(fitted)
+    return fitted
 
 
 def _stored_bytes(state: dict[str, Any]) -> int:
     return sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
 
 
-def _refuse_other_blocks(model: Any, blocks: list[int]) -> None:
+def _refuse_other_blocks(fitted: Fitted, blocks: list[int]) -> None:
     """Blocks follow each other up to the horizon."""
     firsts = [1, *(last + 1 for last in blocks[:-1])]
     spans = list(zip(firsts, blocks, strict=True))
-    is_right = all([(own.first, own.last) for own in of] == spans for of in model._models)
-    reaches = model.strategy == "recursive" or (blocks and blocks[-1] == model.horizon)
+    is_right = all([(own.first, own.last) for own in of] == spans for of in fitted.models)
+    reaches = fitted.is_recursive or (blocks and blocks[-1] == fitted.horizon)
     if not blocks or not is_right or not reaches or any(a > b for a, b in spans):
-        raise ValueError(f"blocks_ must lead to the horizon {model.horizon}, got {blocks}")
+        raise ValueError(f"blocks_ must lead to the horizon {fitted.horizon}, got {blocks}")
 
 
-def _refuse_other_series(model: Any, n_series: int, n_columns: int) -> None:
-    history, shape, day = model._history, model._shape, model._embedding.day
+def _refuse_other_series(fitted: Fitted, n_series: int, n_columns: int) -> None:
+    history, shape, day = fitted.history, fitted.shape, fitted.embedding.day
     if (history.X is None) != (n_columns == 0):
         raise ValueError(f"history.X must have {n_columns} columns, got another number")
-    if history.clock.steps_per_day != day or not model._embedding.lags:
+    if history.clock.steps_per_day != day or not fitted.embedding.lags:
         raise ValueError(f"embedding.day must be that of the clock and have lags, got {day}")
     if history.end < len(history.values) or not len(history.values):
         raise ValueError(f"history.end must be {len(history.values)} or more, got {history.end}")
@@ -152,12 +145,12 @@ def _refuse_other_series(model: Any, n_series: int, n_columns: int) -> None:
         raise ValueError(f"shape must be that of {n_series} series, got {shape}")
 
 
-def _refuse_other_rows(model: Any) -> None:
+def _refuse_other_rows(fitted: Fitted) -> None:
     """Each model must take the rows that this history and calendar make."""
-    history = model._history
+    history = fitted.history
     at, lead = np.array([history.end]), np.array([1])
-    for own in (member for of in model._models for block in of for member in block.members):
-        rows = history.rows(0, model._embedding, model._calendar_of, at, lead, own.baseline)
+    for own in (member for of in fitted.models for block in of for member in block.members):
+        rows = history.rows(0, fitted.embedding, fitted.calendar, at, lead, own.baseline)
         found = (len(own.centre), len(own.line.fixed), own.line.varying.shape[1] - 1)
         wanted = (rows.design.shape[1], int(rows.linear.sum()), rows.n_varying)
         if found != wanted:

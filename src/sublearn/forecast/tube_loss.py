@@ -6,6 +6,9 @@ For a residual r = y - f,
 
 The shifted epsilon-insensitive loss (2.4.30) has the tube [-(epsilon + eta), epsilon - eta] and
 both slopes 1; the quantile loss has an empty tube and the slopes q and 1 - q.
+
+Here is all that a forecast is judged by. The core has the slope once more, since algorithm 8 asks
+for it row by row (losses/tube.hpp).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.graph.factors import Factors
 
 __all__ = ["compile_graph", "fill_forbidden", "forbidden_depth"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.graph.table_makers import as_table
 from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show

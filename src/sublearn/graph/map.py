@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.graph.factor_graph import FactorGraph
-from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
-    CallableOrNone,
-    JobCount,
+    RUN_RULES,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
+    check_arguments,
 )
 from sublearn.validation.values import show
 
@@ -36,46 +34,38 @@ _RULES: dict[str, Rule] = {
     "method": OneOf("auto", "gdmm"),
     "rho": OrNone(Positive(float)),
     "eta": OrNone(Positive(float)),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 
 @dataclass(frozen=True)
-class MapResult:
+class MapResult(Solution):
     """What :func:`solve_map` found.
+
+    `status` is converged if `gap` is at most `tol`, `n_iter` counts iterations of GDMM over all
+    connected components, 0 if none was needed, and `trace` has seconds, score, bound, active labels
+    and states, work.
 
     Parameters
     ----------
     assignment : ndarray of int
         Label of each variable.
-    score : float
-        Its score, a natural logarithm; -inf if it has a forbidden state.
     bound : float
         No assignment scores more.
-    status : Status
-        Why the solver stopped; converged means that `gap` is at most `tol`.
-    n_iter : int
-        Iterations of GDMM, over all connected components; 0 if none was needed.
-    trace : Trace
-        Seconds, score, bound, active labels and states, work.
     """
 
     assignment: np.ndarray
-    score: float
     bound: float
-    status: Status
-    n_iter: int
-    trace: Trace = field(repr=False)
+
+    @property
+    def score(self) -> float:
+        """The objective: a natural logarithm, -inf if the assignment has a forbidden state."""
+        return self.objective
 
     @property
     def gap(self) -> float:
-        """(bound - score) / max(1, abs(score))."""
-        if np.isneginf(self.score):
-            return float("inf")
-        return max(0.0, self.bound - self.score) / max(1.0, abs(self.score))
+        """The certificate: (bound - score) / max(1, abs(score))."""
+        return self.certificate
 
 
 def solve_map(
@@ -161,10 +151,7 @@ def solve_map(
     """
     if not isinstance(graph, FactorGraph):
         raise ParameterError(f"solve_map.graph must be a FactorGraph, got {show(graph)}")
-    given = {name: value for name, value in locals().items() if name in _RULES}
-    for name, rule in _RULES.items():
-        if not rule.accepts(given[name]):
-            raise ParameterError(f"solve_map.{name} must be {rule}, got {show(given[name])}")
+    check_arguments("solve_map", locals(), _RULES)
     settings = _core.MapSettings()
     settings.tol, settings.max_iter, settings.search_work = tol, int(max_iter), search_work
     settings.time_limit = np.inf if time_limit is None else time_limit
@@ -181,7 +168,7 @@ def solve_map(
         title="MAP",
         may_be_left=True,
     )
-    return _result(graph, found, tol, was_stopped=monitor.stop_requested)
+    return _result(graph, found)
 
 
 def _as_labels(start: Any, graph: FactorGraph) -> np.ndarray | None:
@@ -192,26 +179,20 @@ def _as_labels(start: Any, graph: FactorGraph) -> np.ndarray | None:
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 
-def _result(graph: FactorGraph, found: dict[str, Any], tol: float, was_stopped: bool) -> MapResult:
-    score, bound = graph.score(found["labels"]), float(found["bound"])
-    native_score = float(found["score"])
-    is_closed = bound - native_score <= tol * max(1.0, abs(native_score))
-    if np.isneginf(score) and is_closed:
+def _result(graph: FactorGraph, found: dict[str, Any]) -> MapResult:
+    score, status = graph.score(found["labels"]), Status.of(found["status"])
+    if np.isneginf(score) and status is Status.CONVERGED:
         raise ValueError(
             "solve_map.graph must allow an assignment: each one has a forbidden state "
             "(a score of -inf, or zero in a file)"
         )
-    if is_closed:
-        status = Status.CONVERGED
-    elif was_stopped:
-        status = Status.STOPPED
-    else:
-        status = Status.TIME_LIMIT if found["is_out_of_time"] else Status.MAX_ITER
+    bound = max(float(found["bound"]), score)
     return MapResult(
-        assignment=found["labels"],
-        score=score,
-        bound=max(bound, score),
         status=status,
+        objective=score,
+        certificate=(bound - score) / max(1.0, abs(score)) if np.isfinite(score) else np.inf,
         n_iter=int(found["n_iter"]),
         trace=Trace(found["rows"]),
+        assignment=found["labels"],
+        bound=bound,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.factors import Factors
 from sublearn.io.files import PathLike, open_binary, reading, write_atomically

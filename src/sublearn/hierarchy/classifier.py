@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.labels import best_labels
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
@@ -34,11 +36,10 @@ from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabi
 from sublearn.hierarchy.rules import HasScores, IsTaxonomy, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import Integers, ListOf, Parts, Record, check_fields
-from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
 from sublearn.validation import (
+    WATCH_RULES,
     Boolean,
-    CallableOrNone,
     EncodedLabels,
     InstanceOf,
     Interval,
@@ -48,9 +49,7 @@ from sublearn.validation import (
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     check_params,
 )
@@ -76,7 +75,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     Nodes do not depend on each other and are learned at the same time. They are large at the top
     of a tree and small below; a measured model of the solvers' times decides which one serves a
-    node. Nearly always that is coordinate descent inside a working set, for small nodes as well.
+    node. Nearly always that is coordinate descent inside an active set, for small nodes as well.
 
     Parameters
     ----------
@@ -119,8 +118,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     n_jobs : int or None, default=None
         Nodes that are learned at the same time, as threads. None means 1, -1 all processors. The
         model does not depend on it.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Not used: nothing here is random. Stands for the interface.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -144,6 +141,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         The strategy of the fit.
     counts_ : ndarray of shape (n_labels,)
         Training rows of each label, ancestors included.
+    objective_ : float
+        Sum of the objectives of the models; 0 with `estimator`.
     certificate_ : float
         Largest duality gap of a model, divided by its objective; 0 with `estimator`.
     n_iter_ : int
@@ -194,18 +193,15 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
         "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **WATCH_RULES,
     }
+
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"random_state": None}
 
     classes_: np.ndarray
     counts_: np.ndarray
     ends_: np.ndarray
     strategy_: str
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
     node_models_: dict[int, Any]
     _nodes: list[Node]
 
@@ -224,7 +220,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         tol: float = 1e-4,
         max_iter: int | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -240,7 +235,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
@@ -273,8 +267,8 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         positions = self._positions(labels)
         self._log_thresholds()  # refuses labels that are not in the taxonomy
         nodes = self._make_nodes(positions)
-        progress = Progress(max(2, self._n_models(nodes)), 1)
-        found = self._watch(lambda: self._learn(X, nodes, progress), progress)
+        progress = Progress.of_solves(max(2, self._n_models(nodes)), 1)
+        found = self._watch(lambda: self._learn(X, nodes, progress), progress, may_be_left=True)
         self._take_over(labels, positions, nodes, *found)
         return self
 
@@ -333,14 +327,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         reports: list[NodeReport],
         solution: Solution,
     ) -> None:
-        solution.warn_unless_converged(self, float(self.tol))
+        self._keep_solution(replace(solution, trace=_trace_of(reports)))
         if models or self.estimator is not None:
             self.node_models_ = models
         self._linear, self._nodes, self.strategy_ = linear, nodes, self.strategy
         one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
         self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
-        self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
-        self.trace_ = _trace_of(reports)
         self.ends_, self.classes_ = self.taxonomy_.columns_of(labels), labels.classes
         if self.leaf == "optional" and self.strategy == "top_down":  # a path may end anywhere
             reached = np.flatnonzero(self.counts_)
@@ -433,9 +425,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         labels, scores : ndarray of shape (n_samples, k)
         """
         found = self.predict_proba(X)
-        self._check_k(k, found.shape[1])
-        order = np.argsort(-found, axis=1, kind="stable")[:, :k]
-        return self.classes_[order], np.take_along_axis(found, order, axis=1)
+        return best_labels(self.classes_, found, k)
 
     def _ask(
         self, X: Any, z: np.ndarray | None, node: Node, rows: np.ndarray
@@ -511,7 +501,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = ("classes_", "ends_", "strategy_", "counts_", "certificate_", "n_iter_")
+    _STORED = (*TaxonomyModel._STORED, "strategy_", "counts_")
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()
@@ -539,9 +529,6 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         if state["strategy_"] != "top_down" and len(self._nodes) != 1:
             raise ValueError(f"nodes must be one for {state['strategy_']}, got {len(self._nodes)}")
         super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
 
 
 def _restored_nodes(stored: Any, n_labels: int) -> list[Node]:

@@ -5,9 +5,9 @@ at the top of a tree, where nodes are large, and an interior point method below,
 small.
 Here the border is measured: the logarithm of the seconds of each solver is linear in those of the
 rows, the features that occur in them, and the stored entries. The coefficients come from
-``python benchmarks/hierarchy.py --only cost-model``. On the nodes measured, all fitted to the same
-gap, coordinate descent in a working set is the fastest nearly always, at small nodes too, and
-the model knows: the border of the thesis is that of methods without a working set. Only below the
+``python benchmarks/run.py --only hierarchy``. On the nodes measured, all fitted to the same
+gap, coordinate descent in an active set is the fastest nearly always, at small nodes too, and
+the model knows: the border of the thesis is that of methods without an active set. Only below the
 nodes measured, at a few dozen rows of a few features, is the interior point method as quick.
 """
 

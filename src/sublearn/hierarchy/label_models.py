@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from sublearn.execution import map_blocks
+from sublearn.fitting.progress import Progress
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings, solve
-from sublearn.optim.progress import Progress
 from sublearn.optim.row_losses import Logistic, Loss, Squared
 from sublearn.optim.squeezed_rows import is_squeezing_cheaper, squeeze_rows
 from sublearn.trace import Solution, Status, Trace
@@ -174,7 +174,7 @@ def gather(
     never, always = LOSSES[options.loss].constants
     indptr, indices, values, intercepts = [0], [], [], []
     for task, solution, own in zip(tasks, found, columns, strict=True):
-        w = np.zeros(0) if solution is None else solution.w
+        w = np.zeros(0) if solution is None else solution.x
         at = np.flatnonzero(w)
         indices.append(at if own is None else own[at])
         values.append(w[at])
@@ -217,6 +217,6 @@ def solve_squeezed(
             progress.finish_solve()
             return None
         found = _solve(squeezed.problem(k), tasks[k], options, 1, progress)
-        return replace(found, intercept=squeezed.intercept(k, found.w))
+        return replace(found, intercept=squeezed.intercept(k, found.x))
 
     return map_blocks(solve_one, range(len(tasks)), options.n_jobs)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.fitting.model import FittedModel
 from sublearn.hierarchy.label_models import LabelModels
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import (
-    FEATURES,
     Floats,
     Integers,
     Labels,
@@ -21,31 +21,25 @@ from sublearn.io.fields import (
     Offsets,
     OrAbsent,
     Sparse,
-    TraceTable,
     check_fields,
 )
 from sublearn.io.limits import check_expansion
-from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
-from sublearn.optim.progress import Progress
-from sublearn.trace import Callback, Trace, watch
+from sublearn.io.models import nested_state, restore_nested, storable_params
 from sublearn.validation import (
     Boolean,
     EncodedLabels,
-    Interval,
     LabelKind,
-    NonNegative,
     OneOf,
     encode_labels,
 )
 from sublearn.validation.design import check_new_rows
-from sublearn.validation.values import show
 
 __all__ = ["TaxonomyModel", "store_models", "take_models", "unfitted"]
 
 _MOST_LEVELS = 1000  # of a taxonomy in a file
 
 
-class TaxonomyModel(SavedModel, BaseEstimator):
+class TaxonomyModel(FittedModel, BaseEstimator):
     """An estimator with a parameter `taxonomy`, fitted as `taxonomy_`.
 
     `_linear` are the sparse linear models of labels; None if `estimator` learned in their place.
@@ -54,12 +48,9 @@ class TaxonomyModel(SavedModel, BaseEstimator):
     taxonomy: Taxonomy | None
     taxonomy_: Taxonomy
     label_kind_: str
-    callback: Callback | None
-    verbose: int
-    trace_: Trace
     _linear: LabelModels | None
 
-    _STORED: tuple[str, ...] = ()
+    _STORED: ClassVar[tuple[str, ...]] = ("classes_", "ends_", "label_kind_")
 
     def _read_labels(self, y: Any, n_samples: int) -> EncodedLabels:
         """Labels, and the taxonomy that they belong to."""
@@ -73,17 +64,6 @@ class TaxonomyModel(SavedModel, BaseEstimator):
     @property
     def _kind(self) -> LabelKind:
         return LabelKind[self.label_kind_]
-
-    def _watch(self, job: Any, progress: Progress) -> Any:
-        return watch(
-            job,
-            progress,
-            n_total=progress.n_total,
-            callback=self.callback,
-            verbose=self.verbose,
-            title=type(self).__name__,
-            may_be_left=True,
-        )
 
     # --- the model ---------------------------------------------------------------------------
 
@@ -110,12 +90,6 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         X = check_new_rows(self, X)
         return X.tocsr() if sp.issparse(X) else X
 
-    def _check_k(self, k: Any, most: int) -> None:
-        if not Interval(int, 1, most).accepts(k):
-            raise ValueError(
-                f"{type(self).__name__}: k must be an integer from 1 to {most}, got {show(k)}"
-            )
-
     # --- saving ------------------------------------------------------------------------------
 
     def _stored_params(self) -> dict[str, Any]:
@@ -123,21 +97,16 @@ class TaxonomyModel(SavedModel, BaseEstimator):
         return params | {name: None for name in ("taxonomy", "estimator") if name in params}
 
     def _to_bundle(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        names = (*self._STORED, "label_kind_", "n_features_in_", "feature_names_in_")
-        state = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        own = self.taxonomy_
+        state, own = super()._to_bundle(), self.taxonomy_
         state |= {"taxonomy.indptr": own.indptr, "taxonomy.parents": own.indices}
         state |= {"taxonomy.names": own.names, "has_taxonomy": self.taxonomy is not None}
-        state["trace_"] = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         if self._linear is not None:
             linear = self._linear
             state |= {"weights": linear.weights, "intercepts": linear.intercepts}
         return state
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "taxonomy.indptr": Offsets("labels", "edges"),
             "taxonomy.parents": Integers("edges", high="labels"),
             "taxonomy.names": Labels("labels"),
@@ -147,13 +116,10 @@ class TaxonomyModel(SavedModel, BaseEstimator):
             "intercepts": OrAbsent(Floats("labels")),
             "classes_": Labels("classes"),
             "ends_": Integers("ends", high="labels"),
-            "certificate_": Number(),
-            "n_iter_": NonNegative(int),
-            "trace_": TraceTable(),
+            "objective_": OrAbsent(Number()),  # models that earlier versions wrote have none
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
         self._linear = None
         if "weights" in state:
             self._linear = LabelModels(state.pop("weights"), state.pop("intercepts"))

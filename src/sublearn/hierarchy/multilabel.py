@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.labels import as_k
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.group_weights import (
     HeldOutSets,
     WeightSearch,
@@ -30,23 +33,19 @@ from sublearn.hierarchy.stage_one import StageOne, hold_out
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import Floats, Number, Parts
 from sublearn.metrics import f1_samples
-from sublearn.optim.progress import Progress
 from sublearn.trace import Callback, Solution, Trace
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     EncodedLabels,
     Interval,
-    JobCount,
     LabelKind,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_params,
@@ -146,6 +145,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         Weights after each step of stage two, a row of `trace_` each; no part of a saved model.
     held_out_score_ : float
         The metric on the held-out rows.
+    objective_ : float
+        Sum of the objectives of the labels' models; 0 with `estimator`.
     certificate_ : float
         Largest duality gap of a label's model, divided by its objective. Stage two has no
         certificate: its problem is not convex.
@@ -196,10 +197,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         "fit_intercept": Boolean(),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     classes_: np.ndarray
@@ -207,9 +205,6 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     phi_path_: np.ndarray
     unit_: str
     held_out_score_: float
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
     ends_: np.ndarray
     _other: Any
 
@@ -277,17 +272,15 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         Y = self._closed(labels)
         start = self._start_weights()
         folds = self._folds(X.shape[0]) if self._learns_weights else []
-        progress = Progress((len(folds) + 1) * Y.shape[1], 2)
+        progress = Progress.of_solves((len(folds) + 1) * Y.shape[1], 2)
         search, model, solution = self._watch(
-            lambda: self._learn(X, Y, start, folds, progress), progress
+            lambda: self._learn(X, Y, start, folds, progress), progress, may_be_left=True
         )
-        solution.warn_unless_converged(self, float(self.tol))
+        self._keep_solution(replace(solution, trace=_trace_of(search)))
         is_single = not labels.kind.is_multilabel
         numbers = labels.kind.is_indicator or is_single
         self.classes_ = labels.classes if numbers else self.taxonomy_.names
         self.ends_ = self.taxonomy_.columns_of(labels)
-        self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
-        self.trace_ = _trace_of(search)
         self.phi_path_ = np.array(search.path if search else np.empty((0, len(start))))
         self.held_out_score_ = float(search.value[0]) if search else np.nan
         is_linear = isinstance(model, LabelModels)
@@ -445,7 +438,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         """
         scores = self.label_scores(X).copy()
         own = self.taxonomy_
-        self._check_k(k, own.n_labels)
+        k = as_k(k, own.n_labels)
         for t in np.argsort(-own.levels, kind="stable"):
             for parent in own._parents(t):
                 np.maximum(scores[:, parent], scores[:, t], out=scores[:, parent])
@@ -483,7 +476,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = ("classes_", "ends_", "phi_", "unit_", "held_out_score_", "certificate_", "n_iter_")
+    _STORED = (*TaxonomyModel._STORED, "phi_", "unit_", "held_out_score_")
 
     def _to_bundle(self) -> dict[str, Any]:
         state = super()._to_bundle()
@@ -506,9 +499,6 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             models = take_models(state, _MODEL)
             self._other, self.estimator = models[0], unfitted(models)
         super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "phi_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

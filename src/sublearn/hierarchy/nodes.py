@@ -15,6 +15,7 @@ from scipy.special import log_expit
 from sklearn.base import clone
 
 from sublearn.execution import map_blocks
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.cost_model import choose_solver, node_size, solver_of_level
 from sublearn.hierarchy.label_models import (
     LOSSES,
@@ -29,7 +30,6 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.optim.progress import Progress
 from sublearn.trace import Solution
 
 __all__ = [

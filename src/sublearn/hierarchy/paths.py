@@ -7,7 +7,7 @@ A path is scored by a product over its steps, and probabilities of ends are thes
 by their sum. A step is p_i / (p_1 + ... + p_m)^s. With s = 1 a node must share out all that reaches
 it, however little any child suits the row: an error at the top is never noticed below. With s = 0
 every step costs, and short paths win. Cross-validation on training rows wants s below 1
-(`benchmarks/hierarchy.py --only path-products`); half of it keeps most of the gain, and on small
+(`benchmarks/run.py --only hierarchy`); half of it keeps most of the gain, and on small
 test sets does not fall behind greedy paths as 0 does.
 """
 

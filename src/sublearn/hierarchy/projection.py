@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sublearn.errors import ParameterError
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.trace import attend
-from sublearn.validation import Positive, as_n_threads
+from sublearn.validation import Positive, as_n_threads, check_argument
 from sublearn.validation.values import show
 
 __all__ = [
@@ -77,7 +77,7 @@ def project_hierarchy(
     """
     rows, is_single = _as_rows("project_hierarchy", u, taxonomy)
     weights = as_group_weights("project_hierarchy", phi, taxonomy.n_labels)
-    _check_tol("project_hierarchy", tol)
+    check_argument("project_hierarchy.tol", tol, Positive(float))
     v = np.empty_like(rows)
     project_rows(taxonomy, rows, weights, v, _NO_SUPPORT, tol, n_jobs)
     return v[0] if is_single else v
@@ -105,7 +105,7 @@ def hierarchy_support(
     """
     rows, is_single = _as_rows("hierarchy_support", u, taxonomy)
     weights = as_group_weights("hierarchy_support", phi, taxonomy.n_labels)
-    _check_tol("hierarchy_support", tol)
+    check_argument("hierarchy_support.tol", tol, Positive(float))
     on = np.empty(rows.shape, dtype=bool)
     project_rows(taxonomy, rows, weights, np.empty((0, 0), rows.dtype), on, tol, n_jobs)
     return on[0] if is_single else on
@@ -151,7 +151,7 @@ def project_hierarchy_gradient(
     who = "project_hierarchy_gradient"
     rows, is_single = _as_rows(who, u, taxonomy)
     weights = as_group_weights(who, phi, taxonomy.n_labels)
-    _check_tol(who, tol)
+    check_argument(f"{who}.tol", tol, Positive(float))
     slopes = np.atleast_2d(_as_numbers(who, "slope", slope))
     slopes = np.ascontiguousarray(slopes, dtype=rows.dtype)
     if slopes.shape != rows.shape:
@@ -279,12 +279,6 @@ def _as_numbers(who: str, what: str, values: Any) -> np.ndarray:
     if not np.isfinite(found).all():
         raise ParameterError(f"{who}: {what} must be finite, got NaN or infinity")
     return found
-
-
-def _check_tol(who: str, tol: Any) -> None:
-    rule = Positive(float)
-    if not rule.accepts(tol):
-        raise ParameterError(f"{who}: tol must be {rule}, got {show(tol)}")
 
 
 def as_group_weights(who: str, phi: Any, n_labels: int) -> np.ndarray:

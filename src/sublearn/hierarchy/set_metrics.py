@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 
 __all__ = ["METRICS", "HitCounts", "RowGroups", "count_sets"]
 

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.label_models import (
     LOSSES,
     LabelModels,
@@ -21,7 +22,6 @@ from sublearn.hierarchy.label_models import (
 from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.optim.linear_objective import as_columns
-from sublearn.optim.progress import Progress
 from sublearn.trace import Solution
 from sublearn.validation.values import show
 

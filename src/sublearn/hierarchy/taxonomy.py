@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
 from sublearn.io.files import PathLike, reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
-from sublearn.validation import EncodedLabels, NonNegative, encode_labels
+from sublearn.validation import EncodedLabels, NonNegative, OrNone, check_argument, encode_labels
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import count_rows, is_int64, show
 
@@ -453,8 +453,7 @@ class Taxonomy:
         max_lines : int, optional
             Lines after which it ends.
         """
-        if max_lines is not None and not NonNegative(int).accepts(max_lines):
-            raise ValueError(f"max_lines must be {NonNegative(int)} or None, got {show(max_lines)}")
+        check_argument("Taxonomy.draw.max_lines", max_lines, OrNone(NonNegative(int)))
         counts, scores = self._per_label(counts, "counts"), self._per_label(scores, "scores")
         return draw_text(self, counts, scores, max_lines)
 

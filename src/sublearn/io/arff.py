@@ -9,15 +9,19 @@ import xml.etree.ElementTree as ElementTree
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from sublearn.errors import DataFileError
 from sublearn.io.dataset import Dataset, as_float_dtype, canonical_csr, canonical_indicator
-from sublearn.io.files import Lines, PathLike, open_binary, reading
+from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.limits import ReadLimits
+from sublearn.typing import PathLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["load_arff"]
 
@@ -33,7 +37,7 @@ def load_arff(
     path: PathLike,
     labels: PathLike | Sequence[str] | int,
     *,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     limits: ReadLimits | None = None,
 ) -> Dataset:
     """Read a multilabel ARFF file; rows may be dense or sparse (``{index value, ...}``).

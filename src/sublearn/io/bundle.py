@@ -25,14 +25,18 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 import sublearn
 from sublearn.errors import ModelFileError
-from sublearn.io.files import PathLike, replace_file
+from sublearn.io.files import replace_file
+from sublearn.typing import PathLike, State
 from sublearn.validation.values import is_int64
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["FORMAT_VERSION", "Bundle", "load_bundle", "save_bundle"]
 
@@ -79,8 +83,8 @@ class Bundle:
 
     path: str
     class_name: str
-    params: dict[str, Any]
-    attributes: dict[str, Any]
+    params: State
+    attributes: State
     arrays: dict[str, np.ndarray] = field(repr=False)
     sublearn_version: str
 
@@ -89,9 +93,9 @@ def save_bundle(
     path: PathLike,
     *,
     class_name: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     arrays: Mapping[str, np.ndarray],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
 ) -> None:
     """Write a model's parts into one file, atomically.
 
@@ -176,11 +180,11 @@ def load_bundle(path: PathLike, *, class_name: str | None = None, mapped: bool =
 # Description: JSON values in and out.
 
 
-def _to_json(values: Mapping[str, Any], where: str) -> str:
+def _to_json(values: Mapping[str, object], where: str) -> str:
     return json.dumps(_encode(dict(values), where), allow_nan=False)
 
 
-def _encode(value: Any, where: str) -> Any:
+def _encode(value: object, where: str) -> object:
     """`value` in plain JSON types; what JSON lacks becomes an object of one entry."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -208,7 +212,7 @@ def _key(key: str, where: str) -> str:
     return key
 
 
-def _decode(value: dict[str, Any]) -> Any:
+def _decode(value: State) -> object:
     if _TUPLE in value:
         return tuple(value[_TUPLE])
     if _MAPPING in value:
@@ -216,7 +220,7 @@ def _decode(value: dict[str, Any]) -> Any:
     return float(value[_FLOAT]) if _FLOAT in value else value
 
 
-def _from_json(name: str, metadata: dict[str, str], key: str) -> dict[str, Any]:
+def _from_json(name: str, metadata: dict[str, str], key: str) -> State:
     try:
         values = _parse_json(metadata[key], object_hook=_decode)
     except (ValueError, TypeError) as error:
@@ -236,7 +240,7 @@ def _parse_json(text: str, **hooks: Any) -> Any:
     return json.loads(text, parse_constant=_refuse_constant, **hooks)
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"numbers must be finite, got {name}")
 
 
@@ -244,7 +248,7 @@ def _refuse_constant(name: str) -> Any:
 # JSON ({name: {dtype, shape, data_offsets}}), then the arrays without gaps.
 
 
-def _as_tensor(name: str, array: Any) -> np.ndarray:
+def _as_tensor(name: str, array: ArrayLike) -> np.ndarray:
     if not isinstance(name, str) or name == "__metadata__":
         raise ValueError(f"names of arrays must be strings other than __metadata__, got {name!r}")
     out = np.asarray(array, order="C")
@@ -265,7 +269,7 @@ def _make_header(
     """
     names = {dtype: name for name, dtype in _DTYPES.items()}
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    entries: dict[str, Any] = {"__metadata__": metadata}
+    entries: dict[str, object] = {"__metadata__": metadata}
     end = 0
     for name in order:
         begin, end = end, end + tensors[name].nbytes
@@ -281,7 +285,7 @@ def _make_header(
     return struct.pack("<Q", len(header)) + header, order
 
 
-def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
+def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[State, int]:
     foreign = f"{name}: not a saved model (safetensors)"
     if size < 8:
         raise ModelFileError(f"{foreign}, got {size} bytes")
@@ -303,14 +307,14 @@ def _read_header(name: str, stream: IO[bytes], size: int) -> tuple[dict[str, Any
     return header, 8 + n_header
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     out = dict(pairs)
     if len(out) != len(pairs):
         raise ValueError("a name appears twice in the header")
     return out
 
 
-def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
+def _check_metadata(name: str, metadata: object) -> dict[str, str]:
     if not isinstance(metadata, dict) or metadata.get("format") != "sublearn":
         found = sorted(metadata) if isinstance(metadata, dict) else "none"
         raise ModelFileError(
@@ -336,7 +340,7 @@ def _check_metadata(name: str, metadata: Any) -> dict[str, str]:
 def _map_arrays(
     name: str,
     stream: IO[bytes],
-    header: dict[str, Any],
+    header: State,
     data_start: int,
     size: int,
     mapped: bool,

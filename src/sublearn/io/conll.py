@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sublearn.io.files import Lines, PathLike, open_binary, plain_name, reading
+from sublearn.io.files import Lines, open_binary, plain_name, reading
 from sublearn.io.limits import ReadLimits
+from sublearn.typing import PathLike
 from sublearn.validation.values import is_int64, show
 
 __all__ = ["Tokens", "load_conll"]
@@ -95,7 +96,7 @@ def load_conll(
     return Tokens(reader.tokens, reader.tags if has_tags else None)
 
 
-def _as_columns(columns: Any, default: tuple[int, ...] | None) -> tuple[int, ...] | None:
+def _as_columns(columns: object, default: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if columns is None:
         return default
     found = tuple(columns) if isinstance(columns, Iterable) else ()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, SparseMatrix
 from sublearn.validation.sparse import check_layout
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 __all__ = ["Dataset"]
 
@@ -37,16 +41,16 @@ class Dataset:
     """
 
     X: sparse.csr_matrix
-    Y: Any
+    Y: Matrix
     feature_names: np.ndarray | None = field(default=None, repr=False)
     label_names: np.ndarray | None = field(default=None, repr=False)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Matrix]:
         yield self.X
         yield self.Y
 
 
-def as_float_dtype(dtype: Any, caller: str) -> np.dtype:
+def as_float_dtype(dtype: DTypeLike, caller: str) -> np.dtype:
     """`dtype` if it is float32 or float64, else a refusal in the name of `caller`."""
     found = np.dtype(dtype)
     if found not in (np.float32, np.float64):
@@ -54,7 +58,7 @@ def as_float_dtype(dtype: Any, caller: str) -> np.dtype:
     return found
 
 
-def as_names(names: Any, n: int, what: str) -> np.ndarray | None:
+def as_names(names: ArrayLike | None, n: int, what: str) -> np.ndarray | None:
     """A vector of `n` strings, or None."""
     if names is None:
         return None
@@ -85,7 +89,7 @@ def indicator(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -
     return csr_from_parts(np.ones(len(indices), dtype=np.int8), indices, indptr, shape)
 
 
-def canonical_csr(matrix: Any, what: str) -> sparse.csr_matrix:
+def canonical_csr(matrix: SparseMatrix, what: str) -> sparse.csr_matrix:
     """A CSR matrix as readers return them, copied only if something has to change."""
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
@@ -102,7 +106,7 @@ def canonical_csr(matrix: Any, what: str) -> sparse.csr_matrix:
     return csr_from_parts(out.data, out.indices, out.indptr, out.shape)
 
 
-def canonical_features(X: Any, what: str) -> sparse.csr_matrix:
+def canonical_features(X: MatrixLike, what: str) -> sparse.csr_matrix:
     """Finite float32 or float64 features; integers and booleans become float64."""
     out = canonical_csr(X, what)
     if out.dtype not in (np.float32, np.float64):
@@ -112,7 +116,7 @@ def canonical_features(X: Any, what: str) -> sparse.csr_matrix:
     return out
 
 
-def canonical_indicator(Y: Any, what: str) -> sparse.csr_matrix:
+def canonical_indicator(Y: LabelsLike, what: str) -> sparse.csr_matrix:
     """An indicator matrix of ones."""
     out = canonical_csr(Y, what)
     if np.any(out.data != 1):
@@ -120,7 +124,7 @@ def canonical_indicator(Y: Any, what: str) -> sparse.csr_matrix:
     return indicator(out.indices, out.indptr, out.shape)
 
 
-def check_same_rows(X: Any, Y: Any, caller: str) -> None:
+def check_same_rows(X: Matrix, Y: Matrix, caller: str) -> None:
     """Refuse features and labels of different lengths."""
     if X.shape[0] != Y.shape[0]:
         raise ValueError(f"{caller}.Y must have {X.shape[0]} rows as X has, got {Y.shape[0]}")

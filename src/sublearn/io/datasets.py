@@ -8,9 +8,10 @@ from typing import Any
 
 from sublearn.io.arff import load_arff
 from sublearn.io.dataset import Dataset
-from sublearn.io.files import PathLike, plain_name
+from sublearn.io.files import plain_name
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
+from sublearn.typing import PathLike
 
 __all__ = ["find_reader", "load_dataset", "save_dataset"]
 

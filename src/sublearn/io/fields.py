@@ -15,20 +15,25 @@ from __future__ import annotations
 
 import abc
 import numbers
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from sublearn.typing import State
 from sublearn.validation.params import NonNegative, Rule
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = [
     "FEATURES",
     "FIGURES",
     "AnyOf",
     "Field",
+    "Fields",
     "Flags",
     "Floats",
     "Integers",
@@ -53,7 +58,7 @@ _BLOCK = 1 << 20  # numbers that are looked at together: a mapped array is not c
 
 
 def check_fields(
-    state: Mapping[str, Any],
+    state: Mapping[str, object],
     table: Mapping[str, Field | Rule | OrAbsent],
     sizes: Mapping[str, int] | None = None,
 ) -> Sizes:
@@ -91,13 +96,13 @@ def check_fields(
     return known
 
 
-def take_parts(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+def take_parts(state: State, prefix: str) -> State:
     """The values whose names begin with `prefix`, taken out of `state` and named without it."""
     names = [name for name in state if name.startswith(prefix)]
     return {name.removeprefix(prefix): state.pop(name) for name in names}
 
 
-def _check(name: str, value: Any, kind: Field | Rule, sizes: Sizes) -> None:
+def _check(name: str, value: object, kind: Field | Rule, sizes: Sizes) -> None:
     if isinstance(kind, Field):
         kind.check(name, value, sizes)
     elif not kind.accepts(value):
@@ -108,7 +113,7 @@ class Field(abc.ABC):
     """What one value must be."""
 
     @abc.abstractmethod
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise a ValueError that names the field, or note its sizes."""
 
 
@@ -125,7 +130,7 @@ class AnyOf(Field):
     def __init__(self, *kinds: Field | Rule):
         self._kinds = kinds
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise the refusal of the last kind if all refuse."""
         *others, last = self._kinds
         for kind in others:
@@ -139,7 +144,7 @@ class AnyOf(Field):
 class Parts(Field):
     """Parts of an object that checks them itself when it is made again."""
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Accept anything."""
 
 
@@ -208,7 +213,9 @@ class Integers(_Array):
 
     kinds, what = "iu", "integers"
 
-    def __init__(self, *shape: Dim, low: int | None = 0, high: Dim = None, dtype: Any = None):
+    def __init__(
+        self, *shape: Dim, low: int | None = 0, high: Dim = None, dtype: DTypeLike | None = None
+    ):
         super().__init__(*shape)
         self._low, self._high = low, high
         self._dtype = None if dtype is None else np.dtype(dtype)
@@ -324,7 +331,7 @@ class Size(Field):
     def __init__(self, name: str, low: int = 0):
         self._name, self._low = name, low
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise a ValueError that names the field, or note its sizes."""
         if not is_int64(value) or value < self._low:
             raise ValueError(f"{name} must be an integer from {self._low} on, got {show(value)}")
@@ -337,7 +344,7 @@ class ListOf(Field):
     def __init__(self, kind: Field | Rule, size: Dim = None):
         self._kind, self._size = kind, size
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise a ValueError that names the field, or note its sizes."""
         if not isinstance(value, (list, tuple)):
             raise ValueError(f"{name} must be a list, got {show(value)}")
@@ -352,7 +359,7 @@ class Record(Field):
     def __init__(self, table: Mapping[str, Field | Rule | OrAbsent]):
         self._table = table
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise a ValueError that names the field, or note its sizes."""
         if not isinstance(value, Mapping):
             raise ValueError(f"{name} must be a mapping, got {show(value)}")
@@ -365,7 +372,7 @@ class Record(Field):
 class TraceTable(Field):
     """Columns of numbers of one length, by name."""
 
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+    def check(self, name: str, value: object, sizes: Sizes) -> None:
         """Raise a ValueError that names the field, or note its sizes."""
         if not isinstance(value, Mapping):
             raise ValueError(f"{name} must be a mapping, got {show(value)}")
@@ -377,13 +384,16 @@ class TraceTable(Field):
             ListOf(Number()).check(f"{name}.{column}", value[column], sizes)
 
 
+#: What each stored value of a model must be.
+Fields = dict[str, Field | Rule | OrAbsent]
+
 #: Of estimators that know their columns.
-FEATURES: dict[str, Field | Rule | OrAbsent] = {
+FEATURES: Fields = {
     "n_features_in_": Size("features"),
     "feature_names_in_": OrAbsent(Strings("features")),
 }
 #: How a fit went.
-FIGURES: dict[str, Field | Rule | OrAbsent] = {
+FIGURES: Fields = {
     "objective_": Number(),
     "certificate_": Number(),
     "n_iter_": NonNegative(int),
@@ -438,6 +448,6 @@ def _split(dim: Dim) -> tuple[str | None, int]:
     return symbol, int(more or 0)
 
 
-def _as_tuple(parts: Any) -> str:
+def _as_tuple(parts: Iterable[str]) -> str:
     found = list(parts)
     return f"({found[0]},)" if len(found) == 1 else f"({', '.join(found)})"

@@ -18,15 +18,18 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from sublearn.errors import DataFileError
 from sublearn.io.limits import ReadLimits
 from sublearn.io.locks import open_locked, remove_abandoned
+from sublearn.typing import PathLike
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = [
     "Lines",
-    "PathLike",
     "flush_folder",
     "most_bytes",
     "open_binary",
@@ -36,11 +39,13 @@ __all__ = [
     "write_atomically",
 ]
 
-PathLike = str | os.PathLike[str]
-
 _BUFFER_BYTES = 1 << 18
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+}
 
 
 def plain_name(path: PathLike) -> str:
@@ -50,7 +55,7 @@ def plain_name(path: PathLike) -> str:
     return stem if ending in _OPENERS else name
 
 
-def _opener(path: PathLike) -> Callable[..., Any]:
+def _opener(path: PathLike) -> Callable[..., IO[bytes]]:
     return _OPENERS.get(Path(path).suffix.lower(), open)
 
 
@@ -115,7 +120,7 @@ def open_binary(path: PathLike, limits: ReadLimits | None = None) -> Iterator[IO
     with reading(path):
         if os.path.isdir(path):
             raise DataFileError(f"{os.fspath(path)}: a file is needed, got a directory")
-        with cast("IO[bytes]", _opener(path)(path, "rb")) as stream:
+        with _opener(path)(path, "rb") as stream:
             try:
                 yield stream if _opener(path) is open else _limited(stream, path, limits)
             except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
@@ -142,7 +147,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         n = self._stream.readinto(buffer)  # type: ignore[attr-defined]
         self._n_read += n
         self._limits.check_unpacked(self._n_read, self._n_packed)
@@ -225,7 +230,7 @@ def write_atomically(path: PathLike) -> Iterator[IO[bytes]]:
     """Stream that is compressed as the ending of `path` says and replaces `path` at the end."""
     with (
         replace_file(path) as temporary,
-        cast("IO[bytes]", _opener(path)(temporary, "wb")) as stream,
+        _opener(path)(temporary, "wb") as stream,
     ):
         yield stream
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sublearn.validation.params import Positive
-from sublearn.validation.values import show
+from sublearn.validation.params import Positive, check_arguments
 
 __all__ = ["ReadLimits", "check_expansion"]
 
@@ -38,10 +37,7 @@ class ReadLimits:
     max_line_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
-        rule = Positive(int)
-        for name, value in vars(self).items():
-            if not rule.accepts(value):
-                raise ValueError(f"ReadLimits.{name} must be {rule}, got {show(value)}")
+        check_arguments("ReadLimits", vars(self), dict.fromkeys(vars(self), Positive(int)))
 
     def most_unpacked(self, n_packed: int) -> int:
         """Most bytes that may come out of a compressed file of `n_packed`."""

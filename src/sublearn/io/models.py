@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ModelFileError
 from sublearn.execution import one_at_a_time
 from sublearn.io.bundle import Bundle, load_bundle, save_bundle
-from sublearn.io.fields import Field, OrAbsent, Strings, check_fields, take_parts
-from sublearn.io.files import PathLike
+from sublearn.io.fields import Fields, Strings, check_fields, take_parts
 from sublearn.io.state import pack_state, unpack_state
-from sublearn.validation.params import Rule, check_params
+from sublearn.typing import PathLike, State
+from sublearn.validation.params import check_params
 
 __all__ = [
     "MODELS",
@@ -99,7 +100,7 @@ def load(path: PathLike, *, mapped: bool = True) -> Any:
     return _class_of(bundle.class_name)._from_bundle(bundle)
 
 
-def _class_of(name: str) -> Any:
+def _class_of(name: str) -> type[SavedModel]:
     return getattr(importlib.import_module(MODELS[name]), name)
 
 
@@ -113,15 +114,18 @@ class SavedModel:
     Methods that change an estimator wait for each other if several threads call them.
     """
 
-    notes_: dict[str, Any]
+    notes_: State
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    #: Names of parameters in files of earlier versions, and their names now, None if they are gone.
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {}
+
+    def __init_subclass__(cls, **options: object) -> None:
         for name in _CHANGING & set(vars(cls)):
             setattr(cls, name, one_at_a_time(vars(cls)[name]))
         super().__init_subclass__(**options)
 
     @one_at_a_time
-    def save(self, path: PathLike, *, notes: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: PathLike, *, notes: Mapping[str, object] | None = None) -> None:
         """Write the fitted model to one file for `sublearn.load`.
 
         Parameters
@@ -164,15 +168,15 @@ class SavedModel:
                 f"got {cls.__module__}.{cls.__qualname__}"
             )
 
-    def _stored_params(self) -> dict[str, Any]:
+    def _stored_params(self) -> State:
         """Constructor parameters as JSON values; override it if one of them is an estimator."""
         return storable_params(self)
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         """Fitted values by attribute name: arrays, string arrays, CSR/CSC matrices, JSON values."""
         raise NotImplementedError(f"{type(self).__name__}._to_bundle is missing")
 
-    def _fields(self) -> Mapping[str, Field | Rule | OrAbsent]:
+    def _fields(self) -> Fields:
         """What each value of `_to_bundle` must be, by name; parameters are known and checked."""
         raise NotImplementedError(f"{type(self).__name__}._fields is missing")
 
@@ -180,7 +184,7 @@ class SavedModel:
         """Refuse parameters as `fit` does; override it if rules for each of them say too little."""
         check_params(self)  # type: ignore[arg-type]
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         """Inverse of `_to_bundle` on an estimator that has its parameters only.
 
         The state has passed `_fields`.
@@ -209,9 +213,11 @@ class SavedModel:
         return model
 
 
-def _make(cls: type[_Model], params: Mapping[str, Any], state: dict[str, Any]) -> _Model:
+def _make(cls: type[_Model], params: Mapping[str, object], state: State) -> _Model:
     """A fitted model of parts that nothing is known about yet."""
-    model = cls(**params)
+    former = cls._FORMER_PARAMS
+    present = {former.get(name, name): value for name, value in params.items()}
+    model = cls(**{name: value for name, value in present.items() if name is not None})
     model._check_params()
     check_fields(state, model._fields())
     model._restore(state)
@@ -224,7 +230,7 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _check_notes(notes: Mapping[str, Any], model: Any) -> None:
+def _check_notes(notes: Mapping[str, object], model: object) -> None:
     """Names of columns are used beside the model; other notes are their reader's business."""
     if notes.get("feature_names") is not None:
         sizes = {"features": int(getattr(model, "n_features_in_", 0))}
@@ -232,7 +238,7 @@ def _check_notes(notes: Mapping[str, Any], model: Any) -> None:
         check_fields(names, {"notes.feature_names": Strings("features")}, sizes)
 
 
-def nested_state(model: Any, prefix: str) -> dict[str, Any]:
+def nested_state(model: object, prefix: str) -> State:
     """A fitted model as a part of another one's state, each name headed by `prefix`."""
     if not isinstance(model, SavedModel):
         raise TypeError(
@@ -243,7 +249,7 @@ def nested_state(model: Any, prefix: str) -> dict[str, Any]:
     return {f"{prefix}{name}": value for name, value in (own | model._to_bundle()).items()}
 
 
-def restore_nested(state: dict[str, Any], prefix: str) -> Any:
+def restore_nested(state: State, prefix: str) -> Any:
     """Inverse of `nested_state`: takes the parts out of `state` and makes the model of them."""
     parts = take_parts(state, prefix)
     name, params = parts.pop("class", None), parts.pop("params", None)
@@ -256,13 +262,13 @@ def restore_nested(state: dict[str, Any], prefix: str) -> Any:
         raise ValueError(f"{prefix}{_said(error)}") from error
 
 
-def storable_params(model: Any) -> dict[str, Any]:
+def storable_params(model: BaseEstimator) -> State:
     """Constructor parameters without those that no file can hold."""
     params = model.get_params(deep=False)
     return {name: _storable(value) for name, value in params.items() if name not in _NOT_STORED}
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: object) -> object:
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
     if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "__len__")):

@@ -9,7 +9,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -21,9 +21,13 @@ from sublearn.io.dataset import (
     canonical_indicator,
     check_same_rows,
 )
-from sublearn.io.files import PathLike, open_binary, plain_name, reading, write_atomically
+from sublearn.io.files import open_binary, plain_name, reading, write_atomically
 from sublearn.io.limits import ReadLimits, check_expansion
+from sublearn.typing import Matrix, MatrixLike, PathLike
 from sublearn.validation.sparse import check_compressed
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["load_npz", "save_npz"]
 
@@ -43,9 +47,16 @@ _NOT_AN_ARCHIVE = (
     zlib.error,
 )
 
+_MOST_ROWS_OR_COLUMNS = np.iinfo(np.int32).max  # ids of the core have 32 bits
+
 
 def save_npz(
-    path: PathLike, X: Any, Y: Any, *, feature_names: Any = None, label_names: Any = None
+    path: PathLike,
+    X: MatrixLike,
+    Y: Matrix,
+    *,
+    feature_names: ArrayLike | None = None,
+    label_names: ArrayLike | None = None,
 ) -> None:
     """Write features and labels (indicator matrix or vector) and their names into one .npz file."""
     X = canonical_features(X, "save_npz.X")
@@ -184,7 +195,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -252,6 +263,10 @@ def _from_scipy(content: dict[str, np.ndarray]) -> sparse.csr_matrix:
 def _as_shape(stored: np.ndarray) -> tuple[int, int]:
     if stored.shape != (2,) or stored.dtype.kind not in "iu" or stored.min() < 0:
         raise ValueError(f"shape must be two sizes, got {stored.tolist()}")
+    if stored.max() > _MOST_ROWS_OR_COLUMNS:
+        raise ValueError(
+            f"shape must be two sizes of at most {_MOST_ROWS_OR_COLUMNS:,}, got {stored.tolist()}"
+        )
     return int(stored[0]), int(stored[1])
 
 
@@ -262,7 +277,7 @@ def _compressed(
     indices: np.ndarray,
     indptr: np.ndarray,
     name: str,
-) -> Any:
+) -> sparse.csr_matrix | sparse.csc_matrix:
     """A CSR or CSC matrix that SciPy's loops may run over."""
     if indptr.shape != (shape[kind == "csc"] + 1,):
         raise ValueError(f"shape must fit indptr of shape {indptr.shape}, got {shape}")

@@ -5,20 +5,19 @@ A model that `sublearn fit` saved has notes on it; the command line and the serv
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 __all__ = ["feature_names", "is_text_model", "needs_unit_rows", "unit_rows"]
 
 
-def is_text_model(model: Any) -> bool:
+def is_text_model(model: object) -> bool:
     """Whether a model takes raw text."""
     return hasattr(model, "vectorizer_")
 
 
-def feature_names(model: Any) -> np.ndarray | None:
+def feature_names(model: BaseEstimator) -> np.ndarray | None:
     """Names of the columns that the model was fitted to, if it knows them."""
     if is_text_model(model):
         return model.feature_names_
@@ -28,7 +27,7 @@ def feature_names(model: Any) -> np.ndarray | None:
     return getattr(model, "feature_names_in_", None) if names is None else names
 
 
-def needs_unit_rows(model: Any) -> bool:
+def needs_unit_rows(model: object) -> bool:
     """Whether rows were scaled to length 1 before the model was fitted."""
     return bool(getattr(model, "notes_", {}).get("normalize", False))
 

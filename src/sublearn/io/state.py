@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy import sparse
 
 from sublearn.io.limits import check_expansion
+from sublearn.typing import SparseMatrix, State
 from sublearn.validation.sparse import check_compressed
 from sublearn.validation.values import is_int64, show
 
@@ -23,7 +23,7 @@ __all__ = ["pack_state", "pack_strings", "unpack_state", "unpack_strings"]
 
 _STORED = "__stored__"
 _STRING_DTYPE = re.compile(r"O|T|U\d{1,8}")
-_SPARSE = {
+_SPARSE: dict[tuple[object, object], type[SparseMatrix]] = {
     ("csr", False): sparse.csr_matrix,
     ("csc", False): sparse.csc_matrix,
     ("csr", True): sparse.csr_array,
@@ -32,15 +32,15 @@ _SPARSE = {
 _SPARSE_PARTS = ("data", "indices", "indptr")
 
 
-def pack_state(state: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def pack_state(state: Mapping[str, object]) -> tuple[dict[str, np.ndarray], State]:
     """Split `state` into arrays and attributes for `save_bundle`.
 
     Values may be NumPy arrays of numbers, booleans or strings (dtype str or object), CSR and CSC
     matrices of SciPy, and whatever JSON can hold.
     """
     arrays: dict[str, np.ndarray] = {}
-    attributes: dict[str, Any] = {}
-    stored: dict[str, Any] = {}
+    attributes: State = {}
+    stored: dict[str, State] = {}
     for name, value in state.items():
         if sparse.issparse(value):
             parts, stored[name] = _pack_sparse(name, value)
@@ -54,7 +54,7 @@ def pack_state(state: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
     return arrays, attributes | {_STORED: stored}
 
 
-def unpack_state(arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> dict[str, Any]:
+def unpack_state(arrays: Mapping[str, np.ndarray], attributes: Mapping[str, object]) -> State:
     """The dictionary that `pack_state` got; arrays stay the views they are.
 
     A ValueError names the value that cannot be made of its parts.
@@ -75,7 +75,7 @@ def unpack_state(arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]
     return state | rest
 
 
-def pack_strings(values: Any) -> tuple[np.ndarray, np.ndarray]:
+def pack_strings(values: Iterable[object]) -> tuple[np.ndarray, np.ndarray]:
     """Strings as UTF-8 bytes and the offsets (one more than strings) at which each begins."""
     encoded = [str(value).encode("utf-8", "surrogatepass") for value in values]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
@@ -97,7 +97,7 @@ def unpack_strings(utf8: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return out
 
 
-def _pack_string_array(name: str, value: np.ndarray) -> tuple[dict[str, np.ndarray], dict]:
+def _pack_string_array(name: str, value: np.ndarray) -> tuple[dict[str, np.ndarray], State]:
     flat = value.ravel().tolist()
     other = next((item for item in flat if not isinstance(item, str)), None)
     if other is not None or (None in flat):
@@ -112,7 +112,7 @@ def _pack_string_array(name: str, value: np.ndarray) -> tuple[dict[str, np.ndarr
 
 
 def _unpack_string_array(
-    name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray]
+    name: str, how: Mapping[str, object], rest: dict[str, np.ndarray]
 ) -> np.ndarray:
     utf8, offsets = _take(rest, f"{name}.utf8"), _take(rest, f"{name}.offsets")
     code, shape = how.get("dtype"), _as_shape(name, how)
@@ -129,7 +129,7 @@ def _unpack_string_array(
     return flat.astype(dtype).reshape(shape)
 
 
-def _string_dtype(code: str) -> Any:
+def _string_dtype(code: str) -> np.dtype:
     """`U<width>`, `O`, or `T` for NumPy 2's variable-width strings (object before NumPy 2)."""
     if code == "T":
         maker = getattr(getattr(np, "dtypes", None), "StringDType", None)
@@ -137,7 +137,7 @@ def _string_dtype(code: str) -> Any:
     return np.dtype(code)
 
 
-def _pack_sparse(name: str, matrix: Any) -> tuple[dict[str, np.ndarray], dict]:
+def _pack_sparse(name: str, matrix: SparseMatrix) -> tuple[dict[str, np.ndarray], State]:
     is_array = isinstance(matrix, (sparse.csr_array, sparse.csc_array))
     if (matrix.format, is_array) not in _SPARSE:
         raise TypeError(f"{name} must be a CSR or CSC matrix to be saved, got {matrix.format}")
@@ -150,9 +150,10 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[dict[str, np.ndarray], dict]:
     return {f"{name}.{part}": getattr(matrix, part) for part in _SPARSE_PARTS}, how
 
 
-def _unpack_sparse(name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray]) -> Any:
-    kind: Any = (how.get("format"), how.get("is_array"))
-    maker = _SPARSE.get(kind)
+def _unpack_sparse(
+    name: str, how: Mapping[str, object], rest: dict[str, np.ndarray]
+) -> SparseMatrix:
+    maker = _SPARSE.get((how.get("format"), how.get("is_array")))
     if maker is None:
         raise ValueError(f"{name}.format must be csr or csc, got {show(how.get('format'))}")
     data, indices, indptr = (_take(rest, f"{name}.{part}") for part in _SPARSE_PARTS)
@@ -164,7 +165,7 @@ def _unpack_sparse(name: str, how: Mapping[str, Any], rest: dict[str, np.ndarray
     return check_compressed(matrix, name)
 
 
-def _as_shape(name: str, how: Mapping[str, Any]) -> tuple[int, ...]:
+def _as_shape(name: str, how: Mapping[str, object]) -> tuple[int, ...]:
     shape = how.get("shape")
     if not isinstance(shape, list) or not all(is_int64(n) and n >= 0 for n in shape):
         raise ValueError(f"{name}.shape must be a list of sizes, got {show(shape)}")

@@ -10,14 +10,15 @@ import itertools
 import os
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sublearn.errors import DataFileError
 from sublearn.io.dataset import Dataset, canonical_csr, indicator
-from sublearn.io.files import Lines, PathLike, open_binary, reading
+from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.limits import ReadLimits, check_expansion
+from sublearn.typing import PathLike
 
 __all__ = [
     "HmcData",
@@ -61,7 +62,7 @@ class HmcData(NamedTuple):
     feature_names: np.ndarray
 
 
-def edges_of_paths(paths: Iterable[Any], separator: str) -> NamedEdges:
+def edges_of_paths(paths: Iterable[object], separator: str) -> NamedEdges:
     """Names and edges of paths; a name is the path to it, and inner nodes need no path of theirs.
 
     >>> edges_of_paths(["rec.autos", "rec.sport.hockey"], ".").names

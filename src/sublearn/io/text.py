@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.io.dataset import (
     Dataset,
     as_float_dtype,
@@ -25,23 +25,27 @@ from sublearn.io.dataset import (
     csr_from_parts,
     indicator,
 )
-from sublearn.io.files import PathLike, open_binary, plain_name, write_atomically
+from sublearn.io.files import open_binary, plain_name, write_atomically
 from sublearn.io.limits import ReadLimits
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, PathLike, State
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _MAX_IDS = int(np.iinfo(np.int32).max)  # the core keeps ids in 32 bits
-_PARSERS = {
+_PARSERS: dict[np.dtype, type[_core.TextParserFloat32 | _core.TextParserFloat64]] = {
     np.dtype(np.float32): _core.TextParserFloat32,
     np.dtype(np.float64): _core.TextParserFloat64,
 }
 
 
 def load_xmc(
-    path: PathLike, dtype: Any = np.float32, *, limits: ReadLimits | None = None
+    path: PathLike, dtype: DTypeLike = np.float32, *, limits: ReadLimits | None = None
 ) -> Dataset:
     """Read a file of the Extreme Classification repository.
 
@@ -89,7 +93,7 @@ def load_svmlight(
     n_features: int | None = None,
     n_labels: int | None = None,
     multilabel: bool | None = None,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     part: tuple[int, int] | None = None,
     limits: ReadLimits | None = None,
 ) -> Dataset:
@@ -148,7 +152,7 @@ def load_svmlight(
     return Dataset(X, _label_vector(parts) if is_vector else _label_matrix(parts))
 
 
-def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
+def save_xmc(path: PathLike, X: MatrixLike, Y: LabelsLike) -> None:
     """Write features and an indicator matrix for `load_xmc`, which reads the same values back.
 
     Compressed when the name ends in ``.gz``, ``.xz`` or ``.bz2``. The file appears at once when it
@@ -165,7 +169,7 @@ def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
             stream.write(_format(X[rows], labels.indptr, labels.indices, 0, False))
 
 
-def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -> None:
+def save_svmlight(path: PathLike, X: MatrixLike, Y: Matrix, *, zero_based: bool = False) -> None:
     """Write features and labels for `load_svmlight`, which reads the same values back.
 
     Y is an indicator matrix or a vector of numbers. The format does not store the numbers of
@@ -180,7 +184,7 @@ def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -
     with write_atomically(path) as stream:
         for rows in _blocks(X.shape[0]):
             block, first = X[rows], 0 if zero_based else 1
-            if is_vector:
+            if isinstance(Y, np.ndarray):
                 indptr = np.arange(block.shape[0] + 1)
                 stream.write(_format(block, indptr, Y[rows], first, True))
             else:
@@ -190,10 +194,10 @@ def save_svmlight(path: PathLike, X: Any, Y: Any, *, zero_based: bool = False) -
 
 def _parse(
     path: PathLike,
-    parser: Any,
+    parser: _core.TextParserFloat32 | _core.TextParserFloat64,
     limits: ReadLimits | None,
     part: tuple[int, int] | None = None,
-) -> dict[str, Any]:
+) -> State:
     limits = limits or ReadLimits()
     chunk = bytearray(_CHUNK_BYTES)
     buffer = np.frombuffer(chunk, dtype=np.uint8)
@@ -217,7 +221,7 @@ def _parse(
 
 
 def _enter_part(
-    stream: Any, path: PathLike, part: tuple[int, int] | None, limits: ReadLimits
+    stream: IO[bytes], path: PathLike, part: tuple[int, int] | None, limits: ReadLimits
 ) -> int:
     """Go to where a part begins; its bytes. A line is of the part that holds its first byte."""
     if part is None:
@@ -233,7 +237,9 @@ def _enter_part(
     return ends[1] - ends[0]
 
 
-def _check_part(part: Any, path: PathLike, n_features: int | None, is_open: bool) -> None:
+def _check_part(
+    part: tuple[int, int], path: PathLike, n_features: int | None, is_open: bool
+) -> None:
     is_pair = isinstance(part, tuple) and len(part) == 2 and all(is_int64(end) for end in part)
     if not is_pair or not 0 <= part[0] < part[1]:
         raise ValueError(
@@ -268,7 +274,7 @@ def _count(value: int | None, name: str) -> int:
     return int(value)
 
 
-def _check_ids_fit(caller: str, **matrices: Any) -> None:
+def _check_ids_fit(caller: str, **matrices: Matrix) -> None:
     for name, matrix in matrices.items():
         if matrix.ndim == 2 and matrix.shape[1] > _MAX_IDS:
             raise ValueError(
@@ -276,23 +282,23 @@ def _check_ids_fit(caller: str, **matrices: Any) -> None:
             )
 
 
-def _features(parts: dict[str, Any]) -> sparse.csr_matrix:
+def _features(parts: State) -> sparse.csr_matrix:
     shape = (len(parts["indptr"]) - 1, parts["n_features"])
     return csr_from_parts(parts["values"], parts["indices"], parts["indptr"], shape)
 
 
-def _label_matrix(parts: dict[str, Any]) -> sparse.csr_matrix:
+def _label_matrix(parts: State) -> sparse.csr_matrix:
     shape = (len(parts["label_indptr"]) - 1, parts["n_labels"])
     return indicator(parts["label_ids"], parts["label_indptr"], shape)
 
 
-def _label_vector(parts: dict[str, Any]) -> np.ndarray:
+def _label_vector(parts: State) -> np.ndarray:
     targets = parts["targets"]
     is_integer = np.all(np.abs(targets) <= 2**53) and np.all(targets == np.floor(targets))
     return targets.astype(np.int64) if is_integer else targets
 
 
-def _as_targets(y: Any) -> np.ndarray:
+def _as_targets(y: LabelsLike) -> np.ndarray:
     found = np.asarray(y)
     if found.dtype.kind not in "fiub":
         raise ValueError(f"save_svmlight.Y must hold numbers, got dtype {found.dtype}")

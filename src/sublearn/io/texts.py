@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sublearn.io.files import Lines, PathLike, open_binary, plain_name, reading
+from sublearn.io.files import Lines, open_binary, plain_name, reading
 from sublearn.io.limits import ReadLimits
+from sublearn.typing import PathLike
 from sublearn.validation.values import show
 
 __all__ = ["Texts", "load_texts"]
@@ -147,7 +148,7 @@ def _read_json(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[st
         yield record["text"], _json_labels(record.get("labels"), form)
 
 
-def _json_labels(labels: Any, form: _Form) -> list[str]:
+def _json_labels(labels: object, form: _Form) -> list[str]:
     if labels is None and not form.needs_labels:
         return []
     if isinstance(labels, str):

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
-from sublearn.latent.progress import Progress
+from sublearn.fitting.progress import Progress
 from sublearn.latent.quadratic_form import (
     DenseForm,
     QuadraticForm,
@@ -20,19 +20,18 @@ from sublearn.latent.quadratic_form import (
     form_of_factor,
 )
 from sublearn.latent.relaxation import Relaxation
-from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
-    JobCount,
+    Interval,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
+    check_arguments,
 )
 from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_layout
@@ -47,29 +46,28 @@ _MOST_INT = 2**31 - 1
 
 _RULES: dict[str, Rule] = {
     "domain": OneOf("01", "pm1"),
-    "n_rounds": Positive(int),
+    "n_rounds": Interval(int, 1, 10**6),
     "n_candidates": Positive(int),
     "rank": OrNone(Positive(int)),
     "certify": Boolean(),
     "max_iter": Positive(int),
     "tol": Positive(float),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 
 @dataclass(frozen=True)
-class BooleanQuadraticSolution:
+class BooleanQuadraticSolution(Solution):
     """What :func:`solve_boolean_quadratic` found.
+
+    `status` is converged if the relaxation is solved to `tol`, `n_iter` counts sweeps of the mixing
+    method, and `trace` has a row for each: seconds, value of the relaxation, bound of the latest
+    check.
 
     Parameters
     ----------
     z : ndarray of int8, shape (n,)
         The best point.
-    value : float
-        Its value.
     bound : float
         No point has a larger value; infinite with `certify=False`.
     relaxed_value : float
@@ -83,33 +81,33 @@ class BooleanQuadraticSolution:
     is_proved : bool
         Whether a factorisation proved `bound`. Otherwise it rests on the smallest eigenvalue that
         Lanczos saw.
-    status : Status
-        Converged means that the relaxation is solved to `tol`.
-    n_iter : int
-        Sweeps of the mixing method.
-    trace : Trace
-        One row per sweep: seconds, value of the relaxation, bound (of the latest check).
     """
 
     z: np.ndarray = field(repr=False)
-    value: float
     bound: float
     relaxed_value: float
     candidates: np.ndarray = field(repr=False)
     candidate_values: np.ndarray = field(repr=False)
     vectors: np.ndarray = field(repr=False)
     is_proved: bool
-    status: Status
-    n_iter: int
-    trace: Trace = field(repr=False)
+
+    @property
+    def value(self) -> float:
+        """The objective, which is maximised."""
+        return self.objective
 
     @property
     def gap(self) -> float:
-        """(bound - value) / abs(bound), 0 where both are 0."""
-        distance = max(0.0, self.bound - self.value)
-        if distance == 0.0 or np.isinf(distance):
-            return distance
-        return distance / max(abs(self.bound), np.finfo(float).tiny)
+        """The certificate: (bound - value) / abs(bound), 0 where both are 0."""
+        return self.certificate
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """(bound - value) / abs(bound), 0 where both are 0 and infinite without a bound."""
+    distance = max(0.0, bound - value)
+    if distance == 0.0 or np.isinf(distance):
+        return distance
+    return distance / max(abs(bound), np.finfo(float).tiny)
 
 
 def solve_boolean_quadratic(
@@ -149,7 +147,7 @@ def solve_boolean_quadratic(
     domain : {"01", "pm1"}, default="01"
         Values of the variables: 0 and 1, or -1 and 1.
     n_rounds : int, default=64
-        Random hyperplanes, in blocks of 32.
+        Random hyperplanes, in blocks of 32; a million at most.
     n_candidates : int, default=16
         Points to return at most.
     rank : int, optional
@@ -189,10 +187,7 @@ def solve_boolean_quadratic(
     >>> found.z.tolist(), found.value, round(found.bound, 3)
     ([0, 1], 3.0, 3.0)
     """
-    given = {name: value for name, value in locals().items() if name in _RULES}
-    for name, rule in _RULES.items():
-        if not rule.accepts(given[name]):
-            raise _refusal(name, str(rule), given[name])
+    check_arguments("solve_boolean_quadratic", locals(), _RULES)
     form = _as_form(C, factor)
     problem = Relaxation(form, _as_linear(linear, form.size), domain)
     solver = _Solver(problem, as_seed(random_state), tol, min(max_iter, _MOST_INT), certify)
@@ -215,7 +210,7 @@ class _Solver:
     def __init__(self, problem: Relaxation, seed: int, tol: float, max_iter: int, certify: bool):
         self.problem, self.seed, self.tol = problem, seed, tol
         self.max_iter, self.certify = max_iter, certify
-        self.progress = Progress()
+        self.progress = Progress(max_iter)
         self.bound, self.is_proved = np.inf, False
         self.has_converged = False
         self._rows: list[tuple[float, float, float]] = []
@@ -229,7 +224,7 @@ class _Solver:
             self.value, multipliers = self.problem.evaluate()
             size = float(np.abs(multipliers).sum())
             self.has_converged = self._is_close(multipliers, size)
-            self.progress.objective = self.value
+            self.progress.tell(objective=self.value)
             if self.has_converged or not least_gain > 1e-16 * size:
                 break
             least_gain *= 0.1
@@ -237,7 +232,7 @@ class _Solver:
     def _sweep(self, least_gain: float) -> None:
         n_done, before = len(self._rows), time.perf_counter() - self._start
         found = self.problem.sweep(
-            self.max_iter - n_done, least_gain, self.seed + n_done, self.progress.monitor
+            self.max_iter - n_done, least_gain, self.seed + n_done, self.progress.core
         )
         values = self.value + np.cumsum(found["gain"])
         rows = zip(before + found["seconds"], values, strict=True)
@@ -249,7 +244,7 @@ class _Solver:
         bound, is_proved = self.problem.bound(multipliers)
         if bound < self.bound:
             self.bound, self.is_proved = bound, is_proved
-        self.progress.gap = self.bound - self.value
+        self.progress.tell(gap=self.bound - self.value)
         return self.bound - self.value <= self.tol * size
 
     def solution(
@@ -270,18 +265,21 @@ class _Solver:
             is_spent = len(self._rows) >= self.max_iter
             status = Status.MAX_ITER if is_spent else Status.STALLED
         columns = np.array(self._rows).reshape(-1, 3).T
+        value = float(values[0])
+        bound = max(self.bound, value)
         return BooleanQuadraticSolution(
+            status=status,
+            objective=value,
+            certificate=relative_gap(value, bound),
+            n_iter=len(self._rows),
+            trace=Trace(dict(zip(("seconds", "relaxed_value", "bound"), columns, strict=True))),
             z=found[0],
-            value=float(values[0]),
-            bound=max(self.bound, float(values[0])),
+            bound=bound,
             relaxed_value=self.value,
             candidates=found[:n_candidates],
             candidate_values=values[:n_candidates],
             vectors=self.problem.vectors(),
             is_proved=self.is_proved,
-            status=status,
-            n_iter=len(self._rows),
-            trace=Trace(dict(zip(("seconds", "relaxed_value", "bound"), columns, strict=True))),
         )
 
 
@@ -345,7 +343,7 @@ def _as_linear(linear: Any, n: int) -> Any:
     if linear is None:
         return None
     if np.shape(linear) != (n,):
-        raise _refusal("linear", f"of shape ({n},)", f"shape {np.shape(linear)}", is_text=True)
+        raise _refusal("linear", f"of shape ({n},)", f"shape {np.shape(linear)}")
     return as_matrix("solve_boolean_quadratic.linear", linear, ensure_2d=False)
 
 
@@ -356,13 +354,10 @@ def _as_vectors(warm_start: Any, problem: Relaxation) -> np.ndarray | None:
     vectors = warm_start.vectors if is_solution else warm_start
     vectors = as_matrix("solve_boolean_quadratic.warm_start", vectors)
     if len(vectors) != problem.n_vertices:
-        raise _refusal(
-            "warm_start", f"from a problem with {problem.n_vertices} vectors",
-            f"{len(vectors)} vectors", is_text=True,
-        )  # fmt: skip
+        must = f"from a problem with {problem.n_vertices} vectors"
+        raise _refusal("warm_start", must, f"{len(vectors)} vectors")
     return vectors
 
 
-def _refusal(name: str, must: str, got: Any, is_text: bool = False) -> ParameterError:
-    shown = got if is_text else show(got)
-    return ParameterError(f"solve_boolean_quadratic.{name} must be {must}, got {shown}")
+def _refusal(name: str, must: str, got: str) -> ParameterError:
+    return ParameterError(f"solve_boolean_quadratic.{name} must be {must}, got {got}")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from sublearn.fitting.progress import Progress
 from sublearn.latent.atom_search import SteepestAtoms
 from sublearn.latent.codes import improve_codes
-from sublearn.latent.progress import Progress
 
 __all__ = ["Factorisation", "Factoriser"]
 
@@ -195,7 +195,7 @@ class Factoriser:
     def _best_atom(self, model: Factorisation, search: SteepestAtoms) -> np.ndarray:
         """Of the atoms found for the residual the one that explains most of it alone."""
         R = self._residual(model)
-        Z, _ = search.find(R, self.progress.monitor)
+        Z, _ = search.find(R, self.progress.core)
         columns = self._centred(Z.T.astype(np.float64))
         cross = columns.T @ R
         squares = np.einsum("nk,nk->k", columns, columns)

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sublearn.fitting.progress import Progress
 from sublearn.latent.atom_search import (
     SteepestAtoms,
     atoms_in_span,
@@ -20,7 +21,6 @@ from sublearn.latent.atoms import AtomSet
 from sublearn.latent.codes import best_codes
 from sublearn.latent.factorisation import Factorisation, Factoriser
 from sublearn.latent.lasso_problem import LassoFit, LassoProblem, largest_l1
-from sublearn.latent.progress import Progress
 
 __all__ = ["FeatureLearner", "LearningSettings", "facing_a_small_intercept"]
 
@@ -80,7 +80,7 @@ class FeatureLearner:
     @cached_property
     def largest_l1(self) -> float:
         """At and above it no atom has weight (as far as the search can see)."""
-        _, values = self.search.find(self._centred(), self.progress.monitor)
+        _, values = self.search.find(self._centred(), self.progress.core)
         return largest_l1(float(values[0]), len(self.X), self.settings.l2)
 
     @property
@@ -101,7 +101,7 @@ class FeatureLearner:
             return np.empty((0, n_samples), dtype=np.int8)
         atoms, _ = atoms_in_span(
             vectors[:, :rank], _SPAN_STARTS, self.settings.seed, self.settings.n_threads,
-            self.progress.monitor,
+            self.progress.core,
         )  # fmt: skip
         atoms = atoms[: 4 * rank]
         if self.settings.has_intercept:

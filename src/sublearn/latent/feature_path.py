@@ -9,25 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from sublearn.errors import ParameterError
+from sublearn.fitting.progress import Progress
 from sublearn.latent.boolean_quadratic import as_matrix
 from sublearn.latent.feature_learning import FeatureLearner, LearningSettings
 from sublearn.latent.lasso_problem import LassoFit
-from sublearn.latent.progress import Progress
 from sublearn.trace import Callback, watch
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Interval,
-    JobCount,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
+    check_arguments,
 )
-from sublearn.validation.values import show
 
 __all__ = ["LatentFeaturePath", "latent_feature_path"]
 
@@ -38,10 +34,7 @@ _RULES: dict[str, Rule] = {
     "fit_intercept": Boolean(),
     "tol": Positive(float),
     "max_iter": Positive(int),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 
@@ -117,12 +110,7 @@ def latent_feature_path(
     >>> bool((np.diff(path.l1s) < 0).all()), bool((np.diff(path.objectives) < 0).all())
     (True, True)
     """
-    given = {name: value for name, value in locals().items() if name in _RULES}
-    for name, rule in _RULES.items():
-        if not rule.accepts(given[name]):
-            raise ParameterError(
-                f"latent_feature_path.{name} must be {rule}, got {show(given[name])}"
-            )
+    check_arguments("latent_feature_path", locals(), _RULES)
     X = as_matrix("latent_feature_path.X", X, accept_sparse="csr")
     X = X.toarray() if sp.issparse(X) else X
     settings = LearningSettings(
@@ -130,7 +118,7 @@ def latent_feature_path(
         max_iter=int(max_iter), n_exchanges=0, does_refine=False,
         seed=as_seed(random_state) % 2**62, n_threads=as_n_threads(n_jobs),
     )  # fmt: skip
-    progress = Progress(counts_calls=True)
+    progress = Progress(n_l1 * int(max_iter), n_done=0)
 
     def follow() -> tuple[np.ndarray, list[LassoFit]]:
         learner = FeatureLearner(X, settings, progress)
@@ -142,7 +130,7 @@ def latent_feature_path(
         l1s, fits = watch(
             follow,
             progress,
-            n_total=n_l1 * int(max_iter),
+            n_total=progress.n_total,
             callback=callback,
             verbose=verbose,
             title="latent feature path",

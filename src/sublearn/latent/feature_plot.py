@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sublearn.validation import Positive
+from sublearn.validation import Positive, check_argument
 from sublearn.validation.values import show
 
 __all__ = ["draw_features"]
@@ -55,5 +55,4 @@ def _check(shape: Any, n_columns: Any, n_pixels: int) -> None:
         raise ValueError(f"{_WHO}: shape must be (height, width), got {show(shape)}")
     if shape[0] * shape[1] != n_pixels:
         raise ValueError(f"{_WHO}: shape must have {n_pixels} pixels, got {tuple(shape)}")
-    if not Positive(int).accepts(n_columns):
-        raise ValueError(f"{_WHO}: n_columns must be {Positive(int)}, got {show(n_columns)}")
+    check_argument(f"{_WHO}.n_columns", n_columns, Positive(int))

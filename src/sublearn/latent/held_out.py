@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sublearn.fitting.progress import Progress
 from sublearn.latent.codes import best_codes
 from sublearn.latent.factorisation import Factorisation
 from sublearn.latent.feature_learning import FeatureLearner, LearningSettings
-from sublearn.latent.progress import Progress
 
 __all__ = ["size_by_held_out_error"]
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sublearn.fitting.progress import Progress
 from sublearn.latent.atom_search import SteepestAtoms
 from sublearn.latent.atom_weights import best_weights, features_of
 from sublearn.latent.atoms import AtomSet
-from sublearn.latent.progress import Progress
-from sublearn.trace import Trace
+from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["LassoFit", "LassoProblem", "largest_l1"]
 
@@ -30,7 +30,7 @@ _COLUMNS = ("seconds", "objective", "certificate", "violation", "n_atoms")
 
 
 @dataclass(frozen=True)
-class LassoFit:
+class LassoFit(Solution):
     """Weights and features of the active atoms, best first.
 
     `certificate` bounds (objective - optimum) / objective; `violation` is the largest
@@ -40,12 +40,7 @@ class LassoFit:
     Z: np.ndarray
     c: np.ndarray
     W: np.ndarray
-    objective: float
-    certificate: float
     violation: float
-    n_iter: int
-    has_converged: bool
-    trace: Trace
 
     @property
     def scores(self) -> np.ndarray:
@@ -82,18 +77,21 @@ class LassoProblem:
     def solve(self, c: np.ndarray, tol: float, max_iter: int, certify: bool = True) -> LassoFit:
         """Steps until the certificate is at most `tol` or no atom found violates by more."""
         start, certificate, violation = time.perf_counter(), np.inf, np.inf
-        has_converged = False
+        status = Status.MAX_ITER
         c, objective = self._correct(c)
         for _ in range(max_iter):
             W = features_of(self.atoms, c, self.l2)
             R = self.atoms.residual(W)
-            Z, values = self.search.find(R, self.progress.monitor)
+            Z, values = self.search.find(R, self.progress.core)
             violation = float(values[0]) / self._scale
             self._log(start, objective, certificate, violation, len(c))
             if self.progress.stop_requested:
+                status = Status.STOPPED
                 break
-            has_converged = violation <= 1.0 + tol
-            if has_converged or len(c) >= _MOST_ATOMS:
+            if violation <= 1.0 + tol:
+                status = Status.CONVERGED
+                break
+            if len(c) >= _MOST_ATOMS:
                 break
             n_new = self.atoms.add(Z[values > self._scale][:_NEW_ATOMS])
             if n_new == 0:
@@ -102,7 +100,7 @@ class LassoProblem:
         W = features_of(self.atoms, c, self.l2)
         if certify and not self.progress.stop_requested:
             certificate = self._certificate(W, objective)
-        return self._sorted(c, W, objective, certificate, violation, has_converged)
+        return self._sorted(c, W, objective, certificate, violation, status)
 
     def _correct(self, c: np.ndarray) -> tuple[np.ndarray, float]:
         """Best weights of the active atoms; those at zero leave."""
@@ -117,7 +115,7 @@ class LassoProblem:
         if objective <= 0.0:
             return 0.0
         A = self.atoms.residual(W)
-        bound = self.search.bound(A, self.progress.monitor)
+        bound = self.search.bound(A, self.progress.core)
         largest = np.sqrt(self._scale / bound) if bound > 0.0 else np.inf
         inner, square = float(np.einsum("ij,ij->", self.atoms.X, A)), float((A * A).sum())
         s = min(inner / square if square > 0.0 else 0.0, largest)
@@ -129,14 +127,13 @@ class LassoProblem:
     ) -> None:
         seconds = time.perf_counter() - start
         self._rows.append((seconds, objective, certificate, violation, n_atoms))
-        self.progress.n_calls += 1
-        self.progress.objective = objective
-        self.progress.gap = max(0.0, violation - 1.0) * objective
-        self.progress.nnz_primal = n_atoms
+        gap = max(0.0, violation - 1.0) * objective
+        self.progress.add(n_done=1)
+        self.progress.tell(objective=objective, gap=gap, nnz_primal=n_atoms)
 
     def _sorted(
         self, c: np.ndarray, W: np.ndarray, objective: float, certificate: float,
-        violation: float, has_converged: bool,
+        violation: float, status: Status,
     ) -> LassoFit:  # fmt: skip
         order = np.argsort(-np.einsum("kd,kd->k", W, W), kind="stable")
         self.atoms.keep(order)
@@ -144,13 +141,13 @@ class LassoProblem:
             self._rows[-1] = (*self._rows[-1][:2], certificate, *self._rows[-1][3:])
         columns = np.array(self._rows).reshape(-1, len(_COLUMNS)).T
         return LassoFit(
+            status=status,
+            objective=objective,
+            certificate=certificate,
+            n_iter=len(self._rows),
+            trace=Trace(dict(zip(_COLUMNS, columns, strict=True))),
             Z=self.atoms.Z.copy(),
             c=c[order],
             W=W[order],
-            objective=objective,
-            certificate=certificate,
             violation=violation,
-            n_iter=len(self._rows),
-            has_converged=has_converged,
-            trace=Trace(dict(zip(_COLUMNS, columns, strict=True))),
         )

@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
 from sublearn.io.fields import (
-    FEATURES,
-    FIGURES,
     AnyOf,
     Floats,
     Integers,
     Number,
     OrAbsent,
     TraceTable,
+    take_parts,
 )
-from sublearn.io.models import SavedModel
 from sublearn.latent.codes import best_codes
 from sublearn.latent.feature_learning import (
     FeatureLearner,
@@ -35,21 +35,17 @@ from sublearn.latent.feature_plot import draw_features
 from sublearn.latent.held_out import size_by_held_out_error
 from sublearn.latent.lasso_problem import LassoFit
 from sublearn.latent.missing import read_rows
-from sublearn.latent.progress import Progress
 from sublearn.latent.size_by_gap import gains_by_size, largest_fall
-from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.trace import Callback, Status
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_params,
@@ -64,7 +60,7 @@ _FILLS = 20  # rounds between the codes of rows with missing entries and these e
 
 
 class LatentFeatureLasso(
-    SavedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    FittedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     r"""Binary latent features: every row is an intercept plus a sum of some of K features.
 
@@ -192,10 +188,7 @@ class LatentFeatureLasso(
         "max_components": Positive(int),
         "tol": Positive(float),
         "max_iter": Positive(int),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     components_: np.ndarray
@@ -205,11 +198,6 @@ class LatentFeatureLasso(
     atom_scores_: np.ndarray
     atom_weights_: np.ndarray
     l1_: float
-    objective_: float
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
-    trace_: Trace
     gains_: np.ndarray
     cv_results_: dict[str, np.ndarray]
 
@@ -266,20 +254,13 @@ class LatentFeatureLasso(
         X = self._check(X, reset=True)
         for name in ("cv_results_", "gains_"):  # of another fit
             self.__dict__.pop(name, None)
-        progress = Progress(counts_calls=True)
+        progress = Progress(int(self.max_iter), n_done=0)
         # Threads of BLAS would change the rounding, hence the result, with their number.
         with threadpool_limits(1, user_api="blas"):
-            learned = watch(
-                lambda: self._learn(X, progress),
-                progress,
-                n_total=int(self.max_iter),
-                callback=self.callback,
-                verbose=self.verbose,
-                title="latent features",
-                may_be_left=True,
-            )
+            fit, learned = self._watch(lambda: self._learn(X, progress), progress, may_be_left=True)
         self.__dict__.update(learned)
-        self._warn(progress.stop_requested)
+        self._keep_solution(fit, warns=False)
+        self._warn(fit.status, progress.stop_requested)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -381,9 +362,6 @@ class LatentFeatureLasso(
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -409,8 +387,8 @@ class LatentFeatureLasso(
             n_threads=as_n_threads(self.n_jobs),
         )
 
-    def _learn(self, X: np.ndarray, progress: Progress) -> dict[str, Any]:
-        """The fitted attributes."""
+    def _learn(self, X: np.ndarray, progress: Progress) -> tuple[LassoFit, dict[str, Any]]:
+        """The solution of the convex problem, and the fitted attributes beside it."""
         learned: dict[str, Any] = {}
         dtype, settings = X.dtype, self._settings()
         is_missing = np.isnan(X) if self.missing == "mask" else None
@@ -432,7 +410,7 @@ class LatentFeatureLasso(
             learned["gains_"] = self._gains(learner, fit, offered)
             size = max(largest_fall(learned["gains_"]), 0 if self.fit_intercept else 1)
         model = learner.factorise(fit, offered, int(size))
-        return learned | self._attributes(fit, model.Z, learner, data, dtype, is_missing)
+        return fit, learned | self._attributes(fit, model.Z, learner, data, dtype, is_missing)
 
     def _gains(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> np.ndarray:
         """Without an intercept a column of ones hides the gap: ask the problem that has one."""
@@ -464,16 +442,11 @@ class LatentFeatureLasso(
             "atom_scores_": fit.scores,
             "atom_weights_": fit.c,
             "l1_": learner.l1,
-            "objective_": fit.objective,
-            "certificate_": fit.certificate,
-            "n_iter_": fit.n_iter,
-            "trace_": fit.trace,
-            "_has_converged": fit.has_converged,
             "components_": model.W[order].astype(dtype),
         }
 
-    def _warn(self, was_stopped: bool) -> None:
-        if not self._has_converged:
+    def _warn(self, status: Status, was_stopped: bool) -> None:
+        if status is not Status.CONVERGED:
             why = Status.STOPPED if was_stopped else "the limit of steps or columns was reached"
             violation = self.trace_["violation"][-1] - 1.0 if len(self.trace_) else np.inf
             warnings.warn(
@@ -493,22 +466,17 @@ class LatentFeatureLasso(
 
     # --- files ---------------------------------------------------------------------------------
 
+    _STORED = (
+        "components_", "intercept_", "codes_", "reconstruction_error_", "atom_scores_",
+        "atom_weights_", "l1_", "gains_",
+    )  # fmt: skip
+
     def _to_bundle(self) -> dict[str, Any]:
-        names = (
-            "components_", "intercept_", "codes_", "reconstruction_error_", "atom_scores_",
-            "atom_weights_", "l1_", "objective_", "certificate_", "n_iter_", "n_features_in_",
-        )  # fmt: skip
-        state = {name: getattr(self, name) for name in names}
-        for name in ("feature_names_in_", "gains_"):
-            if hasattr(self, name):
-                state[name] = getattr(self, name)
-        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         folds = getattr(self, "cv_results_", {})
-        return state | {"trace_": trace} | {f"cv_results_.{k}": v for k, v in folds.items()}
+        return super()._to_bundle() | {f"cv_results_.{k}": v for k, v in folds.items()}
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "components_": Floats("components", "features", finite=True),
             "intercept_": Floats("features", finite=True),
             "codes_": Integers(None, "components", high=2),
@@ -517,15 +485,12 @@ class LatentFeatureLasso(
             "gains_": OrAbsent(Floats(None)),
             "reconstruction_error_": Number(),
             "l1_": Number(),
-            **FIGURES,
-            "trace_": OrAbsent(TraceTable()),
+            "trace_": OrAbsent(TraceTable()),  # models that earlier versions wrote have none
             "cv_results_.*": AnyOf(Integers(None, low=None), Floats(None), Floats(None, None)),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_", {}))
-        names = [name for name in state if name.startswith("cv_results_.")]
-        folds = {name.removeprefix("cv_results_."): state.pop(name) for name in names}
+        folds = take_parts(state, "cv_results_.")
         if folds:
             self.cv_results_ = folds
         super()._restore(state)

@@ -13,48 +13,46 @@ from sublearn.latent.boolean_quadratic import (
     BooleanQuadraticSolution,
     as_matrix,
     check_symmetric,
+    relative_gap,
     solve_boolean_quadratic,
 )
-from sublearn.trace import Status
+from sublearn.trace import Solution
 
 __all__ = ["MaxCutSolution", "solve_max_cut"]
 
 
 @dataclass(frozen=True)
-class MaxCutSolution:
+class MaxCutSolution(Solution):
     """What :func:`solve_max_cut` found.
+
+    `status` is converged if the relaxation is solved to `tol`; `n_iter` and `trace` are of sweeps.
 
     Parameters
     ----------
     side : ndarray of int8, shape (n_vertices,)
         0 or 1 for each vertex; vertex 0 is on side 0.
-    cut : float
-        Weight of the edges between the sides.
     bound : float
         No cut weighs more.
     relaxed_cut : float
         Value of the semidefinite relaxation.
-    status : Status
-        Converged means that the relaxation is solved to `tol`.
-    n_iter : int
-        Sweeps.
     details : BooleanQuadraticSolution
-        The Boolean quadratic problem behind it: trace, vectors for `warm_start`, candidates.
+        The Boolean quadratic problem behind it: vectors for `warm_start`, candidates.
     """
 
     side: np.ndarray = field(repr=False)
-    cut: float
     bound: float
     relaxed_cut: float
-    status: Status
-    n_iter: int
     details: BooleanQuadraticSolution = field(repr=False)
 
     @property
+    def cut(self) -> float:
+        """The objective: weight of the edges between the sides."""
+        return self.objective
+
+    @property
     def gap(self) -> float:
-        """(bound - cut) / bound, 0 where both are 0."""
-        distance = max(0.0, self.bound - self.cut)
-        return 0.0 if distance == 0.0 else distance / max(abs(self.bound), np.finfo(float).tiny)
+        """The certificate: (bound - cut) / bound, 0 where both are 0."""
+        return self.certificate
 
 
 def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
@@ -99,13 +97,16 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
     weights = weights - _diagonal(weights)
     found = solve_boolean_quadratic(-0.25 * weights, domain="pm1", **options)
     all_edges = 0.25 * float(weights.sum())
+    cut, bound = _tidy(found.value + all_edges), found.bound + all_edges
     return MaxCutSolution(
-        side=((found.z + 1) // 2).astype(np.int8),
-        cut=_tidy(found.value + all_edges),
-        bound=found.bound + all_edges,
-        relaxed_cut=found.relaxed_value + all_edges,
         status=found.status,
+        objective=cut,
+        certificate=relative_gap(cut, bound),
         n_iter=found.n_iter,
+        trace=found.trace,
+        side=((found.z + 1) // 2).astype(np.int8),
+        bound=bound,
+        relaxed_cut=found.relaxed_value + all_edges,
         details=found,
     )
 

@@ -9,18 +9,19 @@ one.)
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-__all__ = ["LEAST_SCALE", "Mixture", "MixtureEM"]
+__all__ = ["LEAST", "LEAST_SCALE", "EMSteps", "Mixture", "MixtureEM"]
 
 _CAUTION = 0.3  # rows at the common noise level that each component sees, per degree of freedom
 #: Least mean square of targets: parts of it are above 0 even if all targets are 0.
 LEAST_SCALE = 1e-280
-_LEAST = 1e-20  # least variance, as a part of that of the targets
-_EXACT = 1e-14  # part of the targets' variance below which residuals are rounding
+LEAST = 1e-20  # least variance, as a part of that of the targets
 _MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that may be kept
 
 
@@ -67,22 +68,29 @@ class Mixture:
         )
 
 
-class MixtureEM:
-    """EM on given rows.
+_Mixture = TypeVar("_Mixture", bound=Mixture)
+
+
+class EMSteps(abc.ABC, Generic[_Mixture]):
+    """EM on given rows; a subclass says what the parts leave of a row, and fits them.
 
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
         Rows.
     targets : ndarray of shape (n_samples,)
-        What the components explain.
+        What the parts explain.
     l2 : float
         Weight of half the squared norm of each component, next to the mean loss.
     is_hard : bool
-        Give each row to its nearest component instead of sharing it out.
+        Give each row to its nearest part instead of sharing it out.
     should_stop : callable
         Asked before each iteration.
     """
+
+    #: Part of the targets' variance below which residuals are rounding.
+    exact: float
+    kind: type[_Mixture]
 
     def __init__(
         self, features: np.ndarray, targets: np.ndarray, l2: float, *, is_hard: bool = False,
@@ -93,6 +101,73 @@ class MixtureEM:
         self.n_rows, self.n_features = features.shape
         self._ridge = l2 * self.n_rows
         self._scale = max(float(np.mean(targets**2)), LEAST_SCALE)
+
+    @abc.abstractmethod
+    def residuals(self, coef: np.ndarray) -> np.ndarray:
+        """Of each row under each part."""
+
+    @abc.abstractmethod
+    def fit(self, chances: np.ndarray, last: _Mixture) -> _Mixture:
+        """Weights, shares and noise of the rows as they are shared out."""
+
+    def log_outside(self, mixture: _Mixture) -> float:
+        """Log density of a row that no part explains."""
+        return -np.inf
+
+    def start(self, coef: np.ndarray) -> _Mixture:
+        """Given weights, equal shares, and the noise that is left by the nearest part."""
+        squares = self.residuals(coef) ** 2
+        n = squares.shape[1]
+        level = max(float(squares.min(axis=1).mean()), LEAST * self._scale)
+        return self.kind(coef, np.full(n, 1 / n), np.full(n, level))
+
+    def run(self, mixture: _Mixture, max_iter: int = 500, tol: float = 1e-6) -> _Mixture:
+        """Iterate until the mean log-likelihood moves by at most `tol`."""
+        last = -np.inf
+        for step in range(max_iter):
+            chances, value = self.share_out(mixture)
+            if (abs(value - last) <= tol * self.n_rows and step > 3) or self.should_stop():
+                break
+            last = value
+            mixture = self.fit(chances, mixture)
+            if mixture.variances.max() <= self.exact * self._scale:
+                break
+        return replace(mixture, log_likelihood=self.share_out(mixture)[1])
+
+    def share_out(self, mixture: _Mixture) -> tuple[np.ndarray, float]:
+        """Probability of each part for each row, and the log-likelihood."""
+        squares = self.residuals(mixture.coef) ** 2
+        variances, outside = mixture.variances, self.log_outside(mixture)
+        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        top = np.maximum(logs.max(axis=1, keepdims=True), outside)
+        chances = np.exp(logs - top)
+        total = chances.sum(axis=1, keepdims=True) + np.exp(outside - top)
+        value = float((top + np.log(total)).sum() - 0.5 * self.n_rows * np.log(2 * np.pi))
+        if self.is_hard:
+            return np.eye(len(mixture.shares))[squares.argmin(axis=1)], value
+        return chances / total, value
+
+    def noise(
+        self, squares: np.ndarray, rows: np.ndarray, freedom: np.ndarray, freedom_each: Any
+    ) -> np.ndarray:
+        """Variances, unbiased and drawn to the common one: few rows do not make a part sharp.
+
+        Without the second, components lock on chance subsets (20 features, 3 components, 130 rows:
+        0 of 30 random starts end right, with it 3).
+        """
+        common = squares.sum() / self.n_rows
+        extra = _CAUTION * (freedom_each + 1)
+        own = np.maximum(rows - freedom, 1e-3 * rows + 1e-9)
+        return np.maximum((squares + extra * common) / (own + extra), LEAST * self._scale)
+
+
+class MixtureEM(EMSteps[Mixture]):
+    """EM of components, of which each row follows one; parameters as those of `EMSteps`."""
+
+    exact, kind = 1e-14, Mixture
+
+    def __init__(self, features: np.ndarray, targets: np.ndarray, l2: float, **options: Any):
+        super().__init__(features, targets, l2, **options)
         self._upper = np.triu_indices(self.n_features)
         n_products = self.n_rows * len(self._upper[0])
         self._products = self._all_products() if n_products <= _MOST_PRODUCTS else None
@@ -109,41 +184,10 @@ class MixtureEM:
         """Of each row under each component."""
         return self.targets[:, None] - self.features @ coef.T
 
-    def start(self, coef: np.ndarray) -> Mixture:
-        """Given weights, equal shares, and the noise that is left by the nearest component."""
-        level = float((self.residuals(coef) ** 2).min(axis=1).mean())
-        n = len(coef)
-        return Mixture(coef, np.full(n, 1 / n), np.full(n, max(level, _LEAST * self._scale)))
-
-    def run(self, mixture: Mixture, max_iter: int = 500, tol: float = 1e-6) -> Mixture:
-        """Iterate until the mean log-likelihood moves by at most `tol`."""
-        last = -np.inf
-        for step in range(max_iter):
-            chances, value = self.share_out(mixture)
-            if (abs(value - last) <= tol * self.n_rows and step > 3) or self.should_stop():
-                break
-            last = value
-            mixture = self.fit(chances, has_outliers=mixture.outliers > 0)
-            if mixture.variances.max() <= _EXACT * self._scale:
-                break
-        return replace(mixture, log_likelihood=self.share_out(mixture)[1])
-
-    def share_out(self, mixture: Mixture) -> tuple[np.ndarray, float]:
-        """Probability of each component for each row, and the log-likelihood."""
-        squares = self.residuals(mixture.coef) ** 2
-        variances = mixture.variances
-        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
-        top = logs.max(axis=1, keepdims=True)
-        if mixture.outliers > 0:
-            top = np.maximum(top, np.log(mixture.outliers) - self._log_range)
-        chances = np.exp(logs - top)
-        total = chances.sum(axis=1, keepdims=True)
-        if mixture.outliers > 0:
-            total += np.exp(np.log(mixture.outliers) - self._log_range - top)
-        value = float((top + np.log(total)).sum() - 0.5 * self.n_rows * np.log(2 * np.pi))
-        if self.is_hard:
-            return np.eye(mixture.size)[squares.argmin(axis=1)], value
-        return chances / total, value
+    def log_outside(self, mixture: Mixture) -> float:
+        """Log density of an outlier, whose target is anywhere between the others."""
+        is_empty = mixture.outliers == 0
+        return -np.inf if is_empty else float(np.log(mixture.outliers) - self._log_range)
 
     def losses_without(self, mixture: Mixture) -> np.ndarray:
         """By how much the log-likelihood falls without each component, the others as they are."""
@@ -161,7 +205,7 @@ class MixtureEM:
         losses[rows, owner] = top + np.log(total[:, 0]) - others
         return losses.sum(axis=0) + self.n_rows * np.log1p(-mixture.shares)
 
-    def fit(self, chances: np.ndarray, has_outliers: bool = False) -> Mixture:
+    def fit(self, chances: np.ndarray, last: Mixture) -> Mixture:
         """Weighted least squares for each component, its share and its noise."""
         n_components = chances.shape[1]
         grams = self._grams(chances)
@@ -172,8 +216,10 @@ class MixtureEM:
         solved = np.linalg.solve(lifted, np.concatenate([moments[:, :, None], grams], axis=2))
         coef, freedom = solved[:, :, 0], np.trace(solved[:, :, 1:], axis1=1, axis2=2)
         shares = (chances.sum(axis=0) + 1e-9) / (self.n_rows + 1e-9 * n_components)
-        outliers = max(1.0 - float(shares.sum()), 1e-9) if has_outliers else 0.0
-        return Mixture(coef, shares, self._variances(coef, chances, freedom), outliers=outliers)
+        outliers = max(1.0 - float(shares.sum()), 1e-9) if last.outliers > 0 else 0.0
+        squares = (chances * self.residuals(coef) ** 2).sum(axis=0)
+        variances = self.noise(squares, chances.sum(axis=0), freedom, freedom)
+        return Mixture(coef, shares, variances, outliers=outliers)
 
     def _grams(self, chances: np.ndarray) -> np.ndarray:
         if self._products is None:
@@ -183,16 +229,3 @@ class MixtureEM:
         grams = np.empty((chances.shape[1], self.n_features, self.n_features))
         grams[:, i, j] = grams[:, j, i] = packed
         return grams
-
-    def _variances(self, coef: np.ndarray, chances: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-        """Unbiased and drawn to the common one: few rows do not make a component sharp.
-
-        Without the second, components lock on chance subsets (20 features, 3 components, 130 rows:
-        0 of 30 random starts end right, with it 3).
-        """
-        squares = (chances * self.residuals(coef) ** 2).sum(axis=0)
-        rows = chances.sum(axis=0)
-        common = squares.sum() / self.n_rows
-        extra = _CAUTION * (freedom + 1)
-        own = np.maximum(rows - freedom, 1e-3 * rows + 1e-9)
-        return np.maximum((squares + extra * common) / (own + extra), _LEAST * self._scale)

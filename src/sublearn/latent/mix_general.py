@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from sublearn.latent.mix_em import LEAST_SCALE
+from sublearn.latent.mix_em import LEAST, EMSteps, Mixture
 from sublearn.latent.mix_program import Point
 from sublearn.latent.mix_rounding import (
     covering_functions,
@@ -24,9 +24,6 @@ from sublearn.latent.mix_rounding import (
 
 __all__ = ["GeneralMixture", "GeneralRefiner", "all_patterns"]
 
-_CAUTION = 0.3  # as in mix_em
-_LEAST = 1e-20
-_EXACT = 1e-12
 _ROUGH_TOL = 1e-5
 _FINAL_TOL = 1e-8
 
@@ -38,7 +35,7 @@ def all_patterns(n_components: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GeneralMixture:
+class GeneralMixture(Mixture):
     """K functions, and shares and noise of the 2^K subsets.
 
     Parameters
@@ -51,31 +48,19 @@ class GeneralMixture:
         Of the rows they were fitted to.
     """
 
-    coef: np.ndarray
-    shares: np.ndarray
-    variances: np.ndarray
-    log_likelihood: float = -np.inf
 
-    @property
-    def size(self) -> int:
-        """Number of components."""
-        return len(self.coef)
-
-
-class GeneralRefiner:
+class GeneralRefiner(EMSteps[GeneralMixture]):
     """Makes generalised mixtures of a given size; parameters as those of `StandardRefiner`."""
+
+    exact, kind = 1e-12, GeneralMixture
 
     def __init__(
         self, features: np.ndarray, targets: np.ndarray, *, l2: float, refine: str | None,
         n_starts: int, seed: int, should_stop: Callable[[], bool],
     ):  # fmt: skip
-        self.features, self.targets = features, targets
-        self.is_hard, self.n_starts, self.seed = refine != "soft", n_starts, seed
+        super().__init__(features, targets, l2, is_hard=refine != "soft", should_stop=should_stop)
+        self.n_starts, self.seed = n_starts, seed
         self.max_iter = 500 if refine else 1
-        self.should_stop = should_stop
-        self.n_rows, self.n_features = features.shape
-        self._ridge = l2 * self.n_rows
-        self._scale = max(float(np.mean(targets**2)), LEAST_SCALE)
 
     def best(self, points: Iterable[Point], n_components: int) -> GeneralMixture:
         """The most likely mixture from several starts."""
@@ -92,7 +77,7 @@ class GeneralRefiner:
     def is_exact(self, mixture: GeneralMixture) -> bool:
         """Whether nothing but rounding is left of the targets."""
         left = (self.residuals(mixture.coef) ** 2).min(axis=1).mean()
-        return bool(left <= _EXACT * self._scale)
+        return bool(left <= self.exact * self._scale)
 
     def _starts(self, points: Iterable[Point], n_components: int) -> Iterator[np.ndarray]:
         """The strongest atoms of each solution, functions that cover the rows, random halves."""
@@ -115,51 +100,17 @@ class GeneralRefiner:
         """Of each row under each subset."""
         return self.targets[:, None] - (self.features @ coef.T) @ all_patterns(len(coef)).T
 
-    def start(self, coef: np.ndarray) -> GeneralMixture:
-        """Given weights, equal shares, and the noise that is left by the nearest subset."""
-        squares = self.residuals(coef) ** 2
-        n = squares.shape[1]
-        level = max(float(squares.min(axis=1).mean()), _LEAST * self._scale)
-        return GeneralMixture(coef, np.full(n, 1 / n), np.full(n, level))
-
-    def run(
-        self, mixture: GeneralMixture, max_iter: int = 500, tol: float = 1e-6
-    ) -> GeneralMixture:
-        """Iterate until the mean log-likelihood moves by at most `tol`."""
-        last = -np.inf
-        for step in range(max_iter):
-            chances, value = self.share_out(mixture)
-            if (abs(value - last) <= tol * self.n_rows and step > 3) or self.should_stop():
-                break
-            last = value
-            mixture = self.fit(chances, mixture)
-            if mixture.variances.max() <= _EXACT * self._scale:
-                break
-        value = self.share_out(mixture)[1]
-        return GeneralMixture(mixture.coef, mixture.shares, mixture.variances, value)
-
-    def share_out(self, mixture: GeneralMixture) -> tuple[np.ndarray, float]:
-        """Probability of each subset for each row, and the log-likelihood."""
-        squares = self.residuals(mixture.coef) ** 2
-        variances = mixture.variances
-        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
-        top = logs.max(axis=1, keepdims=True)
-        chances = np.exp(logs - top)
-        total = chances.sum(axis=1, keepdims=True)
-        value = float((top + np.log(total)).sum() - 0.5 * self.n_rows * np.log(2 * np.pi))
-        if self.is_hard:
-            return np.eye(len(mixture.shares))[squares.argmin(axis=1)], value
-        return chances / total, value
-
     def fit(self, chances: np.ndarray, last: GeneralMixture) -> GeneralMixture:
         """All functions by one least-squares problem, then shares and noise."""
         common = float(chances.ravel() @ (self.residuals(last.coef) ** 2).ravel()) / self.n_rows
-        trust = max(common, _LEAST * self._scale) / last.variances  # about 1
+        trust = max(common, LEAST * self._scale) / last.variances  # about 1
         coef = self._functions(chances * trust, last.size)
         squares = (chances * self.residuals(coef) ** 2).sum(axis=0)
         rows = chances.sum(axis=0)
         shares = (rows + 1e-9) / (self.n_rows + 1e-9 * len(rows))
-        return GeneralMixture(coef, shares, self._variances(squares, rows, coef.size))
+        # The functions' degrees of freedom are laid on all rows alike.
+        freedom, each = coef.size * rows / self.n_rows, coef.size / len(rows)
+        return GeneralMixture(coef, shares, self.noise(squares, rows, freedom, each))
 
     def _functions(self, weights: np.ndarray, n_components: int) -> np.ndarray:
         patterns = all_patterns(n_components)
@@ -175,11 +126,3 @@ class GeneralRefiner:
         square.flat[:: K * r + 1] += self._ridge + 1e-12 * np.trace(square) / (K * r) + 1e-300
         found = scipy.linalg.solve(square, b.ravel(), assume_a="pos", check_finite=False)
         return found.reshape(K, r)
-
-    def _variances(self, squares: np.ndarray, rows: np.ndarray, n_weights: int) -> np.ndarray:
-        """As in `mix_em`; the functions' degrees of freedom are laid on all rows alike."""
-        freedom = n_weights * rows / self.n_rows
-        common = squares.sum() / self.n_rows
-        extra = _CAUTION * (n_weights / len(rows) + 1)
-        own = np.maximum(rows - freedom, 1e-3 * rows + 1e-9)
-        return np.maximum((squares + extra * common) / (own + extra), _LEAST * self._scale)

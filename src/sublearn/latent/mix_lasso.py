@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
 from sublearn.interruption import aside
 from sublearn.io.fields import (
-    FEATURES,
-    FIGURES,
     Floats,
     Integers,
     Number,
@@ -25,7 +25,6 @@ from sublearn.io.fields import (
     check_fields,
     take_parts,
 )
-from sublearn.io.models import SavedModel
 from sublearn.latent.missing import GaussianFill, read_rows
 from sublearn.latent.mix_features import FeatureMap, LinearMap, make_kernel_map, restore_map
 from sublearn.latent.mix_gate import gate_state, make_gate, restore_gate
@@ -34,22 +33,18 @@ from sublearn.latent.mix_model import FittedMixture, MixtureProblem
 from sublearn.latent.mix_program import MixtureProgram, Path
 from sublearn.latent.mix_refinement import StandardRefiner
 from sublearn.latent.mix_selection import Selection, select_size
-from sublearn.latent.progress import Progress
-from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     OneOfOrNone,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_params,
@@ -64,15 +59,9 @@ _ASYMMETRY = 1e-5  # of the largest entry of a kernel matrix, which may be of fl
 _MOST_BASIS = 1000  # rows that span a kernel's functions unless n_basis says more
 _LARGEST = 1e100  # of entries of X: sums of their squares stay finite
 _STARTS_COST = 1e8  # operations of one step of EM in all starts
-_STATE = (
-    "coef_", "intercept_", "component_weights_", "shares_", "noise_", "codes_", "labels_",
-    "n_components_", "outlier_share_", "l1_", "objective_", "certificate_", "n_iter_",
-    "n_features_in_",
-    "feature_names_in_",
-)  # fmt: skip
 
 
-class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
+class MixLassoRegressor(RegressorMixin, FittedModel, BaseEstimator):
     r"""Regression with several functions at once, of which each row follows one, or some.
 
     Row i is :math:`y_i = \sum_k z_{ik} f_k(x_i)` plus noise, with unknown
@@ -224,10 +213,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         "n_neighbors": Positive(int),
         "tol": Positive(float),
         "max_iter": Positive(int),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     coef_: np.ndarray
@@ -306,7 +292,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         y = check_targets(y, len(X), estimator_name=name)
         sizes = self._sizes(len(X))
         seed = as_seed(self.random_state)
-        progress = Progress(counts_calls=True)
+        progress = Progress(len(sizes), n_done=0)
         self._map = self._make_map(X, seed)
         self._gate_map: FeatureMap | None = (
             None if self.kernel == "precomputed" else LinearMap.of(X, True)
@@ -315,11 +301,9 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             self._map.features(X), y, self.mixture == "standard", float(self.l2)
         )
         with threadpool_limits(1, user_api="blas"):  # so that sums do not depend on its threads
-            selection, path = watch(
-                lambda: self._solve(problem, sizes, seed, progress), progress,
-                n_total=len(sizes), callback=self.callback, verbose=self.verbose,
-                title="mixed regression", may_be_left=True,
-            )  # fmt: skip
+            selection, path = self._watch(
+                lambda: self._solve(problem, sizes, seed, progress), progress, may_be_left=True
+            )
         for old in ("coef_", "intercept_", "labels_", "criteria_"):  # of another fit
             self.__dict__.pop(old, None)
         self._keep_program(path, progress.stop_requested)
@@ -374,9 +358,6 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         X = self._check_new(X)
         y = check_targets(y, len(X), estimator_name=type(self).__name__)
         return self._fitted.codes(self._map.features(X), y).astype(X.dtype)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_gate")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -475,7 +456,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
         def tried() -> Any:
             for size in sizes:
                 yield size
-                progress.n_calls += 1
+                progress.add(n_done=1)
 
         return select_size(refiner, path, tried(), len(problem.targets)), path
 
@@ -487,18 +468,22 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
 
     def _keep_program(self, path: Path, was_stopped: bool) -> None:
         points = path.points
-        self.certificate_ = max((point.certificate for point in points), default=0.0)
-        self.objective_ = points[-1].objective if points else 0.0
-        self.l1_ = np.array([point.l1 for point in points])
-        self.n_iter_ = sum(point.n_steps for point in points)
-        self.trace_ = Trace(path.program.trace())
-        status = Status.CONVERGED if self.certificate_ <= self.tol else Status.MAX_ITER
+        certificate = max((point.certificate for point in points), default=0.0)
+        status = Status.CONVERGED if certificate <= self.tol else Status.MAX_ITER
         if status is not Status.CONVERGED and was_stopped:
             status = Status.STOPPED
         elif status is not Status.CONVERGED and all(p.n_steps < self.max_iter for p in points):
             status = Status.STALLED
-        solution = Solution(status, self.objective_, self.certificate_, self.n_iter_, self.trace_)
-        solution.warn_unless_converged(self, self.tol)
+        self._keep_solution(
+            Solution(
+                status=status,
+                objective=points[-1].objective if points else 0.0,
+                certificate=certificate,
+                n_iter=sum(point.n_steps for point in points),
+                trace=Trace(path.program.trace()),
+            )
+        )
+        self.l1_ = np.array([point.l1 for point in points])
 
     def _keep_mixture(self, selection: Selection, problem: MixtureProblem, X: np.ndarray) -> None:
         if isinstance(self.n_components, str):
@@ -525,11 +510,15 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
 
     # --- saving --------------------------------------------------------------------------------
 
+    _STORED = (
+        "coef_", "intercept_", "component_weights_", "shares_", "noise_", "codes_", "labels_",
+        "n_components_", "outlier_share_", "l1_",
+    )  # fmt: skip
+
     def _to_bundle(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in _STATE if hasattr(self, name)}
+        state = super()._to_bundle()
         if hasattr(self, "criteria_"):
             state["criteria_"] = {str(size): value for size, value in self.criteria_.items()}
-        state["trace_"] = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         parts = {"map": self._map.state(), "gate": gate_state(self._gate)}
         parts["fitted"] = vars(self._fitted)
         if self._gate_map is not None:
@@ -545,8 +534,7 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             "coef_": Floats("components", "features"),
             "intercept_": Floats("components"),
         }
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "n_components_": Size("components", low=1),
             **(coefficients if self.kernel == "linear" else {}),
             "component_weights_": Floats("components", "inner"),
@@ -557,12 +545,10 @@ class MixLassoRegressor(RegressorMixin, SavedModel, BaseEstimator):
             "outlier_share_": Number(),
             "l1_": Floats(None),
             "criteria_": OrAbsent(Record({"*": Number()})),
-            **FIGURES,
             **{f"{part}.*": Parts() for part in ("map", "gate", "gate_map", "fitted", "fill")},
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
         if "criteria_" in state:
             self.criteria_ = {int(k): value for k, value in state.pop("criteria_").items()}
         sizes = {"features": state["n_features_in_"], "components": state["n_components_"]}

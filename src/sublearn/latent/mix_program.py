@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from sublearn.fitting.progress import Progress
 from sublearn.latent.boolean_quadratic import solve_boolean_quadratic
 from sublearn.latent.mix_system import System, kernel_of, make_system
-from sublearn.latent.progress import Progress
 
 __all__ = ["MixtureProgram", "Path", "Point"]
 
@@ -106,7 +106,7 @@ class MixtureProgram:
         self.features, self.targets = features, targets
         self.kernel = kernel_of(features)
         self.n = len(targets)
-        self.progress = progress or Progress(counts_calls=True)
+        self.progress = progress or Progress(n_done=0)
         self.rows: list[tuple[float, ...]] = []
         self._seed, self._n_jobs = seed, n_jobs
         self._vectors: np.ndarray | None = None
@@ -237,8 +237,7 @@ class MixtureProgram:
         n_active, n_dual = int(np.count_nonzero(c)), int(np.count_nonzero(dual))
         row = (seconds, l1, objective, certificate, violation, n_active, n_dual)
         self.rows.append(row)
-        self.progress.objective, self.progress.gap = objective, gap
-        self.progress.nnz_primal, self.progress.nnz_dual = n_active, n_dual
+        self.progress.tell(objective=objective, gap=gap, nnz_primal=n_active, nnz_dual=n_dual)
 
     def trace(self) -> dict[str, np.ndarray]:
         """One row per search."""

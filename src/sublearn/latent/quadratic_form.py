@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 
 __all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm", "form_of_factor"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,32 +15,31 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing, map_blocks
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
 from sublearn.interruption import aside, check
 from sublearn.io.fields import (
-    FEATURES,
-    FIGURES,
     AnyOf,
     Floats,
     Integers,
     Number,
     OrAbsent,
     TraceTable,
+    take_parts,
 )
-from sublearn.io.models import SavedModel
-from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import (
+    WATCH_RULES,
     Boolean,
-    CallableOrNone,
     Interval,
     JobCount,
     NonNegative,
     OneOf,
     Positive,
     Rule,
-    Verbosity,
     as_n_threads,
     check_params,
 )
@@ -88,7 +86,7 @@ class _Folds(Rule):
         return "an integer of at least 2, a splitter or an iterable of (train, test)"
 
 
-class SparseInverseCovariance(SavedModel, BaseEstimator):
+class SparseInverseCovariance(FittedModel, BaseEstimator):
     r"""Gaussian graphical model: an inverse covariance matrix with few entries.
 
     With :math:`S` the covariance of the data, minimises over positive definite :math:`X`
@@ -210,8 +208,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         "path_length": Interval(int, 2, 10_000),
         "path_end": Interval(float, 0, 1, "neither"),
         "n_jobs": JobCount(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **WATCH_RULES,
     }
 
     precision_: np.ndarray
@@ -219,11 +216,6 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
     location_: np.ndarray
     l1_: float | np.ndarray
     labels_of_blocks_: np.ndarray
-    objective_: float
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
-    trace_: Trace
     cv_results_: dict[str, np.ndarray]
 
     def __init__(
@@ -277,11 +269,11 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         X = self._check(X)
         self.__dict__.pop("cv_results_", None)  # of another fit
         S, location = self._covariance_of(X)
-        progress = _Progress()
+        progress = Progress(int(self.max_iter))
         l1 = self._chosen_l1(X, S, progress) if isinstance(self.l1, str) else self._given_l1(S)
         self._refuse_what_has_no_solution(S, l1)
         found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
-        self._keep(found, l1, location, bool(progress.monitor.stop_requested))
+        self._keep(found, l1, location)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -314,9 +306,6 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         """Number of blocks."""
         check_is_fitted(self)
         return int(self.labels_of_blocks_.max()) + 1
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "precision_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -434,22 +423,14 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
 
     # --- solving -------------------------------------------------------------------------------
 
-    def _watched(self, job: Callable[[], Any], progress: _Progress, n_total: int = 0) -> Any:
+    def _watched(self, job: Callable[[], Any], progress: Progress) -> Any:
         # Threads of BLAS would change the rounding, hence the result, with their number; on small
         # blocks they cost ten times what they save.
         with threadpool_limits(1, user_api="blas"):
-            return watch(
-                job,
-                progress,
-                n_total=n_total or int(self.max_iter),
-                callback=self.callback,
-                verbose=self.verbose,
-                title="inverse covariance",
-                may_be_left=True,
-            )
+            return self._watch(job, progress, may_be_left=True)
 
     def _solve(
-        self, S: np.ndarray, l1: float | np.ndarray, start: np.ndarray | None, progress: _Progress,
+        self, S: np.ndarray, l1: float | np.ndarray, start: np.ndarray | None, progress: Progress,
         n_threads: int | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         settings = _core.InverseCovarianceSettings()
@@ -458,58 +439,51 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         settings.tol = float(self.tol)
         settings.max_iter = min(int(self.max_iter), _MOST_INT)
         settings.n_threads = n_threads or as_n_threads(self.n_jobs)
-        monitor = progress.monitor
+        monitor = progress.core
         if isinstance(l1, np.ndarray):
             return _core.fit_inverse_covariance(S, l1, start, settings, monitor)
         diagonal = float(self._diagonal(l1))
         return _core.fit_inverse_covariance(S, l1, diagonal, start, settings, monitor)
 
-    def _keep(
-        self, found: dict[str, Any], l1: float | np.ndarray, location: np.ndarray, was_stopped: bool
-    ) -> None:
+    def _keep(self, found: dict[str, Any], l1: float | np.ndarray, location: np.ndarray) -> None:
         columns = dict(found["iterations"])
         gap = columns.pop("gap")
         columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), len(location))
-        certificate = float(found["certificate"])
-        is_spent = found["n_iter"] >= self.max_iter
-        failure = Status.MAX_ITER if is_spent else Status.STALLED
-        solution = Solution(
-            status=_status_of(found["is_solved"], was_stopped, failure),
-            objective=float(found["objective"]),
-            certificate=certificate,
-            n_iter=int(found["n_iter"]),
-            trace=Trace(columns),
+        self._keep_solution(
+            Solution(
+                status=Status.of(found["status"]),
+                objective=float(found["objective"]),
+                certificate=float(found["certificate"]),
+                n_iter=int(found["n_iter"]),
+                trace=Trace(columns),
+            )
         )
-        solution.warn_unless_converged(self, self.tol)
         self.precision_ = found["precision"]
         self.covariance_ = found["covariance"]
         self.location_ = location
         self.l1_ = l1
         self.labels_of_blocks_ = found["labels"]
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
 
     # --- choosing l1 ---------------------------------------------------------------------------
 
-    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: _Progress) -> float:
+    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: Progress) -> float:
         off = np.abs(S[~np.eye(len(S), dtype=bool)])
         largest = float(off.max(initial=0.0))
         if largest == 0.0:  # nothing is related to anything: every weight gives the same model
             largest = 1.0
         path = np.geomspace(largest, largest * float(self.path_end), int(self.path_length))
         folds = list(check_cv(self.cv).split(X))
-        progress.count_solves(True)
+        on_path = Progress(len(folds) * len(path), n_done=0)
         n_threads = as_n_threads(self.n_jobs)
 
         def follow_all() -> list[list[float]]:
             return map_blocks(
-                lambda fold: self._follow(X, fold, path, progress), folds, n_threads, stay_here=True
+                lambda fold: self._follow(X, fold, path, on_path), folds, n_threads, stay_here=True
             )
 
-        scores = self._watched(follow_all, progress, len(folds) * len(path))
-        progress.count_solves(False)
+        scores = self._watched(follow_all, on_path)
+        if on_path.stop_requested:
+            progress.request_stop()
         table = np.array(scores).T
         self.cv_results_ = {
             "l1": path,
@@ -520,7 +494,7 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
         return float(path[np.argmax(table.mean(axis=1))])
 
     def _follow(
-        self, X: np.ndarray, fold: tuple[Any, Any], path: np.ndarray, progress: _Progress
+        self, X: np.ndarray, fold: tuple[Any, Any], path: np.ndarray, progress: Progress
     ) -> list[float]:
         """Held-out scores along the path, each solution the start of the next."""
         train, test = X[fold[0]], X[fold[1]]
@@ -533,75 +507,32 @@ class SparseInverseCovariance(SavedModel, BaseEstimator):
             found = self._solve(S, float(l1), start, progress, n_threads=1)
             start = found["precision"]
             scores.append(_log_likelihood(held_out, start))
-            progress.finish_one()
+            progress.finish_solve()
         return scores
 
+    _STORED = ("precision_", "covariance_", "location_", "labels_of_blocks_", "l1_")
+
     def _to_bundle(self) -> dict[str, Any]:
-        names = (
-            "precision_", "covariance_", "location_", "labels_of_blocks_", "objective_",
-            "certificate_", "n_iter_", "n_features_in_", "l1_",
-        )  # fmt: skip
-        state = {name: getattr(self, name) for name in names}
-        if hasattr(self, "feature_names_in_"):
-            state["feature_names_in_"] = self.feature_names_in_
-        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
         folds = getattr(self, "cv_results_", {})
-        return state | {"trace_": trace} | {_FOLDS + name: table for name, table in folds.items()}
+        return super()._to_bundle() | {_FOLDS + name: table for name, table in folds.items()}
 
     def _fields(self) -> Any:
         square = Floats("features", "features", finite=True)
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "precision_": square,
             "covariance_": square,
             "location_": Floats("features", finite=True),
             "labels_of_blocks_": Integers("features", high="features"),
             "l1_": AnyOf(Number(), square),
-            **FIGURES,
-            "trace_": OrAbsent(TraceTable()),
+            "trace_": OrAbsent(TraceTable()),  # models that earlier versions wrote have none
             f"{_FOLDS}*": AnyOf(Floats(None), Floats(None, None)),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        # Models that earlier versions wrote have neither.
-        self.trace_ = Trace(state.pop("trace_", {}))
-        names = [name for name in state if name.startswith(_FOLDS)]
-        folds = {name.removeprefix(_FOLDS): state.pop(name) for name in names}
+        folds = take_parts(state, _FOLDS)
         if folds:
             self.cv_results_ = folds
         super()._restore(state)
-
-
-class _Progress:
-    """One of the core's monitors as `watch` reads it; along a path it counts whole solves."""
-
-    def __init__(self) -> None:
-        self.monitor = _core.Monitor()
-        self._lock = threading.Lock()
-        self._n_solved: int | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.monitor, name)
-
-    @property
-    def n_done(self) -> int:
-        """Iterations of the solve that runs, or solves of a path."""
-        return self.monitor.n_done if self._n_solved is None else self._n_solved
-
-    def count_solves(self, is_on: bool) -> None:
-        """Enter or leave a path."""
-        self._n_solved = 0 if is_on else None
-
-    def finish_one(self) -> None:
-        """One solve of a path is done."""
-        with self._lock:
-            self._n_solved = (self._n_solved or 0) + 1
-
-
-def _status_of(is_solved: bool, was_stopped: bool, failure: Status) -> Status:
-    if is_solved:
-        return Status.CONVERGED
-    return Status.STOPPED if was_stopped else failure
 
 
 def _scatter(centered: np.ndarray) -> np.ndarray:

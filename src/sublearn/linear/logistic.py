@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.label_weights import as_label_weights
+from sublearn.fitting.labels import best_labels
 from sublearn.io.fields import Labels
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.trace import Callback
-from sublearn.validation import ClassWeight, EncodedLabels, OneOf, Rule, encode_labels
-from sublearn.validation.values import is_int64, show
-from sublearn.validation.weights import as_weights
+from sublearn.validation import ClassWeight, OneOf, Rule, encode_labels
+from sublearn.validation.values import show
 
 __all__ = ["SparseLogisticRegression"]
 
@@ -199,7 +199,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         if labels.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint:
             self._refuse_what_joint_classes_cannot(labels.n_classes)
         codes = labels.to_csr().indices
-        sample_weight = sample_weight * self._class_weights(labels)[codes]
+        weights = as_label_weights(self.class_weight, labels, estimator_name=name)
+        sample_weight = sample_weight if weights is None else sample_weight * weights[codes]
         self.classes_ = labels.classes
         alive = np.bincount(codes, sample_weight > 0, minlength=labels.n_classes) > 0
         if not alive.all():
@@ -226,26 +227,6 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}.penalty_weights must leave at most {MOST_FREE // n_classes} features "
                 f"unpenalised for {n_classes} classes {at} where l2 is 0, got {n_free}"
             )
-
-    def _class_weights(self, labels: EncodedLabels) -> np.ndarray:
-        name, given = f"{type(self).__name__}.class_weight", self.class_weight
-        if given is None:
-            return np.ones(labels.n_classes)
-        if isinstance(given, str):
-            return labels.n_samples / (labels.n_classes * labels.counts())
-        if isinstance(given, Mapping):
-            known = labels.classes.tolist()
-            other = [label for label in given if label not in known]
-            if other:
-                raise ValueError(f"{name} must name labels of y, got {show(other[0])}")
-            given = [given.get(label, 1.0) for label in known]
-        weights = as_weights(given, name)
-        if weights.shape != (labels.n_classes,):
-            raise ValueError(
-                f"{name} must have one weight for each of {labels.n_classes} classes, "
-                f"got an array of shape {weights.shape}"
-            )
-        return weights
 
     def _fields(self) -> Any:
         return super()._fields() | {"classes_": Labels("classes")}
@@ -313,7 +294,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             scores = np.hstack([-scores, scores])
-        return self._best(scores, k, scores)
+        return best_labels(self.classes_, scores, k)
 
     def predict_proba_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best classes of each sample, best first, and their probabilities.
@@ -331,16 +312,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             Those of `predict_top_k`, with entries of `predict_proba`.
         """
         logs = self.predict_log_proba(X)  # in the order of the scores, whatever rounds to 0 or 1
-        return self._best(logs, k, np.exp(logs))
-
-    def _best(
-        self, ranking: np.ndarray, k: int, values: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        n_classes = len(self.classes_)
-        if not is_int64(k) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer between 1 and {n_classes}, got {show(k)}")
-        order = np.argsort(-ranking, axis=1, kind="stable")[:, :k]
-        return self.classes_[order], np.take_along_axis(values, order, axis=1)
+        return best_labels(self.classes_, logs, k, np.exp(logs))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities, finite also where a probability rounds to zero.

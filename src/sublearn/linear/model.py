@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.io.fields import FEATURES, FIGURES, AnyOf, Floats, Number, OrAbsent, Sparse
-from sublearn.io.models import SavedModel, storable_params
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
+from sublearn.io.fields import AnyOf, Floats, Number, OrAbsent, Sparse
+from sublearn.io.models import storable_params
 from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
 from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
 from sublearn.linear.targets import Targets
@@ -26,22 +28,18 @@ from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.optim.linear_solvers import LinearSolver
-from sublearn.optim.progress import Progress
 from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
-from sublearn.trace import Callback, Status, Trace, watch
+from sublearn.trace import Solution, Status, Trace
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     check_params,
     check_sample_weight,
@@ -60,7 +58,6 @@ __all__ = ["SparseLinearModel"]
 _MOST_WEIGHTS = 2**31  # of all outputs: the memory is taken page by page as weights are written
 
 _RATIO = 1e-2  # of the least l1 to the largest, where only a number of values is given
-_Result = TypeVar("_Result")
 _Model = TypeVar("_Model", bound="SparseLinearModel")
 
 
@@ -115,9 +112,9 @@ class _Task:
 
     def restore(self, found: LinearSolution) -> LinearSolution:
         """A solution for the columns as the user has them."""
-        w = found.w if self.scales is None else found.w / self.scales
+        w = found.x if self.scales is None else found.x / self.scales
         shift = 0.0 if self.offsets is None else float(self.offsets @ w)
-        return replace(found, w=w, intercept=found.intercept - shift)
+        return replace(found, x=w, intercept=found.intercept - shift)
 
     def rounded(self, k: int, found: LinearSolution, l1: float) -> LinearSolution:
         """Solution `k` with the figures of its weights in the type of the features.
@@ -128,7 +125,7 @@ class _Task:
         if dtype == np.float64 or self.targets.n_solves != self.targets.n_outputs:
             return found
         user = self.restore(found)
-        weights = as_dtype(user.w, dtype).astype(np.float64)[None]
+        weights = as_dtype(user.x, dtype).astype(np.float64)[None]
         intercept = as_dtype(np.array([user.intercept]), dtype).astype(np.float64)
         w, b = self._scaled(weights, intercept)
         objective = self.targets.problems[k].value(w[0], b[0]) + self.penalty.value(w[0], l1)
@@ -157,7 +154,7 @@ class _Task:
         return int(self.targets.X.shape[1])
 
 
-class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
+class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     """A linear model under an l1 penalty; subclasses say what is learned from."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -172,10 +169,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         "cv_rule": OneOf("best", "1se"),
         "l1s": _Values(),
         "warm_start": Boolean(),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
     l1: Any
@@ -191,12 +185,9 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
-    verbose: int
-    callback: Callback | None
 
     coef_: np.ndarray
     intercept_: Any
-    n_features_in_: int
 
     @abc.abstractmethod
     def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
@@ -236,10 +227,11 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
         else:
             self._forget_folds()
             self.l1_ = float(self.l1)
-            progress = Progress(targets.n_solves, self._settings.max_iter)
+            progress = Progress.of_solves(targets.n_solves, self._settings.max_iter)
             solutions = self._watch(
-                progress,
                 lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
+                progress,
+                may_be_left=True,
             )
         solutions = [task.rounded(k, found, self.l1_) for k, found in enumerate(solutions)]
         self._keep([task.restore(found) for found in solutions], targets)
@@ -288,7 +280,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             found = falling_l1s(largest, n_l1s, ratio, "fit_path.n_l1s")
         else:
             found = falling_l1s(largest, np.atleast_1d(l1s), ratio, "fit_path.l1s")
-        progress = Progress(len(found) * targets.n_solves, self._settings.max_iter)
+        progress = Progress.of_solves(len(found) * targets.n_solves, self._settings.max_iter)
         names = {
             "feature_names": getattr(model, "feature_names_in_", None),
             "classes": getattr(model, "classes_", None),
@@ -299,7 +291,7 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             restored = ([task.restore(solution) for solution in step] for step in steps)
             return CoefficientPath.gather(found, restored, targets.X.dtype, **names)
 
-        path = self._watch(progress, job)
+        path = self._watch(job, progress, may_be_left=True)
         self._warn_of_open_gaps(path)
         return path
 
@@ -381,23 +373,12 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 f"{name}.penalty_weights must be positive {at} where l2 is 0, got 0"
             )
 
-    def _watch(self, progress: Progress, job: Callable[[], _Result]) -> _Result:
-        return watch(
-            job,
-            progress,
-            n_total=progress.n_total,
-            callback=self.callback,
-            verbose=self.verbose,
-            title=type(self).__name__,
-            may_be_left=True,
-        )
-
     def _fit_by_folds(self, targets: Targets, penalty: Penalty) -> list[LinearSolution]:
         settings, name = self._settings, type(self).__name__
         l1s = falling_l1s(find_l1_max(targets, penalty, settings), self.l1s, _RATIO, f"{name}.l1s")
         folds = make_folds(targets, self.cv, self.random_state, name)
         n_solves = (len(folds) + 1) * len(l1s) * targets.n_solves
-        progress = Progress(n_solves, settings.max_iter)
+        progress = Progress.of_solves(n_solves, settings.max_iter)
 
         def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
             scores = score_folds(targets, folds, penalty, l1s, settings, progress)
@@ -408,7 +389,8 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
                 last = [replace(found, status=Status.STOPPED) for found in last]
             return scores, reached, last
 
-        self.cv_scores_, reached, solutions = self._watch(progress, job)
+        found = self._watch(job, progress, may_be_left=True)
+        self.cv_scores_, reached, solutions = found
         self.l1_path_, self.l1_ = l1s, float(l1s[reached])
         return solutions
 
@@ -440,15 +422,19 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
     ) -> None:
         """Weights of all outputs; objective and trace of the problems they were found by."""
         worst = max(solutions, key=lambda found: found.certificate)
-        worst.warn_unless_converged(self, float(self.tol))
+        self._keep_solution(
+            Solution(
+                status=worst.status,
+                objective=float(sum(found.objective for found in figures)),
+                certificate=worst.certificate,
+                n_iter=max(found.n_iter for found in solutions),
+                trace=_join_traces([found.trace for found in figures]),
+            )
+        )
         self._set_weights(
-            as_dtype(np.array([found.w for found in solutions]), dtype),
+            as_dtype(np.array([found.x for found in solutions]), dtype),
             as_dtype(np.array([found.intercept for found in solutions]), dtype),
         )
-        self.objective_ = float(sum(found.objective for found in figures))
-        self.certificate_ = worst.certificate
-        self.n_iter_ = max(found.n_iter for found in solutions)
-        self.trace_ = _join_traces([found.trace for found in figures])
 
     @abc.abstractmethod
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
@@ -468,28 +454,21 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             del params["cv"]  # an object of another library
         return params
 
-    _STORED = ("l1_", "objective_", "certificate_", "n_iter_", "n_features_in_", "intercept_")
-    _STORED_IF_THERE = ("feature_names_in_", "cv_scores_", "l1_path_", "classes_")
+    _STORED = ("l1_", "intercept_", "cv_scores_", "l1_path_", "classes_")
 
     def _to_bundle(self) -> dict[str, Any]:
-        there = [name for name in self._STORED_IF_THERE if hasattr(self, name)]
-        state = {name: getattr(self, name) for name in (*self._STORED, *there)}
-        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        return state | {"weights": self.sparse_coef_, "trace_": trace}
+        return super()._to_bundle() | {"weights": self.sparse_coef_}
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "weights": Sparse("outputs", "features", finite=True),
             "intercept_": AnyOf(Number(), Floats("outputs")),
             "l1_": Number(),
             "l1_path_": OrAbsent(Floats("l1s")),
             "cv_scores_": OrAbsent(Floats("l1s", None)),
-            **FIGURES,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
         sparse_weights, intercepts = state.pop("weights"), np.atleast_1d(state.pop("intercept_"))
         n_outputs, n_features = sparse_weights.shape
         if intercepts.shape != (n_outputs,):
@@ -501,9 +480,6 @@ class SparseLinearModel(SavedModel, BaseEstimator, abc.ABC):
             )
         self._set_weights(sparse_weights.toarray(), intercepts)
         super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -84,7 +84,7 @@ class CoefficientPath:
         """A path from the solutions of each l1, one for each output."""
         rows, figures = [], []
         for solutions in steps:  # dense weights are let go at once
-            rows.append([sp.csr_matrix(as_dtype(found.w, dtype)) for found in solutions])
+            rows.append([sp.csr_matrix(as_dtype(found.x, dtype)) for found in solutions])
             figures.append([[getattr(found, name) for name in _FIGURES] for found in solutions])
         coefs = [sp.vstack(output, format="csr") for output in zip(*rows, strict=True)]
         intercepts, *columns = np.transpose(np.array(figures), (2, 1, 0))

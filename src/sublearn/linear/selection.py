@@ -11,10 +11,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
+from sublearn.fitting.progress import Progress
 from sublearn.linear.targets import ClassTargets, Targets
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
-from sublearn.optim.progress import Progress
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logsumexp
 
 from sublearn.execution import map_blocks
+from sublearn.fitting.progress import Progress
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_problem import LinearProblem, Penalty, predict_rows
@@ -22,7 +23,6 @@ from sublearn.optim.linear_solve import (
     largest_l1,
     solve,
 )
-from sublearn.optim.progress import Progress
 from sublearn.optim.row_losses import Logistic, Loss
 
 __all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
@@ -108,7 +108,7 @@ class Targets(abc.ABC):
 
     def predictions(self, solutions: list[LinearSolution]) -> np.ndarray:
         """z of shape (n_rows, n_outputs)."""
-        return np.column_stack([predict_rows(self.X, s.w, s.intercept) for s in solutions])
+        return np.column_stack([predict_rows(self.X, s.x, s.intercept) for s in solutions])
 
 
 def solve_apart(

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.ranking import Ranking, read_ranking, top_k
+from sublearn.typing import LabelsLike
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["ndcg_at_k", "precision_at_k", "psndcg_at_k", "psp_at_k", "recall_at_k"]
 
 
 def precision_at_k(
-    y_true: Any, y_pred: Any, k: int | Sequence[int] = 5, *, classes: Any = None
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int | Sequence[int] = 5,
+    *,
+    classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
     r"""Share of true labels among the `k` best: the mean of :math:`\frac1k \sum_{j \le k} h_{ij}`.
 
@@ -58,7 +66,11 @@ def precision_at_k(
 
 
 def recall_at_k(
-    y_true: Any, y_pred: Any, k: int | Sequence[int] = 5, *, classes: Any = None
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int | Sequence[int] = 5,
+    *,
+    classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
     r"""Share of the true labels found: the mean of :math:`\frac{1}{|y_i|} \sum_{j \le k} h_{ij}`.
 
@@ -69,7 +81,11 @@ def recall_at_k(
 
 
 def ndcg_at_k(
-    y_true: Any, y_pred: Any, k: int | Sequence[int] = 5, *, classes: Any = None
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int | Sequence[int] = 5,
+    *,
+    classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
     r"""Discounted gain over the best possible, the mean over samples of
 
@@ -84,12 +100,12 @@ def ndcg_at_k(
 
 
 def psp_at_k(
-    y_true: Any,
-    y_pred: Any,
-    propensities: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    propensities: ArrayLike,
     k: int | Sequence[int] = 5,
     *,
-    classes: Any = None,
+    classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
     r"""Propensity-scored precision, normalised by the best that any ranking reaches.
 
@@ -120,12 +136,12 @@ def psp_at_k(
 
 
 def psndcg_at_k(
-    y_true: Any,
-    y_pred: Any,
-    propensities: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    propensities: ArrayLike,
     k: int | Sequence[int] = 5,
     *,
-    classes: Any = None,
+    classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
     r"""Propensity-scored nDCG, normalised by the best that any ranking reaches.
 
@@ -144,7 +160,13 @@ def psndcg_at_k(
 _Formula = Callable[[Ranking, np.ndarray], np.ndarray]
 
 
-def _evaluate(formula: _Formula, y_true: Any, y_pred: Any, k: Any, classes: Any) -> Any:
+def _evaluate(
+    formula: _Formula,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int | Sequence[int],
+    classes: ArrayLike | None,
+) -> float | np.ndarray:
     cuts = _read_cuts(k)
     ranking = read_ranking(y_true, y_pred, int(cuts.max()), classes)
     values = formula(ranking, cuts)
@@ -181,8 +203,13 @@ _Gain = Callable[[Ranking, np.ndarray, np.ndarray], np.ndarray]
 
 
 def _evaluate_weighted(
-    gain: _Gain, y_true: Any, y_pred: Any, propensities: Any, k: Any, classes: Any
-) -> Any:
+    gain: _Gain,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    propensities: ArrayLike,
+    k: int | Sequence[int],
+    classes: ArrayLike | None,
+) -> float | np.ndarray:
     def quotient(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
         weights = _inverse_propensities(propensities, ranking)
         best = _best_ranking(ranking, weights, int(cuts.max()))
@@ -213,7 +240,7 @@ def _best_ranking(ranking: Ranking, weights: np.ndarray, k: int) -> Ranking:
     return dataclasses.replace(ranking, ranked=top_k(scores, k))
 
 
-def _inverse_propensities(propensities: Any, ranking: Ranking) -> np.ndarray:
+def _inverse_propensities(propensities: ArrayLike, ranking: Ranking) -> np.ndarray:
     values = np.asarray(propensities, dtype=np.float64)
     n_labels = ranking.truth.shape[1]
     if not ranking.has_columns:

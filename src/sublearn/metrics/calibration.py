@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sublearn.metrics.ranking import read_ranking
+from sublearn.typing import LabelsLike
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Reliability", "brier_score", "expected_calibration_error", "reliability_curve"]
 
@@ -31,7 +35,12 @@ class Reliability(NamedTuple):
 
 
 def reliability_curve(
-    y_true: Any, labels: Any, probabilities: Any, *, n_bins: int = 15, classes: Any = None
+    y_true: LabelsLike,
+    labels: ArrayLike | None,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    classes: ArrayLike | None = None,
 ) -> Reliability:
     """Mean probability and share of right predictions, for predictions of similar probability.
 
@@ -64,7 +73,12 @@ def reliability_curve(
 
 
 def expected_calibration_error(
-    y_true: Any, labels: Any, probabilities: Any, *, n_bins: int = 15, classes: Any = None
+    y_true: LabelsLike,
+    labels: ArrayLike | None,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    classes: ArrayLike | None = None,
 ) -> float:
     """Mean distance of probability and share of right predictions, over predictions.
 
@@ -82,7 +96,13 @@ def expected_calibration_error(
     return float(np.average(distance, weights=curve.counts))
 
 
-def brier_score(y_true: Any, labels: Any, probabilities: Any, *, classes: Any = None) -> float:
+def brier_score(
+    y_true: LabelsLike,
+    labels: ArrayLike | None,
+    probabilities: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+) -> float:
     """Mean squared distance of probability and truth (0 or 1), over predictions; 0 is best.
 
     Arguments are those of :func:`reliability_curve`.
@@ -92,7 +112,10 @@ def brier_score(y_true: Any, labels: Any, probabilities: Any, *, classes: Any = 
 
 
 def _read_predictions(
-    y_true: Any, labels: Any, probabilities: Any, classes: Any
+    y_true: LabelsLike,
+    labels: ArrayLike | None,
+    probabilities: ArrayLike,
+    classes: ArrayLike | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities and whether each prediction is right, both flat."""
     p = np.asarray(probabilities, dtype=np.float64)

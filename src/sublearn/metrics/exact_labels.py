@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 
 from sublearn.metrics.names import find_positions
+from sublearn.typing import WeightsLike
 from sublearn.validation import LabelKind, encode_labels
+from sublearn.validation.labels import DecodedLabels
 from sublearn.validation.sparse import check_layout
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["share_right"]
 
 
 def share_right(
-    kind: LabelKind, classes: np.ndarray, y: Any, predicted: Any, sample_weight: Any = None
+    kind: LabelKind,
+    classes: np.ndarray,
+    y: Any,
+    predicted: DecodedLabels,
+    sample_weight: WeightsLike | None = None,
 ) -> float:
     """Accuracy; with several labels per sample, the share of samples with exactly their labels.
 
@@ -46,5 +55,5 @@ def share_right(
     # Positions, since labels need not have an order and accuracy_score sorts them.
     places = find_positions(classes, truth.classes, argument="y")
     expected = np.repeat(places, truth.counts())[np.argsort(truth.rows, kind="stable")]
-    found = find_positions(classes, predicted, argument="predicted")
+    found = find_positions(classes, np.asarray(predicted), argument="predicted")
     return float(accuracy_score(expected, found, sample_weight=sample_weight))

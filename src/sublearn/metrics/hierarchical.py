@@ -6,11 +6,12 @@ labels to a boolean matrix with ancestors added, and `levels`; see `sublearn.hie
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.typing import LabelsLike
 from sublearn.validation.values import show
 
 __all__ = [
@@ -22,6 +23,12 @@ __all__ = [
 ]
 
 
+class _Taxonomy(Protocol):
+    levels: np.ndarray
+
+    def encode(self, y: LabelsLike, *, argument: str) -> sp.csr_matrix: ...
+
+
 class LevelScores(NamedTuple):
     """F1 of the labels of each level, roots first."""
 
@@ -29,7 +36,7 @@ class LevelScores(NamedTuple):
     macro: np.ndarray
 
 
-def hierarchical_precision(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
+def hierarchical_precision(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> float:
     """Share of predicted labels, ancestors included, that are right; 0 if none is predicted.
 
     Parameters
@@ -47,7 +54,7 @@ def hierarchical_precision(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
     return float(hits.sum() / max(1, predicted.sum()))
 
 
-def hierarchical_recall(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
+def hierarchical_recall(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> float:
     """Share of true labels, ancestors included, that are predicted; 0 if there are none.
 
     Parameters
@@ -63,7 +70,7 @@ def hierarchical_recall(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
     return float(hits.sum() / max(1, true.sum()))
 
 
-def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
+def hierarchical_f1(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> float:
     """Harmonic mean of hierarchical precision and recall.
 
     Parameters
@@ -86,7 +93,7 @@ def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any) -> float:
     return float(2 * hits.sum() / max(1, true.sum() + predicted.sum()))
 
 
-def f1_by_level(y_true: Any, y_pred: Any, taxonomy: Any) -> LevelScores:
+def f1_by_level(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> LevelScores:
     """Micro and macro F1 of the labels of each level of the taxonomy.
 
     In the macro average of a level stand the labels that occur in `y_true` or in `y_pred`.
@@ -111,7 +118,9 @@ def f1_by_level(y_true: Any, y_pred: Any, taxonomy: Any) -> LevelScores:
     return LevelScores(np.array(micro), np.array(macro))
 
 
-def _counts(y_true: Any, y_pred: Any, taxonomy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counts(
+    y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Right, true and predicted entries of each label, ancestors included."""
     if not hasattr(taxonomy, "encode"):
         raise ValueError(f"taxonomy must be a Taxonomy, got {show(taxonomy)}")

@@ -6,19 +6,23 @@ labels per sample.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
+from sublearn.typing import LabelsLike, WeightsLike
 from sublearn.validation import EncodedLabels, encode_labels
 from sublearn.validation.values import count_rows
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["f1_macro", "f1_micro", "f1_samples", "hamming_loss", "jaccard_samples"]
 
 
-def hamming_loss(y_true: Any, y_pred: Any, *, n_labels: int | None = None) -> float:
+def hamming_loss(y_true: LabelsLike, y_pred: LabelsLike, *, n_labels: int | None = None) -> float:
     """Share of wrong entries of the indicator matrix; for 1-D labels, share of wrong labels.
 
     Parameters
@@ -48,7 +52,7 @@ def hamming_loss(y_true: Any, y_pred: Any, *, n_labels: int | None = None) -> fl
     return float(n_wrong / (truth.shape[0] * max(1, n_labels or n_seen)))
 
 
-def f1_micro(y_true: Any, y_pred: Any) -> float:
+def f1_micro(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """F1 over all entries at once: twice the common entries over the entries of both; 0 for none.
 
     Parameters
@@ -64,7 +68,7 @@ def f1_micro(y_true: Any, y_pred: Any) -> float:
     return float(2 * _count_common(truth, predicted).sum() / max(1, truth.nnz + predicted.nnz))
 
 
-def f1_macro(y_true: Any, y_pred: Any) -> float:
+def f1_macro(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """Mean over labels of the F1 of each label; a label neither true nor predicted counts as 0.
 
     Parameters
@@ -83,7 +87,9 @@ def f1_macro(y_true: Any, y_pred: Any) -> float:
     return float(np.mean(2 * _count_common(truth, predicted) / np.maximum(1, n_both)))
 
 
-def f1_samples(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+def f1_samples(
+    y_true: LabelsLike, y_pred: LabelsLike, *, sample_weight: WeightsLike | None = None
+) -> float:
     """Mean over samples of the F1 of each sample's set; a sample without any label counts as 0.
 
     Parameters
@@ -108,7 +114,7 @@ def f1_samples(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
     return float(np.average(2 * common / np.maximum(1, sizes), weights=sample_weight))
 
 
-def jaccard_samples(y_true: Any, y_pred: Any) -> float:
+def jaccard_samples(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """Mean over samples of common labels divided by labels in either set; 0 where there are none.
 
     Parameters
@@ -126,7 +132,9 @@ def jaccard_samples(y_true: Any, y_pred: Any) -> float:
     return float(np.mean(common / np.maximum(1, either)))
 
 
-def _read_label_sets(y_true: Any, y_pred: Any) -> tuple[sp.csr_matrix, sp.csr_matrix, bool]:
+def _read_label_sets(
+    y_true: LabelsLike, y_pred: LabelsLike
+) -> tuple[sp.csr_matrix, sp.csr_matrix, bool]:
     """Two boolean matrices with the same columns, and whether a sample may carry many labels."""
     n_samples = count_rows(y_true, "y_true")
     if n_samples == 0:

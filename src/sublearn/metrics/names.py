@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 __all__ = ["find_positions"]
@@ -32,6 +30,6 @@ def find_positions(names: np.ndarray, wanted: np.ndarray, *, argument: str) -> n
 
 
 def _find_by_hash(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    position: dict[Any, int] = {name: p for p, name in enumerate(names.tolist())}
+    position = {name: p for p, name in enumerate(names.tolist())}
     found = [position.get(name, -1) for name in wanted.ravel().tolist()]
     return np.asarray(found, dtype=np.int64).reshape(wanted.shape)

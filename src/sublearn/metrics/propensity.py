@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sized
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
+from sublearn.typing import LabelsLike
 from sublearn.validation import encode_labels
 from sublearn.validation.values import is_finite_number, show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["propensities"]
 
 
-def propensities(y: Any, *, A: float = 0.55, B: float = 1.5, classes: Any = None) -> np.ndarray:
+def propensities(
+    y: LabelsLike, *, A: float = 0.55, B: float = 1.5, classes: ArrayLike | None = None
+) -> np.ndarray:
     r"""Propensity of each label in the model of Jain, Prabhu and Varma (KDD 2016).
 
     .. math::
@@ -46,7 +53,7 @@ def propensities(y: Any, *, A: float = 0.55, B: float = 1.5, classes: Any = None
     array([0.933, 0.91 ])
     """
     _refuse_other_constants(A, B)
-    n_samples = y.shape[0] if sp.issparse(y) else len(y)
+    n_samples = cast("sp.spmatrix", y).shape[0] if sp.issparse(y) else len(cast("Sized", y))
     if n_samples < 3:
         raise ValueError(f"y must have at least 3 samples, got {n_samples}")
     labels = encode_labels(y, n_samples, for_fit=False)

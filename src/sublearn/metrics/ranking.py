@@ -7,14 +7,18 @@ made dense.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.metrics.names import find_positions
+from sublearn.typing import LabelsLike
 from sublearn.validation import EncodedLabels, encode_labels
 from sublearn.validation.sparse import check_sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Ranking", "read_ranking", "top_k"]
 
@@ -55,34 +59,36 @@ class Ranking:
         return np.diff(self.truth.indptr)
 
 
-def read_ranking(y_true: Any, y_pred: Any, k: int, classes: Any) -> Ranking:
+def read_ranking(
+    y_true: LabelsLike, y_pred: LabelsLike, k: int, classes: ArrayLike | None
+) -> Ranking:
     """Both arguments by label id; see :func:`sublearn.metrics.precision_at_k` for their forms."""
-    y_pred = _read_predictions(y_pred, k)
-    if classes is not None:
-        classes = np.asarray(classes)
-    labels = encode_labels(y_true, y_pred.shape[0], argument="y_true", for_fit=False)
-    is_scores = sp.issparse(y_pred) or (
-        y_pred.dtype.kind == "f" and not _are_names_floats(labels, classes)
+    found = _read_predictions(y_pred, k)
+    given = None if classes is None else np.asarray(classes)
+    labels = encode_labels(y_true, found.shape[0], argument="y_true", for_fit=False)
+    is_scores = sp.issparse(found) or (
+        found.dtype.kind == "f" and not _are_names_floats(labels, given)
     )
-    n_columns = y_pred.shape[1] if is_scores else None
-    if labels.kind.is_indicator:
-        truth, names = _truth_by_column(labels, classes)
-    else:
-        truth, names = _truth_by_name(labels, classes, n_columns)
-    has_columns = labels.kind.is_indicator or classes is not None or is_scores
+    n_columns = found.shape[1] if is_scores else None
+    truth, names = (
+        _truth_by_column(labels, given)
+        if labels.kind.is_indicator
+        else _truth_by_name(labels, given, n_columns)
+    )
+    has_columns = labels.kind.is_indicator or given is not None or is_scores
     if is_scores:
-        _refuse_other_width(y_pred, truth, names)
-        return Ranking(truth, top_k(y_pred, k), has_columns)
-    return Ranking(truth, _rank_by_name(y_pred[:, :k], names, truth.shape[1]), has_columns)
+        _refuse_other_width(found, truth, names)
+        return Ranking(truth, top_k(found, k), has_columns)
+    return Ranking(truth, _rank_by_name(found[:, :k], names, truth.shape[1]), has_columns)
 
 
-def _are_names_floats(labels: EncodedLabels, classes: Any) -> bool:
+def _are_names_floats(labels: EncodedLabels, classes: np.ndarray | None) -> bool:
     """Whether floats in `y_pred` can only be labels: nothing says which columns scores have."""
     is_named = not labels.kind.is_indicator
     return classes is None and is_named and labels.classes.dtype.kind == "f"
 
 
-def top_k(scores: Any, k: int) -> np.ndarray:
+def top_k(scores: np.ndarray | sp.csr_matrix, k: int) -> np.ndarray:
     """Columns of the `k` highest scores of each row, best first, of equals the lower column first.
 
     A sparse matrix scores only what it stores; -1 stands where a row has fewer scores, and where a
@@ -91,7 +97,7 @@ def top_k(scores: Any, k: int) -> np.ndarray:
     return _top_k_sparse(scores, k) if sp.issparse(scores) else _top_k_dense(scores, k)
 
 
-def _read_predictions(y_pred: Any, k: int) -> Any:
+def _read_predictions(y_pred: LabelsLike, k: int) -> np.ndarray | sp.csr_matrix:
     if sp.issparse(y_pred):
         y_pred = sp.csr_matrix(check_sparse(y_pred, "y_pred"))
         values = y_pred.data
@@ -108,7 +114,9 @@ def _read_predictions(y_pred: Any, k: int) -> Any:
     return y_pred
 
 
-def _truth_by_column(labels: EncodedLabels, classes: Any) -> tuple[sp.csr_matrix, Any]:
+def _truth_by_column(
+    labels: EncodedLabels, classes: np.ndarray | None
+) -> tuple[sp.csr_matrix, np.ndarray | None]:
     if classes is not None and len(classes) != labels.n_classes:
         raise ValueError(
             f"classes must name each column of y_true ({labels.n_classes}), got {len(classes)}"
@@ -117,7 +125,7 @@ def _truth_by_column(labels: EncodedLabels, classes: Any) -> tuple[sp.csr_matrix
 
 
 def _truth_by_name(
-    labels: EncodedLabels, classes: Any, n_columns: int | None
+    labels: EncodedLabels, classes: np.ndarray | None, n_columns: int | None
 ) -> tuple[sp.csr_matrix, np.ndarray]:
     if classes is None:
         if n_columns is None:
@@ -142,7 +150,9 @@ def _columns_as_names(labels: EncodedLabels, n_columns: int) -> np.ndarray:
     raise ValueError("classes must name the columns of y_pred, got None")
 
 
-def _refuse_other_width(scores: Any, truth: sp.csr_matrix, names: Any) -> None:
+def _refuse_other_width(
+    scores: np.ndarray | sp.csr_matrix, truth: sp.csr_matrix, names: np.ndarray | None
+) -> None:
     n_labels = truth.shape[1] if names is None else len(names)
     if scores.shape[1] != n_labels:
         raise ValueError(
@@ -150,7 +160,7 @@ def _refuse_other_width(scores: Any, truth: sp.csr_matrix, names: Any) -> None:
         )
 
 
-def _rank_by_name(ranked: np.ndarray, names: Any, n_labels: int) -> np.ndarray:
+def _rank_by_name(ranked: np.ndarray, names: np.ndarray | None, n_labels: int) -> np.ndarray:
     if names is None:
         ids = _check_ids(ranked, n_labels)
     else:
@@ -188,7 +198,7 @@ def _top_k_dense(scores: np.ndarray, k: int) -> np.ndarray:
     return best
 
 
-def _top_k_sparse(scores: Any, k: int) -> np.ndarray:
+def _top_k_sparse(scores: sp.csr_matrix, k: int) -> np.ndarray:
     csr = sp.csr_matrix(scores, copy=True)
     csr.sum_duplicates()
     starts, counts = csr.indptr[:-1].astype(np.int64), np.diff(csr.indptr)

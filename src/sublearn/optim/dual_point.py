@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
 from sublearn.interruption import aside, check
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 
@@ -46,7 +47,7 @@ def dual_value(
     v = np.asarray(problem.X.T @ moved, dtype=np.float64)
     v[held] = targets
     pull = v if penalty.is_positive else np.abs(v)
-    scale = 1.0 if penalty.l2 > 0 else _feasible_scale(pull, levels)
+    scale = _core.feasible_scale(penalty.compiled(), levels, -v)
     conjugates = problem.loss.conjugate(-scale * moved / problem.weights, problem.y)
     value = -float(problem.weights @ conjugates)
     if penalty.l2 > 0:
@@ -92,8 +93,3 @@ def _onto_equations(
 
 def _newton_step(A: np.ndarray, weighted: np.ndarray, left: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(A.T @ weighted, left, rcond=None)[0]
-
-
-def _feasible_scale(v: np.ndarray, levels: np.ndarray) -> float:
-    over = v > levels
-    return float((levels[over] / v[over]).min(initial=1.0))

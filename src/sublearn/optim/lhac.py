@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.interruption import check
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
+    WATCH_RULES,
     Boolean,
-    CallableOrNone,
     Either,
     Interval,
     NonNegative,
@@ -22,8 +22,8 @@ from sublearn.validation import (
     Positive,
     RandomState,
     Rule,
-    Verbosity,
     as_seed,
+    check_arguments,
 )
 from sublearn.validation.native import as_native
 from sublearn.validation.values import show
@@ -31,8 +31,8 @@ from sublearn.validation.values import show
 __all__ = ["LhacSolution", "lhac"]
 
 FREE_SETS = ("grdy-ad", "grdy", "grdy-ctz", "grdy-ep", "std", "std-ep", "std-epa")
-#: Below, the first working set is too large a share of all coordinates to save anything.
-LEAST_FOR_WORKING_SET = 500
+#: Below, the first active set is too large a share of all coordinates to save anything.
+LEAST_FOR_ACTIVE_SET = 500
 _ROUNDING = 1e-6  # by which a lower bound may be above F, relative to the largest F of a run
 BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
 
@@ -46,8 +46,7 @@ _RULES: dict[str, Rule] = {
     "shuffle": Boolean(),
     "working_set": Either(OneOf("auto"), Boolean()),
     "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **WATCH_RULES,
 }
 
 
@@ -101,7 +100,7 @@ def lhac(
         ``objective(x)``, or ``objective.value_and_gradient(x)``, returns the value and the gradient
         at `x`; the value may be infinite outside the domain. A method ``partial(x, support)`` that
         returns the value and ``gradient[support]``, for an ascending integer array `support`
-        outside of which `x` is 0, is what a working set needs. A method ``lower_bound()`` returns a
+        outside of which `x` is 0, is what an active set needs. A method ``lower_bound()`` returns a
         number that no value of F is below; it is asked after each step and makes the gap. One that
         is above a value of F is refused.
         Compiled ones (:func:`linear_objective`) do not enter Python.
@@ -133,12 +132,12 @@ def lhac(
     shuffle : bool
         Visit the coordinates in random order.
     working_set : "auto" or bool
-        Whether most gradients are asked for over a working set of coordinates only: the support and
+        Whether most gradients are asked for over an active set of coordinates only: the support and
         the worst violators. Full gradients then certify the point, extend the set and, where the
         objective knows its dual, rule coordinates out for good (gap-safe screening [2]_). Needs
-        `partial` or an objective of :func:`linear_objective`; "auto" uses it for those with at
-        least 500 coordinates. All other options keep their meaning; `budget` and `max_iter` count
-        iterations over all working sets, and the Hessian is kept from set to set.
+        `partial` or a compiled objective; "auto" uses it for those with at least 500
+        coordinates. All other options keep their meaning; `budget` and `max_iter` count
+        iterations over all active sets, and the Hessian is kept from set to set.
     random_state : int, Generator or RandomState
         Of the shuffling.
     verbose, callback
@@ -149,8 +148,8 @@ def lhac(
     LhacSolution
         `x`, `objective`, `certificate`, `status`, `n_iter` and `trace` with one row per outer
         iteration: the sizes of the sets Z1, Z2, Z3 of (5.4.1), free coordinates, passes, values
-        asked for, and `n_asked`, the coordinates whose gradient was asked for. Where these are a
-        working set, so are the sets and `violation`, and without a dual `certificate` is that of
+        asked for, and `n_asked`, the coordinates whose gradient was asked for. Where these are an
+        active set, so are the sets and `violation`, and without a dual `certificate` is that of
         the last full gradient.
 
     References
@@ -166,17 +165,17 @@ def lhac(
     >>> solution.x.round(6).tolist()
     [1.5, 1.5, 1.5]
     """
-    _check(locals())
+    check_arguments("lhac", locals(), _RULES)
     start = _vector("x0", x0)
     weights = _as_l1(l1, len(start))
     penalty = _penalty(l2, bounds)
     settings = _settings(tol, max_iter, memory, free_set, budget, globalisation, shuffle)
     settings.seed = as_seed(random_state)
     compiled = _as_objective(objective, len(start))
-    has_working_set = _decide_working_set(working_set, compiled)
+    has_active_set = _decide_active_set(working_set, compiled)
     monitor = _core.Monitor()
     x, end, bound, columns = watch(
-        lambda: _core.lhac(compiled, weights, penalty, settings, start, has_working_set, monitor),
+        lambda: _core.lhac(compiled, weights, penalty, settings, start, has_active_set, monitor),
         monitor,
         n_total=max_iter,
         callback=callback,
@@ -185,11 +184,11 @@ def lhac(
     )
     trace = Trace(columns)
     if not np.isfinite(trace["objective"][0]):  # a compiled objective is not checked before
-        raise ParameterError(f"lhac: objective must be finite at x0, got {trace['objective'][0]}")
+        raise ParameterError(f"lhac.objective must be finite at x0, got {trace['objective'][0]}")
     if isinstance(compiled, _core.PythonObjective):
         _refuse_wrong_bound(bound, trace["objective"])
     return LhacSolution(
-        status=_status(end),
+        status=Status.of(end),
         objective=float(trace["objective"][-1]),
         certificate=float(trace["certificate"][-1]),
         n_iter=len(trace) - 1,
@@ -199,19 +198,13 @@ def lhac(
     )
 
 
-def _check(arguments: dict[str, Any]) -> None:
-    for name, rule in _RULES.items():
-        if not rule.accepts(arguments[name]):
-            raise ParameterError(f"lhac: {name} must be {rule}, got {show(arguments[name])}")
-
-
 def _vector(name: str, values: Any) -> np.ndarray:
     try:
         vector = as_native(np.ascontiguousarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"lhac: {name} must be numbers, got {show(values)}") from error
+        raise ParameterError(f"lhac.{name} must be numbers, got {show(values)}") from error
     if vector.ndim != 1 or not len(vector) or not np.isfinite(vector).all():
-        raise ParameterError(f"lhac: {name} must be a vector of finite numbers, got {show(values)}")
+        raise ParameterError(f"lhac.{name} must be a vector of finite numbers, got {show(values)}")
     return vector
 
 
@@ -219,7 +212,7 @@ def _as_l1(l1: Any, size: int) -> np.ndarray:
     weights = _vector("l1", np.full(size, l1) if np.ndim(l1) == 0 else l1)
     if len(weights) != size or (weights < 0).any():
         raise ParameterError(
-            f"lhac: l1 must be a non-negative number or one for each of {size} coordinates, "
+            f"lhac.l1 must be a non-negative number or one for each of {size} coordinates, "
             f"got {show(l1)}"
         )
     return weights
@@ -232,7 +225,7 @@ def _penalty(l2: float, bounds: Any) -> Any:
         lower, upper = np.nan, np.nan
     if not lower <= 0 <= upper:
         raise ParameterError(
-            f"lhac: bounds must be a pair of numbers with 0 between them, got {show(bounds)}"
+            f"lhac.bounds must be a pair of numbers with 0 between them, got {show(bounds)}"
         )
     penalty = _core.SeparablePenalty()
     penalty.l2, penalty.lower, penalty.upper = float(l2), lower, upper
@@ -261,7 +254,7 @@ def _as_budget(budget: Any) -> tuple[float, float, bool]:
     if is_pair and all(NonNegative(float).accepts(part) for part in budget):
         return float(budget[0]), float(budget[1]), False
     raise ParameterError(
-        "lhac: budget must be 'linear', 'log', a positive integer or a pair of non-negative "
+        "lhac.budget must be 'linear', 'log', a positive integer or a pair of non-negative "
         f"numbers, got {show(budget)}"
     )
 
@@ -270,33 +263,33 @@ def _as_objective(objective: Any, size: int) -> Any:
     if isinstance(objective, _core.SmoothObjective):
         if objective.size != size:
             raise ParameterError(
-                f"lhac: x0 must have {objective.size} entries as the objective, got {size}"
+                f"lhac.x0 must have {objective.size} entries as the objective, got {size}"
             )
         return objective
     function = getattr(objective, "value_and_gradient", objective)
     if not callable(function):
         raise ParameterError(
-            "lhac: objective must be callable, compiled or have a method value_and_gradient, "
+            "lhac.objective must be callable, compiled or have a method value_and_gradient, "
             f"got {show(objective)}"
         )
     partial = getattr(objective, "partial", None)
     if partial is not None and not callable(partial):
-        raise ParameterError(f"lhac: objective.partial must be callable, got {show(partial)}")
+        raise ParameterError(f"lhac.objective.partial must be callable, got {show(partial)}")
     bound = getattr(objective, "lower_bound", None)
     if bound is not None and not callable(bound):
-        raise ParameterError(f"lhac: objective.lower_bound must be callable, got {show(bound)}")
+        raise ParameterError(f"lhac.objective.lower_bound must be callable, got {show(bound)}")
     return _core.PythonObjective(
         _checked(function, size), None if partial is None else _checked_part(partial), size,
         None if bound is None else _checked_bound(bound),
     )  # fmt: skip
 
 
-def _decide_working_set(working_set: bool | str, objective: Any) -> bool:
+def _decide_active_set(working_set: bool | str, objective: Any) -> bool:
     if working_set == "auto":
-        return bool(objective.has_parts) and objective.size >= LEAST_FOR_WORKING_SET
+        return bool(objective.has_parts) and objective.size >= LEAST_FOR_ACTIVE_SET
     if working_set and not objective.has_parts:
         raise ParameterError(
-            "lhac: working_set must be 'auto' or False for an objective that cannot give a part of "
+            "lhac.working_set must be 'auto' or False for an objective that cannot give a part of "
             "its gradient, got True"
         )
     return bool(working_set)
@@ -312,7 +305,7 @@ def _checked(
         value, gradient = _checked_pair("objective", lambda: objective(x), size)
         nonlocal is_start
         if is_start and np.isinf(value):
-            raise ParameterError(f"lhac: objective must be finite at x0, got {value}")
+            raise ParameterError(f"lhac.objective must be finite at x0, got {value}")
         is_start = False
         return value, gradient
 
@@ -337,7 +330,7 @@ def _checked_bound(bound: Callable[[], Any]) -> Callable[[], float]:
             value = np.nan
         if np.isnan(value) or value == np.inf:
             raise ParameterError(
-                f"lhac: objective.lower_bound must return a number, got {show(found)}"
+                f"lhac.objective.lower_bound must return a number, got {show(found)}"
             )
         return value
 
@@ -349,7 +342,7 @@ def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
     least = objectives.min()
     if bound > least + _ROUNDING * np.abs(objectives).max():
         raise ParameterError(
-            "lhac: objective.lower_bound must return what no value of F is below, "
+            "lhac.objective.lower_bound must return what no value of F is below, "
             f"got {bound} where F is {least}"
         )
 
@@ -361,23 +354,15 @@ def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float,
     except (TypeError, ValueError) as error:
         if "unpack" not in str(error):
             raise
-        raise ParameterError(f"lhac: {name} must return (value, gradient)") from error
+        raise ParameterError(f"lhac.{name} must return (value, gradient)") from error
     gradient = as_native(np.ascontiguousarray(gradient, dtype=np.float64))
     if gradient.shape != (size,):
         raise ParameterError(
-            f"lhac: {name} must return a gradient of shape ({size},), got {gradient.shape}"
+            f"lhac.{name} must return a gradient of shape ({size},), got {gradient.shape}"
         )
     value = float(value)
     if np.isnan(value) or (np.isfinite(value) and not np.isfinite(gradient).all()):
-        raise ParameterError(f"lhac: {name} must return finite numbers, got NaN or infinity")
+        raise ParameterError(f"lhac.{name} must return finite numbers, got NaN or infinity")
     if value == -np.inf:
-        raise ParameterError(f"lhac: {name} must be bounded from below, got {value}")
+        raise ParameterError(f"lhac.{name} must be bounded from below, got {value}")
     return value, gradient
-
-
-def _status(end: Any) -> Status:
-    if end == _core.LhacEnd.converged:
-        return Status.CONVERGED
-    if end == _core.LhacEnd.stopped:
-        return Status.STOPPED
-    return Status.MAX_ITER if end == _core.LhacEnd.max_iter else Status.STALLED

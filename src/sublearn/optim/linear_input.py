@@ -18,17 +18,17 @@ __all__ = ["check_features", "check_numbers", "check_row_weights", "check_target
 
 
 def refusal(who: str, name: str, must: str, value: Any) -> ParameterError:
-    """The error *who: name must ..., got value*."""
-    return ParameterError(f"{who}: {name} must {must}, got {show(value)}")
+    """The error *who.name must ..., got value*."""
+    return ParameterError(f"{who}.{name} must {must}, got {show(value)}")
 
 
 def check_features(who: str, X: Any) -> Any:
     """A dense array or a sparse matrix of finite float32 or float64 numbers."""
-    X = check_layout(X, f"{who}: X")
+    X = check_layout(X, f"{who}.X")
     X = check_array(
         X, accept_sparse="csc", dtype=[np.float64, np.float32], estimator=who, input_name="X"
     )
-    refuse_large(X.data if sp.issparse(X) else X, f"{who}: X", np.float64)
+    refuse_large(X.data if sp.issparse(X) else X, f"{who}.X", np.float64)
     return X if sp.issparse(X) else as_native(X)
 
 
@@ -40,7 +40,7 @@ def check_numbers(who: str, name: str, values: Any, length: int, per: str) -> np
         raise refusal(who, name, "be numbers", values) from error
     if vector.shape != (length,) or not np.isfinite(vector).all():
         raise refusal(who, name, f"be {length} finite numbers, one for each {per}", values)
-    refuse_large(vector, f"{who}: {name}")
+    refuse_large(vector, f"{who}.{name}")
     return vector
 
 

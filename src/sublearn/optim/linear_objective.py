@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.optim.linear_input import (
     check_features,
     check_row_weights,
     check_targets,
     refusal,
 )
-from sublearn.validation import Positive
+from sublearn.validation import Positive, check_argument
 
 __all__ = ["LOSSES", "linear_data", "linear_objective"]
 
@@ -67,8 +67,7 @@ def linear_objective(
     who = "linear_objective"
     if loss not in LOSSES:
         raise refusal(who, "loss", f"be one of {', '.join(LOSSES)}", loss)
-    if not Positive(float).accepts(huber_delta):
-        raise refusal(who, "huber_delta", f"be {Positive(float)}", huber_delta)
+    check_argument(f"{who}.huber_delta", huber_delta, Positive(float))
     design = as_columns(check_features(who, X))
     targets = check_targets(who, y, design.shape[0], loss)
     rows = check_row_weights(who, weights, design.shape[0])
@@ -107,4 +106,4 @@ def linear_data(
         raise ValueError(f"X must have at most 2^31 - 1 stored entries, got {X.nnz}")
     indptr = X.indptr.astype(np.int32, copy=False)
     indices = X.indices.astype(np.int32, copy=False)
-    return _core.linear_data(indptr, indices, X.data, n_rows, *rest)
+    return _core.linear_data((indptr, indices, X.data), n_rows, *rest)

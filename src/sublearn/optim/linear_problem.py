@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.optim.linear_objective import as_columns, linear_data
 from sublearn.optim.row_losses import Loss
 from sublearn.validation.design import column_extremes

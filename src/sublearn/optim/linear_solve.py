@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from sublearn import _core
+from sublearn.fitting.progress import Progress
 from sublearn.optim.dual_point import dual_value
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 from sublearn.optim.linear_solvers import SOLVERS as METHODS
-from sublearn.optim.linear_solvers import LinearSolver, SolveOptions
-from sublearn.optim.progress import Progress
-from sublearn.trace import Solution, Status, Trace
+from sublearn.optim.linear_solvers import LinearSolution, LinearSolver
+from sublearn.trace import Status, Trace
 
 __all__ = ["METHODS", "SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
 
@@ -42,14 +43,6 @@ class SolverSettings:
     def methods(self) -> list[LinearSolver]:
         """What runs, in turn."""
         return [METHODS[name] for name in SOLVERS[self.solver]]
-
-
-@dataclass(frozen=True)
-class LinearSolution(Solution):
-    """Weights and intercept of one problem, in float64."""
-
-    w: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    intercept: float = 0.0
 
 
 def solve(
@@ -84,8 +77,8 @@ def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSetting
     if len(unpenalised):
         part = replace(penalty, factors=np.zeros(len(unpenalised)))
         tight = replace(settings, solver="auto", tol=min(settings.tol, _NULL_TOL))
-        rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress(1, 1))
-        w[unpenalised], intercept = rest.w, rest.intercept
+        rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress())
+        w[unpenalised], intercept = rest.x, rest.intercept
     slope = problem.gradient(w, intercept)
     pull = -slope if penalty.is_positive else np.abs(slope)
     held = penalty.factors > 0
@@ -118,7 +111,11 @@ def _approach(
 
 
 class _Run:
-    """A solve between two calls of the core."""
+    """A loop over solvers, between two calls of the core.
+
+    Each call runs its own loop over features. This one decides what goes on where a call ended:
+    the same solver from the point it reached, the next one if that no longer helps, or nothing.
+    """
 
     def __init__(
         self,
@@ -130,7 +127,7 @@ class _Run:
     ):
         self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
         self.levels = l1 * penalty.factors
-        self.w = np.zeros(problem.n_features) if start is None else np.ascontiguousarray(start.w)
+        self.w = np.zeros(problem.n_features) if start is None else np.ascontiguousarray(start.x)
         self.intercept = problem.constant if start is None else start.intercept
         self.objective, self.bound = np.nan, -np.inf
         self.n_left = settings.max_iter
@@ -147,14 +144,16 @@ class _Run:
     def restart(self, start: LinearSolution | None) -> None:
         """Go on from another point; bounds stay."""
         if start is not None:
-            self.w, self.intercept, self.objective = start.w, start.intercept, np.nan
+            self.w, self.intercept, self.objective = start.x, start.intercept, np.nan
 
     def advance(self, monitor: Any) -> None:
         """One call of the core, and what it showed."""
         before = self.objective
-        w, intercept, end, rows = self.method.run(
-            self.problem.data, self.levels, self.penalty.compiled(), self._options(), monitor
-        )
+        w, intercept, end, rows = _core.fit_linear(
+            self.problem.data, self.levels, self.penalty.compiled(), self._settings(),
+            self.w, float(self.intercept), monitor,
+        )  # fmt: skip
+        status = Status.of(end)
         if not (np.isfinite(w).all() and np.isfinite(intercept)):
             self._give_up_method()
             return
@@ -162,10 +161,11 @@ class _Run:
         self._count(rows)
         is_known = np.isfinite(before) and len(rows["gap"]) > 1  # the point that it began at
         self._take_in({name: values[int(is_known) :] for name, values in rows.items()})
-        if end is not Status.CONVERGED:
+        if status is not Status.CONVERGED:
             found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
             self.bound = max(self.bound, found)
-        is_still = before - self.objective <= 0 or end is Status.STALLED
+        is_final = status is Status.STALLED and self.method.works_on_all
+        is_still = before - self.objective <= 0 or is_final
         self.status = self._judge(is_still, monitor.stop_requested)
 
     def _count(self, rows: dict[str, np.ndarray]) -> None:
@@ -175,18 +175,12 @@ class _Run:
         self.n_iter += n_new
         self.n_left -= n_new
 
-    def _options(self) -> SolveOptions:
+    def _settings(self) -> Any:
         """Those of the next call; a pass is cheap beside what starting anew costs."""
         n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
         n_rounds = self.n_left if self.method.works_on_all else min(self.n_left, n_rounds)
-        return SolveOptions(
-            tol=self._core_tol(),
-            max_iter=min(n_rounds, _MOST_INT),
-            n_threads=self.settings.n_threads,
-            seed=0,
-            curvature_bound="coordinate",
-            start=self.w,
-            intercept=float(self.intercept),
+        return self.method.settings(
+            self._core_tol(), min(n_rounds, _MOST_INT), self.settings.n_threads
         )
 
     def _core_tol(self) -> float:
@@ -243,7 +237,7 @@ class _Run:
             certificate=self.certificate,
             n_iter=self.n_iter,
             trace=trace,
-            w=self.w,
+            x=self.w,
             intercept=float(self.intercept),
         )
 

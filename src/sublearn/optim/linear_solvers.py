@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.optim.linear_input import (
     check_features,
@@ -20,22 +19,20 @@ from sublearn.optim.linear_input import (
 from sublearn.optim.linear_objective import LOSSES, as_columns, linear_data
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
+    check_arguments,
 )
 from sublearn.validation.values import is_finite_number
 
-__all__ = ["SOLVERS", "LinearSolution", "LinearSolver", "SolveOptions", "minimise_linear"]
+__all__ = ["SOLVERS", "LinearSolution", "LinearSolver", "minimise_linear"]
 
 _NAME = "minimise_linear"
 
@@ -60,82 +57,31 @@ class LinearSolution(Solution):
 class LinearSolver:
     """What differs between the solvers.
 
-    `run` takes (data, l1, penalty, options, monitor) and returns weights, intercept, a status if
-    the solver ended by itself, and the columns of its trace. An iteration is a pass over all
-    features, or else a round of the working set.
+    An iteration is a pass over all features, or else a round of the active set.
     """
 
-    run: Callable[..., tuple[Any, float, Status | None, dict[str, Any]]]
+    method: Any
     max_iter: int
     works_on_all: bool = True
     needs_bounded_curvature: bool = False
     takes_bounds: bool = True
 
-
-@dataclass(frozen=True)
-class SolveOptions:
-    """How to solve, and from where."""
-
-    tol: float
-    max_iter: int
-    n_threads: int
-    seed: int
-    curvature_bound: str
-    start: np.ndarray
-    intercept: float
-
-
-def _working_set(method: str) -> Callable[..., Any]:
-    def run(data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any) -> Any:
-        settings = _core.SparseLinearSettings()
-        settings.method = _core.LinearMethod[method]
-        settings.tol, settings.max_iter = options.tol, options.max_iter
-        settings.n_threads = options.n_threads
-        w, intercept, is_solved, columns = _core.fit_sparse_linear(
-            data, l1, penalty, settings, options.start, options.intercept, monitor
-        )
-        return w, intercept, Status.CONVERGED if is_solved else None, columns
-
-    return run
-
-
-def _cd1(data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any) -> Any:
-    settings = _core.StochasticCdSettings()
-    settings.bound = _CURVATURE_BOUNDS[options.curvature_bound]
-    settings.tol, settings.max_iter = options.tol, options.max_iter
-    settings.n_threads, settings.seed = options.n_threads, options.seed
-    found = _core.fit_stochastic_cd(
-        data, l1, penalty, settings, options.start, options.intercept, monitor
-    )
-    return _with_status(*found)
-
-
-def _interior_point(
-    data: Any, l1: np.ndarray, penalty: Any, options: SolveOptions, monitor: Any
-) -> Any:
-    settings = _core.InteriorPointSettings()
-    settings.tol, settings.max_iter = options.tol, options.max_iter
-    settings.n_threads = options.n_threads
-    found = _core.fit_interior_point(
-        data, l1, penalty, settings, options.start, options.intercept, monitor
-    )
-    return _with_status(*found)
-
-
-def _with_status(w: Any, intercept: float, end: Any, columns: dict[str, Any]) -> Any:
-    ends = {
-        _core.LinearEnd.converged: Status.CONVERGED,
-        _core.LinearEnd.stalled: Status.STALLED,
-    }
-    return w, intercept, ends.get(end), columns
+    def settings(self, tol: float, max_iter: int, n_threads: int) -> Any:
+        """The form that the core takes."""
+        settings = _core.LinearSettings()
+        settings.method, settings.tol = self.method, tol
+        settings.max_iter, settings.n_threads = max_iter, n_threads
+        return settings
 
 
 #: The one table of solvers; the estimators of `sublearn.linear` read it too.
 SOLVERS = {
-    "newton": LinearSolver(_working_set("newton"), max_iter=100, works_on_all=False),
-    "lhac": LinearSolver(_working_set("lhac"), max_iter=100, works_on_all=False),
-    "cd1": LinearSolver(_cd1, max_iter=10_000, needs_bounded_curvature=True),
-    "interior_point": LinearSolver(_interior_point, max_iter=200, takes_bounds=False),
+    "newton": LinearSolver(_core.LinearMethod.newton, max_iter=100, works_on_all=False),
+    "lhac": LinearSolver(_core.LinearMethod.lhac, max_iter=100, works_on_all=False),
+    "cd1": LinearSolver(_core.LinearMethod.cd1, max_iter=10_000, needs_bounded_curvature=True),
+    "interior_point": LinearSolver(
+        _core.LinearMethod.interior_point, max_iter=200, takes_bounds=False
+    ),
 }
 
 _CURVATURE_BOUNDS = {
@@ -151,10 +97,7 @@ _RULES: dict[str, Rule] = {
     "tol": NonNegative(float),
     "max_iter": OrNone(Positive(int)),
     "curvature_bound": OneOf(*_CURVATURE_BOUNDS),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 
@@ -206,9 +149,9 @@ def minimise_linear(
         :math:`a \le 0 \le b` for all weights; ``(0, inf)`` asks for non-negative ones. Not for
         "interior_point".
     solver : {"newton", "lhac", "cd1", "interior_point"}
-        - "newton": proximal Newton steps by coordinate descent (CD2 of [1]_, GLMNET) inside a
-          working set with gap-safe screening.
-        - "lhac": algorithm 20 of [1]_ inside the same working set.
+        - "newton": proximal Newton steps by coordinate descent (CD2 of [1]_, GLMNET) inside an
+          active set with gap-safe screening.
+        - "lhac": algorithm 20 of [1]_ inside the same active set.
         - "cd1": first-order stochastic coordinate descent over all features; for losses of
           bounded curvature, all but "poisson".
         - "interior_point": Newton's method on a log barrier over all features [2]_; the system is
@@ -224,7 +167,7 @@ def minimise_linear(
     tol : float
         On the duality gap divided by the objective.
     max_iter : int, optional
-        Limit of rounds of the working set ("newton", "lhac"; 100 if not given), epochs ("cd1";
+        Limit of rounds of the active set ("newton", "lhac"; 100 if not given), epochs ("cd1";
         10,000) or Newton steps ("interior_point"; 200).
     curvature_bound : {"coordinate", "global"}
         For "cd1": one bound for each feature, or the largest of them for all as in (2.2.19).
@@ -271,41 +214,30 @@ def minimise_linear(
     levels = _levels(l1, n_features, l2, bounds)
     penalty = _core.SeparablePenalty()
     penalty.l2, (penalty.lower, penalty.upper) = float(l2), (float(end) for end in bounds)
-    options = SolveOptions(
-        tol=float(tol),
-        max_iter=chosen.max_iter if max_iter is None else int(max_iter),
-        n_threads=as_n_threads(n_jobs),
-        seed=as_seed(random_state),
-        curvature_bound=curvature_bound,
-        start=_start(x0, n_features, bounds),
-        intercept=float(intercept0) if fit_intercept else 0.0,
-    )
+    max_iter = chosen.max_iter if max_iter is None else int(max_iter)
+    settings = chosen.settings(float(tol), max_iter, as_n_threads(n_jobs))
+    settings.bound, settings.seed = _CURVATURE_BOUNDS[curvature_bound], as_seed(random_state)
+    start = _start(x0, n_features, bounds), float(intercept0) if fit_intercept else 0.0
     monitor = _core.Monitor()
     found = watch(
-        lambda: chosen.run(data, levels, penalty, options, monitor),
+        lambda: _core.fit_linear(data, levels, penalty, settings, *start, monitor),
         monitor,
-        n_total=options.max_iter,
+        n_total=max_iter,
         callback=callback,
         verbose=verbose,
         title=solver,
         may_be_left=True,
     )
-    return _solution(chosen, *found, was_stopped=monitor.stop_requested)
+    return _solution(chosen, *found)
 
 
 def _solution(
-    solver: LinearSolver,
-    w: np.ndarray,
-    intercept: float,
-    status: Status | None,
-    columns: dict[str, Any],
-    *,
-    was_stopped: bool,
+    solver: LinearSolver, w: np.ndarray, intercept: float, status: Any, columns: dict[str, Any]
 ) -> LinearSolution:
     trace = Trace(columns)
     objective, gap = float(trace["objective"][-1]), float(trace["gap"][-1])
     return LinearSolution(
-        status=status or (Status.STOPPED if was_stopped else Status.MAX_ITER),
+        status=Status.of(status),
         objective=objective,
         certificate=gap / abs(objective) if gap else 0.0,
         n_iter=int(trace["n_passes"][-1]) if solver.works_on_all else len(trace) - 1,
@@ -320,9 +252,7 @@ def _refuse(name: str, must: str, value: Any) -> ParameterError:
 
 
 def _check(arguments: dict[str, Any]) -> None:
-    for name, rule in _RULES.items():
-        if not rule.accepts(arguments[name]):
-            raise _refuse(name, f"be {rule}", arguments[name])
+    check_arguments(_NAME, arguments, _RULES)
     if not is_finite_number(arguments["intercept0"]):
         raise _refuse("intercept0", "be a finite number", arguments["intercept0"])
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.optim.linear_input import check_features, check_row_weights, refusal
 from sublearn.optim.linear_objective import as_columns
 
@@ -77,7 +77,7 @@ def multinomial_objective(
         return _core.multinomial_objective(design, *rest)
     indptr = design.indptr.astype(np.int32, copy=False)
     indices = design.indices.astype(np.int32, copy=False)
-    return _core.multinomial_objective(indptr, indices, design.data, n_rows, *rest)
+    return _core.multinomial_objective((indptr, indices, design.data), n_rows, *rest)
 
 
 def _codes(y_codes: Any, n_rows: int, n_classes: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logit, xlogy
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 
 __all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared"]
 

@@ -26,7 +26,7 @@ __all__ = ["SqueezedRows", "is_squeezing_cheaper", "squeeze_rows"]
 
 _BLOCK = 2**22  # entries of a block of dense rows
 _MOST_ENTRIES = 2**26  # of X'X, and of the new targets: half a gigabyte each
-# Nanoseconds, as measured by `benchmarks/hierarchy.py --only shared-pass`.
+# Nanoseconds, as measured by `benchmarks/run.py --only hierarchy`.
 _SOLVE = 10.0  # of a solve, for each entry of the rows
 _SPARSE_PRODUCT = 6.0  # of a multiplication inside X'X
 _DENSE_PRODUCT = 0.06

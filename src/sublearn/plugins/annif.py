@@ -23,7 +23,7 @@ Parameters of such a project in projects.cfg, with their defaults:
 from __future__ import annotations
 
 import os.path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import annif.backend
 import numpy as np
@@ -43,6 +43,10 @@ from sklearn.base import clone
 
 import sublearn
 from sublearn.extreme import PPDSparseClassifier
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from annif.corpus import Document, DocumentCorpus
 
 __all__ = ["Config", "ProductionConfig", "SublearnBackend", "register"]
 
@@ -54,7 +58,7 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
 
     name = "sublearn"
     MODEL_FILE = "sublearn-model"
-    DEFAULT_PARAMETERS: ClassVar[dict[str, Any]] = {
+    DEFAULT_PARAMETERS: ClassVar[JsonObject] = {
         "min_df": 1,
         "ngram": 1,
         "l1": 0.1,
@@ -74,7 +78,7 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
             raise NotInitializedException(f"model {path} not found", backend_id=self.backend_id)
         self._model = sublearn.load(path).set_params(n_jobs=1)
 
-    def _train(self, corpus: Any, params: dict[str, Any], jobs: int = 0) -> None:
+    def _train(self, corpus: DocumentCorpus, params: JsonObject, jobs: int = 0) -> None:
         if corpus == "cached":
             raise NotSupportedException("sublearn backend does not keep training data for reuse.")
         if corpus.is_empty():
@@ -111,7 +115,7 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
         return model.calibrate_like(first) if Y[held_out].nnz else model
 
     def _vectors_and_subjects(
-        self, corpus: Any, params: dict[str, Any]
+        self, corpus: DocumentCorpus, params: JsonObject
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """Rows and their subjects by number, without documents that have none."""
         documents = [(doc.text, list(doc.subject_set)) for doc in corpus.documents]
@@ -132,7 +136,7 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
         Y = sp.csr_matrix((np.ones(len(columns), dtype=np.int8), columns, ends), shape=shape)
         return X, Y
 
-    def _number(self, params: dict[str, Any], name: str) -> float:
+    def _number(self, params: JsonObject, name: str) -> float:
         """A parameter, which projects.cfg has as text."""
         try:
             return float(params[name])
@@ -141,7 +145,7 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
                 f"{name} must be a number, got {params[name]}", backend_id=self.backend_id
             ) from None
 
-    def _suggest_batch(self, documents: list[Any], params: dict[str, Any]) -> SuggestionBatch:
+    def _suggest_batch(self, documents: list[Document], params: JsonObject) -> SuggestionBatch:
         X = self.vectorizer.transform([doc.text for doc in documents])
         limit = min(int(params["limit"]), len(self._model.classes_))
         ids, scores = self._model.predict_top_k(X, limit)

@@ -10,13 +10,20 @@ forecaster.predict(fh=[1, 2, 24], X=X_of_these_hours)
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
 from sktime.forecasting.base import BaseForecaster
 
 from sublearn.forecast import LoadForecaster
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from sktime.forecasting.base import ForecastingHorizon
+
+#: As sktime passes and takes them.
+_Table: TypeAlias = "pd.Series | pd.DataFrame"
 
 __all__ = ["SktimeLoadForecaster"]
 
@@ -32,7 +39,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
         Further parameters of LoadForecaster by name.
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
+    _tags: ClassVar[dict[str, object]] = {
         "y_inner_mtype": "pd.Series",
         "X_inner_mtype": "pd.DataFrame",
         "capability:exogenous": True,
@@ -42,27 +49,29 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
         "requires-fh-in-fit": False,
     }
 
-    def __init__(self, horizon: int = 24, settings: dict[str, Any] | None = None):
+    def __init__(self, horizon: int = 24, settings: JsonObject | None = None):
         self.horizon = horizon
         self.settings = settings
         super().__init__()
         # The forecaster inside keeps the loads it needs; a second copy would grow with updates.
         self.set_config(remember_data=False)
 
-    def _fit(self, y: Any, X: Any, fh: Any) -> SktimeLoadForecaster:
+    def _fit(self, y: _Table, X: _Table | None, fh: ForecastingHorizon) -> SktimeLoadForecaster:
         model = LoadForecaster(self.horizon, **(self.settings or {}))
         self._name = y.name
         self.forecaster_ = model.fit(_dated(y), _dated(X))
         return self
 
-    def _predict(self, fh: Any, X: Any) -> Any:
+    def _predict(self, fh: ForecastingHorizon, X: _Table | None) -> _Table:
         leads = self._leads(fh)
         ahead = int(leads.max())
         forecast = self.forecaster_.predict(ahead, self._known(X, ahead))
         index = fh.to_absolute_index(self.cutoff)
         return pd.Series(np.asarray(forecast)[leads - 1], index=index, name=self._name)
 
-    def _predict_interval(self, fh: Any, X: Any, coverage: Any) -> Any:
+    def _predict_interval(
+        self, fh: ForecastingHorizon, X: _Table | None, coverage: list[float]
+    ) -> pd.DataFrame:
         leads = self._leads(fh)
         ahead = int(leads.max())
         name = self._get_varnames()[0]
@@ -73,17 +82,19 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
                 columns[name, share, which] = np.asarray(values)[leads - 1]
         return pd.DataFrame(columns, index=fh.to_absolute_index(self.cutoff))
 
-    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> SktimeLoadForecaster:
+    def _update(
+        self, y: _Table, X: _Table | None = None, update_params: bool = True
+    ) -> SktimeLoadForecaster:
         self.forecaster_.update(_dated(y), _dated(X))
         return self
 
-    def _leads(self, fh: Any) -> np.ndarray:
+    def _leads(self, fh: ForecastingHorizon) -> np.ndarray:
         leads = np.asarray(fh.to_relative(self.cutoff).to_numpy(), dtype=int)
         if leads.min() < 1:
             raise ValueError(f"fh must lie after the series, got a lead of {leads.min()}")
         return leads
 
-    def _known(self, X: Any, ahead: int) -> Any:
+    def _known(self, X: _Table | None, ahead: int) -> _Table | None:
         """Rows of all steps up to `ahead`: lags of exogenous columns need them.
 
         X may begin before the forecast, as sktime's data often do.
@@ -91,7 +102,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
         return None if X is None else _dated(X[X.index > self.cutoff[0]])[:ahead]
 
 
-def _dated(table: Any) -> Any:
+def _dated(table: _Table) -> _Table:
     """sktime may give a PeriodIndex; LoadForecaster asks for times."""
     has_periods = table is not None and isinstance(table.index, pd.PeriodIndex)
     return table.to_timestamp() if has_periods else table

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -25,7 +25,11 @@ from sublearn.serve.reading import read_json, sentence_of
 from sublearn.serve.services import Service, service_of
 from sublearn.serve.work import Buffers, ClientGone, Held, Work
 from sublearn.serve.writing import PiecesResponse, write_json
+from sublearn.typing import JsonObject
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["create_app"]
 
@@ -33,7 +37,7 @@ _PATHS = ("/", "/health", "/ready", "/metrics", "/model", "/predict", "/openapi.
 
 
 def create_app(
-    model: Any,
+    model: BaseEstimator,
     *,
     name: str = "model",
     limits: Limits | None = None,
@@ -207,9 +211,9 @@ def _policy_of(page: str) -> str:
     )
 
 
-def _describe(service: Service, name: str) -> dict[str, Any]:
+def _describe(service: Service, name: str) -> JsonObject:
     model = service.model
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "name": name,
         "class": type(model).__name__,
         "sublearn": sublearn.__version__,
@@ -224,7 +228,7 @@ def _describe(service: Service, name: str) -> dict[str, Any]:
     return found
 
 
-def _body_of(service: Service) -> dict[str, Any]:
+def _body_of(service: Service) -> JsonObject:
     """The question in the terms of OpenAPI."""
     content = {"schema": service.question.model_json_schema(), "example": service.example()}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}

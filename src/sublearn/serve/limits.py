@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
+
+from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
     from sublearn.validation.params import Rule
@@ -113,7 +115,7 @@ class Limits:
         option = f"--{name.replace('_', '-')}"
         return Refusal(status, f"{sentence.format(value)} (limit {name}, option {option})", name)
 
-    def check_items(self, question: Mapping[str, Any]) -> int:
+    def check_items(self, question: JsonObject) -> int:
         """The number of items of a question as it was read; refuse too many or too long ones."""
         from sublearn.validation.values import show
 
@@ -151,13 +153,13 @@ class Limits:
             )
 
 
-def _count(name: str, items: list[Any]) -> int:
+def _count(name: str, items: Sequence[object]) -> int:
     if name != "sequences":
         return len(items)
     return sum(len(positions) if isinstance(positions, list) else 1 for positions in items)
 
 
-def _characters(value: Any) -> int:
+def _characters(value: object) -> int:
     if isinstance(value, str):
         return len(value)
     return sum(map(_characters, value)) if isinstance(value, (list, dict)) else 0

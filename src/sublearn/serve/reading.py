@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any
+from typing import NoReturn
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,7 +28,7 @@ _MAX_DEPTH = 8  # questions need five
 _ITEM_DEPTH = 3  # a list of texts or rows is at level 2, one of positions at level 3
 
 
-def read_json(body: bytes, limits: Limits) -> Any:
+def read_json(body: bytes, limits: Limits) -> object:
     """The value of a JSON text in UTF-8.
 
     Raises
@@ -60,7 +60,7 @@ class _Reader:
         found = _SPACE.match(self.text, at)
         return found.end() if found else at
 
-    def value(self, at: int, depth: int) -> tuple[Any, int]:
+    def value(self, at: int, depth: int) -> tuple[object, int]:
         """The value that begins at a character, and the character after it."""
         if depth > _MAX_DEPTH:
             raise _wrong(f"JSON of at most {_MAX_DEPTH} levels", "more", at)
@@ -87,7 +87,7 @@ class _Reader:
             raise _wrong("JSON of whole characters", "half of a surrogate pair", at)
         return value, at
 
-    def items(self, at: int, depth: int) -> tuple[list[Any], int]:
+    def items(self, at: int, depth: int) -> tuple[list[object], int]:
         end = self.text.find("]", at)
         if end >= 0 and self.text.find("[", at, end) < 0 and self.text.find("{", at, end) < 0:
             if self.text.find('"', at, end) < 0:
@@ -98,7 +98,7 @@ class _Reader:
                     return self.counted(
                         self.decoder.decode(self.text[at - 1 : end + 1]), depth
                     ), end + 1
-        found: list[Any] = []
+        found: list[object] = []
         while True:
             value, at = self.value(self.skip(at), depth)
             found.append(value)
@@ -108,18 +108,18 @@ class _Reader:
                 return found, at + 1
             at = self.comma(at)
 
-    def counted(self, found: list[Any], depth: int) -> list[Any]:
+    def counted(self, found: list[object], depth: int) -> list[object]:
         """A list that has no more items than are granted."""
         if len(found) > self.limits.max_rows and depth <= _ITEM_DEPTH:
             sentence = "a question must have at most {} items, got more"
             raise self.limits.refusal("max_rows", sentence)
         return found
 
-    def plain_items(self, at: int, end: int) -> list[Any]:
+    def plain_items(self, at: int, end: int) -> list[object]:
         """Items without quotes and brackets: each comma parts two of them."""
         if self.skip(at) == end:
             return []
-        found: list[Any] = []
+        found: list[object] = []
         while at <= end:
             comma = self.text.find(",", at + _STEP, end)
             stop = end if comma < 0 else comma
@@ -132,8 +132,8 @@ class _Reader:
             at = stop + 1
         return found
 
-    def fields(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+    def fields(self, at: int, depth: int) -> tuple[dict[str, object], int]:
+        found: dict[str, object] = {}
         at = self.skip(at)
         if self.text[at : at + 1] == "}":
             return found, at + 1
@@ -159,7 +159,7 @@ class _Reader:
         return at + 1
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which is no number of JSON")
 
 

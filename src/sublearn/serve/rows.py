@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import get_tags
 
 from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
+from sublearn.typing import JsonObject, Matrix
 from sublearn.validation.values import is_finite_number, is_int64, show
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["Rows"]
 
@@ -25,7 +29,7 @@ class Rows:
     names to values. Columns that are not named are 0. Rows are scaled as they were for `fit`.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: BaseEstimator):
         names = feature_names(model)
         self.n_columns = int(model.n_features_in_)
         self.column_of = (
@@ -34,7 +38,7 @@ class Rows:
         self.takes_sparse = bool(get_tags(model).input_tags.sparse)
         self.scales = needs_unit_rows(model)
 
-    def matrix(self, rows: Sequence[Any], first: int = 0) -> Any:
+    def matrix(self, rows: Sequence[object], first: int = 0) -> Matrix:
         """A CSR matrix if any row is an object and the model takes one, else an array.
 
         `first` is the number of the first of these rows in the question, for messages.
@@ -48,7 +52,7 @@ class Rows:
             unit_rows(X)
         return X
 
-    def _sparse(self, rows: Sequence[Any], first: int) -> sparse.csr_matrix:
+    def _sparse(self, rows: Sequence[object], first: int) -> sparse.csr_matrix:
         entries = [self._entries(row, i) for i, row in enumerate(rows, first)]
         ends = np.cumsum([0, *(len(columns) for columns, _ in entries)])
         columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
@@ -56,7 +60,7 @@ class Rows:
         X.sum_duplicates()
         return X
 
-    def _entries(self, row: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
+    def _entries(self, row: object, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Columns and values of a row in any form."""
         if not isinstance(row, dict):
             values = self._all_values(row, i)
@@ -66,7 +70,7 @@ class Rows:
             return self._by_position(row, i)
         return self._by_name(row, i)
 
-    def _all_values(self, row: Any, i: int) -> np.ndarray:
+    def _all_values(self, row: object, i: int) -> np.ndarray:
         values = _numbers(row, f"rows[{i}]", float)
         if len(values) != self.n_columns:
             raise ValueError(
@@ -75,7 +79,7 @@ class Rows:
             )
         return values
 
-    def _by_position(self, row: dict[str, Any], i: int) -> tuple[np.ndarray, np.ndarray]:
+    def _by_position(self, row: JsonObject, i: int) -> tuple[np.ndarray, np.ndarray]:
         columns = _numbers(row["indices"], f"rows[{i}].indices", int)
         values = _numbers(row["values"], f"rows[{i}].values", float)
         if len(columns) != len(values):
@@ -90,7 +94,7 @@ class Rows:
             )
         return columns, values
 
-    def _by_name(self, row: dict[str, Any], i: int) -> tuple[np.ndarray, np.ndarray]:
+    def _by_name(self, row: JsonObject, i: int) -> tuple[np.ndarray, np.ndarray]:
         if self.column_of is None:
             raise ValueError(
                 f"rows[{i}] must be a list of {self.n_columns} values or an object with indices "
@@ -106,7 +110,7 @@ class Rows:
         return columns, _numbers(list(row.values()), f"rows[{i}]", float)
 
 
-def _numbers(values: Any, what: str, kind: type) -> np.ndarray:
+def _numbers(values: object, what: str, kind: type) -> np.ndarray:
     """A list of numbers as an array; true and false are no numbers, nor is what has no 64 bits."""
     if not isinstance(values, list):
         raise ValueError(f"{what} must be a list of numbers, got {show(values)}")

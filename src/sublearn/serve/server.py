@@ -11,14 +11,14 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from sublearn.serve.connection import Connection
+from sublearn.serve.connection import Connection, Turns
 from sublearn.serve.limits import Limits
 from sublearn.serve.metrics import Metrics
+from sublearn.typing import JsonObject
 
 __all__ = ["serve"]
 
@@ -100,6 +100,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.limits, self.metrics = limits, metrics
         self.listening, self.context = listening, context
+        self.turns = Turns()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen here and not in uvicorn, which sets no deadline for the handshake of TLS."""
@@ -117,6 +118,7 @@ class _Server(uvicorn.Server):
         return Connection(
             self.limits,
             self.metrics,
+            self.turns,
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
@@ -151,7 +153,7 @@ def _tls(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None
     return context
 
 
-def _log_config() -> dict[str, Any]:
+def _log_config() -> JsonObject:
     """uvicorn's, with the lines of requests on standard error."""
     config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
     config["handlers"]["access"]["stream"] = "ext://sys.stderr"

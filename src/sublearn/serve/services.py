@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
@@ -17,7 +17,14 @@ from sklearn.base import is_regressor
 
 from sublearn.io.prepared import is_text_model
 from sublearn.serve.rows import Rows
+from sublearn.typing import JsonObject, Matrix
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.base import BaseEstimator
+
+    from sublearn.validation.labels import DecodedLabels
 
 __all__ = ["Question", "Service", "service_of"]
 
@@ -40,20 +47,20 @@ class Service(ABC):
     question: ClassVar[type[Question]]
     answers: ClassVar[str]  # what the model gives, for people
 
-    def __init__(self, model: Any):
+    def __init__(self, model: BaseEstimator):
         self.model = model
 
     @staticmethod
     @abstractmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Whether a model is of this kind."""
 
     @abstractmethod
-    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
         """The answer as JSON values; `check` is called now and then and may raise to end it."""
 
     @abstractmethod
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """A question that this model answers."""
 
 
@@ -62,9 +69,9 @@ class ItemService(Service):
 
     items_field: ClassVar[str]
 
-    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
         """`predictions` of all items, found for so many of them at once as memory allows."""
-        found: list[Any] = []
+        found: list[object] = []
         for part in self._parts(len(getattr(question, self.items_field))):
             check()
             found += self.predictions(question, part)
@@ -76,7 +83,7 @@ class ItemService(Service):
         return (slice(at, at + step) for at in range(0, n_items, step))
 
     @abstractmethod
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """Those of some items."""
 
 
@@ -90,7 +97,7 @@ class LabelQuestion(Question):
 class LabelService(ItemService):
     """The best labels of texts or rows, best first."""
 
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """`labels` and `scores`, or `probabilities`, of each item."""
         if question.probabilities and not hasattr(self.model, "predict_proba_top_k"):
             raise ValueError(
@@ -107,7 +114,7 @@ class LabelService(ItemService):
         return [{"labels": found, name: values} for found, values in pairs]
 
     @abstractmethod
-    def items(self, question: Any, part: slice) -> Any:
+    def items(self, question: Any, part: slice) -> Matrix | list[str]:
         """What `predict_top_k` takes."""
 
 
@@ -124,15 +131,15 @@ class TextLabels(LabelService):
     items_field = "texts"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Models with words of their own."""
         return is_text_model(model)
 
-    def items(self, question: Any, part: slice) -> Any:
+    def items(self, question: Any, part: slice) -> Matrix | list[str]:
         """The texts as they are."""
         return question.texts[part]
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """The words that speak most for the most frequent label, or its name."""
         model, names = self.model, self.model.feature_names_
         label = int(np.argmax(model.label_counts_))
@@ -162,21 +169,21 @@ class _OfRows(ItemService):
 
     items_field = "rows"
 
-    def __init__(self, model: Any):
+    def __init__(self, model: BaseEstimator):
         self.rows = Rows(model)
         super().__init__(_without_names(model))
 
-    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
         """The answer to rows, which are at least one."""
         if not isinstance(question.rows, list) or not question.rows:
             raise ValueError(f"rows must be a list of at least one row, got {show(question.rows)}")
         return super().answer(question, check)
 
-    def items(self, question: Any, part: slice) -> Any:
+    def items(self, question: Any, part: slice) -> Matrix | list[str]:
         """The rows as a matrix."""
         return self.rows.matrix(question.rows[part], part.start)
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """One row with one value, by its name if there are names."""
         names = self.rows.column_of
         row = {"indices": [0], "values": [1.0]} if names is None else {next(iter(names)): 1.0}
@@ -189,11 +196,11 @@ class RowLabels(_OfRows, LabelService):
     question, answers = RowLabelQuestion, "labels of rows"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Models that rank labels."""
         return hasattr(model, "predict_top_k")
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """As for all rows, and how many labels."""
         return super().example() | {"k": min(5, len(self.model.classes_))}
 
@@ -204,11 +211,11 @@ class RowSets(_OfRows):
     question, answers = RowQuestion, "sets of labels of rows"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Models that choose labels together."""
         return hasattr(model, "predict_with_bounds")
 
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """`labels`, `score` and `bound` of each row."""
         sets, scores, bounds = self.model.predict_with_bounds(self.items(question, part))
         names = zip(_as_lists(sets, self.model), scores.tolist(), bounds.tolist(), strict=True)
@@ -223,13 +230,13 @@ class RowNumbers(_OfRows):
     question, answers = RowQuestion, "numbers of rows"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Regressors on rows."""
         return bool(is_regressor(model)) and hasattr(model, "n_features_in_")
 
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """The numbers."""
-        found: list[Any] = self.model.predict(self.items(question, part)).tolist()
+        found: list[object] = self.model.predict(self.items(question, part)).tolist()
         return found
 
 
@@ -248,17 +255,17 @@ class SentenceTags(ItemService):
     items_field = "sequences"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Models that `sublearn fit --method chain` saved."""
         return "token_columns" in getattr(model, "notes_", {})
 
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """The tags of each sentence."""
         from sublearn.structured import word_features
 
         return _tags(self.model, [word_features(words) for words in question.sequences[part]])
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """Two words."""
         n_columns = int(self.model.notes_["n_columns"])
         words = ["the", "dog"]
@@ -283,11 +290,11 @@ class SequenceTags(ItemService):
     items_field = "sequences"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Sequence models saved in Python."""
         return hasattr(model, "transitions_") and hasattr(model, "predict_one")
 
-    def predictions(self, question: Any, part: slice) -> list[Any]:
+    def predictions(self, question: Any, part: slice) -> list[object]:
         """The tags of each sequence."""
         by_value = [
             np.asarray(positions, dtype=np.float64) if _are_numbers(positions) else positions
@@ -295,7 +302,7 @@ class SequenceTags(ItemService):
         ]
         return _tags(self.model, by_value)
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """One position."""
         names = getattr(self.model, "feature_names_", None)
         first = [0.0] * self.model.n_features_in_ if names is None else [str(names[0])]
@@ -320,15 +327,15 @@ class Forecasts(Service):
     question, answers = ForecastQuestion, "forecasts"
 
     @staticmethod
-    def fits(model: Any) -> bool:
+    def fits(model: BaseEstimator) -> bool:
         """Forecasters."""
         return hasattr(model, "predict_interval")
 
-    def answer(self, question: Any, check: Callable[[], None]) -> dict[str, Any]:
+    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
         """`forecast`, by series if there are several, with `times`, `low` and `high` if known."""
         X = None if question.future is None else np.array(question.future, dtype=np.float64)
         forecast = self.model.predict(question.horizon, X)
-        found: dict[str, Any] = {"forecast": _series(forecast)}
+        found: JsonObject = {"forecast": _series(forecast)}
         if hasattr(forecast, "index"):
             found["times"] = [str(when) for when in forecast.index]
         if question.coverage is not None:
@@ -336,9 +343,9 @@ class Forecasts(Service):
             found["low"], found["high"] = map(_series, ends)
         return found
 
-    def example(self) -> dict[str, Any]:
+    def example(self) -> JsonObject:
         """One step."""
-        question: dict[str, Any] = {"horizon": 1}
+        question: JsonObject = {"horizon": 1}
         if self.model.n_features_in_:
             question["future"] = [[0.0] * self.model.n_features_in_]
         return question
@@ -356,7 +363,7 @@ _KINDS: tuple[type[Service], ...] = (
 )
 
 
-def service_of(model: Any) -> Service:
+def service_of(model: BaseEstimator) -> Service:
     """How to ask this model.
 
     Raises
@@ -371,7 +378,7 @@ def service_of(model: Any) -> Service:
     raise ValueError(f"model must give {kinds}, got a {type(model).__name__}")
 
 
-def _without_names(model: Any) -> Any:
+def _without_names(model: BaseEstimator) -> BaseEstimator:
     """A shallow copy that expects no frame: `Rows` has dealt with names, and nobody is warned."""
     model = copy.copy(model)
     if hasattr(model, "feature_names_in_"):
@@ -379,24 +386,24 @@ def _without_names(model: Any) -> Any:
     return model
 
 
-def _tags(model: Any, sequences: list[Any]) -> list[Any]:
+def _tags(model: BaseEstimator, sequences: list[object]) -> list[object]:
     return [{"tags": list(tags)} for tags in model.predict(sequences)]
 
 
-def _are_numbers(positions: list[Any]) -> bool:
+def _are_numbers(positions: list[object]) -> bool:
     return bool(positions) and all(
         isinstance(position, list) and not any(isinstance(value, str) for value in position)
         for position in positions
     )
 
 
-def _series(values: Any) -> Any:
+def _series(values: np.ndarray | pd.Series | pd.DataFrame) -> JsonObject | list[float]:
     if hasattr(values, "columns"):
         return {str(name): values[name].tolist() for name in values.columns}
     return np.asarray(values).tolist()
 
 
-def _as_lists(sets: Any, model: Any) -> list[list[Any]]:
+def _as_lists(sets: DecodedLabels, model: BaseEstimator) -> list[list[object]]:
     """Sets of labels in any form as lists of names."""
     if isinstance(sets, list):
         return [list(labels) for labels in sets]

@@ -87,7 +87,7 @@ class Work:
             for one in watched:
                 one.cancel()
 
-    def _done(self, job: Future[Any]) -> None:
+    def _done(self, job: Future[_Result]) -> None:
         with self._lock:
             self._n_jobs -= 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -13,11 +13,13 @@ from sublearn.serve.limits import MEGABYTE, Limits
 
 __all__ = ["PiecesResponse", "write_json"]
 
-_STEP = 16  # items of a list that are written at once
+_STEP = 512  # values that are written at once, about half a millisecond
 _PIECE = 1 << 16  # bytes that are sent at once
 
 
-def write_json(answer: dict[str, Any], limits: Limits, check: Callable[[], None]) -> list[bytes]:
+def write_json(
+    answer: Mapping[str, object], limits: Limits, check: Callable[[], None]
+) -> list[bytes]:
     """The answer as JSON, in pieces.
 
     Python's lock is released between steps, and `check` is called, which raises if nobody waits
@@ -46,21 +48,38 @@ def write_json(answer: dict[str, Any], limits: Limits, check: Callable[[], None]
     return [*found, bytes(piece)]
 
 
-def _parts(answer: dict[str, Any]) -> Iterator[str]:
-    yield "{"
-    for i, (name, value) in enumerate(answer.items()):
-        yield f"{',' if i else ''}{_dumped(name)}:"
-        if isinstance(value, list):
-            yield "["
-            for at in range(0, len(value), _STEP):
-                yield f"{',' if at else ''}{_dumped(value[at : at + _STEP])[1:-1]}"
-            yield "]"
-        else:
-            yield _dumped(value)
-    yield "}"
+def _parts(value: Any) -> Iterator[str]:
+    """JSON in parts of at most `_STEP` values."""
+    if _size(value) <= _STEP:
+        yield _dumped(value)
+    elif isinstance(value, dict):
+        for i, (name, inner) in enumerate(value.items()):
+            yield f"{',' if i else '{'}{_dumped(name)}:"
+            yield from _parts(inner)
+        yield "}"
+    else:
+        largest = max(map(_size, value)) if _has_inner(value) else 1
+        step = max(1, _STEP // largest)
+        for at in range(0, len(value), step):
+            yield "," if at else "["
+            yield from _parts(value[at]) if step == 1 else [_dumped(value[at : at + step])[1:-1]]
+        yield "]"
 
 
-def _dumped(value: Any) -> str:
+def _size(value: object) -> int:
+    """How many values it holds."""
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
+    if not isinstance(value, list):
+        return 1
+    return sum(map(_size, value)) if _has_inner(value) else len(value)
+
+
+def _has_inner(values: Sequence[object]) -> bool:
+    return bool(values) and isinstance(values[0], (list, dict))
+
+
+def _dumped(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.held_out import split_rows
 from sublearn.io.fields import Floats, OrAbsent, Strings
 from sublearn.structured.learning import Problem, Weights
-from sublearn.structured.model import LEARNING_RULES, StructuredModel, split_samples
+from sublearn.structured.model import LEARNING_RULES, StructuredModel
 from sublearn.structured.sequences import (
     Chains,
     FlatInput,
@@ -267,8 +268,6 @@ class ChainSVM(StructuredModel):
 
         learnt = self._learn(problem, seed, primal, self._judge(held_out))
         self._weights, self.transitions_ = learnt.weights.W, self._table(learnt.weights)
-        if not learnt.ended_early:
-            learnt.solution.warn_unless_converged(self, self.tol)
         return self
 
     def _divide(
@@ -289,7 +288,8 @@ class ChainSVM(StructuredModel):
                 f"{type(self).__name__}: X must have at least 2 sequences for early_stopping, "
                 f"got {len(chains.lengths)}"
             )
-        some, others = split_samples(len(chains.lengths), self.validation_fraction, seed)
+        rng = np.random.default_rng(seed)
+        some, others = split_rows(len(chains.lengths), self.validation_fraction, rng)
         held_out = chains.take(others), codes[rows_of(chains.lengths, others)]
         weight = None if weight is None else weight[some]
         return chains.take(some), codes[rows_of(chains.lengths, some)], held_out, weight
@@ -455,12 +455,16 @@ class ChainSVM(StructuredModel):
             return np.zeros(0, dtype=np.int32), scores
         filled = chains.lengths > 0
         labels, scores[filled] = _core.viterbi(
-            X.indptr.astype(np.int32, copy=False),
-            X.indices.astype(np.int32, copy=False),
-            self._as_dtype(X.data, W.dtype),
-            W.indptr.astype(np.int64, copy=False),
-            W.indices.astype(np.int32, copy=False),
-            W.data,
+            (
+                X.indptr.astype(np.int32, copy=False),
+                X.indices.astype(np.int32, copy=False),
+                self._as_dtype(X.data, W.dtype),
+            ),
+            (
+                W.indptr.astype(np.int64, copy=False),
+                W.indices.astype(np.int32, copy=False),
+                W.data,
+            ),
             np.ascontiguousarray(self._table(weights)),
             chains.lengths[filled],
             truth,

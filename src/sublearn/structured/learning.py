@@ -1,7 +1,8 @@
 """Passes of GDMM until the certificate, the limit, or held-out samples say that it is enough.
 
-The core makes one pass at a time (cpp/include/sublearn/solvers/gdmm_learn.hpp). In between, this
-file looks at the objective, at the dual bound and at held-out samples, and keeps the best weights.
+The core makes one pass at a time (cpp/include/sublearn/solvers/structured/gdmm.hpp). In between,
+this file looks at the objective, at the dual bound and at held-out samples, and keeps the best
+weights.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
+from sublearn.fitting.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["Learnt", "PassProgress", "Plan", "Problem", "Weights", "learn"]
+__all__ = ["Learnt", "Plan", "Problem", "Weights", "learn"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +67,12 @@ class Problem:
         settings.n_parts, settings.uses_away_steps = plan.n_parts, plan.method == "away"
         kind = "GdmmLearner" if max(self.arity, default=2) == 2 else "GdmmHighOrderLearner"
         make = getattr(_core, f"{kind}{8 * self.X.dtype.itemsize}")
-        return make(
-            self.X.indptr.astype(np.int32, copy=False),
-            self.X.indices.astype(np.int32, copy=False),
-            self.X.data,
-            self.X.shape[1],
-            self.truth,
-            self.n_labels,
-            self.node_begin,
-            self.factor_begin,
-            self.scope,
-            self.table,
-            self.scale,
-            self.weight,
-            np.array(self.arity, dtype=np.int32),
-            settings,
-        )
+        X, arity = self.X, np.array(self.arity, dtype=np.int32)
+        indptr, indices = (ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices))
+        nodes = (self.truth, self.node_begin)
+        factors = (self.factor_begin, self.scope, self.table, arity)
+        return make((indptr, indices, X.data), X.shape[1], nodes, self.n_labels, factors,
+                    self.scale, self.weight, settings)  # fmt: skip
 
     def scopes_of(self, table: int) -> tuple[np.ndarray, np.ndarray]:
         """Which factors have this table, and their nodes: shape (n_factors, arity)."""
@@ -161,25 +153,6 @@ class Learnt:
     ended_early: bool
 
 
-class PassProgress:
-    """What `sublearn.trace.watch` reads while passes run; the objective is the last one known."""
-
-    def __init__(self, objective_at_zero: float):
-        self.core = _core.Monitor()
-        self.n_done = 0
-        self.objective = self.gap = objective_at_zero  # the dual bound of zero weights is 0
-        self.nnz_primal = self.nnz_dual = self.work = 0
-
-    def request_stop(self) -> None:
-        """End the pass that runs, and begin no other."""
-        self.core.request_stop()
-
-    @property
-    def stop_requested(self) -> bool:
-        """Whether somebody asked."""
-        return bool(self.core.stop_requested)
-
-
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     """Weights after a pass; NaN for what was not looked at."""
@@ -207,7 +180,7 @@ class _Run:
     plan: Plan
     primal: Callable[[Weights], float]
     held_out: Callable[[Weights], float] | None
-    progress: PassProgress
+    progress: Progress
     learner: Any
     bound: float = -math.inf  # the best lower bound so far
     best: _Candidate | None = None
@@ -217,7 +190,7 @@ class _Run:
     def step(self, n_iter: int) -> _Candidate:
         """One pass, and a look at what came of it; weights are fetched only to be looked at."""
         report = self.learner.run_pass(self.progress.core)
-        self.progress.work += report["work"]
+        self.progress.add(work=report["work"])
         found = _Candidate(n_iter)
         bound = math.nan
         if not self.progress.stop_requested:
@@ -289,13 +262,11 @@ class _Run:
         if self.held_out is not None:
             row["held_out"] = found.held_out
         self.rows.append(row)
-        progress = self.progress
-        progress.n_done = found.n_iter
-        progress.nnz_dual = int(report["n_labels"])
+        self.progress.tell(found.n_iter, nnz_dual=int(report["n_labels"]))
         if found.weights is not None:
-            progress.nnz_primal = found.weights.W.nnz
+            self.progress.tell(nnz_primal=found.weights.W.nnz)
         if not math.isnan(certificate):
-            progress.objective, progress.gap = found.primal, certificate * found.primal
+            self.progress.tell(objective=found.primal, gap=certificate * found.primal)
 
 
 def learn(
@@ -303,7 +274,7 @@ def learn(
     plan: Plan,
     primal: Callable[[Weights], float],
     held_out: Callable[[Weights], float] | None,
-    progress: PassProgress,
+    progress: Progress,
 ) -> Learnt:
     """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `plan` ends it.
 
@@ -315,7 +286,7 @@ def learn(
         Objective of given weights, by exact inference; an upper bound where that cannot be had.
     held_out : callable or None
         Share of right labels on held-out samples.
-    progress : PassProgress
+    progress : Progress
         Told about each pass; may ask to stop.
 
     Returns

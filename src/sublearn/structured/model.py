@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from sublearn.errors import ParameterError
-from sublearn.io.fields import FEATURES, FIGURES, Labels, Number, Sparse
-from sublearn.io.models import SavedModel
+from sublearn.fitting.model import FittedModel
+from sublearn.fitting.progress import Progress
+from sublearn.io.fields import Labels, Number, Sparse
 from sublearn.metrics.names import find_positions
-from sublearn.structured.learning import Learnt, PassProgress, Plan, Problem, Weights, learn
-from sublearn.trace import Callback, Trace, watch
+from sublearn.structured.learning import Learnt, Plan, Problem, Weights, learn
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     Interval,
-    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_seed,
 )
 
-__all__ = ["LEARNING_RULES", "StructuredModel", "split_samples"]
+__all__ = ["LEARNING_RULES", "StructuredModel"]
 
 #: Parameters of learning that all structured estimators have.
 LEARNING_RULES: dict[str, Rule] = {
@@ -45,21 +42,11 @@ LEARNING_RULES: dict[str, Rule] = {
     "method": OneOf("block", "away"),
     "rho": OrNone(Positive(float)),
     "label_parts": Positive(int),
-    "n_jobs": JobCount(),
-    "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **RUN_RULES,
 }
 
 
-def split_samples(n_samples: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and held-out samples, both increasing; at least one of each."""
-    n_held_out = min(max(round(fraction * n_samples), 1), n_samples - 1)
-    order = np.random.default_rng(seed).permutation(n_samples)
-    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
-
-
-class StructuredModel(SavedModel, BaseEstimator):
+class StructuredModel(FittedModel, BaseEstimator):
     """A structural SVM: subclasses read the data and decode, this class learns and remembers."""
 
     C: float
@@ -71,20 +58,12 @@ class StructuredModel(SavedModel, BaseEstimator):
     method: str
     rho: float | None
     label_parts: int
-    verbose: int
-    callback: Callback | None
     random_state: Any
 
     classes_: np.ndarray
-    objective_: float
-    certificate_: float
-    n_iter_: int
     held_out_accuracy_: float | None
-    trace_: Trace
 
-    _STORED: ClassVar[tuple[str, ...]] = (
-        "classes_", "objective_", "certificate_", "n_iter_", "n_features_in_", "held_out_accuracy_",
-    )  # fmt: skip
+    _STORED = ("classes_", "held_out_accuracy_")
 
     def _learn(
         self,
@@ -98,7 +77,6 @@ class StructuredModel(SavedModel, BaseEstimator):
         `primal` and `held_out` get the monitor of the core beside the weights.
         """
         self._refuse_large_loss(problem)
-        progress = PassProgress(self.C * len(problem.truth))
         plan = Plan(
             C=float(self.C),
             rho=None if self.rho is None else float(self.rho),
@@ -111,19 +89,14 @@ class StructuredModel(SavedModel, BaseEstimator):
             n_parts=int(self.label_parts),
             seed=seed,
         )
+        at_zero = self.C * len(problem.truth)  # where the dual bound is 0
+        progress = Progress(plan.max_iter, n_done=0, objective=at_zero, gap=at_zero)
         judge = None if held_out is None else lambda w: held_out(w, progress.core)
-        learnt: Learnt = watch(
+        learnt = self._watch(
             lambda: learn(problem, plan, lambda w: primal(w, progress.core), judge, progress),
             progress,
-            n_total=plan.max_iter,
-            callback=self.callback,
-            verbose=self.verbose,
-            title="GDMM",
         )
-        self.objective_ = learnt.solution.objective
-        self.certificate_ = learnt.solution.certificate
-        self.n_iter_ = learnt.solution.n_iter
-        self.trace_ = learnt.solution.trace
+        self._keep_solution(learnt.solution, warns=not learnt.ended_early)
         self.held_out_accuracy_ = learnt.held_out
         return learnt
 
@@ -148,20 +121,11 @@ class StructuredModel(SavedModel, BaseEstimator):
         except TypeError as error:
             raise ValueError(f"{head} must hold hashable tags: {error}") from None
 
-    def _to_bundle(self) -> dict[str, Any]:
-        trace = {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        state = {name: getattr(self, name) for name in self._STORED} | {"trace_": trace}
-        if hasattr(self, "feature_names_in_"):
-            state["feature_names_in_"] = self.feature_names_in_
-        return state
-
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
+        return super()._fields() | {
             "classes_": Labels("classes"),
             "held_out_accuracy_": Number(or_none=True),
             "weights": Sparse("rows", "classes", finite=True),
-            **FIGURES,
         }
 
     def _refuse_other_rows(self, state: dict[str, Any], n_extra: int) -> None:
@@ -169,10 +133,3 @@ class StructuredModel(SavedModel, BaseEstimator):
         n_rows, n_features = state["weights"].shape[0], state["n_features_in_"]
         if n_rows != n_features + n_extra:
             raise ValueError(f"weights must have {n_features} + {n_extra} rows, got {n_rows}")
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
-        super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_") and hasattr(self, "trace_")

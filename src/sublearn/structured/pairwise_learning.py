@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn.fitting.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["PairWeights", "PassMonitor", "run_passes"]
+__all__ = ["PairWeights", "run_passes"]
 
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",
@@ -40,23 +40,6 @@ class PairWeights:
         return int(self.features.nnz + self.pairs.nnz // 2)
 
 
-@dataclass(eq=False)
-class PassMonitor:
-    """What `sublearn.trace.watch` reads while passes run; the objective is the last one known."""
-
-    objective: float
-    gap: float
-    core: Any = field(default_factory=_core.Monitor)
-    n_done: int = 0
-    nnz_primal: int = 0
-    nnz_dual: int = 0
-    work: int = 0
-
-    def request_stop(self) -> None:
-        """End the pass that runs, and begin no other."""
-        self.core.request_stop()
-
-
 def run_passes(
     learner: Any,
     n_labels: int,
@@ -64,7 +47,7 @@ def run_passes(
     tol: float,
     max_iter: int,
     evaluate_every: int,
-    monitor: PassMonitor,
+    progress: Progress,
 ) -> tuple[PairWeights, Solution]:
     """Pass after pass until the certificate is at most `tol`; the weights of least objective.
 
@@ -83,31 +66,27 @@ def run_passes(
     if is_alone:
         learner.leave_pairs_out()
     for n_iter in range(1, max_iter + 1):
-        report = learner.run_pass(monitor.core)
+        report = learner.run_pass(progress.core)
         is_due = n_iter % evaluate_every == 0 or n_iter == max_iter
-        if is_due and not monitor.core.stop_requested:
-            primal, lower, is_complete = learner.certify(monitor.core)
+        if is_due and not progress.stop_requested:
+            primal, lower = learner.certify(progress.core)
             dual = max(dual, 0.0 if is_alone else lower)
-            if is_complete and not primal >= objective:  # NaN at first
+            if not (math.isnan(primal) or primal >= objective):  # which is NaN at first
                 objective, best = primal, _weights(learner, n_labels)
             is_nearly_optimal = _relative_gap(primal, lower) <= _ALONE
         if is_alone and (is_nearly_optimal or 2 * n_iter >= max_iter):
-            learner.join_pairs(monitor.core)
+            learner.join_pairs(progress.core)
             is_alone = False
         certificate = _relative_gap(objective, dual)
-        monitor.n_done, monitor.nnz_dual = n_iter, report["n_labels"] + report["n_pairs"]
-        monitor.work += report["work"]
+        progress.tell(n_iter, nnz_dual=report["n_labels"] + report["n_pairs"])
+        progress.add(work=report["work"])
         if best is not None:
-            monitor.objective, monitor.gap = objective, objective - dual
-            monitor.nnz_primal = best.nnz
-        rows.append(
-            (
-                time.perf_counter() - start, objective, dual, certificate, monitor.nnz_primal,
-                monitor.nnz_dual, monitor.work, float(is_due), report["n_labels"],
-                report["n_pairs"],
-            )
-        )  # fmt: skip
-        if certificate <= tol or monitor.core.stop_requested:
+            progress.tell(objective=objective, gap=objective - dual, nnz_primal=best.nnz)
+        rows.append((
+            time.perf_counter() - start, objective, dual, certificate, progress.nnz_primal,
+            progress.nnz_dual, progress.work, float(is_due), report["n_labels"], report["n_pairs"],
+        ))  # fmt: skip
+        if certificate <= tol or progress.stop_requested:
             status = Status.CONVERGED if certificate <= tol else Status.STOPPED
             break
     trace = Trace(dict(zip(_COLUMNS, np.array(rows).T, strict=True)))

@@ -6,27 +6,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.execution import all_or_nothing
-from sublearn.io.fields import FEATURES, FIGURES, Floats, Labels, Sparse
-from sublearn.io.models import SavedModel
-from sublearn.metrics.exact_labels import share_right
-from sublearn.structured.pairwise_learning import PairWeights, PassMonitor, run_passes
-from sublearn.trace import Callback, Solution, Trace, watch
+from sublearn.fitting.labels import LabelClassifier
+from sublearn.fitting.progress import Progress
+from sublearn.io.fields import Floats, Sparse
+from sublearn.structured.pairwise_learning import PairWeights, run_passes
+from sublearn.trace import Callback, Solution
 from sublearn.validation import (
+    RUN_RULES,
     Boolean,
-    CallableOrNone,
     EncodedLabels,
-    JobCount,
     LabelKind,
     OneOf,
     Positive,
-    RandomState,
     Rule,
-    Verbosity,
     as_n_threads,
     as_seed,
     check_features,
@@ -41,7 +38,7 @@ _MOST_SCORES = 2**22  # scores of a block of samples that is decoded at once: 32
 _MOST_PROGRAMS = 1000  # of the branch and bound of one sample
 
 
-class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
+class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
     r"""Structural SVM over sets of labels, with a weight for every pair of labels.
 
     A set of labels :math:`y \in \{0, 1\}^K` scores
@@ -152,21 +149,11 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         "tol": Positive(float),
         "max_iter": Positive(int),
         "evaluate_every": Positive(int),
-        "n_jobs": JobCount(),
-        "random_state": RandomState(),
-        "verbose": Verbosity(),
-        "callback": CallableOrNone(),
+        **RUN_RULES,
     }
 
-    classes_: np.ndarray
-    label_kind_: str
     intercept_: np.ndarray
     interactions_: sp.csr_matrix
-    objective_: float
-    certificate_: float
-    n_iter_: int
-    n_features_in_: int
-    trace_: Trace
 
     def __init__(
         self,
@@ -216,29 +203,22 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
         weights, solution = self._learn(X, labels)
-        solution.warn_unless_converged(self, self.tol)
-        self._take_over(labels, weights, solution)
+        self._keep_solution(solution)
+        self._take_over(labels, weights)
         return self
 
     def _learn(self, X: sp.csr_matrix, labels: EncodedLabels) -> tuple[PairWeights, Solution]:
         at_zero = float(self.C) * labels.n_samples * labels.n_classes  # every label wrong
-        monitor = PassMonitor(objective=at_zero, gap=at_zero)
+        progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
         settings = self._settings()
 
         def job() -> tuple[PairWeights, Solution]:
             learner = _core.pairwise_learner(self._labelled(X, labels), settings)
             limits = (float(self.tol), int(self.max_iter), int(self.evaluate_every))
             has_pairs = self.pairs == "all"
-            return run_passes(learner, labels.n_classes, has_pairs, *limits, monitor)
+            return run_passes(learner, labels.n_classes, has_pairs, *limits, progress)
 
-        return watch(
-            job,
-            monitor,
-            n_total=int(self.max_iter),
-            callback=self.callback,
-            verbose=self.verbose,
-            title="Pairs of labels",
-        )
+        return self._watch(job, progress)
 
     def _settings(self) -> Any:
         settings = _core.PairwiseSettings()
@@ -258,9 +238,8 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
             indptr, indices = X.indptr, X.indices
         return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
 
-    def _take_over(self, labels: EncodedLabels, weights: PairWeights, solution: Solution) -> None:
-        self.classes_ = labels.classes
-        self.label_kind_ = labels.kind.name
+    def _take_over(self, labels: EncodedLabels, weights: PairWeights) -> None:
+        self._keep_labels(labels)
         features = weights.features
         self.intercept_ = np.zeros(labels.n_classes, dtype=features.dtype)
         if self.fit_intercept:
@@ -268,10 +247,6 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
             features = features[:-1]
         self.weights_ = features
         self.interactions_ = weights.pairs
-        self.objective_ = solution.objective
-        self.certificate_ = solution.certificate
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
 
     @property
     def coef_(self) -> sp.csc_matrix:
@@ -316,7 +291,7 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        kind = LabelKind[self.label_kind_]
+        kind = self._kind
         n_block = max(1, _MOST_SCORES // len(self.classes_))
         blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
         decode = self._best_sets if kind.is_multilabel else self._best_labels
@@ -349,56 +324,17 @@ class PairwiseMultilabelSVM(SavedModel, ClassifierMixin, BaseEstimator):
         scores = label_scores[rows, best]
         return sp.csr_matrix((ones, (rows, best)), shape=label_scores.shape), scores, scores
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the samples with exactly their labels (subset accuracy).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-        y : array-like, sparse matrix, or list of label lists
-            True labels, in the form given to `fit`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        kind = LabelKind[self.label_kind_]
-        return share_right(kind, self.classes_, y, predicted, sample_weight)
-
-    def _to_bundle(self) -> dict[str, Any]:
-        names = [
-            "classes_", "label_kind_", "weights_", "intercept_", "interactions_", "objective_",
-            "certificate_", "n_iter_", "n_features_in_", "feature_names_in_",
-        ]  # fmt: skip
-        state = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return state | {
-            "trace_": {name: self.trace_[name].tolist() for name in self.trace_.columns}
-        }
+    _STORED = (*LabelClassifier._STORED, "weights_", "intercept_", "interactions_")
 
     def _fields(self) -> Any:
-        return {
-            **FEATURES,
-            "classes_": Labels("classes"),
+        return super()._fields() | {
             "label_kind_": OneOf(*(kind.name for kind in LabelKind if kind.is_multilabel)),
             "weights_": Sparse("features", "classes", finite=True),
             "intercept_": Floats("classes", finite=True),
             "interactions_": Sparse("classes", "classes", finite=True),
-            **FIGURES,
         }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.trace_ = Trace(state.pop("trace_"))
-        super()._restore(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
         return tags

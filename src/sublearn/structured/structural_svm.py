@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.execution import all_or_nothing
+from sublearn.fitting.held_out import split_rows
 from sublearn.graph import FactorGraph, solve_map
 from sublearn.io.fields import Floats, ListOf, OrAbsent
 from sublearn.structured.learning import Problem, Weights
-from sublearn.structured.model import LEARNING_RULES, StructuredModel, split_samples
+from sublearn.structured.model import LEARNING_RULES, StructuredModel
 from sublearn.structured.samples import Graphs, stack_samples
 from sublearn.structured.sequences import encode_tags
 from sublearn.trace import Callback
@@ -223,8 +224,6 @@ class StructuralSVM(StructuredModel):
         learnt = self._learn(problem, seed, self._primal(problem), judge)
         self._weights = learnt.weights.W
         self.tables_ = dict(zip(self.templates_, learnt.weights.tables, strict=True))
-        if not learnt.ended_early:
-            learnt.solution.warn_unless_converged(self, self.tol)
         return self
 
     def _refuse_large_tables(self) -> None:
@@ -243,7 +242,7 @@ class StructuralSVM(StructuredModel):
             raise ValueError(
                 f"{type(self).__name__}: samples must be at least 2 for early_stopping, got 1"
             )
-        return split_samples(len(samples), self.validation_fraction, seed)
+        return split_rows(len(samples), self.validation_fraction, np.random.default_rng(seed))
 
     def _problem(self, graphs: Graphs, X: sp.csr_matrix, truth: np.ndarray) -> Problem:
         return Problem(

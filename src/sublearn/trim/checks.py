@@ -26,17 +26,17 @@ def refuse_misfit(
             logits = call(module, first.inputs)
     except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ParameterError(
-            f"deep_trim: {name} must have inputs that the network takes, got one it fails on: "
+            f"deep_trim.{name} must have inputs that the network takes, got one it fails on: "
             f"{error}"
         ) from error
     if first.versions() != versions:
         raise ParameterError(
-            f"deep_trim: module must leave its inputs as they are, got "
+            f"deep_trim.module must leave its inputs as they are, got "
             f"{show(type(module).__name__)}, which changes them in place"
         )
     if len(logits) != len(first):
         raise ParameterError(
-            f"deep_trim: module must return logits for each sample, got {len(logits)} for "
+            f"deep_trim.module must return logits for each sample, got {len(logits)} for "
             f"{len(first)}"
         )
     if callable(loss):
@@ -46,7 +46,7 @@ def refuse_misfit(
         refuse_other_targets(name, logits, samples.targets)
     if distill and (logits.ndim < 2 or logits.shape[1] < 2):
         raise ParameterError(
-            f"deep_trim: distill must be 0 where the network has one output, got {distill}"
+            f"deep_trim.distill must be 0 where the network has one output, got {distill}"
         )
     if criterion == "error":
         refuse_no_classes(name, logits, samples.targets)
@@ -62,10 +62,10 @@ def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -
             logits = call(module, changed.inputs)
     except (RuntimeError, IndexError, TypeError) as error:
         raise ParameterError(
-            f"deep_trim: augment must return inputs that the network takes, got some it fails on: "
+            f"deep_trim.augment must return inputs that the network takes, got some it fails on: "
             f"{error}"
         ) from error
     if not bool(logits.isfinite().all()):
         raise ParameterError(
-            "deep_trim: augment must return finite inputs, got some that lead to NaN or infinity"
+            "deep_trim.augment must return finite inputs, got some that lead to NaN or infinity"
         )

@@ -25,13 +25,13 @@ def candidates_in(module: nn.Module) -> dict[str, nn.Module]:
     found = {name: part for name, part in module.named_modules() if _is_trimmable(part)}
     if not found:
         raise ParameterError(
-            "deep_trim: module must have a fully connected, convolution or embedding layer, "
+            "deep_trim.module must have a fully connected, convolution or embedding layer, "
             f"got {show(type(module).__name__)}"
         )
     for name, layer in found.items():
         if layer.weight.dtype not in (torch.float32, torch.float64):
             raise ParameterError(
-                "deep_trim: module must have weights of float32 or float64, "
+                "deep_trim.module must have weights of float32 or float64, "
                 f"got {layer.weight.dtype} ({name}); module.float() has"
             )
     return found
@@ -49,7 +49,7 @@ def choose_layers(
     if names is None and not able:
         name, reason = next(iter(others.items()))
         raise ParameterError(
-            f"deep_trim: module must have a layer that can be trimmed, got {show(name)}, {reason}"
+            f"deep_trim.module must have a layer that can be trimmed, got {show(name)}, {reason}"
         )
     wanted: list[Any] = able
     if names is not None:
@@ -59,7 +59,7 @@ def choose_layers(
     if refused or not wanted:
         reason = f", {others[refused[0]]}" if refused and refused[0] in others else ""
         raise ParameterError(
-            f"deep_trim: layers must be names of layers that can be trimmed "
+            f"deep_trim.layers must be names of layers that can be trimmed "
             f"({', '.join(able)}), got {show(refused[0] if refused else wanted)}{reason}"
         )
     return {name: part for name, part in candidates.items() if name in set(wanted)}
@@ -93,7 +93,7 @@ def _not_alone(
         )
     if len(called) > n_called:
         raise ParameterError(
-            "deep_trim: module must not call its layers again for gradients, got "
+            "deep_trim.module must not call its layers again for gradients, got "
             f"{show(type(module).__name__)}, which does (torch.utils.checkpoint)"
         )
     reasons = {}

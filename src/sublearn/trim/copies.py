@@ -15,12 +15,12 @@ __all__ = ["copy_of"]
 def copy_of(module: nn.Module, caller: str) -> nn.Module:
     """A copy in evaluation mode."""
     if not isinstance(module, nn.Module):
-        raise ParameterError(f"{caller}: module must be a torch.nn.Module, got {show(module)}")
+        raise ParameterError(f"{caller}.module must be a torch.nn.Module, got {show(module)}")
     try:
         return copy.deepcopy(module).eval()
     except RuntimeError as error:
         raise ParameterError(
-            f"{caller}: module must be one that copy.deepcopy can copy, got one that it cannot "
+            f"{caller}.module must be one that copy.deepcopy can copy, got one that it cannot "
             "(weights of torch.nn.utils.weight_norm, spectral_norm or prune? They can be removed): "
             f"{error}"
         ) from error

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.progress import Progress
 from sublearn.trace import Callback, watch
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.checks import refuse_misfit, refuse_other_inputs
@@ -23,9 +24,10 @@ from sublearn.trim.losses import IGNORED, Loss, as_loss
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.result import TrimResult
 from sublearn.trim.samples import Augment, Samples, read_samples
-from sublearn.trim.search import LEAST_GROWTH, Search, Stage, TrimMonitor
+from sublearn.trim.search import LEAST_GROWTH, Search, Stage
 from sublearn.trim.trimmer import QuasiNewton, Trimmer
 from sublearn.validation import (
+    WATCH_RULES,
     Boolean,
     CallableOrNone,
     Interval,
@@ -35,8 +37,8 @@ from sublearn.validation import (
     Positive,
     RandomState,
     Rule,
-    Verbosity,
     as_seed,
+    check_arguments,
 )
 from sublearn.validation.values import show
 
@@ -81,8 +83,7 @@ _RULES: dict[str, Rule] = {
     "tol": Positive(float),
     "max_iter": NonNegative(int),
     "random_state": RandomState(),
-    "verbose": Verbosity(),
-    "callback": CallableOrNone(),
+    **WATCH_RULES,
 }
 
 
@@ -251,14 +252,15 @@ def deep_trim(
     chosen = choose_layers(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
     if augment is not None:
         refuse_other_inputs(trimmed, samples, augment)
-    monitor, seed = TrimMonitor(), as_seed(random_state) % 2**63
+    progress = Progress(1 if l1 is not None else max_stages, n_done=0)
+    seed = as_seed(random_state) % 2**63
     trimmer = Trimmer(
         trimmed,
         chosen,
         samples,
         as_loss(loss),
         torch.Generator().manual_seed(seed),
-        lambda: monitor.stop_requested,
+        lambda: progress.stop_requested,
         _biases_of(chosen) if train_biases else {},
         chunk_size,
         distill,
@@ -279,7 +281,7 @@ def deep_trim(
         stage,
         measure,
         _TOLERANCE if tolerance is None else tolerance,
-        monitor,
+        progress,
         measure_error if is_classified else None,
     )
 
@@ -297,8 +299,8 @@ def deep_trim(
 
     watch(
         run,
-        monitor,
-        n_total=1 if l1 is not None else max_stages,
+        progress,
+        n_total=progress.n_total,
         callback=callback,
         verbose=verbose,
         title="deep_trim",
@@ -315,23 +317,21 @@ def deep_trim(
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
-    for name, rule in _RULES.items():
-        if not rule.accepts(arguments[name]):
-            raise ParameterError(f"deep_trim: {name} must be {rule}, got {show(arguments[name])}")
+    check_arguments("deep_trim", arguments, _RULES)
     if arguments["growth"] <= LEAST_GROWTH:
         raise ParameterError(
-            f"deep_trim: growth must be more than {LEAST_GROWTH}, got {arguments['growth']}"
+            f"deep_trim.growth must be more than {LEAST_GROWTH}, got {arguments['growth']}"
         )
     aims = ("tolerance", "max_weights", "l1")
     given = [name for name in aims if arguments[name] is not None]
     if len(given) > 1:
         raise ParameterError(
-            f"deep_trim: {given[1]} must be None where {given[0]} is given, got "
+            f"deep_trim.{given[1]} must be None where {given[0]} is given, got "
             f"{show(arguments[given[1]])}"
         )
     if not isinstance(arguments["module"], nn.Module):
         raise ParameterError(
-            f"deep_trim: module must be a torch.nn.Module, got {show(arguments['module'])}"
+            f"deep_trim.module must be a torch.nn.Module, got {show(arguments['module'])}"
         )
 
 

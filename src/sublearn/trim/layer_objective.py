@@ -95,7 +95,7 @@ class LayerObjective:
 class LinearObjective(LayerObjective):
     """The same for a fully connected layer, where a part of the gradient costs less than all of it.
 
-    The weights of a working set lie in few rows and columns of the matrix. Only that block is
+    The weights of an active set lie in few rows and columns of the matrix. Only that block is
     multiplied; the columns of the recorded input that it needs are kept from call to call. Even the
     whole gradient needs few rows: those of units that the layers above look at.
     """

@@ -83,7 +83,7 @@ def as_loss(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ParameterError(
-            f"deep_trim: loss must be one of {', '.join(map(repr, LOSSES))} or a function of "
+            f"deep_trim.loss must be one of {', '.join(map(repr, LOSSES))} or a function of "
             f"logits and targets, got {show(loss)}"
         )
     return LOSSES[loss]
@@ -94,7 +94,7 @@ def refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
     n_classes = logits.shape[1] if logits.ndim > 1 else 0
     if n_classes == 1:
         raise ParameterError(
-            "deep_trim: loss must be a function of logits and targets where the network has one "
+            "deep_trim.loss must be a function of logits and targets where the network has one "
             f"output, got the name of a loss of several classes beside {name}"
         )
     if targets.ndim >= logits.ndim:
@@ -139,7 +139,7 @@ def refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) ->
             value = loss(logits, targets)
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
         raise ParameterError(
-            f"deep_trim: loss must take the logits and targets of {name}, got one that fails on "
+            f"deep_trim.loss must take the logits and targets of {name}, got one that fails on "
             f"shapes {tuple(logits.shape)} and {tuple(targets.shape)}, types {logits.dtype} and "
             f"{targets.dtype}: {error}"
         ) from error
@@ -151,7 +151,7 @@ def refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) ->
             else show(type(value).__name__)
         )
         raise ParameterError(
-            "deep_trim: loss must return the mean of the batch, a tensor of one number that "
+            "deep_trim.loss must return the mean of the batch, a tensor of one number that "
             f"depends on the logits, got {kind}"
         )
 
@@ -166,7 +166,7 @@ def refuse_no_classes(name: str, logits: Tensor, targets: Tensor) -> None:
     )
     if not fits:
         raise ParameterError(
-            "deep_trim: criterion must be 'loss' where targets are neither class numbers nor rows "
+            "deep_trim.criterion must be 'loss' where targets are neither class numbers nor rows "
             f"of 0 and 1, got 'error' for {targets.dtype} of shape {tuple(targets.shape)} in "
             f"{name}"
         )

@@ -104,7 +104,7 @@ class Replay:
             call(self._module, samples.inputs)
         if not inputs:
             raise ParameterError(
-                "deep_trim: layers must be names of layers that the network calls whatever its "
+                "deep_trim.layers must be names of layers that the network calls whatever its "
                 f"inputs are, got a {type(self._layer).__name__} that it did not call for some"
             )
         return Chunk(samples, inputs[0], seen)

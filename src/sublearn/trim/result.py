@@ -7,21 +7,22 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sublearn.errors import ParameterError
-from sublearn.trace import Status, Trace
+from sublearn.trace import Solution
 from sublearn.trim.latency import Latency, latency_of
 from sublearn.trim.report import TrimReport
 from sublearn.trim.samples import Inputs
 from sublearn.trim.sparse_network import to_sparse
-from sublearn.validation import Positive
-from sublearn.validation.values import show
+from sublearn.validation import Positive, check_argument
 
 __all__ = ["TrimResult"]
 
 
 @dataclass(frozen=True)
-class TrimResult:
+class TrimResult(Solution):
     """A trimmed network and how it came about.
+
+    `status` is converged if a larger l1 is known to be too large, `objective` is the loss, no
+    certificate is known, `n_iter` counts the l1 that were tried, and `trace` has a row for each.
 
     Parameters
     ----------
@@ -31,10 +32,6 @@ class TrimResult:
         Weights left, the bound of theorem 7, loss and error before and after.
     masks : dict of str to Tensor
         For each trimmed layer, True where a weight is left.
-    trace : Trace
-        A row for each l1 that was tried.
-    status : Status
-        Why the search ended: CONVERGED if a larger l1 is known to be too large.
     given : Module
         The network that was given.
     sample : Tensor, tuple or dict
@@ -44,8 +41,6 @@ class TrimResult:
     module: nn.Module = field(repr=False)
     report: TrimReport
     masks: dict[str, Tensor] = field(repr=False)
-    trace: Trace = field(repr=False)
-    status: Status
     given: nn.Module = field(repr=False)
     sample: Inputs = field(repr=False)
 
@@ -80,8 +75,7 @@ class TrimResult:
         -------
         Latency
         """
-        if not Positive(int).accepts(n_calls):
-            raise ParameterError(f"latency: n_calls must be {Positive(int)}, got {show(n_calls)}")
+        check_argument("latency.n_calls", n_calls, Positive(int))
         return latency_of(self.given, self.to_sparse(), self.sample, n_calls)
 
     def plot(self, axes: Any = None) -> Any:

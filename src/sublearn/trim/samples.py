@@ -68,7 +68,7 @@ class Samples:
         wrong = [count for count in counts if count not in (-1, len(self))]
         if wrong:
             raise ParameterError(
-                f"deep_trim: augment must return as many inputs as it gets, got {wrong[0]} for "
+                f"deep_trim.augment must return as many inputs as it gets, got {wrong[0]} for "
                 f"{len(self)}"
             )
         return Samples(inputs, self.targets)
@@ -117,7 +117,7 @@ def logits_of(output: Any) -> Tensor:
         logits = output[0]
     if not isinstance(logits, Tensor):
         raise ParameterError(
-            "deep_trim: module must return a tensor of logits, an object with logits, or a tuple "
+            "deep_trim.module must return a tensor of logits, an object with logits, or a tuple "
             f"that begins with them, got {show(type(output).__name__)}"
         )
     return logits
@@ -136,12 +136,12 @@ def read_samples(name: str, data: Any) -> Samples:
         pairs = list(data) if is_batched or is_stream else [data[i] for i in range(len(data))]
     except TypeError as error:
         raise ParameterError(
-            f"deep_trim: {name} must be (inputs, targets), a Dataset or a DataLoader, "
+            f"deep_trim.{name} must be (inputs, targets), a Dataset or a DataLoader, "
             f"got {show(type(data).__name__)}"
         ) from error
     if not pairs or not all(_is_pair(pair) for pair in pairs):
         raise ParameterError(
-            f"deep_trim: {name} must yield pairs of inputs and targets, got "
+            f"deep_trim.{name} must yield pairs of inputs and targets, got "
             + (f"{show(pairs[0])}" if pairs else "nothing")
         )
     join = torch.cat if is_batched else torch.stack
@@ -151,7 +151,7 @@ def read_samples(name: str, data: Any) -> Samples:
         return _checked(name, Samples(_joined(inputs, join), join(targets)))
     except (RuntimeError, KeyError, IndexError, TypeError) as error:
         raise ParameterError(
-            f"deep_trim: {name} must have samples of one shape, got others: {error}"
+            f"deep_trim.{name} must have samples of one shape, got others: {error}"
         ) from error
 
 
@@ -184,7 +184,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
         return torch.from_numpy(array if array.flags.writeable else array.copy())
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"deep_trim: {name} must hold tensors or arrays of numbers, "
+            f"deep_trim.{name} must hold tensors or arrays of numbers, "
             f"got {show(type(value).__name__)}: {error}"
         ) from error
 
@@ -195,11 +195,11 @@ def _checked(name: str, samples: Samples) -> Samples:
     sizes = {len(tensor) if tensor.ndim else -1 for tensor in (*tensors, samples.targets)}
     if sizes & {-1, 0} or len(sizes) > 1:
         raise ParameterError(
-            f"deep_trim: {name} must have the same number of inputs and targets, and at least one, "
+            f"deep_trim.{name} must have the same number of inputs and targets, and at least one, "
             f"got shapes {', '.join(str(tuple(t.shape)) for t in (*tensors, samples.targets))}"
         )
     if any(t.is_floating_point() and not bool(t.isfinite().all()) for t in tensors):
-        raise ParameterError(f"deep_trim: {name} must be finite, got NaN or infinity")
+        raise ParameterError(f"deep_trim.{name} must be finite, got NaN or infinity")
     return samples
 
 

@@ -66,13 +66,13 @@ def save_network(module: nn.Module, path: PathLike) -> None:
         name.
     """
     if not isinstance(module, nn.Module):
-        raise ValueError(f"save_network: module must be a torch.nn.Module, got {show(module)}")
+        raise ValueError(f"save_network.module must be a torch.nn.Module, got {show(module)}")
     is_training = {part: part.training for part in module.modules()}
     try:
         graph = trace(module.eval())
     except Exception as error:
         raise ValueError(
-            f"save_network: module must be a network that torch.fx can trace, got "
+            f"save_network.module must be a network that torch.fx can trace, got "
             f"{type(module).__name__}: {error}"
         ) from error
     finally:  # the network is the caller's, who may train on
@@ -94,7 +94,7 @@ def save_network(module: nn.Module, path: PathLike) -> None:
             _refuse_loss(name, part, again.get_submodule(name))
     except ValueError as error:
         raise ValueError(
-            f"save_network: module must be a network that a file can hold, got "
+            f"save_network.module must be a network that a file can hold, got "
             f"{type(module).__name__}: {error}"
         ) from error
     save_bundle(path, class_name="SparseNetwork", params={}, arrays=arrays, attributes=attributes)

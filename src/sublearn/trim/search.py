@@ -11,13 +11,14 @@ import torch
 from torch import nn
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.progress import Progress
 from sublearn.trace import Status, Trace
 from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
 from sublearn.trim.result import TrimResult
 from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
 
-__all__ = ["LEAST_GROWTH", "Search", "Stage", "TrimMonitor"]
+__all__ = ["LEAST_GROWTH", "Search", "Stage"]
 
 #: The search for l1 ends when the next step would change it by less than this factor.
 LEAST_GROWTH = 1.03
@@ -28,19 +29,6 @@ _LAST_PASSES = 8
 _NEAR = 0.9
 #: Networks that are small enough before that is given up.
 _MOST_SMALL = 4
-
-
-class TrimMonitor:
-    """The counters that `sublearn.trace.watch` looks at."""
-
-    def __init__(self) -> None:
-        self.n_done = self.nnz_primal = self.nnz_dual = self.work = 0
-        self.objective = self.gap = 0.0
-        self.stop_requested = False
-
-    def request_stop(self) -> None:
-        """End the search soon."""
-        self.stop_requested = True
 
 
 @dataclass(frozen=True)
@@ -110,16 +98,17 @@ class Search:
         stage: Stage,
         measure: Callable[[], float],
         tolerance: float,
-        monitor: TrimMonitor,
+        progress: Progress,
         measure_error: Callable[[], float] | None = None,
     ):
-        self._trimmer, self._stage, self._measure, self._monitor = trimmer, stage, measure, monitor
+        self._trimmer, self._stage = trimmer, stage
+        self._measure, self._progress = measure, progress
         self._chunk_size = stage.quasi_newton.chunk_size
         self._start = trimmer.snapshot()
         self._before = (trimmer.fit(self._chunk_size).loss, measure())
         if not all(math.isfinite(value) for value in self._before):
             raise ParameterError(
-                f"deep_trim: module must have a finite loss on the data, got {self._before[0]}"
+                f"deep_trim.module must have a finite loss on the data, got {self._before[0]}"
             )
         self._limit = self._before[1] + tolerance
         # Where fewer errors are asked for, the last polish may find them.
@@ -147,7 +136,7 @@ class Search:
         for _ in range(n_stages):
             tried = self._try(trial)
             self._keep(tried)
-            if self._monitor.stop_requested:
+            if self._progress.stop_requested:
                 return
             is_good = tried.row["criterion"] <= self._loose_limit
             if is_good and (good is None or tried.row["n_weights"] <= good.row["n_weights"]):
@@ -184,7 +173,7 @@ class Search:
             if n_left <= max_weights:
                 self._keep_better(tried)
                 n_small += 1
-            if self._monitor.stop_requested:
+            if self._progress.stop_requested:
                 break
             if n_left > max_weights:
                 trial *= _step_to(aim, above, tried, growth)
@@ -224,10 +213,9 @@ class Search:
         is_sized = math.isfinite(max_weights)
         is_accepted = row["n_weights"] <= max_weights if is_sized else self._is_allowed(row)
         self._rows.append(row | {"is_accepted": float(is_accepted)})
-        monitor = self._monitor
-        monitor.n_done += 1
-        monitor.objective, monitor.nnz_primal = row["loss"], int(row["n_weights"])
-        monitor.gap = max(0.0, row["criterion"] - self._before[1])
+        gap = max(0.0, row["criterion"] - self._before[1])
+        self._progress.add(n_done=1)
+        self._progress.tell(objective=row["loss"], gap=gap, nnz_primal=int(row["n_weights"]))
         return Tried(self._rows[-1], self._current, self._trimmer.snapshot())
 
     def _polish_unless_worse(self) -> None:
@@ -285,11 +273,11 @@ class Search:
 
     def _polished(self, tried: Tried) -> Tried | None:
         """After many more passes, None if the criterion rose or the passes were cut short."""
-        if self._monitor.stop_requested:
+        if self._progress.stop_requested:
             return None
         self._trimmer.put(tried.polished)
         self._stage.train_on(_LAST_PASSES)
-        if self._monitor.stop_requested:
+        if self._progress.stop_requested:
             return None  # at a high rate, it is worse than it looks
         row = tried.row | self._figures()
         if row["criterion"] > tried.row["criterion"]:
@@ -311,11 +299,14 @@ class Search:
         masks = {name: weight != 0 for name, weight in weights.items()}
         columns = {key: [row[key] for row in self._rows] for key in (self._rows or [{}])[0]}
         return TrimResult(
+            status=Status.STOPPED if self._progress.stop_requested else self._status,
+            objective=report.loss_after,
+            certificate=math.inf,
+            n_iter=len(self._rows),
+            trace=Trace(columns),
             module=trimmer.module,
             report=report,
             masks=masks,
-            trace=Trace(columns),
-            status=Status.STOPPED if self._monitor.stop_requested else self._status,
             given=module,
             sample=trimmer.samples.first(),
         )

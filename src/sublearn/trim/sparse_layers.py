@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
@@ -250,7 +250,7 @@ class SparseConv(_SparseLayer):
         """From a dense layer."""
         if layer.padding_mode != "zeros":
             raise ParameterError(
-                f"to_sparse: padding_mode must be 'zeros', got {layer.padding_mode!r}"
+                f"to_sparse.padding_mode must be 'zeros', got {layer.padding_mode!r}"
             )
         return SparseConv(
             layer.weight,

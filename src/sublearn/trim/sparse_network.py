@@ -7,12 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sublearn.errors import ParameterError
 from sublearn.trim.copies import copy_of
 from sublearn.trim.graph import Pair, pairs_of, whole_sequences
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
-from sublearn.validation import Boolean, Interval, as_n_threads
-from sublearn.validation.values import show
+from sublearn.validation import Boolean, Interval, Rule, as_n_threads, check_arguments
 
 __all__ = ["remove_neurons", "to_sparse"]
 
@@ -21,6 +19,8 @@ __all__ = ["remove_neurons", "to_sparse"]
 _MOST_DENSITY = 0.2
 #: A fully connected layer of no more weights takes less time than a call of PyTorch.
 _FEW_WEIGHTS = 4096
+
+_RULES: dict[str, Rule] = {"remove_neurons": Boolean(), "max_density": Interval(float, 0, 1)}
 
 
 def to_sparse(
@@ -54,7 +54,7 @@ def to_sparse(
     Module
         In evaluation mode, for tensors on the CPU; it cannot be trained.
     """
-    _check(max_density, remove_neurons)
+    check_arguments("to_sparse", locals(), _RULES)
     network = _without_neurons(module, "to_sparse") if remove_neurons else None
     network = (network or copy_of(module, "to_sparse")).cpu()
     network = _replaced(network, max_density, whole_sequences(network), {})
@@ -88,15 +88,6 @@ def remove_neurons(module: nn.Module) -> nn.Module:
         A copy.
     """
     return _without_neurons(module, "remove_neurons")
-
-
-def _check(max_density: float, remove_neurons: bool) -> None:
-    for name, value, rule in (
-        ("remove_neurons", remove_neurons, Boolean()),
-        ("max_density", max_density, Interval(float, 0, 1)),
-    ):
-        if not rule.accepts(value):
-            raise ParameterError(f"to_sparse: {name} must be {rule}, got {show(value)}")
 
 
 def _without_neurons(module: nn.Module, caller: str) -> nn.Module:

@@ -14,6 +14,8 @@ from sublearn.validation.labels import (
     encode_labels,
 )
 from sublearn.validation.params import (
+    RUN_RULES,
+    WATCH_RULES,
     Boolean,
     CallableOrNone,
     Either,
@@ -29,12 +31,16 @@ from sublearn.validation.params import (
     Rule,
     Verbosity,
     assert_rules_complete,
+    check_argument,
+    check_arguments,
     check_params,
 )
 from sublearn.validation.seeds import as_seed
 from sublearn.validation.weights import ClassWeight, check_sample_weight
 
 __all__ = [
+    "RUN_RULES",
+    "WATCH_RULES",
     "Boolean",
     "CallableOrNone",
     "ClassWeight",
@@ -55,6 +61,8 @@ __all__ = [
     "as_n_threads",
     "as_seed",
     "assert_rules_complete",
+    "check_argument",
+    "check_arguments",
     "check_features",
     "check_params",
     "check_sample_weight",

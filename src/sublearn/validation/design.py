@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, column_or_1d
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
 from sublearn.validation.features import as_csr, sum_duplicates, validate_numbers
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import is_finite_number, show
 from sublearn.validation.weights import as_weights
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = [
     "Design",
@@ -42,12 +46,12 @@ class Design:
         The least and the largest entry of each.
     """
 
-    X: Any
+    X: Matrix
     low: np.ndarray
     high: np.ndarray
 
 
-def check_design(estimator: Any, X: Any) -> Design:
+def check_design(estimator: object, X: MatrixLike) -> Design:
     """`X` as the columns that a solver reads: a CSC matrix, or a dense array in Fortran order.
 
     Accepts what :func:`sublearn.validation.check_features` accepts, and keeps float32 and float64.
@@ -82,17 +86,17 @@ def check_design(estimator: Any, X: Any) -> Design:
     return Design(X, low, high)
 
 
-def column_extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def column_extremes(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest entry of each column of a CSC matrix or a Fortran-ordered array.
 
     Both are NaN for a column with an entry that is not finite.
     """
-    if sp.issparse(X):
-        return _core.column_extremes(X.indptr, X.data, X.shape[0])
-    return _core.column_extremes(np.asfortranarray(X))
+    if isinstance(X, np.ndarray):
+        return _core.column_extremes(np.asfortranarray(X))
+    return _core.column_extremes(X.indptr, X.data, X.shape[0])
 
 
-def check_new_rows(estimator: Any, X: Any) -> Any:
+def check_new_rows(estimator: object, X: MatrixLike) -> Matrix:
     """`X` for prediction: CSR, CSC or dense, compared with what `fit` got."""
     X = validate_numbers(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=_DTYPES)
     values = X.data if sp.issparse(X) else X
@@ -100,7 +104,7 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     return X
 
 
-def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
+def check_targets(y: LabelsLike, n_samples: int, *, estimator_name: str) -> np.ndarray:
     """One finite float64 per sample."""
     if y is None:
         raise ValueError(
@@ -119,7 +123,9 @@ def check_targets(y: Any, n_samples: int, *, estimator_name: str) -> np.ndarray:
     return np.ascontiguousarray(as_native(y))
 
 
-def check_penalty_weights(weights: Any, n_features: int, *, estimator_name: str) -> np.ndarray:
+def check_penalty_weights(
+    weights: WeightsLike | None, n_features: int, *, estimator_name: str
+) -> np.ndarray:
     """One non-negative float64 per feature; ones if `weights` is None."""
     if weights is None:
         return np.ones(n_features)

@@ -8,19 +8,20 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
+from sublearn.typing import MatrixLike
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
-__all__ = ["as_csr", "check_features", "sum_duplicates", "validate_numbers"]
+__all__ = ["as_csr", "as_precise_as", "check_features", "sum_duplicates", "validate_numbers"]
 
 _INDEX_MAX = 2**31 - 1  # the core numbers rows and columns with 32 bits
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _QUICK_TYPES = {np.ndarray, sp.csr_matrix, sp.csr_array}
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
+def check_features(estimator: object, X: MatrixLike, *, reset: bool) -> sp.csr_matrix:
     """`X` as a CSR matrix that the core can read as it stands.
 
     Accepts NumPy arrays, nested lists, pandas and polars frames of numbers and SciPy sparse
@@ -59,7 +60,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
     return X
 
 
-def validate_numbers(estimator: Any, X: Any, **options: Any) -> Any:
+def validate_numbers(estimator: object, X: Any, **options: object) -> Any:
     """`X` as scikit-learn's `validate_data` returns it, aligned and in native byte order.
 
     A sparse matrix is verified before, and text is refused by its column.
@@ -79,7 +80,7 @@ def validate_numbers(estimator: Any, X: Any, **options: Any) -> Any:
         raise ValueError(f"{name}: X must hold numbers alone, got {where}") from None
 
 
-def _first_text(X: Any) -> str:
+def _first_text(X: MatrixLike) -> str:
     """The first text in a table that is no number, and where it stands."""
     names = list(getattr(X, "columns", ()))
     for row, values in enumerate(np.asarray(X, dtype=object)):
@@ -98,7 +99,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _as_it_stands(estimator: Any, X: Any) -> sp.csr_matrix | None:
+def _as_it_stands(estimator: object, X: Any) -> sp.csr_matrix | None:
     """`X` if there is nothing to convert and nothing to refuse, else None.
 
     The long way takes 0.2 ms, many times as long as a prediction for one row. It keeps the last
@@ -131,7 +132,7 @@ def _refuse_large_shape(shape: tuple[int, ...]) -> None:
             raise ValueError(f"X must have at most {_INDEX_MAX} {name}, got {count}")
 
 
-def as_csr(X: Any) -> sp.csr_matrix:
+def as_csr(X: sp.spmatrix) -> sp.csr_matrix:
     """A verified matrix of shape and order of CSR as a csr_matrix that shares its arrays."""
     return _assemble(X.data, X.indices, X.indptr, X.shape)
 
@@ -148,8 +149,18 @@ def sum_duplicates(csr: sp.csr_matrix) -> sp.csr_matrix:
     return csr
 
 
-def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
+def _assemble(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sp.csr_matrix:
     # The constructor would copy int64 indices to int32 where they fit.
     csr = sp.csr_matrix(shape, dtype=data.dtype)
     csr.data, csr.indices, csr.indptr = data, indices, indptr
     return csr
+
+
+def as_precise_as(dtype: np.dtype, X: sp.csr_matrix, subject: str) -> sp.csr_matrix:
+    """Features in the precision of a model."""
+    refuse_large(X.data, subject, dtype)
+    cast = sp.csr_matrix(X.shape, dtype=dtype)  # the constructor would change the index type
+    cast.indptr, cast.indices, cast.data = X.indptr, X.indices, X.data.astype(dtype, copy=False)
+    return cast

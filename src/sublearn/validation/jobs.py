@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sublearn.errors import ParameterError
-from sublearn.validation.params import JobCount
-from sublearn.validation.values import show
+from sublearn.validation.params import JobCount, check_argument
 
 __all__ = ["as_n_threads"]
 
@@ -18,8 +16,7 @@ def as_n_threads(n_jobs: int | None) -> int:
 
     None is 1, -1 all cores this process may use, -2 all but one, and so on, never below 1.
     """
-    if not JobCount().accepts(n_jobs):
-        raise ParameterError(f"n_jobs must be {JobCount()}, got {show(n_jobs)}")
+    check_argument("n_jobs", n_jobs, JobCount())
     if n_jobs is None:
         return 1
     if n_jobs > 0:

@@ -10,20 +10,24 @@ import contextlib
 import enum
 import itertools
 import numbers
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Hashable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from sublearn.typing import LabelsLike, SparseMatrix
 from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 __all__ = ["EncodedLabels", "LabelKind", "decode_predictions", "encode_each", "encode_labels"]
+
+#: Labels in the form of those of `fit`: an array, an indicator matrix or a list for each sample.
+DecodedLabels: TypeAlias = "np.ndarray | sp.csr_matrix | list[list[Hashable]]"
 
 _COLLECTIONS = (Sequence, Set, np.ndarray)
 
@@ -99,7 +103,7 @@ class EncodedLabels:
 
 
 def encode_labels(
-    y: Any,
+    y: LabelsLike | EncodedLabels,
     n_samples: int,
     *,
     estimator_name: str = "",
@@ -117,6 +121,7 @@ def encode_labels(
         - list, tuple, series or object array of lists, tuples, sets or arrays: the labels of each
           sample. Rows of one length, two or more, with nothing but 0 and 1 in them, are an
           indicator matrix written as lists, as scikit-learn reads them.
+        - EncodedLabels: who fits another estimator has read them already.
     n_samples : int
         Rows of X.
     estimator_name : str
@@ -143,7 +148,9 @@ def encode_labels(
     return encoded
 
 
-def _encode(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
+def _encode(y: LabelsLike | EncodedLabels, n_samples: int, refuse: _Refusal) -> EncodedLabels:
+    if isinstance(y, EncodedLabels) and y.n_samples == n_samples:
+        return y
     if sp.issparse(y):
         return _encode_sparse_indicator(y, n_samples, refuse)
     if isinstance(y, (str, bytes)) or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
@@ -155,7 +162,7 @@ def _encode(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
 
 
 def encode_each(
-    values: list[Any], *, estimator_name: str = "", argument: str = "y"
+    values: Sequence[Hashable], *, estimator_name: str = "", argument: str = "y"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels, sorted, and the position of each value among them.
 
@@ -172,7 +179,9 @@ def encode_each(
     return classes, np.fromiter(map(position.__getitem__, values), np.int64, len(values))
 
 
-def decode_predictions(kind: LabelKind, classes: np.ndarray, predicted: sp.spmatrix) -> Any:
+def decode_predictions(
+    kind: LabelKind, classes: np.ndarray, predicted: sp.spmatrix
+) -> DecodedLabels:
     """Predicted labels in the form in which the labels were given to `fit`.
 
     Parameters
@@ -239,7 +248,7 @@ def _refuse_wrong_length(length: int, n_samples: int, refuse: _Refusal) -> None:
         raise refuse(f"must have one row per sample ({n_samples}), got {length}")
 
 
-def _as_array_or_list(y: Any) -> np.ndarray | list[Any]:
+def _as_array_or_list(y: LabelsLike) -> np.ndarray | list[Collection[Hashable]]:
     """A list if `y` holds collections of labels, an array if not."""
     items = y if isinstance(y, (list, tuple)) else as_native(np.asarray(y))
     if isinstance(items, np.ndarray) and (items.dtype.kind != "O" or items.ndim != 1):
@@ -250,7 +259,7 @@ def _as_array_or_list(y: Any) -> np.ndarray | list[Any]:
     return np.asarray(lists) if _is_indicator(lists) else lists
 
 
-def _is_indicator(lists: list[Any]) -> bool:
+def _is_indicator(lists: list[Collection[Hashable]]) -> bool:
     """Whether an indicator matrix came as nested lists.
 
     Read as labels, such rows would name 0 or 1 twice, or all carry the labels {0, 1}.
@@ -264,7 +273,7 @@ def _is_indicator(lists: list[Any]) -> bool:
     return families <= {"number", "bool"} and set(itertools.chain.from_iterable(lists)) <= {0, 1}
 
 
-def _is_flat(labels: Any) -> bool:
+def _is_flat(labels: object) -> bool:
     return _is_collection(type(labels)) and getattr(labels, "ndim", 1) == 1
 
 
@@ -300,7 +309,7 @@ def _encode_dense_indicator(array: np.ndarray, refuse: _Refusal) -> EncodedLabel
     )
 
 
-def _encode_sparse_indicator(y: Any, n_samples: int, refuse: _Refusal) -> EncodedLabels:
+def _encode_sparse_indicator(y: SparseMatrix, n_samples: int, refuse: _Refusal) -> EncodedLabels:
     if y.ndim != 2:
         raise refuse(f"must be 2-D if it is sparse, got {y.ndim}-D")
     _refuse_wrong_length(y.shape[0], n_samples, refuse)
@@ -321,7 +330,9 @@ def _refuse_other_than_0_and_1(values: np.ndarray, refuse: _Refusal) -> None:
 # --- lists of labels -------------------------------------------------------------------------
 
 
-def _encode_lists(lists: list[Any], n_samples: int, refuse: _Refusal) -> EncodedLabels:
+def _encode_lists(
+    lists: list[Collection[Hashable]], n_samples: int, refuse: _Refusal
+) -> EncodedLabels:
     _refuse_wrong_length(len(lists), n_samples, refuse)
     for row, labels in enumerate(lists):
         if not _is_flat(labels):
@@ -348,13 +359,13 @@ def _find_classes(values: np.ndarray, refuse: _Refusal) -> tuple[np.ndarray, np.
     return classes, codes.reshape(-1)
 
 
-def _as_array_of_one_family(values: Any) -> np.ndarray:
+def _as_array_of_one_family(values: Sequence[object] | np.ndarray) -> np.ndarray:
     """An array of numbers, bools or strings where all values are; else of the objects.
 
     np.asarray would turn the numbers of a list of numbers and strings into strings.
     """
     if {_family(t) for t in set(map(type, values))} in ({"number"}, {"bool"}, {"str"}, set()):
-        return np.asarray(values if isinstance(values, (list, tuple)) else values.tolist())
+        return np.asarray(values.tolist() if isinstance(values, np.ndarray) else values)
     return _object_array(values)
 
 
@@ -375,7 +386,7 @@ def _refuse_missing_or_mixed(values: np.ndarray, refuse: _Refusal) -> None:
         raise refuse(f"must hold labels of one type, got {' and '.join(families)}")
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     if value is None:
         return True
     try:
@@ -407,7 +418,7 @@ def _find_classes_by_hash(values: np.ndarray, refuse: _Refusal) -> tuple[np.ndar
     return _object_array(names), codes
 
 
-def _object_array(items: Any) -> np.ndarray:
+def _object_array(items: Collection[object] | np.ndarray) -> np.ndarray:
     return np.fromiter(items, dtype=object, count=len(items))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["LARGEST", "as_native", "refuse_large"]
 
@@ -28,7 +31,7 @@ def as_native(array: np.ndarray) -> np.ndarray:
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="K")
 
 
-def refuse_large(values: np.ndarray, name: str, dtype: Any = None) -> None:
+def refuse_large(values: np.ndarray, name: str, dtype: DTypeLike | None = None) -> None:
     """Raise if a finite number is too large to be computed with.
 
     Parameters

@@ -11,16 +11,19 @@ sublearn.errors.ParameterError: Model.tol must be a positive number, got -1
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol, TypeGuard
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from sublearn.errors import ParameterError
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
+    "RUN_RULES",
+    "WATCH_RULES",
     "Boolean",
     "CallableOrNone",
     "Either",
@@ -36,6 +39,8 @@ __all__ = [
     "Rule",
     "Verbosity",
     "assert_rules_complete",
+    "check_argument",
+    "check_arguments",
     "check_params",
 ]
 
@@ -48,15 +53,28 @@ class _HasRules(Protocol):
 
 def check_params(estimator: _HasRules) -> None:
     """Refuse the first parameter of `estimator` that breaks its rule."""
-    for name, rule in estimator._rules.items():
-        value = getattr(estimator, name)
-        if not rule.accepts(value):
-            raise ParameterError(
-                f"{type(estimator).__name__}.{name} must be {rule}, got {show(value)}"
-            )
+    given = {name: getattr(estimator, name) for name in estimator._rules}
+    check_arguments(type(estimator).__name__, given, estimator._rules)
 
 
-def assert_rules_complete(estimator: Any) -> None:
+def check_arguments(owner: str, arguments: Mapping[str, object], rules: Mapping[str, Rule]) -> None:
+    """Refuse the first argument that breaks its rule; those without a rule are not looked at.
+
+    >>> check_arguments("solve", {"X": None, "tol": -1}, {"tol": Positive(float)})
+    Traceback (most recent call last):
+    sublearn.errors.ParameterError: solve.tol must be a positive number, got -1
+    """
+    for name, rule in rules.items():
+        check_argument(f"{owner}.{name}", arguments[name], rule)
+
+
+def check_argument(name: str, value: object, rule: Rule) -> None:
+    """Refuse a value that breaks a rule."""
+    if not rule.accepts(value):
+        raise ParameterError(f"{name} must be {rule}, got {show(value)}")
+
+
+def assert_rules_complete(estimator: BaseEstimator) -> None:
     """For tests: every parameter has a rule, and every rule a parameter."""
     params, rules = set(estimator.get_params(deep=False)), set(estimator._rules)
     if params != rules:
@@ -83,7 +101,7 @@ class Positive(Rule):
 
     kind: _Kind
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         return _is_kind(value, self.kind) and value > 0
 
@@ -97,7 +115,7 @@ class NonNegative(Rule):
 
     kind: _Kind
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         return _is_kind(value, self.kind) and value >= 0
 
@@ -117,7 +135,7 @@ class Interval(Rule):
     high: float
     closed: Literal["both", "left", "right", "neither"] = "both"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         if not _is_kind(value, self.kind):
             return False
@@ -252,7 +270,7 @@ class JobCount(Rule):
 class RandomState(Rule):
     """`random_state`; :func:`sublearn.validation.as_seed` makes it a seed."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         if value is None or isinstance(value, (np.random.RandomState, np.random.Generator)):
             return True
@@ -266,7 +284,7 @@ class RandomState(Rule):
 class Verbosity(Rule):
     """`verbose`: False or 0 is silent, True or 1 draws a progress bar."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         return isinstance(value, (bool, np.bool_)) or (is_int64(value) and value >= 0)
 
@@ -274,13 +292,18 @@ class Verbosity(Rule):
         return "a non-negative integer, True or False"
 
 
+#: Of what is watched while it runs.
+WATCH_RULES: dict[str, Rule] = {"verbose": Verbosity(), "callback": CallableOrNone()}
+#: Of what has threads and draws random numbers besides.
+RUN_RULES: dict[str, Rule] = {"n_jobs": JobCount(), "random_state": RandomState(), **WATCH_RULES}
+
 _KIND_NAMES = {int: "integer", float: "number"}
 
 
-def _is_kind(value: object, kind: _Kind) -> bool:
+def _is_kind(value: object, kind: _Kind) -> TypeGuard[float]:
     return is_int64(value) if kind is int else is_finite_number(value)
 
 
-def _join_with_or(words: Any) -> str:
+def _join_with_or(words: Iterable[str]) -> str:
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn.errors import ParameterError
-from sublearn.validation.params import RandomState
-from sublearn.validation.values import show
+from sublearn.validation.params import RandomState, check_argument
 
 __all__ = ["as_seed"]
 
@@ -16,8 +14,7 @@ def as_seed(random_state: int | np.random.RandomState | np.random.Generator | No
 
     Drawing advances the generator, so two fits with one generator differ, as in scikit-learn.
     """
-    if not RandomState().accepts(random_state):
-        raise ParameterError(f"random_state must be {RandomState()}, got {show(random_state)}")
+    check_argument("random_state", random_state, RandomState())
     if random_state is None:
         random_state = np.random.default_rng()
     if isinstance(random_state, np.random.Generator):

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
+from sublearn.typing import SparseMatrix
 from sublearn.validation.native import as_native
 
 __all__ = ["check_compressed", "check_layout", "check_sparse"]
@@ -32,7 +33,7 @@ def check_layout(X: Any, name: str) -> Any:
     return as_native(X) if isinstance(X, np.ndarray) else X
 
 
-def check_sparse(matrix: Any, name: str) -> Any:
+def check_sparse(matrix: SparseMatrix, name: str) -> SparseMatrix:
     """A sparse matrix of any format that SciPy can convert without leaving its arrays.
 
     Parameters
@@ -56,7 +57,7 @@ def check_sparse(matrix: Any, name: str) -> Any:
     return check(matrix, name)
 
 
-def check_compressed(matrix: Any, name: str) -> Any:
+def check_compressed(matrix: SparseMatrix, name: str) -> SparseMatrix:
     """A CSR or CSC matrix whose index arrays are what they claim to be.
 
     The offsets start at 0, never decrease and stay within the entries, and every index is a row or
@@ -84,7 +85,7 @@ def check_compressed(matrix: Any, name: str) -> Any:
     return _with_arrays(matrix, *arrays)
 
 
-def _check_bsr(matrix: Any, name: str) -> Any:
+def _check_bsr(matrix: SparseMatrix, name: str) -> SparseMatrix:
     data = _as_values(matrix.data, 3, f"{name}.data")
     height, width = data.shape[1:]
     if min(height, width) < 1 or matrix.shape[0] % height or matrix.shape[1] % width:
@@ -98,7 +99,7 @@ def _check_bsr(matrix: Any, name: str) -> Any:
     )
 
 
-def _check_coo(matrix: Any, name: str) -> Any:
+def _check_coo(matrix: SparseMatrix, name: str) -> SparseMatrix:
     data = _as_values(matrix.data, 1, f"{name}.data")
     n_rows, n_columns = matrix.shape
     row = _check_ids(matrix.row, len(data), n_rows, f"{name}.row")
@@ -108,7 +109,7 @@ def _check_coo(matrix: Any, name: str) -> Any:
     return _maker(matrix)((data, (row, col)), shape=matrix.shape)
 
 
-def _check_dia(matrix: Any, name: str) -> Any:
+def _check_dia(matrix: SparseMatrix, name: str) -> SparseMatrix:
     data = _as_values(matrix.data, 2, f"{name}.data")
     offsets = _as_indices(matrix.offsets, f"{name}.offsets")
     if len(data) != len(offsets):
@@ -118,7 +119,7 @@ def _check_dia(matrix: Any, name: str) -> Any:
     return _check_coo(_with_arrays(matrix, data, offsets=offsets).tocoo(), name)
 
 
-def _check_dok(matrix: Any, name: str) -> Any:
+def _check_dok(matrix: SparseMatrix, name: str) -> SparseMatrix:
     try:
         coo = matrix.tocoo()  # Python's loops, and a constructor that looks at every index
     except (TypeError, ValueError, IndexError, OverflowError) as error:
@@ -126,7 +127,7 @@ def _check_dok(matrix: Any, name: str) -> Any:
     return _check_coo(coo, name)
 
 
-def _check_lil(matrix: Any, name: str) -> Any:
+def _check_lil(matrix: SparseMatrix, name: str) -> SparseMatrix:
     rows, data = matrix.rows, matrix.data
     n_rows = matrix.shape[0]
     for part, lists in (("rows", rows), ("data", data)):
@@ -159,7 +160,7 @@ _CHECKS = {
 
 
 def _check_blocks(
-    matrix: Any, shape: tuple[int, int], data: np.ndarray, name: str
+    matrix: SparseMatrix, shape: tuple[int, int], data: np.ndarray, name: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Data, indices and offsets, the last two of one type; `shape` counts blocks."""
     indptr = _as_indices(matrix.indptr, f"{name}.indptr")
@@ -179,7 +180,7 @@ def _check_blocks(
     return data, indices, indptr
 
 
-def _check_ids(array: Any, length: int, size: int, name: str) -> np.ndarray:
+def _check_ids(array: object, length: int, size: int, name: str) -> np.ndarray:
     """One id below `size` for each of `length` entries: a compressed matrix of a single row."""
     ids = _as_indices(array, name)
     if len(ids) != length:
@@ -188,7 +189,7 @@ def _check_ids(array: Any, length: int, size: int, name: str) -> np.ndarray:
     return ids
 
 
-def _as_values(array: Any, ndim: int, name: str) -> np.ndarray:
+def _as_values(array: object, ndim: int, name: str) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{name} must be an array, got {type(array).__name__}")
     if array.ndim != ndim:
@@ -197,7 +198,7 @@ def _as_values(array: Any, ndim: int, name: str) -> np.ndarray:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-def _as_indices(array: Any, name: str) -> np.ndarray:
+def _as_indices(array: object, name: str) -> np.ndarray:
     """int32 or int64; other integers become int64 (what does not fit turns negative)."""
     array = _as_values(array, 1, name)
     if array.dtype.kind not in "iu":
@@ -205,16 +206,20 @@ def _as_indices(array: Any, name: str) -> np.ndarray:
     return array if array.dtype in _INDEX_TYPES else array.astype(np.int64)
 
 
-def _maker(matrix: Any) -> Any:
+def _maker(matrix: SparseMatrix) -> type[SparseMatrix]:
     """The class of SciPy of a matrix's format and kind."""
     as_array = getattr(sp, f"{matrix.format}_array")
     return as_array if isinstance(matrix, as_array) else getattr(sp, f"{matrix.format}_matrix")
 
 
 def _with_arrays(
-    matrix: Any, data: Any, indices: Any = None, indptr: Any = None, offsets: Any = None,
-    **options: Any,
-) -> Any:  # fmt: skip
+    matrix: SparseMatrix,
+    data: np.ndarray,
+    indices: np.ndarray | None = None,
+    indptr: np.ndarray | None = None,
+    offsets: np.ndarray | None = None,
+    **options: tuple[int, int],
+) -> SparseMatrix:
     """`matrix` if it has these arrays, else one like it that has."""
     given = {"data": data, "indices": indices, "indptr": indptr, "offsets": offsets}
     arrays = {part: array for part, array in given.items() if array is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -14,12 +14,12 @@ _MAX_SHOWN = 80
 INT64_MAX = 2**63 - 1
 
 
-def is_int64(value: object) -> bool:
+def is_int64(value: object) -> TypeGuard[int]:
     """Whether `value` is an integer, not a bool, that the core can hold."""
-    return _is_integer(value) and -INT64_MAX <= int(value) <= INT64_MAX  # type: ignore[call-overload]
+    return _is_integer(value) and -INT64_MAX <= int(value) <= INT64_MAX
 
 
-def is_finite_number(value: object) -> bool:
+def is_finite_number(value: object) -> TypeGuard[float]:
     """Whether `value` is a real number, not a bool, whose float is finite."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         return False
@@ -37,7 +37,7 @@ def count_rows(values: Any, name: str) -> int:
     return len(values) if shape is None else int(shape[0])
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A refused value as it stands in an error message: short, and without NumPy's wrapping."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -52,5 +52,5 @@ def show(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
-def _is_integer(value: object) -> bool:
+def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))

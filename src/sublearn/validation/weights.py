@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.typing import WeightsLike
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.params import Rule
 from sublearn.validation.values import show
 
-__all__ = ["ClassWeight", "as_weights", "check_sample_weight"]
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["ClassWeight", "as_weights", "check_sample_weight", "none_if_equal"]
 
 
 @dataclass(frozen=True, init=False)
@@ -24,7 +28,7 @@ class ClassWeight(Rule):
     def __init__(self, *names: str):
         object.__setattr__(self, "names", names)
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule; its length is checked against the labels."""
         if value is None or isinstance(value, Mapping):
             return True
@@ -38,7 +42,7 @@ class ClassWeight(Rule):
 
 
 def check_sample_weight(
-    sample_weight: Any, n_samples: int, *, estimator_name: str = ""
+    sample_weight: WeightsLike | None, n_samples: int, *, estimator_name: str = ""
 ) -> np.ndarray | None:
     """One non-negative float64 per sample, or None if no weights were given.
 
@@ -62,9 +66,14 @@ def check_sample_weight(
     weights = as_weights(sample_weight, name)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
-    if weights.shape != (n_samples,):
+    return none_if_equal(weights, n_samples, "samples", name)
+
+
+def none_if_equal(weights: np.ndarray, n: int, items: str, name: str) -> np.ndarray | None:
+    """Weights of `n` items, one each and not all zero; None if all are 1."""
+    if weights.shape != (n,):
         raise ValueError(
-            f"{name} must have one weight for each of {n_samples} samples, "
+            f"{name} must have one weight for each of {n} {items}, "
             f"got an array of shape {weights.shape}"
         )
     if not weights.any():
@@ -72,7 +81,7 @@ def check_sample_weight(
     return None if (weights == 1).all() else weights
 
 
-def as_weights(values: Any, name: str) -> np.ndarray:
+def as_weights(values: object, name: str) -> np.ndarray:
     """Finite, non-negative float64 numbers; `name` heads the message of a refusal."""
     try:
         weights = as_native(np.asarray(values, dtype=np.float64))

@@ -92,7 +92,7 @@ class SparseColumns {
     for (std::size_t a = 0; a < as.size(); ++a) {
       add_scaled(as[a], 1.0, h, scaled.data());
       for (std::size_t b = 0; b < bs.size(); ++b) out[a * width + b] = dot(bs[b], scaled.data());
-      for (const auto i : view_.column(as[a]).ids) scaled[static_cast<std::size_t>(i)] = 0.0;
+      for (const auto i : view_.column(as[a]).ids) scaled[at(i)] = 0.0;
     }
   }
   /// Additions that cost as much as one of `products`: gathers cost what those of `dot` do.

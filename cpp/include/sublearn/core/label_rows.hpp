@@ -15,8 +15,8 @@ struct LabelRows {
 
   offset_t n_labels() const { return static_cast<offset_t>(indptr.size()) - 1; }
   std::span<const index_t> of(offset_t label) const {
-    const auto begin = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label)]);
-    const auto end = static_cast<std::size_t>(indptr[static_cast<std::size_t>(label) + 1]);
+    const auto begin = static_cast<std::size_t>(indptr[at(label)]);
+    const auto end = static_cast<std::size_t>(indptr[at(label) + 1]);
     return rows.subspan(begin, end - begin);
   }
 };

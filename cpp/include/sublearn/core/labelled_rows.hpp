@@ -16,13 +16,12 @@ class RowLabels {
  public:
   RowLabels(const LabelRows& labels, offset_t n_rows)
       : indptr_(static_cast<std::size_t>(n_rows) + 1, 0), labels_(labels.rows.size()) {
-    for (const index_t i : labels.rows) ++indptr_[static_cast<std::size_t>(i) + 1];
+    for (const index_t i : labels.rows) ++indptr_[at(i) + 1];
     for (std::size_t i = 1; i < indptr_.size(); ++i) indptr_[i] += indptr_[i - 1];
     std::vector<offset_t> fill(indptr_.begin(), indptr_.end() - 1);
     for (offset_t k = 0; k < labels.n_labels(); ++k) {
       for (const index_t i : labels.of(k)) {
-        labels_[static_cast<std::size_t>(fill[static_cast<std::size_t>(i)]++)] =
-            static_cast<index_t>(k);
+        labels_[at(fill[at(i)]++)] = static_cast<index_t>(k);
       }
     }
   }
@@ -31,9 +30,7 @@ class RowLabels {
     return std::span<const index_t>(labels_).subspan(begin(row), begin(row + 1) - begin(row));
   }
   /// Position of a row's first label among those of all rows.
-  std::size_t begin(offset_t row) const {
-    return static_cast<std::size_t>(indptr_[static_cast<std::size_t>(row)]);
-  }
+  std::size_t begin(offset_t row) const { return static_cast<std::size_t>(indptr_[at(row)]); }
   std::size_t size() const { return labels_.size(); }
 
  private:

@@ -135,7 +135,7 @@ std::span<const Scored<T>> top_k(std::span<const index_t> candidates,
                                  std::span<const std::type_identity_t<T>> scores, std::size_t k,
                                  TopK<T>& scratch) {
   scratch.start(k);
-  for (const index_t id : candidates) scratch.offer(id, scores[static_cast<std::size_t>(id)]);
+  for (const index_t id : candidates) scratch.offer(id, scores[at(id)]);
   return scratch.finish();
 }
 

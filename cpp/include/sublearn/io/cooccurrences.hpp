@@ -68,7 +68,7 @@ class PairCounter {
     Rng rng = Rng(settings_.seed).split(sentence);
     offset_t length = 0;
     for (offset_t p = start; p < end; ++p) {
-      const index_t id = id_of_[static_cast<std::size_t>(corpus.tokens()[p])];
+      const index_t id = id_of_[at(corpus.tokens()[p])];
       if (id < 0 || (keep_[id] < 1.0F && rng.uniform() >= keep_[id])) continue;
       kept_.push_back(id);
       ++length;

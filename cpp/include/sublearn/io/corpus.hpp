@@ -36,7 +36,7 @@ inline constexpr std::array<bool, 256> no_space = word_bytes(false);
 inline constexpr std::array<bool, 256> of_words = word_bytes(true);
 inline constexpr std::array<bool, 256> no_separator = [] {
   std::array<bool, 256> table{};
-  for (std::size_t c = 0; c < 256; ++c) table[c] = c != 0x1f;
+  for (std::size_t c = 0; c < 256; ++c) table[c] = c != 0x1f;  // as embed/corpus.py writes it
   return table;
 }();
 
@@ -46,7 +46,6 @@ class Corpus {
  public:
   /// What separates words in a text. Sentences end with a line in all cases.
   enum class Split { at_spaces, around_words, at_separator };
-  static constexpr char kSeparator = '\x1f';
 
   /// Adds sentences, one in each line of UTF-8 text.
   void add_text(std::string_view text, Split split) {

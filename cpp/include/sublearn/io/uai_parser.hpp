@@ -226,8 +226,7 @@ class UaiParser {
   offset_t n_cells(std::size_t f) const {
     offset_t n = 1;
     for (offset_t p = model_.scope_begin[f]; p < model_.scope_begin[f + 1]; ++p) {
-      const index_t size =
-          model_.domain[static_cast<std::size_t>(model_.scope[static_cast<std::size_t>(p)])];
+      const index_t size = model_.domain[at(model_.scope[at(p)])];
       n = n > most_cells / size ? most_cells + 1 : n * size;
     }
     return n;

@@ -4,7 +4,9 @@
 //
 // for a residual r = y - f. The shifted epsilon-insensitive loss is the tube
 // [-(epsilon + eta), epsilon - eta] with slopes 1; the quantile loss is the empty tube with slopes
-// 1 - q and q. Users: solvers/online_svr.hpp; its NumPy face is forecast/tube_loss.py.
+// 1 - q and q. Here is the slope, of which algorithm 8 takes one at a time
+// (solvers/svr/online_svr.hpp). What a forecast is judged by, value and conjugate, is in
+// src/sublearn/forecast/tube_loss.py.
 #pragma once
 
 namespace sublearn {
@@ -14,11 +16,6 @@ struct TubeLoss {
   double upper = 0.0;
   double lower_slope = 1.0;
   double upper_slope = 1.0;
-
-  double value(double r) const {
-    if (r > upper) return upper_slope * (r - upper);
-    return r < lower ? lower_slope * (lower - r) : 0.0;
-  }
 
   /// A subgradient; 0 in the tube and on its border.
   double slope(double r) const {

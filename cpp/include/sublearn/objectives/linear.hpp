@@ -41,6 +41,17 @@ struct RowState {
         curvatures(predictions.size()) {}
 };
 
+/// The point of a linear model, with the rows' state at it.
+struct LinearPoint {
+  std::vector<double> w;
+  double intercept = 0.0;
+  RowState rows;
+  double loss = 0.0;
+
+  LinearPoint(offset_t n_features, offset_t n_rows)
+      : w(static_cast<std::size_t>(n_features)), rows(n_rows) {}
+};
+
 /// Value, slopes and curvatures at the predictions.
 template <class Columns>
 double evaluate(const LinearProblem<Columns>& problem, RowState& rows) {
@@ -57,6 +68,17 @@ double evaluate(const LinearProblem<Columns>& problem, RowState& rows) {
         return value;
       },
       problem.loss);
+}
+
+/// Predictions, slopes and loss from the weights.
+template <class Columns>
+void place(const LinearProblem<Columns>& problem, LinearPoint& at) {
+  auto& z = at.rows.predictions;
+  std::fill(z.begin(), z.end(), at.intercept);
+  for (std::size_t j = 0; j < at.w.size(); ++j) {
+    if (at.w[j] != 0.0) problem.X.add(static_cast<offset_t>(j), at.w[j], z.data());
+  }
+  at.loss = evaluate(problem, at.rows);
 }
 
 /// Replaces the curvatures by those of parabolas above the losses, whose minimiser is never worse
@@ -104,26 +126,20 @@ void gradient_at(const LinearProblem<Columns>& problem, std::span<const double> 
   });
 }
 
-/// Largest scale in [0, 1] for which theta = -scale * slopes is feasible, given X'slopes.
-inline double feasible_scale(const SeparablePenalty& penalty, std::span<const index_t> ids,
-                             std::span<const double> gradient) {
-  double scale = 1.0;
-  for (std::size_t k = 0; k < ids.size(); ++k) {
-    scale = std::min(scale, penalty.feasible_scale(ids[k], -gradient[k]));
-  }
-  return scale;
+/// The dual point theta = -scale * slopes; features that are not in `ids` must have p_j* = 0.
+template <class Columns>
+DualPoint linear_dual(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty,
+                      std::span<const index_t> ids, std::span<const double> slopes,
+                      std::span<const double> gradient, double most = 1.0) {
+  return scaled_dual(penalty, ids, gradient, most,
+                     [&](double scale) { return dual_of_rows(problem, slopes, scale); });
 }
 
-/// Value of the dual at theta = -scale * slopes; features that are not in `ids` must have p_j* = 0.
+/// How far x_j'theta may be from that of the optimum, over sqrt(2 gap): the rows' part of the dual
+/// is 1 / (s_i beta)-strongly concave, beta the smoothness of the loss.
 template <class Columns>
-double linear_dual(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty,
-                   std::span<const index_t> ids, std::span<const double> slopes,
-                   std::span<const double> gradient, double scale) {
-  double value = dual_of_rows(problem, slopes, scale);
-  for (std::size_t k = 0; k < ids.size(); ++k) {
-    value -= penalty.conjugate(ids[k], -scale * gradient[k]);
-  }
-  return value;
+double reach_of(const LinearProblem<Columns>& problem, offset_t j) {
+  return std::sqrt(smoothness(problem.loss) * problem.X.square(j, problem.weights.data()));
 }
 
 }  // namespace sublearn

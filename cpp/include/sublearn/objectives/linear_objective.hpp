@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <numeric>
@@ -52,15 +51,11 @@ class LinearObjective final : public SmoothObjective {
     const std::vector<index_t> places = all_ids(static_cast<offset_t>(ids_.size()));
     const auto is_open = [&](index_t k) { return penalty.is_open(k); };
     if (problem_.has_intercept || std::any_of(places.begin(), places.end(), is_open)) return {};
-    const double scale = feasible_scale(penalty, places, gradient);
-    return {linear_dual(problem_, penalty, places, rows_.slopes, gradient, scale), scale};
+    return linear_dual(problem_, penalty, places, rows_.slopes, gradient);
   }
 
-  /// Slopes are 1/beta-strongly concave in the dual (Ndiaye, Fercoq, Gramfort, Salmon 2017).
   double reach(offset_t j) override {
-    const index_t feature = ids_[static_cast<std::size_t>(j)];
-    return std::sqrt(smoothness(problem_.loss) *
-                     problem_.X.square(feature, problem_.weights.data()));
+    return reach_of(problem_, ids_[static_cast<std::size_t>(j)]);
   }
 
   bool has_parts() const override { return true; }

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
+#include <memory>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/parallel_for.hpp"
@@ -20,142 +22,191 @@
 
 namespace sublearn {
 
+/// Rows with a class each.
+template <class Columns>
+struct MultinomialData {
+  Columns X;
+  std::span<const index_t> codes;  ///< classes 0 .. n_classes - 1 of the rows
+  std::span<const double> weights;
+  offset_t n_classes;
+  bool has_intercept;
+
+  std::size_t n_rows() const { return static_cast<std::size_t>(X.n_rows()); }
+  offset_t n_weights() const { return X.n_cols() * n_classes; }
+  offset_t size() const { return n_weights() + (has_intercept ? n_classes : 0); }
+};
+
+/// Turns the scores of row i, kept class after class, into probabilities; returns its loss. The
+/// largest exponent is 0.
+template <class Columns>
+double soften_row(const MultinomialData<Columns>& data, std::span<double> z, std::size_t i) {
+  const auto n = static_cast<std::size_t>(data.n_classes);
+  const std::size_t rows = data.n_rows();
+  double largest = z[i];
+  for (std::size_t k = 1; k < n; ++k) largest = std::max(largest, z[k * rows + i]);
+  const double own = z[static_cast<std::size_t>(data.codes[i]) * rows + i];
+  double total = 0.0;
+  for (std::size_t k = 0; k < n; ++k) {
+    double& at = z[k * rows + i];
+    at = std::exp(at - largest);
+    total += at;
+  }
+  for (std::size_t k = 0; k < n; ++k) z[k * rows + i] /= total;
+  return largest - own + std::log(total);
+}
+
+/// Turns scores into probabilities in their place; returns the loss. Each block of rows is one
+/// thread's, and the blocks' values are added in their order.
+template <class Columns>
+double soften(const MultinomialData<Columns>& data, std::span<double> z, int n_threads) {
+  constexpr offset_t kBlock = 1024;
+  const offset_t n_blocks = (data.X.n_rows() + kBlock - 1) / kBlock;
+  std::vector<double> values(static_cast<std::size_t>(n_blocks));
+  parallel_for(n_blocks, n_threads, [&](offset_t block, int) {
+    const auto begin = static_cast<std::size_t>(block * kBlock);
+    const std::size_t end = std::min(data.n_rows(), begin + static_cast<std::size_t>(kBlock));
+    for (std::size_t i = begin; i < end; ++i) {
+      values[static_cast<std::size_t>(block)] += data.weights[i] * soften_row(data, z, i);
+    }
+  });
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+/// s_i (p_ik - [k = y_i]), class after class, from the probabilities.
+template <class Columns>
+void slopes_at(const MultinomialData<Columns>& data, std::span<const double> probabilities,
+               std::span<double> slopes, int n_threads) {
+  parallel_for(data.n_classes, n_threads, [&](offset_t k, int) {
+    const std::size_t at = static_cast<std::size_t>(k) * data.n_rows();
+    for (std::size_t i = 0; i < data.n_rows(); ++i) {
+      slopes[at + i] = data.weights[i] * (probabilities[at + i] - (data.codes[i] == k ? 1.0 : 0.0));
+    }
+  });
+}
+
 template <class Columns>
 class MultinomialObjective final : public SmoothObjective {
  public:
-  /// `codes` are classes 0 .. n_classes-1 of the rows.
-  MultinomialObjective(const Columns& X, std::span<const index_t> codes,
-                       std::span<const double> weights, offset_t n_classes, bool has_intercept,
+  /// Of the coordinates `ids`, ascending; all others are 0.
+  MultinomialObjective(const MultinomialData<Columns>& data, std::vector<index_t> ids,
                        int n_threads)
-      : X_(X),
-        codes_(codes),
-        weights_(weights),
-        n_classes_(n_classes),
-        has_intercept_(has_intercept),
+      : data_(data),
         n_threads_(n_threads),
-        rows_(static_cast<std::size_t>(X.n_rows())),
-        z_(rows_ * static_cast<std::size_t>(n_classes)) {}
+        ids_(std::move(ids)),
+        of_class_(static_cast<std::size_t>(data.n_classes)),
+        probabilities_(data.n_rows() * of_class_.size()) {
+    for (std::size_t at = 0; at < ids_.size(); ++at) {
+      of_class_[static_cast<std::size_t>(ids_[at] % data.n_classes)].push_back(at);
+    }
+  }
 
-  offset_t size() const override { return (X_.n_cols() + (has_intercept_ ? 1 : 0)) * n_classes_; }
+  /// Of all coordinates.
+  MultinomialObjective(const MultinomialData<Columns>& data, int n_threads)
+      : MultinomialObjective(data, all_ids(data.size()), n_threads) {}
 
-  /// z_ holds predictions, then in their place the probabilities. Each class, and then each block
-  /// of rows, is one thread's, and the blocks' values are added in their order.
-  double move_to(std::span<const double> x) override {
-    parallel_for(n_classes_, n_threads_, [&](offset_t k, int) { predict(x, k); });
-    const offset_t n_blocks = (static_cast<offset_t>(rows_) + kBlock - 1) / kBlock;
-    std::vector<double> values(static_cast<std::size_t>(n_blocks));
-    parallel_for(n_blocks, n_threads_, [&](offset_t block, int) {
-      const auto begin = static_cast<std::size_t>(block * kBlock);
-      const std::size_t end = std::min(rows_, begin + static_cast<std::size_t>(kBlock));
-      for (std::size_t i = begin; i < end; ++i) {
-        values[static_cast<std::size_t>(block)] += weights_[i] * soften(i);
-      }
+  const MultinomialData<Columns>& data() const { return data_; }
+  int n_threads() const { return n_threads_; }
+  offset_t size() const override { return static_cast<offset_t>(ids_.size()); }
+
+  /// z of all rows, class after class; each class is one thread's.
+  void scores(std::span<const double> x, std::span<double> z) const {
+    parallel_for(data_.n_classes, n_threads_, [&](offset_t k, int) {
+      const std::size_t rows = data_.n_rows();
+      predict(x, k, z.subspan(static_cast<std::size_t>(k) * rows, rows));
     });
-    double value = 0.0;
-    for (const double part : values) value += part;
-    return value;
+  }
+
+  double move_to(std::span<const double> x) override {
+    scores(x, probabilities_);
+    return soften(data_, probabilities_, n_threads_);
   }
 
   void gradient(std::span<double> out) override {
-    slopes_.resize(z_.size());
-    parallel_for(n_classes_, n_threads_, [&](offset_t k, int) {
-      const auto at = static_cast<std::size_t>(k) * rows_;
-      for (std::size_t i = 0; i < rows_; ++i) {
-        slopes_[at + i] = weights_[i] * (z_[at + i] - (codes_[i] == k ? 1.0 : 0.0));
-      }
-    });
-    const offset_t n_features = X_.n_cols();
-    const offset_t n_blocks = (n_features + kFeatures - 1) / kFeatures;
+    slopes_.resize(probabilities_.size());
+    slopes_at(data_, probabilities_, slopes_, n_threads_);
+    const offset_t n_blocks = (size() + kBlock - 1) / kBlock;
     parallel_for(n_blocks, n_threads_, [&](offset_t block, int) {
-      for (offset_t j = block * kFeatures; j < std::min(n_features, (block + 1) * kFeatures); ++j) {
-        for (offset_t k = 0; k < n_classes_; ++k) {
-          out[at(j, k)] = X_.dot(j, slopes_of(k));
-        }
+      const offset_t end = std::min(size(), (block + 1) * kBlock);
+      for (offset_t at = block * kBlock; at < end; ++at) {
+        out[static_cast<std::size_t>(at)] = slope(ids_[static_cast<std::size_t>(at)]);
       }
     });
-    if (!has_intercept_) return;
-    for (offset_t k = 0; k < n_classes_; ++k) {
-      double sum = 0.0;
-      for (std::size_t i = 0; i < rows_; ++i) sum += slopes_of(k)[i];
-      out[at(n_features, k)] = sum;
-    }
   }
 
   /// The dual at the slopes, scaled by c to be feasible: the conjugate of a row's loss there is
   /// sum_k q_k log q_k with q = c p + (1 - c) e_y, which stays in the simplex. Nothing is known
   /// where a coordinate has no penalty, whose slope would have to be 0 exactly.
   DualPoint dual_point(const SeparablePenalty& penalty, std::span<const double> gradient) override {
-    double c = 1.0;
-    for (std::size_t j = 0; j < gradient.size(); ++j) {
-      const auto id = static_cast<offset_t>(j);
-      if (penalty.is_open(id)) return {};
-      c = std::min(c, penalty.feasible_scale(id, -gradient[j]));
-    }
-    double value = -mixed_entropy(c);
-    for (std::size_t j = 0; j < gradient.size(); ++j) {
-      value -= penalty.conjugate(static_cast<offset_t>(j), -c * gradient[j]);
-    }
-    return {value, c};
+    const std::vector<index_t> places = all_ids(size());
+    const auto is_open = [&](index_t at) { return penalty.is_open(at); };
+    if (std::any_of(places.begin(), places.end(), is_open)) return {};
+    return scaled_dual(penalty, places, gradient, 1.0, [&](double c) { return -mixed_entropy(c); });
+  }
+
+  /// The Hessian of a row's loss in its scores, diag(p) - p p', has no eigenvalue above 1/2.
+  double reach(offset_t at) override {
+    const index_t id = ids_[static_cast<std::size_t>(at)];
+    const std::span<const double> s = data_.weights;
+    const double square = id < data_.n_weights()
+                              ? data_.X.square(id / data_.n_classes, s.data())
+                              : std::accumulate(s.begin(), s.end(), 0.0);  // a column of ones
+    return std::sqrt(0.5 * square);
+  }
+
+  bool has_parts() const override { return true; }
+
+  std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> places) override {
+    std::vector<index_t> ids;
+    for (const index_t at : places) ids.push_back(ids_[static_cast<std::size_t>(at)]);
+    return std::make_unique<MultinomialObjective>(data_, std::move(ids), n_threads_);
   }
 
  private:
-  static constexpr offset_t kBlock = 1024;
-  static constexpr offset_t kFeatures = 16;
+  static constexpr offset_t kBlock = 64;
 
-  std::size_t at(offset_t j, offset_t k) const {
-    return static_cast<std::size_t>(j * n_classes_ + k);
-  }
-  const double* slopes_of(offset_t k) const {
-    return slopes_.data() + static_cast<std::size_t>(k) * rows_;
+  static std::vector<index_t> all_ids(offset_t n) {
+    std::vector<index_t> ids(static_cast<std::size_t>(n));
+    std::iota(ids.begin(), ids.end(), index_t{0});
+    return ids;
   }
 
-  void predict(std::span<const double> x, offset_t k) {
-    double* z = z_.data() + static_cast<std::size_t>(k) * rows_;
-    std::fill(z, z + rows_, has_intercept_ ? x[at(X_.n_cols(), k)] : 0.0);
-    for (offset_t j = 0; j < X_.n_cols(); ++j) {
-      if (x[at(j, k)] != 0.0) X_.add(j, x[at(j, k)], z);
+  void predict(std::span<const double> x, offset_t k, std::span<double> z) const {
+    std::span<const std::size_t> places = of_class_[static_cast<std::size_t>(k)];
+    const bool has_intercept = !places.empty() && ids_[places.back()] >= data_.n_weights();
+    std::fill(z.begin(), z.end(), has_intercept ? x[places.back()] : 0.0);
+    if (has_intercept) places = places.first(places.size() - 1);
+    for (const std::size_t at : places) {
+      if (x[at] != 0.0) data_.X.add(ids_[at] / data_.n_classes, x[at], z.data());
     }
   }
 
-  /// Turns row i of z_ into probabilities; returns its loss. The largest exponent is 0.
-  double soften(std::size_t i) {
-    const auto n = static_cast<std::size_t>(n_classes_);
-    double largest = z_[i];
-    for (std::size_t k = 1; k < n; ++k) largest = std::max(largest, z_[k * rows_ + i]);
-    const double own = z_[static_cast<std::size_t>(codes_[i]) * rows_ + i];
-    double total = 0.0;
-    for (std::size_t k = 0; k < n; ++k) {
-      double& z = z_[k * rows_ + i];
-      z = std::exp(z - largest);
-      total += z;
-    }
-    for (std::size_t k = 0; k < n; ++k) z_[k * rows_ + i] /= total;
-    return largest - own + std::log(total);
+  double slope(index_t id) const {
+    const auto begin = static_cast<std::size_t>(id % data_.n_classes) * data_.n_rows();
+    const std::span<const double> slopes = std::span(slopes_).subspan(begin, data_.n_rows());
+    if (id < data_.n_weights()) return data_.X.dot(id / data_.n_classes, slopes.data());
+    return std::accumulate(slopes.begin(), slopes.end(), 0.0);
   }
 
   /// sum_i s_i sum_k q_ik log q_ik.
   double mixed_entropy(double c) const {
     double value = 0.0;
-    for (std::size_t i = 0; i < rows_; ++i) {
+    for (std::size_t i = 0; i < data_.n_rows(); ++i) {
       double row = 0.0;
-      for (offset_t k = 0; k < n_classes_; ++k) {
-        const double p = z_[static_cast<std::size_t>(k) * rows_ + i];
-        row += x_log_x(c * p + (codes_[i] == k ? 1.0 - c : 0.0));
+      for (offset_t k = 0; k < data_.n_classes; ++k) {
+        const double p = probabilities_[static_cast<std::size_t>(k) * data_.n_rows() + i];
+        row += x_log_x(c * p + (data_.codes[i] == k ? 1.0 - c : 0.0));
       }
-      value += weights_[i] * row;
+      value += data_.weights[i] * row;
     }
     return value;
   }
 
-  Columns X_;
-  std::span<const index_t> codes_;
-  std::span<const double> weights_;
-  offset_t n_classes_;
-  bool has_intercept_;
+  MultinomialData<Columns> data_;
   int n_threads_;
-  std::size_t rows_;
-  std::vector<double> z_;       ///< class after class
-  std::vector<double> slopes_;  ///< s_i (p_ik - [k = y_i]), class after class
+  std::vector<index_t> ids_;
+  std::vector<std::vector<std::size_t>> of_class_;  ///< places in ids_
+  std::vector<double> probabilities_;               ///< class after class
+  std::vector<double> slopes_;
 };
 
 }  // namespace sublearn

@@ -11,12 +11,6 @@
 
 namespace sublearn {
 
-/// The gradient times `scale` is what a dual point makes of the features; `bound` its value.
-struct DualPoint {
-  double bound = -std::numeric_limits<double>::infinity();
-  double scale = 0.0;
-};
-
 class SmoothObjective {
  public:
   virtual ~SmoothObjective() = default;

@@ -3,7 +3,7 @@
 //   argmin_{x,y,t} ||x - b||^2 + ||y - c||^2   s.t.  x, y >= 0,  sum x = sum y = t,  0 <= t <= cap.
 //
 // The block subproblem of PD-Sparse: x over the negative labels of a sample, y over the positive
-// ones (Algorithm 2 of the paper; the derivation below stands on its own).
+// ones (algorithm 2 of Yen et al., ICML 2016; the derivation below stands on its own).
 //
 // For a fixed t both halves are simplex projections with thresholds theta_b(t), theta_c(t). Half
 // the optimal value is convex in t with derivative -(theta_b(t) + theta_c(t)), because a threshold

@@ -23,19 +23,6 @@
 
 namespace sublearn {
 
-/// Room for one row; kept per thread.
-struct TreeScratch {
-  std::vector<double> eta, rho, scale;
-  std::vector<double> scale_slope, eta_slope;  // of the gradient
-  double unit = 1.0;  // entries are divided by it, so that their squares are numbers
-
-  void resize(index_t n_labels) {
-    for (auto* v : {&eta, &rho, &scale, &scale_slope, &eta_slope}) {
-      v->assign(static_cast<std::size_t>(n_labels), 0.0);
-    }
-  }
-};
-
 /// What entries are divided by: 1 unless their squares would leave the range of numbers.
 template <class T>
 double row_unit(std::span<const T> u) {
@@ -51,58 +38,79 @@ inline double kept_share(double squared_norm, double phi) {
   return std::max(1.0 - phi / std::sqrt(squared_norm), 0.0);
 }
 
-/// Fills eta, rho and scale of a row. The graph must be a forest.
-template <class T>
-void shrink_groups(const LabelGraph& forest, std::span<const T> u, std::span<const double> phi,
-                   TreeScratch& row) {
-  row.unit = row_unit(u);
-  const double inverse = 1.0 / row.unit;
-  for (std::size_t t = 0; t < u.size(); ++t) {
-    const double x = row.unit == 1.0 ? static_cast<double>(u[t]) : u[t] / row.unit;
-    row.eta[t] = x * x;
-  }
-  forest.walk_up([&](index_t t, std::span<const index_t> parent) {
-    const double rho = kept_share(row.eta[t], phi[t] * inverse);
-    row.rho[t] = rho;
-    if (!parent.empty()) row.eta[parent[0]] += rho * rho * row.eta[t];
-  });
-  forest.walk_down([&](index_t t, std::span<const index_t> parent) {
-    row.scale[t] = row.rho[t] * (parent.empty() ? 1.0 : row.scale[parent[0]]);
-  });
-}
+/// The operator for one row after another; kept per thread. The graph must be a forest.
+class TreeShrinker {
+ public:
+  explicit TreeShrinker(const LabelGraph& forest)
+      : forest_(forest),
+        eta_(at(forest.size())),
+        rho_(eta_),
+        scale_(eta_),
+        scale_slope_(eta_),
+        eta_slope_(eta_) {}
 
-/// Whether the group of a label is not zero. The label's own entry may be: its descendants count.
-inline bool survives(const TreeScratch& row, std::size_t t) {
-  return row.scale[t] > 0.0 && row.eta[t] > 0.0;
-}
-
-/// Gradients of <slope, P(u, phi)>, after shrink_groups: `u_slope` is set, `phi_slope` added to.
-template <class T>
-void shrink_gradient(const LabelGraph& forest, std::span<const T> u, std::span<const double> phi,
-                     std::span<const T> slope, TreeScratch& row, std::span<T> u_slope,
-                     std::span<double> phi_slope) {
-  const double inverse = 1.0 / row.unit;
-  const auto entry = [&](index_t t) { return u[t] / row.unit; };
-  for (std::size_t t = 0; t < u.size(); ++t) {
-    row.scale_slope[t] = slope[t] * entry(static_cast<index_t>(t));
-  }
-  forest.walk_up([&](index_t t, std::span<const index_t> parent) {
-    if (!parent.empty()) row.scale_slope[parent[0]] += row.rho[t] * row.scale_slope[t];
-  });
-  forest.walk_down([&](index_t t, std::span<const index_t> parent) {
-    const double above = parent.empty() ? 1.0 : row.scale[parent[0]];
-    const double eta_slope_above = parent.empty() ? 0.0 : row.eta_slope[parent[0]];
-    const double rho = row.rho[t], eta = row.eta[t];
-    const double rho_slope = row.scale_slope[t] * above + 2.0 * eta_slope_above * rho * eta;
-    double eta_slope = eta_slope_above * rho * rho;
-    if (rho > 0.0 && eta > 0.0) {
-      const double norm = std::sqrt(eta);
-      eta_slope += rho_slope * 0.5 * phi[t] * inverse / (eta * norm);
-      phi_slope[t] -= rho_slope / norm;
+  /// Finds P(u, phi); returns the gap that was reached, which is zero.
+  template <class T>
+  double solve(std::span<const T> u, std::span<const double> phi) {
+    unit_ = row_unit(u);
+    const double inverse = 1.0 / unit_;
+    for (std::size_t t = 0; t < u.size(); ++t) {
+      const double x = unit_ == 1.0 ? static_cast<double>(u[t]) : u[t] / unit_;
+      eta_[t] = x * x;
     }
-    row.eta_slope[t] = eta_slope;
-    u_slope[t] = static_cast<T>(slope[t] * row.scale[t] + 2.0 * entry(t) * eta_slope);
-  });
-}
+    forest_.walk_up([&](index_t t, std::span<const index_t> parent) {
+      const double rho = kept_share(eta_[t], phi[t] * inverse);
+      rho_[t] = rho;
+      if (!parent.empty()) eta_[parent[0]] += rho * rho * eta_[t];
+    });
+    forest_.walk_down([&](index_t t, std::span<const index_t> parent) {
+      scale_[t] = rho_[t] * (parent.empty() ? 1.0 : scale_[parent[0]]);
+    });
+    return 0.0;
+  }
+
+  /// An entry of P(u, phi) after solve(u, phi).
+  template <class T>
+  T value(std::span<const T> u, std::size_t t) const {
+    return static_cast<T>(u[t] * scale_[t]);
+  }
+
+  /// Whether the group of a label is not zero. The label's own entry may be: its descendants count.
+  bool is_on(std::size_t t) const { return scale_[t] > 0.0 && eta_[t] > 0.0; }
+
+  /// Gradients of <slope, P(u, phi)> after solve(u, phi): `u_slope` is set, `phi_slope` added to.
+  template <class T>
+  void gradient(std::span<const T> u, std::span<const double> phi, std::span<const T> slope,
+                std::span<T> u_slope, std::span<double> phi_slope) {
+    const double inverse = 1.0 / unit_;
+    const auto entry = [&](index_t t) { return u[t] / unit_; };
+    for (std::size_t t = 0; t < u.size(); ++t) {
+      scale_slope_[t] = slope[t] * entry(static_cast<index_t>(t));
+    }
+    forest_.walk_up([&](index_t t, std::span<const index_t> parent) {
+      if (!parent.empty()) scale_slope_[parent[0]] += rho_[t] * scale_slope_[t];
+    });
+    forest_.walk_down([&](index_t t, std::span<const index_t> parent) {
+      const double above = parent.empty() ? 1.0 : scale_[parent[0]];
+      const double eta_slope_above = parent.empty() ? 0.0 : eta_slope_[parent[0]];
+      const double rho = rho_[t], eta = eta_[t];
+      const double rho_slope = scale_slope_[t] * above + 2.0 * eta_slope_above * rho * eta;
+      double eta_slope = eta_slope_above * rho * rho;
+      if (rho > 0.0 && eta > 0.0) {
+        const double norm = std::sqrt(eta);
+        eta_slope += rho_slope * 0.5 * phi[t] * inverse / (eta * norm);
+        phi_slope[t] -= rho_slope / norm;
+      }
+      eta_slope_[t] = eta_slope;
+      u_slope[t] = static_cast<T>(slope[t] * scale_[t] + 2.0 * entry(t) * eta_slope);
+    });
+  }
+
+ private:
+  const LabelGraph& forest_;
+  std::vector<double> eta_, rho_, scale_;
+  std::vector<double> scale_slope_, eta_slope_;  ///< of the gradient
+  double unit_ = 1.0;  ///< entries are divided by it, so that their squares are numbers
+};
 
 }  // namespace sublearn

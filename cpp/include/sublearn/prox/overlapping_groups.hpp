@@ -58,20 +58,20 @@ class GroupShrinker {
       : graph_(graph),
         groups_(groups),
         settings_(settings),
-        v(size()),
-        is_on(size()),
+        v_(size()),
+        is_on_(size()),
         zeta_(groups.n_members()),
         norms_(size()) {}
 
-  /// Fills v and is_on; returns the gap that was reached, divided by |u|^2 / 2.
+  /// Finds P(u, phi); returns the gap that was reached, divided by |u|^2 / 2.
   template <class T>
   double solve(std::span<const T> u, std::span<const double> phi) {
     unit_ = 0.0;
     for (const T x : u) unit_ = std::max(unit_, std::abs(static_cast<double>(x)));
     if (unit_ == 0.0) unit_ = 1.0;
-    for (std::size_t t = 0; t < v.size(); ++t) v[t] = u[t] / unit_;
+    for (std::size_t t = 0; t < v_.size(); ++t) v_[t] = u[t] / unit_;
     std::fill(zeta_.begin(), zeta_.end(), 0.0);
-    u_ = v;
+    u_ = v_;
     const double size_of_u = std::max(0.5 * squared(u_), 1e-300);
     double gap = 0.0;
     for (int sweep = 0; sweep < settings_.max_sweeps && !is_stopped(); ++sweep) {
@@ -83,20 +83,29 @@ class GroupShrinker {
     return gap / size_of_u;
   }
 
+  /// An entry of P(u, phi) after solve(u, phi).
+  template <class T>
+  T value(std::span<const T>, std::size_t t) const {
+    return static_cast<T>(v_[t] * unit_);
+  }
+
+  /// Whether the group of a label is not zero.
+  bool is_on(std::size_t t) const { return is_on_[t] != 0; }
+
   /// Gradients of <slope, P(u, phi)> after solve(u, phi): `u_slope` is set, `phi_slope` added to.
   ///
   /// On the labels that are on, (I + sum_t phi_t D_t) dv = du - sum_t dphi_t v_t / |v_t| with
   /// D_t = I / |v_t| - v_t v_t' / |v_t|^3, symmetric and at least I: solved by conjugate gradients.
   template <class T>
-  void gradient(std::span<const double> phi, std::span<const T> slope, std::span<T> u_slope,
-                std::span<double> phi_slope) {
-    std::vector<double> x(v.size(), 0.0), r(v.size(), 0.0);
-    for (std::size_t t = 0; t < v.size(); ++t)
-      r[t] = is_on[t] ? static_cast<double>(slope[t]) : 0.0;
-    std::vector<double> p = r, Hp(v.size());
+  void gradient(std::span<const T>, std::span<const double> phi, std::span<const T> slope,
+                std::span<T> u_slope, std::span<double> phi_slope) {
+    std::vector<double> x(v_.size(), 0.0), r(v_.size(), 0.0);
+    for (std::size_t t = 0; t < v_.size(); ++t)
+      r[t] = is_on_[t] ? static_cast<double>(slope[t]) : 0.0;
+    std::vector<double> p = r, Hp(v_.size());
     double rr = squared(r);
     const double enough = 1e-24 * rr;
-    for (std::size_t k = 0; k < 10 * v.size() + 10 && rr > enough && !is_stopped(); ++k) {
+    for (std::size_t k = 0; k < 10 * v_.size() + 10 && rr > enough && !is_stopped(); ++k) {
       multiply(phi, p, Hp);
       double pHp = 0.0;
       for (std::size_t t = 0; t < p.size(); ++t) pHp += p[t] * Hp[t];
@@ -116,8 +125,6 @@ class GroupShrinker {
     }
   }
 
-  double unit() const { return unit_; }
-
  private:
   std::size_t size() const { return static_cast<std::size_t>(graph_.size()); }
   bool is_stopped() const {
@@ -132,13 +139,13 @@ class GroupShrinker {
 
   double norm_of(std::size_t g) const {
     double sum = 0.0;
-    for (const index_t m : groups_.members(g)) sum += v[m] * v[m];
+    for (const index_t m : groups_.members(g)) sum += v_[m] * v_[m];
     return std::sqrt(sum);
   }
 
   double inner(std::size_t g, const std::vector<double>& x) const {
     double sum = 0.0;
-    for (const index_t m : groups_.members(g)) sum += v[m] * x[m];
+    for (const index_t m : groups_.members(g)) sum += v_[m] * x[m];
     return sum;
   }
 
@@ -148,21 +155,21 @@ class GroupShrinker {
     double* zeta = zeta_.data() + groups_.first(g);
     double sum = 0.0;
     for (std::size_t k = 0; k < members.size(); ++k) {
-      v[members[k]] += zeta[k];
-      sum += v[members[k]] * v[members[k]];
+      v_[members[k]] += zeta[k];
+      sum += v_[members[k]] * v_[members[k]];
     }
     const double norm = std::sqrt(sum);
     const double share = norm <= radius ? 1.0 : radius / norm;
     for (std::size_t k = 0; k < members.size(); ++k) {
-      zeta[k] = share * v[members[k]];
-      v[members[k]] = share == 1.0 ? 0.0 : v[members[k]] - zeta[k];
+      zeta[k] = share * v_[members[k]];
+      v_[members[k]] = share == 1.0 ? 0.0 : v_[members[k]] - zeta[k];
     }
   }
 
   /// Primal minus dual value: <v, v - u> + sum_t phi_t |v_t|.
   double duality_gap(std::span<const double> phi) {
     double gap = 0.0;
-    for (std::size_t t = 0; t < v.size(); ++t) gap += v[t] * (v[t] - u_[t]);
+    for (std::size_t t = 0; t < v_.size(); ++t) gap += v_[t] * (v_[t] - u_[t]);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const index_t t = groups_.owner(g);
       norms_[t] = norm_of(g);
@@ -174,9 +181,9 @@ class GroupShrinker {
   /// Groups that the gap cannot tell from zero become zero: |v - P(u, phi)| <= sqrt(2 gap).
   void cut(double distance) {
     graph_.walk_down([&](index_t t, std::span<const index_t> parents) {
-      is_on[t] = norms_[t] > distance &&
-                 std::ranges::all_of(parents, [&](index_t p) { return is_on[p] != 0; });
-      if (!is_on[t]) v[t] = norms_[t] = 0.0;
+      is_on_[t] = norms_[t] > distance &&
+                  std::ranges::all_of(parents, [&](index_t p) { return is_on_[p] != 0; });
+      if (!is_on_[t]) v_[t] = norms_[t] = 0.0;
     });
   }
 
@@ -189,7 +196,7 @@ class GroupShrinker {
       if (norm == 0.0 || weight == 0.0) continue;
       const double along = inner(g, p) / (norm * norm);
       for (const index_t m : groups_.members(g)) {
-        if (is_on[m]) out[m] += weight / norm * (p[m] - along * v[m]);
+        if (is_on_[m]) out[m] += weight / norm * (p[m] - along * v_[m]);
       }
     }
   }
@@ -197,13 +204,9 @@ class GroupShrinker {
   const LabelGraph& graph_;
   const GroupList& groups_;
   GroupSettings settings_;
-  double unit_ = 1.0;  // of v: the largest entry of u
-
- public:
-  std::vector<double> v;             ///< P(u, phi) / unit()
-  std::vector<unsigned char> is_on;  ///< groups that are not zero, closed under parents
-
- private:
+  double unit_ = 1.0;                 // of v: the largest entry of u
+  std::vector<double> v_;             ///< P(u, phi) / unit_
+  std::vector<unsigned char> is_on_;  ///< groups that are not zero, closed under parents
   std::vector<double> zeta_, norms_, u_;
 };
 

@@ -2,8 +2,8 @@
 //
 //   p_j(t) = l1_j |t| + l2/2 t^2   on  lower <= t <= upper,   lower <= 0 <= upper,
 //
-// and all that solvers ask of it: a coordinate step, the distance to optimality, the conjugate. An
-// intercept, put last, has no term and no bounds.
+// and all that solvers ask of it: a coordinate step, the distance to optimality, the conjugate, and
+// what a dual point is scaled by. Intercepts, put last, have no term and no bounds.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,9 @@ struct SeparablePenalty {
   double l2 = 0.0;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
-  bool has_free_last = false;  ///< the last coordinate has p = 0
+  offset_t n_free_last = 0;  ///< so many coordinates at the end have p = 0
+
+  bool is_free(offset_t j) const { return j + n_free_last >= static_cast<offset_t>(l1.size()); }
 
   double value(offset_t j, double t) const {
     if (is_free(j)) return 0.0;
@@ -75,9 +77,37 @@ struct SeparablePenalty {
 
  private:
   double level(offset_t j) const { return l1[static_cast<std::size_t>(j)]; }
-  bool is_free(offset_t j) const {
-    return has_free_last && j + 1 == static_cast<offset_t>(l1.size());
-  }
 };
+
+/// The gradient times `scale` is what a dual point makes of the coordinates; `bound` its value, a
+/// lower bound on the optimum. Minus infinity where no dual point is known.
+struct DualPoint {
+  double bound = -std::numeric_limits<double>::infinity();
+  double scale = 0.0;
+};
+
+/// Largest scale in [0, most] for which minus the gradient, scaled, lies in the domain of p*.
+/// `gradient` goes with `ids`.
+inline double feasible_scale(const SeparablePenalty& penalty, std::span<const index_t> ids,
+                             std::span<const double> gradient, double most = 1.0) {
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    most = std::min(most, penalty.feasible_scale(ids[k], -gradient[k]));
+  }
+  return most;
+}
+
+/// The dual of  sum_i f_i(<x_i, w>) + p(w)  at the slopes of the rows times a feasible scale:
+/// `dual_of_rows(scale)` less the conjugates of the penalty. Coordinates that are not in `ids` must
+/// have p_j* = 0.
+template <class Rows>
+DualPoint scaled_dual(const SeparablePenalty& penalty, std::span<const index_t> ids,
+                      std::span<const double> gradient, double most, const Rows& dual_of_rows) {
+  const double scale = feasible_scale(penalty, ids, gradient, most);
+  double value = dual_of_rows(scale);
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    value -= penalty.conjugate(ids[k], -scale * gradient[k]);
+  }
+  return {value, scale};
+}
 
 }  // namespace sublearn

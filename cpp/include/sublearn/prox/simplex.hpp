@@ -1,5 +1,4 @@
-// Projection onto the simplex { x >= 0, sum x = radius } and onto the solid { x >= 0, sum x <=
-// radius }.
+// Projection onto the simplex { x >= 0, sum x = radius }.
 //
 //   argmin_x ||x - v||^2  s.t. x in the simplex   is   x_i = max(v_i - theta, 0),
 //
@@ -12,7 +11,7 @@
 //
 // Subtracting the maximum first keeps the result exact to rounding at any scale of v, and shows
 // that only entries above max(v) - radius can be positive: the others are never sorted. Cost: O(n +
-// s log s) for s entries within the radius of the maximum. Used by: bisimplex.hpp.
+// s log s) for s entries within the radius of the maximum.
 #pragma once
 
 #include <algorithm>
@@ -79,17 +78,6 @@ void project_simplex(std::span<std::type_identity_t<T>> v, double radius, std::v
   detail::ThresholdWalk<T> walk{scratch};
   while (walk.next_radius() < radius) walk.enter();
   detail::subtract_threshold<T>(v, top, walk.threshold(radius));
-}
-
-/// Replaces v by the nearest point with v >= 0 and sum v <= radius: the positive part if its sum is
-/// small enough, else a point of the simplex. v: finite. radius: positive, may be infinite.
-template <class T>
-void project_capped_simplex(std::span<std::type_identity_t<T>> v, double radius,
-                            std::vector<T>& scratch) {
-  double sum = 0.0;
-  for (const T value : v) sum += value > T{0} ? static_cast<double>(value) : 0.0;
-  if (sum > radius) return project_simplex(v, radius, scratch);
-  for (T& value : v) value = value > T{0} ? value : T{0};
 }
 
 }  // namespace sublearn

@@ -28,7 +28,7 @@ class BatchSearch {
     place_results(rows, n_queries, most);
     group_by_cluster(rows.n_clusters(), most);
     parallel_for(rows.n_clusters(), n_threads, [&](offset_t c, int thread) {
-      scan(rows, c, queries + rows.first(), stride, scratch_[static_cast<std::size_t>(thread)]);
+      scan(rows, c, queries + rows.first(), stride, scratch_[at(thread)]);
     });
     work = n_queries * rows.n_clusters() + begin_.back();
   }
@@ -65,7 +65,7 @@ class BatchSearch {
     const offset_t n_blocks = (n_queries + kAtOnce - 1) / kAtOnce;
     const offset_t wide = n_packs(rows.n_clusters()) * kPackRows;
     parallel_for(n_blocks, n_threads, [&](offset_t block, int thread) {
-      Scratch& s = scratch_[static_cast<std::size_t>(thread)];
+      Scratch& s = scratch_[at(thread)];
       const offset_t first = block * kAtOnce, count = std::min(kAtOnce, n_queries - first);
       s.scores.resize(static_cast<std::size_t>(count * wide));
       lane_products(rows.centres(), n_packs(rows.n_clusters()), rows.dim(),

@@ -13,7 +13,7 @@
 // Labels are added and never leave. A closed matrix takes no new labels and has no threshold: v is
 // the weight, on a support that stays.
 //
-// Used by: pd_sparse, gdmm_learn.
+// Used by: solvers/pd_sparse/, solvers/structured/.
 #pragma once
 
 #include <algorithm>

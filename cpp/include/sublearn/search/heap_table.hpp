@@ -6,7 +6,7 @@
 // turns back where values are too low. Cells start at zero, and lines nobody touched have no heap.
 //
 // The moving twin of sorted_table.hpp: best_cell() of pair_search.hpp searches both. Used by:
-// gdmm_learn (appendix C-1 of 001, where ordered multimaps do this work).
+// solvers/structured/ (Yen et al., NIPS 2016, appendix C-1, where ordered multimaps do this work).
 #pragma once
 
 #include <cstddef>

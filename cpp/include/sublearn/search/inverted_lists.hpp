@@ -2,7 +2,7 @@
 // at once, at a cost that depends on the lists touched and not on the size of the matrix
 // (Yen 2018, 2.35).
 //
-// Used by: ppd_sparse (which rows violate?).
+// Used by: solvers/ppd_sparse/ (which rows violate?).
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ class InvertedLists {
         rows_(own_rows_),
         values_(own_values_) {
     auto& ends = own_indptr_;
-    for (offset_t p = 0; p < X.nnz(); ++p) ++ends[static_cast<std::size_t>(X.indices[p]) + 1];
+    for (offset_t p = 0; p < X.nnz(); ++p) ++ends[at(X.indices[p]) + 1];
     for (std::size_t j = 1; j < ends.size(); ++j) ends[j] += ends[j - 1];
     std::vector<offset_t> fill(ends.begin(), ends.end() - 1);
     for (offset_t i = 0; i < X.n_rows(); ++i) {
       const auto row = X.row(i);
       for (std::size_t p = 0; p < row.size(); ++p) {
-        const auto slot = static_cast<std::size_t>(fill[static_cast<std::size_t>(row.ids[p])]++);
+        const auto slot = static_cast<std::size_t>(fill[at(row.ids[p])]++);
         own_rows_[slot] = static_cast<index_t>(i);
         own_values_[slot] = row.values[p];
       }
@@ -50,7 +50,7 @@ class InvertedLists {
   InvertedLists& operator=(const InvertedLists&) = delete;
 
   SparseVector<T, index_t> list(index_t feature) const {
-    const auto begin = static_cast<std::size_t>(indptr_[static_cast<std::size_t>(feature)]);
+    const auto begin = static_cast<std::size_t>(indptr_[at(feature)]);
     const auto count = length(feature);
     return {{rows_.data() + begin, count}, {values_.data() + begin, count}};
   }

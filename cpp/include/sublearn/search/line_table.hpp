@@ -4,7 +4,8 @@
 // rises with them and is made exact whenever the line is read, so that a search reads the lines
 // that can win and asks the others one question: about K^(n - 1) steps for n ends of K labels.
 //
-// heap_table.hpp does better for pairs. Used by: gdmm_learn, for factors of more than two nodes.
+// heap_table.hpp does better for pairs. Used by: solvers/structured/, for factors of more than two
+// nodes.
 #pragma once
 
 #include <algorithm>

@@ -127,11 +127,9 @@ class MipsIndex {
   offset_t n_ids() const { return static_cast<offset_t>(place_.size()); }
   std::span<const float> centres() const { return centres_; }
   const RowCluster& cluster(offset_t c) const { return clusters_[c]; }
-  bool has(index_t id) const {
-    return id >= 0 && id < n_ids() && place_[static_cast<std::size_t>(id)].cluster >= 0;
-  }
+  bool has(index_t id) const { return id >= 0 && id < n_ids() && place_[at(id)].cluster >= 0; }
   const float* row(index_t id) const {
-    const Place place = place_[static_cast<std::size_t>(id)];
+    const Place place = place_[at(id)];
     return clusters_[place.cluster].row(place.slot);
   }
 
@@ -139,7 +137,7 @@ class MipsIndex {
 
   /// Gives a row another value; it moves to the cluster that suits it now.
   void update(index_t id, const float* row) {
-    const Place place = place_[static_cast<std::size_t>(id)];
+    const Place place = place_[at(id)];
     const index_t best = nearest(row);
     if (place.cluster == best) {
       clusters_[best].replace(place.slot, row);
@@ -157,10 +155,10 @@ class MipsIndex {
   }
 
   void remove(index_t id) {
-    Place& place = place_[static_cast<std::size_t>(id)];
+    Place& place = place_[at(id)];
     const index_t moved = clusters_[place.cluster].remove(place.slot);
     n_empty_ += clusters_[place.cluster].size() == 0;
-    if (moved >= 0) place_[static_cast<std::size_t>(moved)].slot = place.slot;
+    if (moved >= 0) place_[at(moved)].slot = place.slot;
     place = Place{};
     --n_rows_;
   }
@@ -254,7 +252,7 @@ class MipsIndex {
 
   void insert(index_t id, const float* row, index_t c) {
     n_empty_ -= clusters_[c].size() == 0;
-    place_[static_cast<std::size_t>(id)] = {c, static_cast<index_t>(clusters_[c].size())};
+    place_[at(id)] = {c, static_cast<index_t>(clusters_[c].size())};
     clusters_[c].append(id, row);
     widen(c, row);
     ++n_rows_;

@@ -4,10 +4,10 @@
 //
 //   max over (a, b) of  scale theta(a, b) - d_0(a) - d_1(b)
 //
-// over ALL cells, by the four areas of the paper (section 3.2.2 of 000, search for (3.31); appendix
-// C-1 of 001): rows with a message against columns with one; rows with a message, columns without;
-// the other way round; and neither. A line whose best cell cannot win is left out, so that a search
-// reads about as many cells as there are messages, whatever K_0 and K_1 are.
+// over ALL cells, by the four areas of Yen 2018 (section 3.2.2, search for (3.31)) and Yen et al.,
+// NIPS 2016 (appendix C-1): rows with a message against columns with one; rows with a message,
+// columns without; the other way round; and neither. A line whose best cell cannot win is left out,
+// so that a search reads about as many cells as there are messages, whatever K_0 and K_1 are.
 //
 // Lines come from a table that stays (sorted_table.hpp) or from one that changes (heap_table.hpp).
 #pragma once
@@ -40,7 +40,7 @@ struct SparseMessage {
   std::span<const index_t> slot_of;  ///< of each label of the domain, or kNoSlot, kExcluded
   bool has_others = true;            ///< false if no label is kNoSlot
 
-  bool is_other(index_t label) const { return slot_of[static_cast<std::size_t>(label)] == kNoSlot; }
+  bool is_other(index_t label) const { return slot_of[at(label)] == kNoSlot; }
 };
 
 /// A cell of a pairwise table and its score less the messages.
@@ -57,10 +57,8 @@ struct BestCell {
 inline void order_by_cost(const SparseMessage& message, std::vector<index_t>& slots) {
   slots.resize(message.values.size());
   std::iota(slots.begin(), slots.end(), index_t{0});
-  std::sort(slots.begin(), slots.end(), [&](index_t s, index_t t) {
-    return message.values[static_cast<std::size_t>(s)] <
-           message.values[static_cast<std::size_t>(t)];
-  });
+  std::sort(slots.begin(), slots.end(),
+            [&](index_t s, index_t t) { return message.values[at(s)] < message.values[at(t)]; });
 }
 
 /// Exact search over all cells of labels that are not excluded. `known` is a lower bound to start

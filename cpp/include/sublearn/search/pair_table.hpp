@@ -2,7 +2,7 @@
 // pairs with smaller ones, by open addressing while they are few and as an array when that is
 // smaller.
 //
-// Used by: pairwise_multilabel.
+// Used by: solvers/pairwise/.
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 //
 // A score of exactly zero counts as untouched.
 //
-// Used by: pd_sparse, gdmm_learn.
+// Used by: solvers/pd_sparse/, solvers/structured/.
 #pragma once
 
 #include <cstddef>
@@ -44,20 +44,20 @@ class ScoreBoard {
       : scores_((static_cast<std::size_t>(n_labels) + kBlock - 1) / kBlock * kBlock, T{0}),
         marks_((scores_.size() / kBlock + 7) / 8 * 8, 0) {}
 
-  T operator[](index_t label) const { return scores_[static_cast<std::size_t>(label)]; }
+  T operator[](index_t label) const { return scores_[at(label)]; }
 
   void add(index_t label, T amount) {
-    scores_[static_cast<std::size_t>(label)] += amount;
+    scores_[at(label)] += amount;
     mark(label);
   }
   /// For those who add to many labels at once; the blocks must be marked as well.
   T* scores() { return scores_.data(); }
-  void mark(index_t label) { marks_[static_cast<std::size_t>(label) / kBlock] = 1; }
+  void mark(index_t label) { marks_[at(label) / kBlock] = 1; }
   void mark_all() { std::memset(marks_.data(), 1, scores_.size() / kBlock); }
 
   /// Reads a score and takes its label out of the competition.
   T take(index_t label) {
-    T& score = scores_[static_cast<std::size_t>(label)];
+    T& score = scores_[at(label)];
     const T value = score;
     score = kTaken;
     mark(label);

@@ -32,15 +32,12 @@ class SortedTable {
     order.resize(sides_[0].top.size());
     std::iota(order.begin(), order.end(), index_t{0});
     std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) {
-      return sides_[0].top[static_cast<std::size_t>(a)] >
-             sides_[0].top[static_cast<std::size_t>(b)];
+      return sides_[0].top[at(a)] > sides_[0].top[at(b)];
     });
   }
 
   /// Best value in row (side 0) or column (side 1) `label`.
-  double top(int side, index_t label) const {
-    return sides_[side].top[static_cast<std::size_t>(label)];
-  }
+  double top(int side, index_t label) const { return sides_[side].top[at(label)]; }
 
   /// Cells of a row or column, best first, the smaller label first among equals.
   std::span<const Entry> line(int side, index_t label) const {
@@ -101,14 +98,14 @@ class SortedTable {
 
   void find_tops() {
     for (index_t a = 0; a < table_.shape[0]; ++a) {
-      double best = sides_[0].top[static_cast<std::size_t>(a)];
+      double best = sides_[0].top[at(a)];
       for (index_t b = 0; b < table_.shape[1]; ++b) {
         const double value = table_.pair(a, b);
         best = std::max(best, value);
-        double& column = sides_[1].top[static_cast<std::size_t>(b)];
+        double& column = sides_[1].top[at(b)];
         column = std::max(column, value);
       }
-      sides_[0].top[static_cast<std::size_t>(a)] = best;
+      sides_[0].top[at(a)] = best;
     }
   }
 

@@ -19,9 +19,11 @@ from sublearn.cli.options import (
     TextForm,
     refuse_given,
 )
+from sublearn.typing import JsonObject, LabelsLike, Matrix
 
 if TYPE_CHECKING:
     import numpy as np
+    from sklearn.base import BaseEstimator
 
 __all__ = ["command"]
 
@@ -101,7 +103,7 @@ def command(
     fitted = sublearn.load(model)
     form = TextForm(text, separator, columns)
     if is_tagger(fitted):
-        given: dict[str, Any] = {
+        given: JsonObject = {
             "k": k,
             "train": train,
             "labels": labels,
@@ -141,7 +143,9 @@ def command(
     _show(metrics, cuts, len(ranked), title=f"{model.name} on {data.name}", json=json)
 
 
-def _show_hierarchical(model: Any, X: Any, truth: Any, *, title: str, json: bool) -> None:
+def _show_hierarchical(
+    model: BaseEstimator, X: Matrix, truth: LabelsLike, *, title: str, json: bool
+) -> None:
     """How good labels of a taxonomy are, ancestors included."""
     from sublearn.cli.console import facts, print_json, print_titled
     from sublearn.cli.taxonomies import hierarchical_scores
@@ -185,7 +189,9 @@ def _show_errors(found: np.ndarray, truth: np.ndarray, *, title: str, json: bool
     print_titled(f"{title}, {len(truth):,} rows", facts(rows))
 
 
-def _calibration_error(model: Any, X: Any, truth: Any, cuts: list[int]) -> np.ndarray:
+def _calibration_error(
+    model: BaseEstimator, X: Matrix, truth: LabelsLike, cuts: list[int]
+) -> np.ndarray:
     import numpy as np
 
     from sublearn.metrics import expected_calibration_error
@@ -214,7 +220,7 @@ def _numbers(text: str, kind: type, option: str) -> list[Any]:
 
 def _measure(
     classes: np.ndarray,
-    truth: Any,
+    truth: LabelsLike,
     ranked: np.ndarray,
     cuts: list[int],
     seen: Any,

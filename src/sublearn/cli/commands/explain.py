@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublearn.cli.options import Columns, DataFormat, Json, Labels, Model, Separator, TextForm
+from sublearn.typing import Matrix
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from sublearn.extreme import Explanation
 
 __all__ = ["command"]
@@ -94,14 +97,14 @@ def _refuse_unclear(data: Path | None, row: int | None, text: str | None) -> Non
 
 
 def _read(
-    model: Any,
+    model: BaseEstimator,
     data: Path | None,
     row: int | None,
     text: str | None,
     labels: str | None,
     data_format: str | None,
     form: TextForm,
-) -> Any:
+) -> Matrix | list[str]:
     """One row: a list with one text, or a matrix with one row."""
     from sublearn.cli.data import read_rows
     from sublearn.io.prepared import is_text_model
@@ -120,7 +123,9 @@ def _read(
     return X[row - 1 : row]
 
 
-def _explain(model: Any, x: Any, labels: list[str] | None, k: int) -> list[Explanation]:
+def _explain(
+    model: BaseEstimator, x: Matrix | list[str], labels: list[str] | None, k: int
+) -> list[Explanation]:
     from sublearn.cli.data import find_label
     from sublearn.io.prepared import feature_names, is_text_model
 

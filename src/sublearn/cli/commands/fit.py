@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,8 +53,11 @@ from sublearn.cli.options import (
     check_folder,
     refuse_given,
 )
+from sublearn.typing import JsonObject, LabelsLike
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from sublearn.io import Dataset
 
 __all__ = ["command"]
@@ -159,17 +162,17 @@ def command(
     check_folder(model, "--model")
     if bits not in (None, 8, 16, 32):
         raise typer.BadParameter(f"must be 8, 16 or 32, got {bits}", param_hint="--bits")
-    params: dict[str, Any] = {"C": C, "l1": parse_l1(l1, method)}
+    params: JsonObject = {"C": C, "l1": parse_l1(l1, method)}
     params |= {"loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
-    words: dict[str, Any] = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
+    words: JsonObject = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
     words |= {"min_df": min_df, "max_df": max_df, "max_features": max_features}
     words |= {"stop_words": stop_words, "hashes": hashes}
     of_rows = words | {"text": text or None, "separator": separator, "columns": columns}
     of_rows |= {"labels": labels, "data_format": data_format, "zero_based": zero_based or None}
     of_rows |= {"normalize": normalize, "taxonomy": taxonomy, "label_paths": label_paths}
-    loads: dict[str, Any] = {"horizon": horizon, "target": target, "quantile": quantile}
+    loads: JsonObject = {"horizon": horizon, "target": target, "quantile": quantile}
     loads |= {"holidays": holidays, "time_zone": time_zone}
     refuse_foreign(method, of_rows | loads | {"token_columns": token_columns})
     estimator = make_estimator(method, params | {"verbose": 0 if quiet else 1})
@@ -210,7 +213,7 @@ def command(
 
 
 def _fit_loads(
-    estimator: Any, data: Path, model: Path, loads: dict[str, Any], *, json: bool, quiet: bool
+    estimator: BaseEstimator, data: Path, model: Path, loads: JsonObject, *, json: bool, quiet: bool
 ) -> None:
     from sublearn.cli.fitting import show_plain_figures
     from sublearn.cli.forecasting import fit_forecast, read_dates
@@ -227,7 +230,13 @@ def _fit_loads(
 
 
 def _fit_tagger(
-    estimator: Any, data: Path, model: Path, columns: str | None, *, json: bool, quiet: bool
+    estimator: BaseEstimator,
+    data: Path,
+    model: Path,
+    columns: str | None,
+    *,
+    json: bool,
+    quiet: bool,
 ) -> None:
     from sublearn.cli.fitting import show_plain_figures
     from sublearn.cli.tagging import fit_tagger, parse_token_columns
@@ -248,14 +257,14 @@ def _read(data: Path, labels: str | None, data_format: str | None, *, zero_based
 
 
 def _fit_numbers(
-    estimator: Any,
+    estimator: BaseEstimator,
     dataset: Dataset,
     model: Path,
     bits: int | None,
     *,
     normalize: bool,
     zero_based: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     from sublearn.cli.data import as_targets, notes_for, number_targets, predicts_numbers
     from sublearn.cli.fitting import fit_with_figures
     from sublearn.cli.taxonomies import labels_in
@@ -265,7 +274,7 @@ def _fit_numbers(
         unit_rows(dataset.X)
     is_of_numbers = predicts_numbers(estimator)
     tree = getattr(estimator, "taxonomy", None)
-    targets: Any
+    targets: LabelsLike
     if tree is not None:
         targets = labels_in(tree, dataset, is_single=not hasattr(estimator, "phi"))
     else:
@@ -285,13 +294,13 @@ def _fit_numbers(
 
 
 def _fit_text(
-    estimator: Any,
+    estimator: BaseEstimator,
     data: Path,
     form: TextForm,
-    words: dict[str, Any],
+    words: JsonObject,
     model: Path,
     bits: int | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     from sublearn.cli.console import working
     from sublearn.cli.data import read_texts, refuse_no_rows
     from sublearn.cli.fitting import fit_texts_with_figures

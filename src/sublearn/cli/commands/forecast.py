@@ -5,12 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublearn.cli.options import Model, check_folder, output_option
+from sublearn.typing import Matrix
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from sklearn.base import BaseEstimator
 
 __all__ = ["command"]
 
@@ -89,7 +96,9 @@ def command(
         forecaster.save(model)
 
 
-def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None) -> list[list[Any]]:
+def _table(
+    forecaster: BaseEstimator, horizon: int | None, X: Matrix, coverage: float | None
+) -> list[list[object]]:
     """Header and rows: time or step, a column for each series, and its interval."""
     import numpy as np
 
@@ -104,7 +113,7 @@ def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None)
     )
     names = _names(forecast)
     header = ["time" if hasattr(forecast, "index") else "step"]
-    columns: list[Any] = [first]
+    columns: list[Sequence[object]] = [first]
     for ending, values in parts:
         header += [f"{name}{ending}" for name in names]
         columns += list(np.asarray(values).reshape(n, -1).T)
@@ -114,7 +123,7 @@ def _table(forecaster: Any, horizon: int | None, X: Any, coverage: float | None)
     ]
 
 
-def _names(forecast: Any) -> list[str]:
+def _names(forecast: np.ndarray | pd.Series | pd.DataFrame) -> list[str]:
     if hasattr(forecast, "columns"):
         return [str(name) for name in forecast.columns]
     if forecast.ndim == 2:
@@ -122,7 +131,7 @@ def _names(forecast: Any) -> list[str]:
     return [str(getattr(forecast, "name", None) or "load")]
 
 
-def _write(table: list[list[Any]], output: Path | None) -> None:
+def _write(table: list[list[object]], output: Path | None) -> None:
     if output is None:
         csv.writer(sys.stdout, lineterminator="\n").writerows(table)
         return

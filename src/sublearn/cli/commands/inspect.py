@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublearn.cli.options import DataFormat, Json, ZeroBased, refuse_given
+from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
     import numpy as np
+    import scipy.sparse as sp
+    from sklearn.base import BaseEstimator
 
     from sublearn.io import Bundle, Dataset
 
@@ -120,18 +123,18 @@ def command(
         _print_each_label(each_label)
 
 
-def _describe_data(dataset: Dataset) -> dict[str, Any]:
+def _describe_data(dataset: Dataset) -> JsonObject:
     import numpy as np
 
     X, Y = dataset.X, dataset.Y
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "rows": X.shape[0],
         "features": X.shape[1],
         "stored_values": int(X.nnz),
         "values_per_row": _spread(np.diff(X.indptr)),
         "dtype": str(X.dtype),
     }
-    if Y.ndim == 1:
+    if isinstance(Y, np.ndarray):
         _, counts = np.unique(Y, return_counts=True)
         return found | {"labels": len(counts), "rows_per_label": _spread(counts)}
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -146,7 +149,7 @@ def _describe_data(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, Any]:
+def _describe_model(bundle: Bundle, labels: list[str], top: int) -> JsonObject:
     import sublearn
     from sublearn.cli.data import has_label_weights, refuse_numbers
     from sublearn.io.prepared import is_text_model
@@ -154,7 +157,7 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     model = sublearn.load(bundle.path)
     if labels:
         refuse_numbers(model, "--label")
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "class": bundle.class_name,
         "written_by": f"sublearn {bundle.sublearn_version}",
         "parameters": bundle.params,
@@ -174,9 +177,9 @@ def _describe_model(bundle: Bundle, labels: list[str], top: int) -> dict[str, An
     return found | _describe_weights(model, labels, top)
 
 
-def _fitted_facts(model: Any) -> dict[str, Any]:
+def _fitted_facts(model: BaseEstimator) -> JsonObject:
     """What a model of another kind says of itself: fitted numbers and words, shapes of arrays."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for name, value in vars(model).items():
         if name.startswith("_") or not name.endswith("_") or name == "notes_":
             continue
@@ -188,12 +191,12 @@ def _fitted_facts(model: Any) -> dict[str, Any]:
     return found
 
 
-def _describe_weights(model: Any, labels: list[str], top: int) -> dict[str, Any]:
+def _describe_weights(model: BaseEstimator, labels: list[str], top: int) -> JsonObject:
     import numpy as np
 
     from sublearn.cli.data import predicts_numbers, sparse_weights
 
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     coef = sparse_weights(model)
     is_of_numbers = predicts_numbers(model)
     if not is_of_numbers:
@@ -219,19 +222,19 @@ def _describe_weights(model: Any, labels: list[str], top: int) -> dict[str, Any]
     return found
 
 
-def _weights_of(model: Any, coef: Any, label: str) -> Any:
+def _weights_of(model: BaseEstimator, coef: sp.csr_matrix, label: str) -> sp.csr_matrix:
     from sublearn.cli.data import find_label
 
     return _weights_at(model, coef, find_label(model, label))
 
 
-def _weights_at(model: Any, coef: Any, row: int) -> Any:
+def _weights_at(model: BaseEstimator, coef: sp.csr_matrix, row: int) -> sp.csr_matrix:
     if coef.shape[0] < len(model.classes_):
         return coef if row else -coef  # two classes share one row, which speaks for the second
     return coef[row]
 
 
-def _top_weights(model: Any, row: Any, top: int) -> list[tuple[str, float]]:
+def _top_weights(model: BaseEstimator, row: sp.csr_matrix, top: int) -> list[tuple[str, float]]:
     import numpy as np
 
     from sublearn.io.prepared import feature_names
@@ -246,7 +249,7 @@ def _top_weights(model: Any, row: Any, top: int) -> list[tuple[str, float]]:
 
 def _diagnose(
     file: Path, labels: str, top: int, sort: str | None, limit: int | None
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """One entry for each wanted label, sorted."""
     import sublearn
     from sublearn.cli.data import has_label_weights, refuse_numbers, sparse_weights
@@ -268,7 +271,7 @@ def _diagnose(
             "positives needs a model that knows them, got one of an older version or of Python",
             param_hint="--sort",
         )
-    keys: dict[str, Any] = {
+    keys: JsonObject = {
         "positives": lambda i: -counts[i],
         "weights": lambda i: -n_weights[i if len(n_weights) == len(names) else 0],
         "bias": lambda i: -_bias_at(model, i),
@@ -278,13 +281,13 @@ def _diagnose(
     return [_describe_label(model, coef, names[i], i, counts, top) for i in order[:limit]]
 
 
-def _find_all(model: Any, labels: str) -> list[int]:
+def _find_all(model: BaseEstimator, labels: str) -> list[int]:
     from sublearn.cli.data import find_label
 
     return [find_label(model, name.strip(), "--labels") for name in labels.split(",")]
 
 
-def _bias_at(model: Any, row: int) -> float:
+def _bias_at(model: BaseEstimator, row: int) -> float:
     bias = model.intercept_
     if len(bias) < len(model.classes_):
         return float(bias[0] if row else -bias[0])
@@ -292,8 +295,13 @@ def _bias_at(model: Any, row: int) -> float:
 
 
 def _describe_label(
-    model: Any, coef: Any, name: str, row: int, counts: Any, top: int
-) -> dict[str, Any]:
+    model: BaseEstimator,
+    coef: sp.csr_matrix,
+    name: str,
+    row: int,
+    counts: np.ndarray | None,
+    top: int,
+) -> JsonObject:
     weights = _weights_at(model, coef, row)
     return {
         "label": name,
@@ -304,7 +312,7 @@ def _describe_label(
     }
 
 
-def _print_each_label(entries: list[dict[str, Any]]) -> None:
+def _print_each_label(entries: list[JsonObject]) -> None:
     from rich.markup import escape
 
     from sublearn.cli.console import print_titled, table
@@ -331,7 +339,7 @@ def _spread(counts: np.ndarray) -> dict[str, float]:
     }
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_in_words(item)}" for key, item in value.items())
     if isinstance(value, bool) or value is None:

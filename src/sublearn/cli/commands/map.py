@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublearn.cli.options import Jobs, Json, Quiet, check_folder
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from sublearn.graph import FactorGraph
+    from sublearn.graph.map import MapResult
 
 __all__ = ["command"]
 
@@ -119,7 +124,7 @@ def _choose_target(out: Path | None, problem: Path) -> Path:
     return out
 
 
-def _figures(graph: Any, result: Any, seconds: float) -> dict[str, Any]:
+def _figures(graph: FactorGraph, result: MapResult, seconds: float) -> JsonObject:
     return {
         "graph": repr(graph),
         "status": str(result.status),
@@ -132,7 +137,7 @@ def _figures(graph: Any, result: Any, seconds: float) -> dict[str, Any]:
     }
 
 
-def _show(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> None:
+def _show(figures: JsonObject, *, title: str, json: bool, quiet: bool) -> None:
     from sublearn.cli.console import facts, print_json, print_titled
 
     if json:
@@ -142,7 +147,7 @@ def _show(figures: dict[str, Any], *, title: str, json: bool, quiet: bool) -> No
         print_titled(title, facts(rows))
 
 
-def _in_words(key: str, value: Any) -> str:
+def _in_words(key: str, value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return (

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,9 +24,11 @@ from sublearn.cli.options import (
     output_option,
     refuse_given,
 )
+from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
     import numpy as np
+    from sklearn.base import BaseEstimator
 
 __all__ = ["command"]
 
@@ -87,7 +89,7 @@ def command(
     check_folder(output, "--output")
     fitted = sublearn.load(model)
     if is_tagger(fitted):
-        given: dict[str, Any] = {"k": k, "probabilities": probabilities or None, "labels": labels}
+        given: JsonObject = {"k": k, "probabilities": probabilities or None, "labels": labels}
         given |= {"data_format": data_format, "text": text or None, "separator": separator}
         refuse_given(given | {"columns": columns}, "is not for a model of sequences (chain)")
         if format == "npz":
@@ -131,7 +133,7 @@ def _choose_format(name: str | None, output: Path | None) -> str:
     return name
 
 
-def _predict(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[_Block]:
+def _predict(model: BaseEstimator, X: Matrix, k: int, probabilities: bool) -> Iterator[_Block]:
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows == 0:  # estimators refuse a matrix without rows
         yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
@@ -140,7 +142,7 @@ def _predict(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[_Block
         yield best(X[start : start + _BLOCK_ROWS], k)
 
 
-def _write_numbers(output: Path | None, format: str, model: Any, X: Any) -> None:
+def _write_numbers(output: Path | None, format: str, model: BaseEstimator, X: Matrix) -> None:
     import numpy as np
 
     from sublearn.io.files import write_atomically

@@ -6,11 +6,12 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublearn.cli.options import Jobs, Json, check_folder, output_option
+from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +94,7 @@ def _read(talk: Console, rows: int | None) -> Quickstart:
 
 def _fit(
     talk: Console, data: Quickstart, l1: float, jobs: int | None
-) -> tuple[TextTagger, dict[str, Any]]:
+) -> tuple[TextTagger, JsonObject]:
     from sublearn.cli.fitting import fit_texts_with_figures
     from sublearn.cli.methods import make_estimator
     from sublearn.extreme import TextTagger
@@ -106,7 +107,7 @@ def _fit(
     return tagger, figures
 
 
-def _precision(tagger: TextTagger, data: Quickstart) -> dict[str, Any]:
+def _precision(tagger: TextTagger, data: Quickstart) -> JsonObject:
     from sublearn.metrics import precision_at_k
 
     ranked, _ = tagger.predict_top_k(data.test_texts, max(_CUTS))
@@ -128,7 +129,7 @@ def _model_path(output: Path | None) -> Iterator[Path]:
 
 def _save_and_reload(
     tagger: TextTagger, texts: list[str], path: Path, *, is_kept: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     import numpy as np
 
     import sublearn
@@ -145,7 +146,7 @@ def _save_and_reload(
     }
 
 
-def _tag(tagger: TextTagger, texts: list[str], truth: list[list[str]]) -> list[dict[str, Any]]:
+def _tag(tagger: TextTagger, texts: list[str], truth: list[list[str]]) -> list[JsonObject]:
     """The five best headings of each text, each with the words that speak for it."""
     if not texts:
         return []
@@ -174,7 +175,7 @@ def _words_for(explanation: Explanation) -> list[str]:
     return [str(part.feature) for part in raising if part.contribution > least]
 
 
-def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -> None:
+def _show(out: Console, figures: JsonObject, tagged: list[JsonObject]) -> None:
     from sublearn.cli.console import facts, print_titled
     from sublearn.cli.fitting import figure_rows
 
@@ -190,7 +191,7 @@ def _show(out: Console, figures: dict[str, Any], tagged: list[dict[str, Any]]) -
     out.print(_NEXT)
 
 
-def _show_example(out: Console, example: dict[str, Any]) -> None:
+def _show_example(out: Console, example: JsonObject) -> None:
     from rich.markup import escape
 
     from sublearn.cli.console import table

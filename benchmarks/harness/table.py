@@ -1,0 +1,50 @@
+"""A table of a measured page: what is measured, in a sentence, and the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+__all__ = ["Cell", "Figures", "Row", "Table", "form_of", "is_less_better"]
+
+#: Text, or a number that the form of its column prints.
+Cell = str | float | int | None
+Row = Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured. A column is a heading and the form of its numbers.
+
+    A form is one of Python's, "" for text; after it stands ``<`` where less is better and ``>``
+    where more is: these columns are compared between two runs. `note` follows the table's own.
+    """
+
+    columns: Mapping[str, str]
+    rows: Sequence[Row]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A named table; `page` is the file it goes to, that of its script if "", none if None."""
+
+    name: str
+    title: str
+    note: str
+    measure: Callable[[Bench], Figures] = field(repr=False)
+    page: str | None = ""
+
+
+def form_of(form: str) -> str:
+    """Python's part of a form."""
+    return form.rstrip("<>")
+
+
+def is_less_better(form: str) -> bool | None:
+    """None where neither less nor more is better."""
+    return {"<": True, ">": False}.get(form[-1:])

@@ -1,0 +1,356 @@
+// LHAC: low-rank Hessian approximation in active-set coordinate descent (algorithm 20 of Tang's
+// thesis)
+//
+//   min_x  F(x) = L(x) + p(x),   L smooth and convex, p separable (prox/separable.hpp).
+//
+// Each outer iteration chooses free coordinates, minimises the model
+//
+//   Q(d) = L(x) + <grad L(x), d> + 1/2 <d, (mu/2 I + B) d> + p(x + d)
+//
+// over them by l(k) passes of coordinate descent, and accepts d when F falls by at least the share
+// rho of Q(d) - F(x) (5.2.3); otherwise mu grows. (The thesis prints L(x + d) in Q.)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sublearn/active/coordinate_descent.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/core/status.hpp"
+#include "sublearn/core/stopwatch.hpp"
+#include "sublearn/core/types.hpp"
+#include "sublearn/objectives/smooth_objective.hpp"
+#include "sublearn/prox/separable.hpp"
+#include "sublearn/solvers/lhac/free_set.hpp"
+#include "sublearn/solvers/lhac/low_rank_hessian.hpp"
+
+namespace sublearn {
+
+enum class Globalisation {
+  prox_parameter,  ///< mu grows until the decrease suffices
+  line_search,     ///< d shrinks until it does (Armijo)
+  null_step,       ///< x stays, the Hessian learns from d, mu grows: one value in each iteration
+};
+
+/// Passes of the inner loop at outer iteration k: slope * k + constant, or slope * log(k) +
+/// constant.
+struct InnerBudget {
+  double slope = 0.2;
+  double constant = 1.0;
+  bool is_logarithmic = false;
+
+  int operator()(int k) const {
+    const double grown = slope * (is_logarithmic ? std::log(k) : static_cast<double>(k));
+    return std::max(1, static_cast<int>(grown + constant));
+  }
+};
+
+struct LhacSettings {
+  double tol = 1e-6;  ///< on the gap over |F| where there is a dual, else on the subgradient
+  double least_violation = 0;  ///< stop as well once no coordinate violates by more than this
+  int max_iter = 1000;
+  int memory = 10;
+  double sufficient = 0.01;  ///< rho
+  double growth = 2.0;       ///< beta
+  FreeSet free_set = FreeSet::greedy_adaptive;
+  InnerBudget budget;
+  Globalisation globalisation = Globalisation::prox_parameter;
+  bool is_random = false;  ///< coordinates in random order instead of one after the other
+  std::uint64_t seed = 0;
+};
+
+struct LhacIteration {
+  double seconds = 0.0;
+  double objective = 0.0;
+  double certificate = 0.0;  ///< relative gap, or the subgradient's l1 norm over that at the start
+  double violation = 0.0;    ///< largest entry of the subgradient
+  std::int64_t n_nonzero = 0;
+  std::int64_t n_free = 0;
+  std::int64_t z1 = 0, z2 = 0, z3 = 0;
+  std::int64_t n_passes = 0;  ///< of coordinate descent so far
+  std::int64_t n_steps = 0;   ///< coordinates visited so far
+  std::int64_t n_values = 0;  ///< values of the objective asked for so far
+  std::int64_t n_asked = 0;   ///< coordinates whose gradient was asked for here
+};
+
+/// What an outer loop tells the run inside it, which then leaves the certificate to the loop.
+struct LhacOuter {
+  LhacIteration last;  ///< counters, clock and certificate go on from here
+  int n_before = 0;    ///< iterations
+  double bound = -std::numeric_limits<double>::infinity();
+  bool is_counted = true;  ///< whether iterations are the loop's, so that the monitor shows them
+};
+
+class Lhac {
+ public:
+  Lhac(SmoothObjective& objective, const SeparablePenalty& penalty, const LhacSettings& settings)
+      : objective_(&objective),
+        penalty_(penalty),
+        settings_(settings),
+        hessian_(objective.size(), settings.memory),
+        rng_(settings.seed),
+        gradient_(static_cast<std::size_t>(objective.size())),
+        next_gradient_(gradient_.size()),
+        trial_(gradient_.size()),
+        s_(gradient_.size()),
+        t_(gradient_.size()) {}
+
+  /// One round of an outer loop.
+  Lhac(SmoothObjective& objective, const SeparablePenalty& penalty, const LhacSettings& settings,
+       const LhacOuter& outer)
+      : Lhac(objective, penalty, settings) {
+    outer_ = outer, is_inner_ = true;
+    best_bound = outer.bound;
+    n_passes_ = outer.last.n_passes, n_steps_ = outer.last.n_steps, n_values_ = outer.last.n_values;
+  }
+
+  /// From x to an (approximate) minimiser, left in x.
+  Status solve(std::vector<double>& x, Monitor& monitor) {
+    stopwatch_ = Stopwatch();
+    loss_ = value_at(x);
+    objective_->gradient(gradient_);
+    for (int k = 1;; ++k) {
+      const FreeSetCounts counts =
+          chooser_.choose(settings_.free_set, penalty_, x, gradient_, free_);
+      record(x, counts, monitor);
+      if (is_done()) return Status::converged;
+      if (monitor.stop_requested()) return Status::stopped;
+      if (k > settings_.max_iter) return Status::max_iter;
+      if (!advance(x, settings_.budget(outer_.n_before + k))) return Status::stalled;
+    }
+  }
+
+  LowRankHessian& hessian() { return hessian_; }
+
+  std::vector<LhacIteration> iterations;
+  double best_bound = -std::numeric_limits<double>::infinity();
+
+ private:
+  /// An outer loop's certificate is of an earlier point, unless it is a bound.
+  bool is_done() const {
+    const LhacIteration& now = iterations.back();
+    const bool is_of_now = !is_inner_ || std::isfinite(best_bound);
+    return (is_of_now && now.certificate <= settings_.tol) ||
+           now.violation <= settings_.least_violation;
+  }
+
+  double value_at(std::span<const double> x) {
+    ++n_values_;
+    return last_value_ = objective_->move_to(x);
+  }
+
+  /// One outer iteration. False when no step lowers the objective any more.
+  bool advance(std::vector<double>& x, int n_passes) {
+    prepare_model(x);
+    if (settings_.globalisation == Globalisation::null_step) return try_step(x, n_passes);
+    if (!take_step(x, n_passes)) {
+      if (hessian_.rank() == 0) return false;
+      hessian_.clear();  // the model misled: once more with the gradient alone
+      prepare_model(x);
+      if (!take_step(x, n_passes)) return false;
+    }
+    learn(x);
+    move_to_trial(x);
+    return true;
+  }
+
+  /// One outer iteration that asks for one value and gradient, whether the step is taken or not.
+  /// Where an exchange with other machines brings both, a step that fails has not been for nothing.
+  bool try_step(std::vector<double>& x, int n_passes) {
+    model_.set_half_mu(half_mu_);
+    descend(n_passes);
+    const double change = place_trial(x, 1.0);
+    const double predicted = predicted_decrease(x);
+    if (!(predicted < 0.0)) {
+      if (hessian_.rank() == 0) return false;
+      hessian_.clear();  // the model misled: once more with the gradient alone
+      half_mu_ = 0.0;
+      return true;
+    }
+    is_away_ = !is_accepted(change, predicted);
+    if (std::isfinite(last_value_)) learn(x);
+    if (is_away_) {
+      half_mu_ = settings_.growth * std::max(half_mu_, hessian_.theta() / settings_.growth);
+      return ++n_rejected_ < kMostTrials;
+    }
+    move_to_trial(x);
+    half_mu_ = 0.0, n_rejected_ = 0;
+    return true;
+  }
+
+  /// The curvature between x and trial_, where the objective is.
+  void learn(std::span<const double> x) {
+    objective_->gradient(next_gradient_);
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      s_[j] = trial_[j] - x[j];
+      t_[j] = next_gradient_[j] - gradient_[j];
+    }
+    hessian_.append(s_, t_);
+  }
+
+  void move_to_trial(std::vector<double>& x) {
+    std::swap(x, trial_);
+    std::swap(gradient_, next_gradient_);
+  }
+
+  void prepare_model(std::span<const double> x) {
+    model_.reset(hessian_, free_, gradient_);
+    point_.resize(free_.size());
+    order_.resize(free_.size());
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      point_[k] = x[static_cast<std::size_t>(free_[k])];
+      order_[k] = static_cast<index_t>(k);
+    }
+  }
+
+  /// Leaves an acceptable point in trial_ and its value in loss_.
+  bool take_step(std::span<const double> x, int n_passes) {
+    const bool is_prox = settings_.globalisation == Globalisation::prox_parameter;
+    double half_mu = 0.0;
+    for (int trial = 0; trial < kMostTrials; ++trial) {
+      if (is_prox || trial == 0) {
+        model_.set_half_mu(half_mu);
+        descend(n_passes);
+      }
+      const double share = is_prox ? 1.0 : std::pow(0.5, trial);
+      const double change = place_trial(x, share);
+      const double predicted = is_prox ? predicted_decrease(x) : share * slope_along(x);
+      if (trial == 0 && !(predicted < 0.0)) return false;
+      if (predicted < 0.0 && is_accepted(change, predicted)) return true;
+      half_mu = settings_.growth * std::max(half_mu, hessian_.theta() / settings_.growth);
+    }
+    return false;
+  }
+
+  /// trial_ = x + share * d; returns the change of the penalty.
+  double place_trial(std::span<const double> x, double share) {
+    std::copy(x.begin(), x.end(), trial_.begin());
+    double change = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(free_[k]);
+      trial_[j] = share == 1.0 ? point_[k] : x[j] + share * (point_[k] - x[j]);
+      change += penalty_.change(free_[k], x[j], trial_[j]);
+    }
+    return change;
+  }
+
+  /// Condition (5.2.3), or Armijo's. A decrease that is smaller than the rounding of the objective
+  /// cannot be seen; the model is trusted then, for a few steps in a row.
+  bool is_accepted(double change, double predicted) {
+    const double loss = value_at(trial_);
+    const double gain = loss - loss_ + change;
+    const bool is_hidden =
+        -predicted <= noise() && gain <= 100.0 * noise() && hidden_steps_ < kMostHidden;
+    if (!is_hidden && !(gain <= settings_.sufficient * predicted + noise())) return false;
+    hidden_steps_ = -predicted <= noise() ? hidden_steps_ + 1 : 0;
+    loss_ = loss;
+    return true;
+  }
+
+  /// Q(d) - F(x), coordinate by coordinate: the parts of one cancel, sums over all would drown it.
+  double predicted_decrease(std::span<const double> x) const {
+    double decrease = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      decrease += model_.value(k) +
+                  penalty_.change(free_[k], x[static_cast<std::size_t>(free_[k])], point_[k]);
+    }
+    return decrease;
+  }
+
+  /// <g, d> + p(x + d) - p(x) for the whole d: what Armijo's rule compares with.
+  double slope_along(std::span<const double> x) const {
+    double slope = 0.0;
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(free_[k]);
+      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.change(free_[k], x[j], point_[k]);
+    }
+    return slope;
+  }
+
+  double noise() const { return 2e-15 * std::abs(loss_); }
+
+  void descend(int n_passes) {
+    for (int pass = 0; pass < n_passes; ++pass) {
+      if (settings_.is_random) rng_.shuffle(std::span<index_t>(order_));
+      const double largest = descend_once(model_, penalty_, free_, order_, point_);
+      ++n_passes_;
+      n_steps_ += static_cast<std::int64_t>(order_.size());
+      if (largest == 0.0) return;
+    }
+  }
+
+  void record(std::span<const double> x, const FreeSetCounts& counts, Monitor& monitor) {
+    LhacIteration now;
+    double norm = 0.0, penalty = 0.0;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const double violation = penalty_.violation(static_cast<offset_t>(j), x[j], gradient_[j]);
+      norm += violation;
+      now.violation = std::max(now.violation, violation);
+      penalty += penalty_.value(static_cast<offset_t>(j), x[j]);
+      now.n_nonzero += x[j] != 0.0;
+    }
+    now.objective = loss_ + penalty;
+    now.certificate = certificate(now.objective, norm);
+    now.n_free = static_cast<std::int64_t>(free_.size());
+    now.z1 = counts.z1, now.z2 = counts.z2, now.z3 = counts.z3;
+    now.n_passes = n_passes_, now.n_steps = n_steps_, now.n_values = n_values_;
+    now.n_asked = static_cast<std::int64_t>(x.size());
+    now.seconds = outer_.last.seconds + stopwatch_.seconds();
+    iterations.push_back(now);
+    if (outer_.is_counted) publish(now, monitor);
+  }
+
+  void publish(const LhacIteration& now, Monitor& monitor) const {
+    monitor.objective = now.objective;
+    monitor.gap = now.certificate * std::abs(now.objective);
+    monitor.nnz_primal = now.n_nonzero;
+    monitor.work = now.n_values;
+    monitor.n_done = outer_.n_before + static_cast<std::int64_t>(iterations.size()) - 1;
+  }
+
+  double certificate(double objective, double norm) {
+    if (!is_inner_ && !is_away_) {
+      best_bound = std::max(best_bound, objective_->dual_point(penalty_, gradient_).bound);
+    }
+    if (iterations.empty()) first_norm_ = norm;
+    if (std::isfinite(best_bound)) {
+      return std::max(objective - best_bound, 0.0) / std::max(std::abs(objective), 1e-300);
+    }
+    if (is_inner_) return outer_.last.certificate;
+    return first_norm_ > 0.0 ? norm / first_norm_ : 0.0;
+  }
+
+  static constexpr int kMostTrials = 60;
+  static constexpr int kMostHidden = 20;
+
+  SmoothObjective* objective_;
+  SeparablePenalty penalty_;
+  LhacSettings settings_;
+  LhacOuter outer_;
+  bool is_inner_ = false;
+  LowRankHessian hessian_;
+  LowRankModel model_;
+  FreeSetChooser chooser_;
+  Rng rng_;
+  std::vector<double> gradient_, next_gradient_, trial_, s_, t_;
+  std::vector<index_t> free_, order_;
+  std::vector<double> point_;
+  double loss_ = 0.0;
+  double last_value_ = 0.0;  ///< of the loss, wherever it was asked for
+  double first_norm_ = 0.0;
+  double half_mu_ = 0.0;  ///< of the next try_step
+  bool is_away_ = false;  ///< the objective is at a point that was not accepted
+  int n_rejected_ = 0;    ///< of them in a row
+  int hidden_steps_ = 0;  ///< in a row, whose decrease rounding hid
+  std::int64_t n_passes_ = 0, n_steps_ = 0, n_values_ = 0;
+  Stopwatch stopwatch_;
+};
+
+}  // namespace sublearn
