@@ -265,7 +265,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
     # --- prediction --------------------------------------------------------------------------
 
     def predict_top_k(
-        self, X: Any, k: int | None = None, *, exact: bool = False
+        self, X: Any, k: int = 5, *, exact: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k best labels of each sample, best first, and their scores.
 
@@ -273,8 +273,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
-        k : int or None, default=None
-            At most the number of labels. None means 5, or all labels if there are fewer.
+        k : int, default=5
+            How many; all labels if there are fewer.
         exact : bool, default=False
             Score all labels. Otherwise the index is asked, which finds the share `recall` of the
             best five; below 2,000 labels every answer is exact.

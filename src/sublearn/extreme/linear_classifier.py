@@ -80,7 +80,7 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         return self.model_.bias
 
     def predict_top_k(
-        self, X: Any, k: int | None = None, *, effort: float = 1.0
+        self, X: Any, k: int = 5, *, effort: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample, best first, and their scores.
 
@@ -88,8 +88,8 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int or None, default=None
-            At most the number of labels. None means 5, or all labels if there are fewer.
+        k : int, default=5
+            How many; all labels if there are fewer.
         effort : float, default=1.0
             1 is exact. Less reads at most this share of the weights that a sample's features have,
             and leaves out the features that most labels use; scores are then sums over the other

@@ -230,15 +230,15 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         """Labels, in the form in which `fit` got them; see the classifier's `predict`."""
         return self._fitted().predict(self.transform(texts))
 
-    def predict_top_k(self, texts: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, texts: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text, best first, and their scores.
 
         Parameters
         ----------
         texts : sequence of str
             Texts.
-        k : int or None, default=None
-            At most the number of labels. None means 5, or all labels if there are fewer.
+        k : int, default=5
+            How many; all labels if there are fewer.
 
         Returns
         -------

@@ -11,7 +11,15 @@ from sublearn.validation import EncodedLabels, check_features, encode_labels
 from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import show
 
-__all__ = ["pick", "read_eval_set", "split_rows"]
+__all__ = ["patience_of", "pick", "read_eval_set", "split_rows"]
+
+
+_PATIENCE = 3  # passes; held-out precision rarely rises again after as many without a gain
+
+
+def patience_of(early_stopping: bool | int) -> int:
+    """How many passes without a gain end a fit with held-out rows; `early_stopping` may tell."""
+    return _PATIENCE if isinstance(early_stopping, (bool, np.bool_)) else int(early_stopping)
 
 
 def split_rows(

@@ -13,25 +13,22 @@ from sublearn.fitting.model import FittedModel
 from sublearn.io.fields import Fields, Labels
 from sublearn.metrics.exact_labels import share_right
 from sublearn.typing import LabelsLike, MatrixLike, WeightsLike
-from sublearn.validation import EncodedLabels, Interval, LabelKind, OneOf, check_argument
+from sublearn.validation import EncodedLabels, LabelKind, OneOf, Positive, check_argument
 
 if TYPE_CHECKING:
     from sublearn.validation.labels import DecodedLabels
 
 __all__ = ["LabelClassifier", "as_k", "best_labels"]
 
-_FEW = 5
 
-
-def as_k(k: int | None, n_labels: int) -> int:
-    """`k` of `predict_top_k`; None means 5, or all labels if there are fewer."""
-    k = min(_FEW, n_labels) if k is None else k
-    check_argument("predict_top_k.k", k, Interval(int, 1, n_labels))
-    return int(k)
+def as_k(k: int, n_labels: int) -> int:
+    """`k` of `predict_top_k`, or all labels if there are fewer."""
+    check_argument("predict_top_k.k", k, Positive(int))
+    return min(int(k), n_labels)
 
 
 def best_labels(
-    classes: np.ndarray, scores: np.ndarray, k: int | None, values: np.ndarray | None = None
+    classes: np.ndarray, scores: np.ndarray, k: int, values: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `k` labels of largest score of each row, best first, and their scores, or `values`."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, : as_k(k, scores.shape[1])]

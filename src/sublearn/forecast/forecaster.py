@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -165,7 +165,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
     True
     """
 
-    _rules: Mapping[str, Rule] = {
+    _rules: ClassVar[Mapping[str, Rule]] = {
         "horizon": Interval(int, 1, 24 * 366),
         "strategy": OneOf("direct", "recursive"),
         "lags": Either(OneOf("auto", "held-out"), Integers(1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.fields import Fields, Strings, check_fields, take_parts
 from sublearn.io.state import pack_state, unpack_state
 from sublearn.typing import PathLike, State
-from sublearn.validation.params import check_params
+from sublearn.validation.params import Rule, check_params
+from sublearn.validation.settings import Settings, SettingsOf
 
 __all__ = [
     "MODELS",
@@ -117,7 +118,12 @@ class SavedModel:
     notes_: State
 
     #: Names of parameters in files of earlier versions, and their names now, None if they are gone.
+    #: "search.n_probe" is the field `n_probe` of the settings `search`.
     _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {}
+    #: For parameters, by their names now: values in files of earlier versions, and the values now.
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {}
+    #: What a parameter may be; the same rules hold in `fit` and for files.
+    _rules: ClassVar[Mapping[str, Rule]] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
         for name in _CHANGING & set(vars(cls)):
@@ -182,7 +188,7 @@ class SavedModel:
 
     def _check_params(self) -> None:
         """Refuse parameters as `fit` does; override it if rules for each of them say too little."""
-        check_params(self)  # type: ignore[arg-type]
+        check_params(self)
 
     def _restore(self, state: State) -> None:
         """Inverse of `_to_bundle` on an estimator that has its parameters only.
@@ -191,6 +197,27 @@ class SavedModel:
         """
         for name, value in state.items():
             setattr(self, name, value)
+
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        """Parameters from a file, of this version or an earlier one, as the constructor takes them.
+
+        Override it where names and values alone do not tell.
+        """
+        params: dict[str, object] = {}
+        for former, value in stored.items():
+            name = cls._FORMER_PARAMS.get(former, former)
+            if name is None:
+                continue
+            owner, _, field = name.partition(".")
+            if field:
+                params.setdefault(owner, {})[field] = value  # type: ignore[index]
+            else:
+                params[name] = _current_value(cls._FORMER_VALUES.get(name, {}), value)
+        for name, rule in cls._rules.items():
+            if isinstance(rule, SettingsOf) and name in params:
+                params[name] = rule.restored(params[name])
+        return params
 
     @classmethod
     def _from_bundle(cls: type[_Model], bundle: Bundle) -> _Model:
@@ -215,13 +242,15 @@ class SavedModel:
 
 def _make(cls: type[_Model], params: Mapping[str, object], state: State) -> _Model:
     """A fitted model of parts that nothing is known about yet."""
-    former = cls._FORMER_PARAMS
-    present = {former.get(name, name): value for name, value in params.items()}
-    model = cls(**{name: value for name, value in present.items() if name is not None})
+    model = cls(**cls._current_params(params))
     model._check_params()
     check_fields(state, model._fields())
     model._restore(state)
     return model
+
+
+def _current_value(former: Mapping[object, object], value: object) -> object:
+    return former.get(value, value) if isinstance(value, Hashable) else value
 
 
 def _said(error: Exception) -> str:
@@ -273,4 +302,6 @@ def _storable(value: object) -> object:
         return None
     if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
         return np.asarray(value).tolist()  # also a column of a data frame
+    if isinstance(value, Settings):
+        return value.to_dict()
     return dict(value) if isinstance(value, Mapping) else value

@@ -276,15 +276,15 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[best.astype(np.intp)]
 
-    def predict_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best classes of each sample, best first, and their scores.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int, default=1
-            How many.
+        k : int, default=5
+            How many; all classes if there are fewer.
 
         Returns
         -------
@@ -296,15 +296,15 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             scores = np.hstack([-scores, scores])
         return best_labels(self.classes_, scores, k)
 
-    def predict_proba_top_k(self, X: Any, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def predict_proba_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best classes of each sample, best first, and their probabilities.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int, default=1
-            How many.
+        k : int, default=5
+            How many; all classes if there are fewer.
 
         Returns
         -------

@@ -14,6 +14,7 @@ from sublearn.validation.labels import (
     encode_labels,
 )
 from sublearn.validation.params import (
+    EARLY_STOPPING,
     RUN_RULES,
     WATCH_RULES,
     Boolean,
@@ -36,9 +37,11 @@ from sublearn.validation.params import (
     check_params,
 )
 from sublearn.validation.seeds import as_seed
+from sublearn.validation.settings import Settings, SettingsOf
 from sublearn.validation.weights import ClassWeight, check_sample_weight
 
 __all__ = [
+    "EARLY_STOPPING",
     "RUN_RULES",
     "WATCH_RULES",
     "Boolean",
@@ -57,6 +60,8 @@ __all__ = [
     "Positive",
     "RandomState",
     "Rule",
+    "Settings",
+    "SettingsOf",
     "Verbosity",
     "as_n_threads",
     "as_seed",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeGuard
+from typing import ClassVar, Literal, Protocol, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,6 +22,7 @@ from sublearn.errors import ParameterError
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
+    "EARLY_STOPPING",
     "RUN_RULES",
     "WATCH_RULES",
     "Boolean",
@@ -48,7 +49,7 @@ _Kind = type[int] | type[float]
 
 
 class _HasRules(Protocol):
-    _rules: Mapping[str, Rule]
+    _rules: ClassVar[Mapping[str, Rule]]
 
 
 def check_params(estimator: _HasRules) -> None:
@@ -292,6 +293,8 @@ class Verbosity(Rule):
         return "a non-negative integer, True or False"
 
 
+#: Of `early_stopping`: whether, or how many passes without a gain end the fit.
+EARLY_STOPPING = Either(Boolean(), Positive(int))
 #: Of what is watched while it runs.
 WATCH_RULES: dict[str, Rule] = {"verbose": Verbosity(), "callback": CallableOrNone()}
 #: Of what has threads and draws random numbers besides.
