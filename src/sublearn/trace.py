@@ -112,10 +112,12 @@ class Trace:
         return self._columns[name]
 
     def __eq__(self, other: object) -> bool:
+        """Equal columns; what was not measured (NaN) equals itself."""
         if not isinstance(other, Trace):
             return NotImplemented
         return self.columns == other.columns and all(
-            np.array_equal(self[name], other[name]) for name in self.columns
+            np.array_equal(self[name], other[name], equal_nan=self[name].dtype.kind == "f")
+            for name in self.columns
         )
 
     __hash__ = None  # type: ignore[assignment]

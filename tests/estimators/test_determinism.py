@@ -14,72 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from taxonomy_rows import TAXONOMY, label_rows, single_rows
+from estimator_cases import CASES, numbers, rng
+from taxonomy_rows import TAXONOMY
 
-from sublearn.embed import (
-    DenseExtremeClassifier,
-    EmbeddingExtremeClassifier,
-    MIPSIndex,
-    SkipGram,
-)
-from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
-from sublearn.forecast import LoadForecaster
 from sublearn.graph import FactorGraph, potts, solve_map
-from sublearn.hierarchy import (
-    HierarchicalClassifier,
-    HierarchicalMultilabelClassifier,
-    project_hierarchy,
-)
-from sublearn.io import load_quickstart
+from sublearn.hierarchy import project_hierarchy
 from sublearn.io.models import MODELS
 from sublearn.io.state import pack_state
-from sublearn.latent import (
-    LatentFeatureLasso,
-    MixLassoRegressor,
-    solve_boolean_quadratic,
-    solve_max_cut,
-)
-from sublearn.linear import (
-    SparseInverseCovariance,
-    SparseLinearRegression,
-    SparseLogisticRegression,
-)
+from sublearn.latent import solve_boolean_quadratic, solve_max_cut
 from sublearn.optim import lhac, linear_objective, minimise_linear
-from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, Sample, StructuralSVM
 
 NO_PROMISE = {
     "SparseNetwork": "PyTorch adds up in an order that its threads choose",
 }
-
-
-def rng():
-    return np.random.default_rng(0)
-
-
-def labelled(n_rows=150, n_features=20, n_labels=40):
-    X = rng().normal(size=(n_rows, n_features)) * (rng().random((n_rows, n_features)) < 0.4)
-    return X, rng().random((n_rows, n_labels)) < 0.1
-
-
-def tagged(n=12):
-    X = [rng().normal(size=(2 + i % 4, 5)) for i in range(n)]
-    return X, [rng().integers(3, size=len(rows)) for rows in X]
-
-
-def load_series():
-    t = np.arange(7 * 8 * 8)
-    return 100 + 20 * np.sin(2 * np.pi * t / 8) + rng().normal(0, 0.5, len(t))
-
-
-def sentences():
-    words = np.array([f"w{i}" for i in range(30)])
-    return [words[row].tolist() for row in rng().integers(30, size=(200, 7))]
-
-
-def tagger(n_jobs):
-    records = load_quickstart(300)
-    classifier = PPDSparseClassifier(random_state=0, n_jobs=n_jobs)
-    return TextTagger(classifier).fit(records.train_texts, records.train_labels)
 
 
 def symmetric(n):
@@ -87,75 +34,13 @@ def symmetric(n):
     return C + C.T
 
 
-def linear_rows():
-    X = rng().normal(size=(80, 30))
-    return X, np.sign(X[:, 0] - X[:, 1] + rng().normal(size=80))
-
-
-def forecaster(n_jobs):
-    return LoadForecaster(
-        horizon=8, lead_blocks=[4, 8], n_components=20, steps_per_day=8, profile_weeks=0,
-        anchored=False, relevance_rows=40, random_state=0, n_jobs=n_jobs,
-    ).fit(load_series())  # fmt: skip
-
-
-def layer(kind, n_jobs, **options):
-    X, Y = labelled(n_labels=300)
-    model = kind(random_state=0, max_iter=2, n_jobs=n_jobs, n_candidates=20, **options)
-    return model.fit(X.astype(np.float32), Y)
-
-
 SEED = {"random_state": 0}
-FITS = {
-    "ChainSVM": lambda n: ChainSVM(max_iter=20, n_jobs=n, **SEED).fit(*tagged()),
-    "DenseExtremeClassifier": lambda n: layer(DenseExtremeClassifier, n),
-    "EmbeddingExtremeClassifier": lambda n: layer(EmbeddingExtremeClassifier, n, n_components=16),
-    "HierarchicalClassifier": lambda n: HierarchicalClassifier(TAXONOMY, n_jobs=n).fit(
-        *single_rows()
-    ),
-    "HierarchicalMultilabelClassifier": lambda n: HierarchicalMultilabelClassifier(
-        TAXONOMY, n_jobs=n, **SEED
-    ).fit(*label_rows(120)),
-    "LatentFeatureLasso": lambda n: LatentFeatureLasso(2, max_iter=10, n_jobs=n, **SEED).fit(
-        rng().normal(size=(30, 6))
-    ),
-    "LoadForecaster": forecaster,
-    "MIPSIndex": lambda n: MIPSIndex(n_jobs=n, **SEED).fit(rng().normal(size=(500, 20))),
-    "MixLassoRegressor": lambda n: MixLassoRegressor(
-        2, n_starts=2, max_iter=5, n_jobs=n, **SEED
-    ).fit(rng().normal(size=(60, 3)), rng().normal(size=60)),
-    "PDSparseClassifier": lambda n: PDSparseClassifier(early_stopping=True, n_jobs=n, **SEED).fit(
-        *labelled()
-    ),
-    "PPDSparseClassifier": lambda n: PPDSparseClassifier(
-        search="sparsified", prune=0.01, n_jobs=n, **SEED
-    ).fit(*labelled()),
-    "PairwiseMultilabelSVM": lambda n: PairwiseMultilabelSVM(max_iter=20, n_jobs=n, **SEED).fit(
-        *labelled(60, 20, 8)
-    ),
-    "SkipGram": lambda n: SkipGram(n_components=8, min_count=1, max_iter=3, n_jobs=n, **SEED).fit(
-        sentences()
-    ),
-    "SparseInverseCovariance": lambda n: SparseInverseCovariance("cv", n_jobs=n).fit(
-        rng().normal(size=(40, 12))
-    ),
-    "SparseLinearRegression": lambda n: SparseLinearRegression("cv", n_jobs=n, **SEED).fit(
-        *linear_rows()
-    ),
-    "SparseLogisticRegression": lambda n: SparseLogisticRegression(0.01, n_jobs=n).fit(
-        labelled()[0], rng().integers(4, size=150)
-    ),
-    "StructuralSVM": lambda n: StructuralSVM(max_iter=20, n_jobs=n, **SEED).fit(
-        [Sample.chain(rows) for rows in tagged()[0]], tagged()[1]
-    ),
-    "TextTagger": tagger,
+FUNCTIONS = {
     "lhac": lambda n: (
-        lhac(
-            linear_objective(*linear_rows(), n_threads=n), np.zeros(30), 0.01, shuffle=True, **SEED
-        ).x
+        lhac(linear_objective(*numbers(), n_threads=n), np.zeros(30), 0.01, shuffle=True, **SEED).x
     ),
     "minimise_linear": lambda n: (
-        minimise_linear(*linear_rows(), l1=0.01, solver="cd1", n_jobs=n, **SEED).x
+        minimise_linear(*numbers(), l1=0.01, solver="cd1", n_jobs=n, **SEED).x
     ),
     "project_hierarchy": lambda n: project_hierarchy(
         rng().normal(size=(200, len(TAXONOMY))), TAXONOMY, 0.3, n_jobs=n
@@ -173,6 +58,9 @@ FITS = {
     ),
     "solve_max_cut": lambda n: solve_max_cut(symmetric(30), n_jobs=n, max_iter=50, **SEED).side,
 }
+
+
+FITS = {name: lambda n, case=case: case.fit(n_jobs=n) for name, case in CASES.items()} | FUNCTIONS
 
 
 def digest(result):
