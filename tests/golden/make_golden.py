@@ -23,6 +23,8 @@ import scipy.sparse as sp
 
 import sublearn
 from sublearn.extreme.fit_journal import FitJournal
+from sublearn.io.bundle import save_bundle
+from sublearn.io.state import pack_state
 
 FOLDER = Path(__file__).parent
 VERSION = "0.1.0"  # wrote the files; new ones say so by their own names
@@ -365,6 +367,7 @@ GOLDEN = {
     ),
 }  # fmt: skip
 
+BUNDLE = FOLDER / f"bundle_{VERSION}.sublearn"
 JOURNAL = FOLDER / f"journal_{VERSION}.sublearn.parts"
 
 
@@ -392,6 +395,29 @@ def save(model: Any, path: Path) -> None:
         from sublearn.trim import save_network
 
         save_network(model, path)
+
+
+def everything() -> dict[str, Any]:
+    """A value of every kind that a bundle holds."""
+    numbers = [np.arange(3).astype(t) for t in "?bBhHiIqQefd"]
+    matrix = rounded(4, 3, zeros=0.5)
+    forms = (sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array)
+    return {
+        **{f"number {array.dtype.name}": array for array in numbers},
+        **{f"sparse {form.__name__}": form(matrix) for form in forms},
+        "no rows": np.empty((0, 3)),
+        "strings": np.array([["a", "é"], ["", "longer"]]),
+        "objects": np.array(["a", "b"], dtype=object),
+        "json": {"float": 0.1, "inf": float("inf"), "list": [1, None, True, "ü"], "tuple": (1, 2)},
+        "mapping": {1: "one", "two": 2},
+    }
+
+
+def store_bundle() -> None:
+    if not BUNDLE.exists():
+        arrays, attributes = pack_state(everything())
+        params = {"C": 1.0, "ngram_range": (1, 2)}
+        save_bundle(BUNDLE, class_name="Any", params=params, arrays=arrays, attributes=attributes)
 
 
 def store(name: str) -> None:
@@ -428,6 +454,7 @@ def main() -> None:
     for name in GOLDEN:
         store(name)
         print(f"{name:40} {os.path.getsize(model_file(name)):7} bytes")
+    store_bundle()
     store_journal()
 
 

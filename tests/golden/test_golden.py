@@ -6,11 +6,13 @@ import shutil
 import make_golden
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from make_golden import GOLDEN, JOURNAL, answers_file, journal_fit, model_file
 
 import sublearn
 from sublearn.io.bundle import load_bundle
 from sublearn.io.models import MODELS
+from sublearn.io.state import unpack_state
 
 
 def class_name(name):
@@ -43,6 +45,22 @@ def assert_same(found, expected):
         np.testing.assert_allclose(found, expected, rtol=digits, atol=digits)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_stored_bundle_gives_back_a_value_of_every_kind():
+    bundle = load_bundle(make_golden.BUNDLE, class_name="Any")
+    assert bundle.params == {"C": 1.0, "ngram_range": (1, 2)}
+    found, expected = unpack_state(bundle.arrays, bundle.attributes), make_golden.everything()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if sp.issparse(value):
+            assert type(found[name]) is type(value)
+            assert (found[name] != value).nnz == 0
+        elif isinstance(value, np.ndarray):
+            assert found[name].dtype == value.dtype
+            np.testing.assert_array_equal(found[name], value)
+        else:
+            assert found[name] == value
 
 
 def test_a_stored_journal_is_read_or_refused_by_its_version(tmp_path):
