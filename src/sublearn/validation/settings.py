@@ -1,5 +1,6 @@
 """Parameters that belong together as one argument of an estimator or function.
 
+>>> from sublearn.validation import Positive
 >>> @dataclass(frozen=True)
 ... class Search(Settings):
 ...     n_probe: int = 4
