@@ -166,7 +166,7 @@ def cpp_functions() -> Iterator[tuple[str, int, str, int]]:
     for file in cpp_files():
         lines = file.read_text("utf-8").splitlines()
         for i, line in enumerate(lines):
-            found = declaration.match(line)
+            found = None if line.lstrip().startswith(":") else declaration.match(line)
             end = end_of_function(lines, i) if found else None
             if found and end is not None and not found[1].endswith("_"):  # initialises a member
                 yield str(file.relative_to(ROOT)), i + 1, found[1], end - i + 1

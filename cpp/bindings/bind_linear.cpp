@@ -189,14 +189,14 @@ void bind_settings(nb::module_& m) {
         return feasible_scale(penalty, ids, as_span<double>(gradient));
       },
       "penalty"_a, "l1"_a.noconvert(), "gradient"_a.noconvert(), "See prox/separable.hpp.");
-  nb::enum_<FreeSet>(m, "FreeSet", "Free-set strategies of LHAC; see solvers/lhac/free_set.hpp.")
-      .value("std", FreeSet::standard)
-      .value("std_ep", FreeSet::standard_inexact)
-      .value("std_epa", FreeSet::standard_inexact_aggressive)
-      .value("grdy", FreeSet::greedy)
-      .value("grdy_ctz", FreeSet::greedy_cut)
-      .value("grdy_ep", FreeSet::greedy_inexact)
-      .value("grdy_ad", FreeSet::greedy_adaptive);
+  nb::enum_<LhacStrategy>(m, "LhacStrategy", "Strategies of LHAC; see solvers/lhac/strategy.hpp.")
+      .value("standard", LhacStrategy::standard)
+      .value("standard_inexact", LhacStrategy::standard_inexact)
+      .value("standard_rough", LhacStrategy::standard_rough)
+      .value("greedy", LhacStrategy::greedy)
+      .value("greedy_cut", LhacStrategy::greedy_cut)
+      .value("greedy_inexact", LhacStrategy::greedy_inexact)
+      .value("greedy_adaptive", LhacStrategy::greedy_adaptive);
   nb::enum_<Globalisation>(m, "Globalisation", "What follows a step that lowers too little.")
       .value("prox", Globalisation::prox_parameter)
       .value("line_search", Globalisation::line_search)
@@ -208,7 +208,7 @@ void bind_settings(nb::module_& m) {
       .def_rw("memory", &LhacSettings::memory)
       .def_rw("sufficient", &LhacSettings::sufficient)
       .def_rw("growth", &LhacSettings::growth)
-      .def_rw("free_set", &LhacSettings::free_set)
+      .def_rw("strategy", &LhacSettings::strategy)
       .def_rw("is_random", &LhacSettings::is_random)
       .def_rw("seed", &LhacSettings::seed)
       .def("set_budget",

@@ -66,20 +66,20 @@ Run minimise(SmoothObjective& objective, double l1, const LhacSettings& settings
   return {x, end, lhac.iterations};
 }
 
-const std::vector<FreeSet> kStrategies = {
-    FreeSet::standard,       FreeSet::standard_inexact, FreeSet::standard_inexact_aggressive,
-    FreeSet::greedy,         FreeSet::greedy_cut,       FreeSet::greedy_inexact,
-    FreeSet::greedy_adaptive};
+const std::vector<LhacStrategy> kStrategies = {
+    LhacStrategy::standard,       LhacStrategy::standard_inexact, LhacStrategy::standard_rough,
+    LhacStrategy::greedy,         LhacStrategy::greedy_cut,       LhacStrategy::greedy_inexact,
+    LhacStrategy::greedy_adaptive};
 
 }  // namespace
 
 TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
-  for (const FreeSet strategy : kStrategies) {
+  for (const LhacStrategy strategy : kStrategies) {
     for (const auto globalisation : {Globalisation::prox_parameter, Globalisation::line_search}) {
       Diagonal objective({1.0, 4.0, 0.5, 2.0}, {3.0, -2.0, 1.0, 0.25});
       LhacSettings settings;
       settings.tol = 1e-9;
-      settings.free_set = strategy;
+      settings.strategy = strategy;
       settings.globalisation = globalisation;
       const Run run = minimise(objective, 1.0, settings, Vec(4));
       CHECK(run.end == Status::converged);

@@ -21,9 +21,9 @@
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/smooth_objective.hpp"
 #include "sublearn/prox/separable.hpp"
-#include "sublearn/solvers/lhac/free_set.hpp"
 #include "sublearn/solvers/lhac/lhac.hpp"
 #include "sublearn/solvers/lhac/lhac_on_set.hpp"
+#include "sublearn/solvers/lhac/strategy.hpp"
 
 namespace sublearn {
 
@@ -42,7 +42,7 @@ class LhacProblem {
     for (const index_t j : kept) at.push_back((*x_)[static_cast<std::size_t>(j)]);
     const double loss = kept_objective().move_to(at);
     kept_objective().gradient(gradient);
-    counts_ = chooser_.choose(settings_.free_set, kept_penalty(), at, gradient, free_);
+    counts_ = chooser_.choose(settings_.strategy, kept_penalty(), at, gradient, active_);
     return loss;
   }
 
@@ -64,7 +64,7 @@ class LhacProblem {
     now.seconds = round.seconds, now.objective = round.objective;
     now.certificate = round.certificate(), now.violation = round.violation;
     now.n_nonzero = round.n_nonzero, now.n_asked = round.n_kept;
-    now.n_free = static_cast<std::int64_t>(free_.size());
+    now.n_free = static_cast<std::int64_t>(active_.size());
     now.z1 = counts_.z1, now.z2 = counts_.z2, now.z3 = counts_.z3;
     iterations.push_back(now);
     round.n_passes = now.n_passes, round.work = now.n_values;
@@ -140,9 +140,9 @@ class LhacProblem {
   std::optional<PenaltyPart> reduced_penalty_;
   std::optional<LowRankHessian> hessian_;  ///< of the last round, over hessian_ids_
   std::vector<index_t> hessian_ids_;
-  FreeSetChooser chooser_;
-  std::vector<index_t> free_;
-  FreeSetCounts counts_;
+  ActiveChooser chooser_;
+  std::vector<index_t> active_;
+  ActiveCounts counts_;
   LhacIteration last_;  ///< of the last round
 };
 

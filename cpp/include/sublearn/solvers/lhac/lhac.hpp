@@ -3,7 +3,7 @@
 //
 //   min_x  F(x) = L(x) + p(x),   L smooth and convex, p separable (prox/separable.hpp).
 //
-// Each outer iteration chooses free coordinates, minimises the model
+// Each outer iteration chooses active coordinates, minimises the model
 //
 //   Q(d) = L(x) + <grad L(x), d> + 1/2 <d, (mu/2 I + B) d> + p(x + d)
 //
@@ -28,8 +28,8 @@
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/smooth_objective.hpp"
 #include "sublearn/prox/separable.hpp"
-#include "sublearn/solvers/lhac/free_set.hpp"
 #include "sublearn/solvers/lhac/low_rank_hessian.hpp"
+#include "sublearn/solvers/lhac/strategy.hpp"
 
 namespace sublearn {
 
@@ -59,7 +59,7 @@ struct LhacSettings {
   int memory = 10;
   double sufficient = 0.01;  ///< rho
   double growth = 2.0;       ///< beta
-  FreeSet free_set = FreeSet::greedy_adaptive;
+  LhacStrategy strategy = LhacStrategy::greedy_adaptive;
   InnerBudget budget;
   Globalisation globalisation = Globalisation::prox_parameter;
   bool is_random = false;  ///< coordinates in random order instead of one after the other
@@ -117,8 +117,8 @@ class Lhac {
     loss_ = value_at(x);
     objective_->gradient(gradient_);
     for (int k = 1;; ++k) {
-      const FreeSetCounts counts =
-          chooser_.choose(settings_.free_set, penalty_, x, gradient_, free_);
+      const ActiveCounts counts =
+          chooser_.choose(settings_.strategy, penalty_, x, gradient_, active_);
       record(x, counts, monitor);
       if (is_done()) return Status::converged;
       if (monitor.stop_requested()) return Status::stopped;
@@ -201,11 +201,11 @@ class Lhac {
   }
 
   void prepare_model(std::span<const double> x) {
-    model_.reset(hessian_, free_, gradient_);
-    point_.resize(free_.size());
-    order_.resize(free_.size());
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      point_[k] = x[static_cast<std::size_t>(free_[k])];
+    model_.reset(hessian_, active_, gradient_);
+    point_.resize(active_.size());
+    order_.resize(active_.size());
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      point_[k] = x[static_cast<std::size_t>(active_[k])];
       order_[k] = static_cast<index_t>(k);
     }
   }
@@ -233,10 +233,10 @@ class Lhac {
   double place_trial(std::span<const double> x, double share) {
     std::copy(x.begin(), x.end(), trial_.begin());
     double change = 0.0;
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      const auto j = static_cast<std::size_t>(free_[k]);
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(active_[k]);
       trial_[j] = share == 1.0 ? point_[k] : x[j] + share * (point_[k] - x[j]);
-      change += penalty_.change(free_[k], x[j], trial_[j]);
+      change += penalty_.change(active_[k], x[j], trial_[j]);
     }
     return change;
   }
@@ -257,9 +257,9 @@ class Lhac {
   /// Q(d) - F(x), coordinate by coordinate: the parts of one cancel, sums over all would drown it.
   double predicted_decrease(std::span<const double> x) const {
     double decrease = 0.0;
-    for (std::size_t k = 0; k < free_.size(); ++k) {
+    for (std::size_t k = 0; k < active_.size(); ++k) {
       decrease += model_.value(k) +
-                  penalty_.change(free_[k], x[static_cast<std::size_t>(free_[k])], point_[k]);
+                  penalty_.change(active_[k], x[static_cast<std::size_t>(active_[k])], point_[k]);
     }
     return decrease;
   }
@@ -267,9 +267,9 @@ class Lhac {
   /// <g, d> + p(x + d) - p(x) for the whole d: what Armijo's rule compares with.
   double slope_along(std::span<const double> x) const {
     double slope = 0.0;
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      const auto j = static_cast<std::size_t>(free_[k]);
-      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.change(free_[k], x[j], point_[k]);
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      const auto j = static_cast<std::size_t>(active_[k]);
+      slope += gradient_[j] * (point_[k] - x[j]) + penalty_.change(active_[k], x[j], point_[k]);
     }
     return slope;
   }
@@ -279,14 +279,14 @@ class Lhac {
   void descend(int n_passes) {
     for (int pass = 0; pass < n_passes; ++pass) {
       if (settings_.is_random) rng_.shuffle(std::span<index_t>(order_));
-      const double largest = descend_once(model_, penalty_, free_, order_, point_);
+      const double largest = descend_once(model_, penalty_, active_, order_, point_);
       ++n_passes_;
       n_steps_ += static_cast<std::int64_t>(order_.size());
       if (largest == 0.0) return;
     }
   }
 
-  void record(std::span<const double> x, const FreeSetCounts& counts, Monitor& monitor) {
+  void record(std::span<const double> x, const ActiveCounts& counts, Monitor& monitor) {
     LhacIteration now;
     double norm = 0.0, penalty = 0.0;
     for (std::size_t j = 0; j < x.size(); ++j) {
@@ -298,7 +298,7 @@ class Lhac {
     }
     now.objective = loss_ + penalty;
     now.certificate = certificate(now.objective, norm);
-    now.n_free = static_cast<std::int64_t>(free_.size());
+    now.n_free = static_cast<std::int64_t>(active_.size());
     now.z1 = counts.z1, now.z2 = counts.z2, now.z3 = counts.z3;
     now.n_passes = n_passes_, now.n_steps = n_steps_, now.n_values = n_values_;
     now.n_asked = static_cast<std::int64_t>(x.size());
@@ -337,10 +337,10 @@ class Lhac {
   bool is_inner_ = false;
   LowRankHessian hessian_;
   LowRankModel model_;
-  FreeSetChooser chooser_;
+  ActiveChooser chooser_;
   Rng rng_;
   std::vector<double> gradient_, next_gradient_, trial_, s_, t_;
-  std::vector<index_t> free_, order_;
+  std::vector<index_t> active_, order_;
   std::vector<double> point_;
   double loss_ = 0.0;
   double last_value_ = 0.0;  ///< of the loss, wherever it was asked for

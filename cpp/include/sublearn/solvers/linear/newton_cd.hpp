@@ -47,7 +47,7 @@ class NewtonCd final : public InnerMethod {
       if (monitor.stop_requested()) return false;
       gradient_at(*problem_, at.rows.slopes, ids, gradient_, n_threads);
       work += count(ids);
-      const double violation = choose_free(at, ids);
+      const double violation = choose_active(at, ids);
       if (violation <= target) return true;
       if (hidden_steps_ > kMostHidden) {
         hidden_steps_ = 0;
@@ -74,18 +74,18 @@ class NewtonCd final : public InnerMethod {
     return nnz;
   }
 
-  /// Keeps in free_ the features that are not at their optimum; returns the largest violation.
-  double choose_free(const LinearPoint& at, std::span<const index_t> ids) {
-    free_.clear();
-    free_gradient_.clear();
+  /// Keeps in active_ the features that are not at their optimum; returns the largest violation.
+  double choose_active(const LinearPoint& at, std::span<const index_t> ids) {
+    active_.clear();
+    active_gradient_.clear();
     point_.clear();
     double largest = 0.0;
     for (std::size_t k = 0; k < ids.size(); ++k) {
       const double w = at.w[static_cast<std::size_t>(ids[k])];
       const double violation = penalty_.violation(ids[k], w, gradient_[k]);
       if (w == 0.0 && violation == 0.0) continue;
-      free_.push_back(ids[k]);
-      free_gradient_.push_back(gradient_[k]);
+      active_.push_back(ids[k]);
+      active_gradient_.push_back(gradient_[k]);
       point_.push_back(w);
       largest = std::max(largest, violation);
     }
@@ -99,15 +99,15 @@ class NewtonCd final : public InnerMethod {
 
   void minimise_model(const LinearPoint& at, double violation) {
     intercept_step_ = 0.0;
-    order_.resize(free_.size());
+    order_.resize(active_.size());
     for (std::size_t k = 0; k < order_.size(); ++k) order_[k] = static_cast<index_t>(k);
-    const std::int64_t nnz = count(free_);
+    const std::int64_t nnz = count(active_);
     const std::int64_t before = passes;
     if (prepare_gram(at, nnz, violation)) {
-      gram_.reset(free_, free_gradient_, intercept_slope_);
+      gram_.reset(active_, active_gradient_, intercept_slope_);
       descend(gram_, violation, 0, cheap_passes(nnz));
     } else {
-      residual_.reset(free_, at.rows);
+      residual_.reset(active_, at.rows);
       work += nnz;
       descend(residual_, violation, 2 * nnz, settings.max_passes);
     }
@@ -117,29 +117,29 @@ class NewtonCd final : public InnerMethod {
   /// Passes over the matrix that cost as much as `max_passes` over the rows: columns that nearly
   /// repeat each other take many, and here they are cheap.
   int cheap_passes(std::int64_t nnz) const {
-    const double size = static_cast<double>(free_.size() * free_.size()) + 1.0;
+    const double size = static_cast<double>(active_.size() * active_.size()) + 1.0;
     const double ratio = std::clamp(2.0 * static_cast<double>(nnz) / size, 1.0, kMostCheaper);
     return static_cast<int>(ratio * settings.max_passes);
   }
 
   /// Whether the matrix is the cheaper model for this step; if so, makes it ready.
   bool prepare_gram(const LinearPoint& at, std::int64_t nnz, double violation) {
-    const auto size = static_cast<double>(free_.size());
+    const auto size = static_cast<double>(active_.size());
     const bool is_usable = !gram_.is_empty() && violation <= kStaleProgress * last_violation_ &&
-                           gram_.has_room(free_) && gram_.drift(at.rows) <= kMostDrift;
+                           gram_.has_room(active_) && gram_.drift(at.rows) <= kMostDrift;
     last_violation_ = violation;
-    const double n_new = is_usable ? static_cast<double>(gram_.n_missing(free_)) : 0.5 * size;
+    const double n_new = is_usable ? static_cast<double>(gram_.n_missing(active_)) : 0.5 * size;
     const double making = Columns::kProductCost * n_new * static_cast<double>(nnz);
     const double passing = 0.5 * size * size * typical_passes_;
     const double reuse = is_usable ? 1.0 : kReuse;
     const double by_rows = (2.0 * typical_passes_ + 1.0) * static_cast<double>(nnz);
-    if (making / reuse + passing > by_rows || free_.size() > gram_.kMost) return false;
+    if (making / reuse + passing > by_rows || active_.size() > gram_.kMost) return false;
     if (!is_usable && !is_settled(at)) return false;
     if (!is_usable) {
       gram_.restart(at.rows);
       last_violation_ = std::numeric_limits<double>::infinity();
     }
-    if (!gram_.extend(free_, monitor_)) return false;
+    if (!gram_.extend(active_, monitor_)) return false;
     work += static_cast<std::int64_t>(making);
     return true;
   }
@@ -159,7 +159,7 @@ class NewtonCd final : public InnerMethod {
   template <class Model>
   void descend(Model& model, double violation, std::int64_t work_per_pass, int max_passes) {
     for (int pass = 0; pass < max_passes && !monitor_->stop_requested(); ++pass) {
-      double left = descend_once(model, penalty_, free_, order_, point_);
+      double left = descend_once(model, penalty_, active_, order_, point_);
       if (problem_->has_intercept) left = std::max(left, descend_intercept(model));
       ++passes;
       work += work_per_pass;
@@ -181,11 +181,11 @@ class NewtonCd final : public InnerMethod {
   bool line_search(LinearPoint& at) {
     direction_.assign(at.rows.predictions.size(), intercept_step_);
     double change = 0.0;  // of the penalty over a whole step
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      const double before = at.w[static_cast<std::size_t>(free_[k])];
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      const double before = at.w[static_cast<std::size_t>(active_[k])];
       if (point_[k] == before) continue;
-      problem_->X.add(free_[k], point_[k] - before, direction_.data());
-      change += penalty_.change(free_[k], before, point_[k]);
+      problem_->X.add(active_[k], point_[k] - before, direction_.data());
+      change += penalty_.change(active_[k], before, point_[k]);
     }
     double predicted = change;
     for (std::size_t i = 0; i < direction_.size(); ++i) {
@@ -219,10 +219,10 @@ class NewtonCd final : public InnerMethod {
 
   double penalty_change(const LinearPoint& at, double share) const {
     double change = 0.0;
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      const double before = at.w[static_cast<std::size_t>(free_[k])];
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      const double before = at.w[static_cast<std::size_t>(active_[k])];
       if (point_[k] == before) continue;
-      change += penalty_.change(free_[k], before, blend(before, point_[k], share));
+      change += penalty_.change(active_[k], before, blend(before, point_[k], share));
     }
     return change;
   }
@@ -233,8 +233,8 @@ class NewtonCd final : public InnerMethod {
   }
 
   void accept(LinearPoint& at, double share, double loss) {
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-      double& w = at.w[static_cast<std::size_t>(free_[k])];
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      double& w = at.w[static_cast<std::size_t>(active_[k])];
       w = blend(w, point_[k], share);
     }
     at.intercept += share * intercept_step_;
@@ -261,11 +261,11 @@ class NewtonCd final : public InnerMethod {
   GramModel<Columns> gram_;
   RowState trial_;
   std::vector<double> gradient_;
-  std::vector<index_t> free_;
+  std::vector<index_t> active_;
   std::vector<index_t> order_;
   std::vector<double> point_;
   std::vector<double> direction_;
-  std::vector<double> free_gradient_;
+  std::vector<double> active_gradient_;
   double intercept_slope_ = 0.0;
   double intercept_step_ = 0.0;
   double typical_passes_ = 8.0;

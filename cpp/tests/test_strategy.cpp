@@ -1,5 +1,5 @@
-// Free sets: the four sets of (5.4.1) and what each strategy takes of them.
-#include "sublearn/solvers/lhac/free_set.hpp"
+// Active sets of LHAC: the four sets of (5.4.1) and what each strategy takes of them.
+#include "sublearn/solvers/lhac/strategy.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -19,14 +19,14 @@ struct Example {
   std::vector<double> l1 = std::vector<double>(7, 1.0);
   std::vector<double> x = {-1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 0.0};
   std::vector<double> gradient = {1.5, -0.75, 1.005, -0.5, -1.3, 1.0, 1.6};
-  FreeSetCounts counts;
+  ActiveCounts counts;
 
-  Ids choose(FreeSet strategy) {
-    Ids free;
+  Ids choose(LhacStrategy strategy) {
+    Ids active;
     SeparablePenalty penalty;
     penalty.l1 = l1;
-    counts = FreeSetChooser().choose(strategy, penalty, x, gradient, free);
-    return free;
+    counts = ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    return active;
   }
 };
 
@@ -39,29 +39,29 @@ Ids sorted(Ids ids) {
 
 TEST(coordinates_are_counted_by_their_set) {
   Example example;
-  example.choose(FreeSet::standard);
+  example.choose(LhacStrategy::standard);
   CHECK(example.counts.z1 == 2 && example.counts.z2 == 1 && example.counts.z3 == 3);
 }
 
 TEST(standard_sets_are_in_the_order_of_the_coordinates) {
   Example example;
-  CHECK(example.choose(FreeSet::standard) == (Ids{0, 1, 2, 4, 5, 6}));
-  CHECK(example.choose(FreeSet::standard_inexact) == (Ids{0, 1, 4, 5, 6}));
-  CHECK(example.choose(FreeSet::standard_inexact_aggressive) == (Ids{0, 1, 5, 6}));
+  CHECK(example.choose(LhacStrategy::standard) == (Ids{0, 1, 2, 4, 5, 6}));
+  CHECK(example.choose(LhacStrategy::standard_inexact) == (Ids{0, 1, 4, 5, 6}));
+  CHECK(example.choose(LhacStrategy::standard_rough) == (Ids{0, 1, 5, 6}));
 }
 
 TEST(greedy_sets_begin_with_the_largest_violation) {
   Example example;
-  CHECK(example.choose(FreeSet::greedy) == (Ids{5, 6, 0, 4, 1, 2}));
-  CHECK(example.choose(FreeSet::greedy_inexact) == (Ids{5, 6, 0, 4, 1}));
+  CHECK(example.choose(LhacStrategy::greedy) == (Ids{5, 6, 0, 4, 1, 2}));
+  CHECK(example.choose(LhacStrategy::greedy_inexact) == (Ids{5, 6, 0, 4, 1}));
 }
 
-TEST(nothing_is_free_at_an_optimum) {
+TEST(nothing_is_active_at_an_optimum) {
   Example example;
   example.x = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
   example.gradient = {1.0, -1.0, 0.3, 0.0, 0.9, -0.2, 0.0};
-  for (const FreeSet strategy :
-       {FreeSet::standard, FreeSet::greedy_cut, FreeSet::greedy_adaptive}) {
+  for (const LhacStrategy strategy :
+       {LhacStrategy::standard, LhacStrategy::greedy_cut, LhacStrategy::greedy_adaptive}) {
     CHECK(example.choose(strategy).empty());
   }
 }
@@ -78,26 +78,26 @@ struct Wide {
       gradient[j] = j < 4 ? -0.5 : -1.0 - 0.01 * static_cast<double>(j);
     }
   }
-  Ids choose(FreeSet strategy) const {
-    Ids free;
+  Ids choose(LhacStrategy strategy) const {
+    Ids active;
     SeparablePenalty penalty;
     penalty.l1 = l1;
-    FreeSetChooser().choose(strategy, penalty, x, gradient, free);
-    return free;
+    ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    return active;
   }
 };
 
 }  // namespace
 
 TEST(the_adaptive_set_takes_all_once_the_new_ones_are_few) {
-  CHECK(Wide(8).choose(FreeSet::greedy_adaptive).size() == 12);
+  CHECK(Wide(8).choose(LhacStrategy::greedy_adaptive).size() == 12);
 }
 
 TEST(the_adaptive_set_keeps_z2_and_the_worst_of_many_others) {
   const Wide wide(200);
-  const Ids free = wide.choose(FreeSet::greedy_adaptive);
-  CHECK(free.size() < 204 && free.size() >= 8);
-  const Ids ids = sorted(free);
+  const Ids active = wide.choose(LhacStrategy::greedy_adaptive);
+  CHECK(active.size() < 204 && active.size() >= 8);
+  const Ids ids = sorted(active);
   for (index_t j = 0; j < 4; ++j) CHECK(ids[static_cast<std::size_t>(j)] == j);
   for (std::size_t k = 4; k < ids.size(); ++k) {
     CHECK(ids[k] == static_cast<index_t>(204 - (ids.size() - k)));  // the last, which are the worst
@@ -105,17 +105,17 @@ TEST(the_adaptive_set_keeps_z2_and_the_worst_of_many_others) {
 }
 
 TEST(the_cut_set_is_small_and_holds_the_worst) {
-  const Ids free = Wide(200).choose(FreeSet::greedy_cut);
-  CHECK(free.size() >= 4 && free.size() <= 20);
-  CHECK(free.front() == 203);
+  const Ids active = Wide(200).choose(LhacStrategy::greedy_cut);
+  CHECK(active.size() >= 4 && active.size() <= 20);
+  CHECK(active.front() == 203);
 }
 
 TEST(from_the_origin_every_strategy_takes_something) {
   Wide wide(30);
   for (double& x : wide.x) x = 0.0;
-  for (const FreeSet strategy :
-       {FreeSet::standard, FreeSet::standard_inexact, FreeSet::greedy, FreeSet::greedy_cut,
-        FreeSet::greedy_inexact, FreeSet::greedy_adaptive}) {
+  for (const LhacStrategy strategy :
+       {LhacStrategy::standard, LhacStrategy::standard_inexact, LhacStrategy::greedy,
+        LhacStrategy::greedy_cut, LhacStrategy::greedy_inexact, LhacStrategy::greedy_adaptive}) {
     CHECK(!wide.choose(strategy).empty());
   }
 }

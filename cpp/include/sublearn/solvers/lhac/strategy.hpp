@@ -4,7 +4,7 @@
 //   Z1  x != 0, |gradient| >= l1      Z2  x != 0, |gradient| < l1
 //   Z3  x == 0, |gradient| >  l1      Z4  x == 0, |gradient| <= l1,
 //
-// and the size P of the least subgradient. Z4 is never free.
+// and the size P of the least subgradient. Z4 is never active.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +18,27 @@
 
 namespace sublearn {
 
-enum class FreeSet {
-  standard,                     ///< STD: Z1, Z2, Z3
-  standard_inexact,             ///< STD-EP: of Z3 only P > 0.01 l1
-  standard_inexact_aggressive,  ///< STD-EPA: of Z3 only P > 0.5 l1
-  greedy,                       ///< GRDY: STD, largest P first
-  greedy_cut,                   ///< GRDY-CTZ: as many as Z1 and Z2, largest P first
-  greedy_inexact,               ///< GRDY-EP: STD-EP, largest P first
-  greedy_adaptive,              ///< GRDY-AD: Z2, and as many of Z1 and Z3, all once they are few
+enum class LhacStrategy {
+  standard,          ///< STD: Z1, Z2, Z3
+  standard_inexact,  ///< STD-EP: of Z3 only P > 0.01 l1
+  standard_rough,    ///< STD-EPA: of Z3 only P > 0.5 l1
+  greedy,            ///< GRDY: STD, largest P first
+  greedy_cut,        ///< GRDY-CTZ: as many as Z1 and Z2, largest P first
+  greedy_inexact,    ///< GRDY-EP: STD-EP, largest P first
+  greedy_adaptive,   ///< GRDY-AD: Z2, and as many of Z1 and Z3, all once they are few
 };
 
-struct FreeSetCounts {
+struct ActiveCounts {
   offset_t z1 = 0, z2 = 0, z3 = 0;
 };
 
-class FreeSetChooser {
+class ActiveChooser {
  public:
-  /// Fills `free` with coordinates in the order in which they are to be visited.
-  FreeSetCounts choose(FreeSet strategy, const SeparablePenalty& penalty, std::span<const double> x,
-                       std::span<const double> gradient, std::vector<index_t>& free) {
-    FreeSetCounts counts;
+  /// Fills `active` with coordinates in the order in which they are to be visited.
+  ActiveCounts choose(LhacStrategy strategy, const SeparablePenalty& penalty,
+                      std::span<const double> x, std::span<const double> gradient,
+                      std::vector<index_t>& active) {
+    ActiveCounts counts;
     candidates_.clear();
     for (std::size_t j = 0; j < x.size(); ++j) {
       const double violation = penalty.violation(static_cast<offset_t>(j), x[j], gradient[j]);
@@ -50,8 +51,8 @@ class FreeSetChooser {
     }
     if (is_greedy(strategy)) sort();
     cut(strategy, counts);
-    free.clear();
-    for (const Candidate& candidate : candidates_) free.push_back(candidate.id);
+    active.clear();
+    for (const Candidate& candidate : candidates_) active.push_back(candidate.id);
     return counts;
   }
 
@@ -62,21 +63,21 @@ class FreeSetChooser {
     bool is_z2;
   };
 
-  static double least(FreeSet strategy) {
+  static double least(LhacStrategy strategy) {
     switch (strategy) {
-      case FreeSet::standard_inexact:
-      case FreeSet::greedy_inexact:
+      case LhacStrategy::standard_inexact:
+      case LhacStrategy::greedy_inexact:
         return 0.01;
-      case FreeSet::standard_inexact_aggressive:
+      case LhacStrategy::standard_rough:
         return 0.5;
       default:
         return 0.0;
     }
   }
 
-  static bool is_greedy(FreeSet strategy) {
-    return strategy == FreeSet::greedy || strategy == FreeSet::greedy_cut ||
-           strategy == FreeSet::greedy_inexact || strategy == FreeSet::greedy_adaptive;
+  static bool is_greedy(LhacStrategy strategy) {
+    return strategy == LhacStrategy::greedy || strategy == LhacStrategy::greedy_cut ||
+           strategy == LhacStrategy::greedy_inexact || strategy == LhacStrategy::greedy_adaptive;
   }
 
   void sort() {
@@ -85,12 +86,12 @@ class FreeSetChooser {
     });
   }
 
-  void cut(FreeSet strategy, const FreeSetCounts& counts) {
-    if (strategy == FreeSet::greedy_cut) {
+  void cut(LhacStrategy strategy, const ActiveCounts& counts) {
+    if (strategy == LhacStrategy::greedy_cut) {
       // From x = 0 there is nothing to count by; then everything is kept.
       const offset_t n = counts.z1 + counts.z2;
       if (n > 0) keep(std::max(n, kFewest));
-    } else if (strategy == FreeSet::greedy_adaptive) {
+    } else if (strategy == LhacStrategy::greedy_adaptive) {
       const offset_t rest = counts.z1 + counts.z3;
       if (rest <= kEnough * counts.z2) return;
       if (counts.z1 + counts.z2 == 0) return;
