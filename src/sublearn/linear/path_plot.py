@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sublearn.linear.path import CoefficientPath
 
 __all__ = ["draw_path"]
 
 
-def draw_path(path: Any, ax: Any, n_names: int, position: int) -> Any:
+def draw_path(path: CoefficientPath, ax: Axes | None, n_names: int, position: int) -> Axes:
     """Weights against l1; the `n_names` largest of the last l1 in colour, the others in grey."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            "CoefficientPath.plot needs matplotlib: pip install sublearn[plot]"
-        ) from (error)
+        message = "CoefficientPath.plot needs matplotlib: pip install sublearn[plot]"
+        raise ImportError(message) from error
     if ax is None:
         _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
     coefs = path.coefs[position] if isinstance(path.coefs, list) else path.coefs
@@ -37,5 +41,5 @@ def draw_path(path: Any, ax: Any, n_names: int, position: int) -> Any:
     return ax
 
 
-def _name(path: Any, feature: int) -> str:
+def _name(path: CoefficientPath, feature: int) -> str:
     return str(feature) if path.feature_names is None else str(path.feature_names[feature])

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.optim.linear_input import check_features, check_row_weights, refusal
-from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_objective import as_columns, csc_arrays
+from sublearn.typing import MatrixLike
+from sublearn.validation import as_n_threads
+from sublearn.validation.values import is_int64
 
-__all__ = ["multinomial_objective"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
+__all__ = ["MultinomialData", "multinomial_objective"]
+
+#: The objective as the core holds it.
+MultinomialData: TypeAlias = (
+    "_core.SparseMultinomial32 | _core.SparseMultinomial64 | "
+    "_core.DenseMultinomial32 | _core.DenseMultinomial64"
+)
 _NAME = "multinomial_objective"
 
 
 def multinomial_objective(
-    X: Any,
-    y_codes: Any,
+    X: MatrixLike,
+    y_codes: ArrayLike,
     n_classes: int,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     fit_intercept: bool = False,
     *,
-    n_threads: int = 1,
-) -> Any:
+    n_jobs: int | None = None,
+) -> MultinomialData:
     r"""Compiled objective :math:`\sum_i s_i (\log \sum_k e^{z_{ik}} - z_{i y_i})`.
 
     Here :math:`z_{ik} = \langle x_i, w_k \rangle + b_k`. The coordinates are the entries of an
@@ -43,8 +53,9 @@ def multinomial_objective(
     fit_intercept : bool
         Whether the last n_classes coordinates are intercepts. To leave them unpenalised, give
         :func:`lhac` an `l1` with zeros there (an `l2` reaches them all the same).
-    n_threads : int
-        Threads of values and gradients; their number changes no bit of the result.
+    n_jobs : int or None, default=None
+        Threads of values and gradients; None means 1, -1 all processors. Their number changes no
+        bit of the result.
 
     Returns
     -------
@@ -65,23 +76,20 @@ def multinomial_objective(
     """
     design = as_columns(check_features(_NAME, X))
     n_rows = design.shape[0]
-    codes = _codes(y_codes, n_rows, n_classes)
     rest = (
-        codes,
+        _codes(y_codes, n_rows, n_classes),
         check_row_weights(_NAME, weights, n_rows),
         int(n_classes),
         bool(fit_intercept),
-        int(n_threads),
+        as_n_threads(n_jobs),
     )
-    if not sp.issparse(design):
+    if isinstance(design, np.ndarray):
         return _core.multinomial_objective(design, *rest)
-    indptr = design.indptr.astype(np.int32, copy=False)
-    indices = design.indices.astype(np.int32, copy=False)
-    return _core.multinomial_objective((indptr, indices, design.data), n_rows, *rest)
+    return _core.multinomial_objective(csc_arrays(design), n_rows, *rest)
 
 
-def _codes(y_codes: Any, n_rows: int, n_classes: Any) -> np.ndarray:
-    if not isinstance(n_classes, (int, np.integer)) or not 2 <= n_classes < 2**31:
+def _codes(y_codes: ArrayLike, n_rows: int, n_classes: int) -> np.ndarray:
+    if not is_int64(n_classes) or not 2 <= n_classes < 2**31:
         raise refusal(_NAME, "n_classes", "be an integer of at least 2", n_classes)
     codes = np.asarray(y_codes)
     if codes.shape != (n_rows,) or not np.issubdtype(codes.dtype, np.integer):
