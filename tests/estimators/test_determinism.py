@@ -44,7 +44,13 @@ from sublearn.linear import (
     SparseLinearRegression,
     SparseLogisticRegression,
 )
-from sublearn.optim import lhac, linear_objective, minimise_linear
+from sublearn.optim import (
+    CoordinateDescent,
+    LhacSettings,
+    lhac,
+    linear_objective,
+    minimise_linear,
+)
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, Sample, StructuralSVM
 
 NO_PROMISE = {
@@ -139,9 +145,7 @@ FITS = {
     "SparseInverseCovariance": lambda n: SparseInverseCovariance("cv", n_jobs=n).fit(
         rng().normal(size=(40, 12))
     ),
-    "SparseLinearRegression": lambda n: SparseLinearRegression("cv", n_jobs=n, **SEED).fit(
-        *linear_rows()
-    ),
+    "SparseLinearRegression": lambda n: SparseLinearRegression("cv", n_jobs=n).fit(*linear_rows()),
     "SparseLogisticRegression": lambda n: SparseLogisticRegression(0.01, n_jobs=n).fit(
         labelled()[0], rng().integers(4, size=150)
     ),
@@ -151,11 +155,14 @@ FITS = {
     "TextTagger": tagger,
     "lhac": lambda n: (
         lhac(
-            linear_objective(*linear_rows(), n_threads=n), np.zeros(30), 0.01, shuffle=True, **SEED
+            linear_objective(*linear_rows(), n_jobs=n),
+            np.zeros(30),
+            0.01,
+            settings=LhacSettings(shuffle=True, **SEED),
         ).x
     ),
     "minimise_linear": lambda n: (
-        minimise_linear(*linear_rows(), l1=0.01, solver="cd1", n_jobs=n, **SEED).x
+        minimise_linear(*linear_rows(), l1=0.01, solver=CoordinateDescent(**SEED), n_jobs=n).x
     ),
     "project_hierarchy": lambda n: project_hierarchy(
         rng().normal(size=(200, len(TAXONOMY))), TAXONOMY, 0.3, n_jobs=n

@@ -229,8 +229,7 @@ def test_positive_weights_are_not_negative():
 def test_the_model_does_not_depend_on_the_number_of_threads(flavour, l1):
     X, y = rows_for(flavour)
     fits = [
-        clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=8, n_jobs=n, random_state=0).fit(X, y)
-        for n in (1, 2, 4)
+        clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=8, n_jobs=n).fit(X, y) for n in (1, 2, 4)
     ]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.coef_, fits[0].coef_)
@@ -271,7 +270,7 @@ def test_a_callback_may_stop_the_fit():
 
     with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
         model = SparseLogisticRegression(
-            "cv", tol=1e-14, max_iter=10_000, l1s=2000, random_state=0, callback=stop
+            "cv", tol=1e-14, max_iter=10_000, l1s=2000, callback=stop
         ).fit(X, y)
     assert events
     assert np.isfinite(model.coef_).all()
@@ -287,7 +286,7 @@ def test_a_callback_sees_how_it_goes():
 
 def test_ctrl_c_stops_a_fit_and_leaves_it_unfitted():
     X, y = rows_for("two classes", n_rows=2000, n_features=300)
-    model = SparseLogisticRegression("cv", l1s=5000, tol=1e-12, random_state=0)
+    model = SparseLogisticRegression("cv", l1s=5000, tol=1e-12)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -315,9 +314,7 @@ def test_verbose_draws_a_bar_without_figures_that_the_solver_lacks(capsys, monke
 def test_a_saved_model_predicts_the_same(flavour, l1, tmp_path):
     X, y = rows_for(flavour)
     frame = FORMS["pandas"](X)
-    model = clone(FLAVOURS[flavour]).set_params(
-        l1=l1, l1s=[0.2, 0.05], random_state=0, penalty_weights=np.ones(30)
-    )
+    model = clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=[0.2, 0.05], penalty_weights=np.ones(30))
     model.fit(frame, y).save(tmp_path / "model")
     loaded = sublearn.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))

@@ -142,7 +142,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     """A linear model under an l1 penalty; subclasses say what is learned from."""
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "l1": Either(NonNegative(float), OneOf(*BY_FOLDS)),
+        "l1": Either(NonNegative(float), *map(OneOf, BY_FOLDS)),
         "l2": NonNegative(float),
         "fit_intercept": Boolean(),
         "penalty_weights": _Numbers(),
