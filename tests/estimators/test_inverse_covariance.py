@@ -342,6 +342,21 @@ def test_a_saved_model_keeps_its_trace_and_the_scores_of_its_folds(tmp_path):
     np.testing.assert_array_equal(loaded.cv_scores_, model.cv_scores_)
 
 
+def test_folds_and_parameters_of_earlier_files_are_translated():
+    former = {"path_length": 7, "path_end": 0.02, "l1": "cv"}
+    assert SparseInverseCovariance._current_params(former) == {"l1s": 7, "l1": "cv"}
+    model = SparseInverseCovariance("cv", cv=3, l1s=4).fit(rows_of_a_chain())
+    state = model._to_bundle()
+    state["cv_results_.l1"], state["cv_results_.scores"] = (
+        state.pop(name) for name in ("l1_path_", "cv_scores_")
+    )
+    state["cv_results_.mean_score"] = model.cv_scores_.mean(axis=1)
+    other = SparseInverseCovariance("cv")
+    other._restore(state)
+    np.testing.assert_array_equal(other.l1_path_, model.l1_path_)
+    np.testing.assert_array_equal(other.cv_scores_, model.cv_scores_)
+
+
 def test_refuses_variances_whose_inverse_is_no_number():
     X = np.random.default_rng(0).normal(size=(40, 3)) * 1e-160
     with pytest.raises(ValueError, match="X must have variances of at least 1e-300"):
