@@ -241,18 +241,11 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.assume_centered = assume_centered
-        self.covariance = covariance
-        self.penalise_diagonal = penalise_diagonal
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.l1s = l1s
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.penalise_diagonal = l1, penalise_diagonal
+        self.covariance, self.assume_centered = covariance, assume_centered
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: object = None) -> SparseInverseCovariance:

@@ -15,6 +15,7 @@ from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import ClassTargets, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
+from sublearn.optim.linear_problem import Penalty
 from sublearn.trace import Callback
 from sublearn.typing import ClassWeightLike, LabelsLike, Matrix, MatrixLike, State, WeightsLike
 from sublearn.validation import Boolean, ClassWeight, OneOf, Rule, encode_labels
@@ -173,23 +174,16 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.l2 = l2
-        self.multinomial = multinomial
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.penalty_weights = penalty_weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.l1s = l1s
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.l2, self.penalty_weights = l1, l2, penalty_weights
+        self.multinomial, self.class_weight = multinomial, class_weight
+        self.fit_intercept, self.warm_start = fit_intercept, warm_start
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
-    def _read_targets(self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray) -> Targets:
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
         name = type(self).__name__
         labels = encode_labels(y, X.shape[0], estimator_name=name)
         if labels.kind.is_multilabel:
@@ -209,8 +203,10 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: sample_weight and class_weight must leave rows of every class, "
                 f"got none of {show(labels.classes[~alive][0])}"
             )
-        has_intercept, is_joint = bool(self.fit_intercept), bool(self.multinomial)
-        return ClassTargets(X, codes, sample_weight, has_intercept, labels.n_classes, is_joint)
+        return ClassTargets(
+            X, codes, sample_weight, bool(self.fit_intercept), penalty, self._settings,
+            labels.n_classes, bool(self.multinomial),
+        )  # fmt: skip
 
     def _refuse_what_joint_classes_cannot(self, n_classes: int) -> None:
         name, at = type(self).__name__, "with multinomial=True"

@@ -90,7 +90,6 @@ class _Task:
     """What a fit solves, and what was taken from columns and divides them, if anything."""
 
     targets: Targets
-    penalty: Penalty
     scales: np.ndarray | None
     offsets: np.ndarray | None
 
@@ -112,7 +111,9 @@ class _Task:
         weights = as_dtype(user.x, dtype).astype(np.float64)[None]
         intercept = as_dtype(np.array([user.intercept]), dtype).astype(np.float64)
         w, b = self._scaled(weights, intercept)
-        objective = self.targets.problems[k].value(w[0], b[0]) + self.penalty.value(w[0], l1)
+        objective = self.targets.problems[k].value(w[0], b[0]) + self.targets.penalty.value(
+            w[0], l1
+        )
         worse = max(objective - found.objective, 0.0)
         unit = max(abs(found.objective), np.finfo(float).tiny)
         certificate = found.certificate + worse / unit
@@ -173,8 +174,10 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     intercept_: float | np.ndarray
 
     @abc.abstractmethod
-    def _read_targets(self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray) -> Targets:
-        """`y` made canonical."""
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
+        """What is learned from, with `y` made canonical."""
 
     @property
     def _is_positive(self) -> bool:
@@ -205,18 +208,15 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """
         before = self._earlier_weights()
         task = self._read(X, y, sample_weight)
-        targets, penalty, settings = task.targets, task.penalty, self._settings
-        inits = task.inits(before)
+        targets, inits = task.targets, task.inits(before)
         self._forget_folds()
         if isinstance(self.l1, str):
-            solutions = self._fit_by_folds(task, self.l1)
+            solutions = self._fit_by_folds(targets, self.l1)
         else:
-            self.l1_ = float(self.l1)
-            progress = Progress.of_solves(targets.n_solves, settings.max_iter)
+            self.l1_ = l1 = float(self.l1)
+            progress = Progress.of_solves(targets.n_solves, targets.settings.max_iter)
             solutions = self._watch(
-                lambda: targets.solve(penalty, self.l1_, settings, progress, inits),
-                progress,
-                may_be_left=True,
+                lambda: targets.solve(l1, progress, inits), progress, may_be_left=True
             )
         solutions = [task.rounded(k, found, self.l1_) for k, found in enumerate(solutions)]
         solutions = [task.restore(found) for found in solutions]
@@ -255,15 +255,15 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """
         model = copy.copy(self)  # gets the names of the features
         task = model._read(X, y, sample_weight)
-        targets, penalty, settings = task.targets, task.penalty, self._settings
-        if l1s is not None:
-            check_argument("fit_path.l1s", l1s, L1Values())
-        found = self._falling_l1s(task, self.l1s if l1s is None else l1s, "fit_path.l1s")
-        progress = Progress.of_solves(len(found) * targets.n_solves, settings.max_iter)
+        targets = task.targets
+        l1s = self.l1s if l1s is None else l1s
+        check_argument("fit_path.l1s", l1s, L1Values())
+        found = falling_l1s(targets.largest_l1(), l1s, _LEAST_SHARE, "fit_path.l1s")
+        progress = Progress.of_solves(len(found) * targets.n_solves, targets.settings.max_iter)
         names = [getattr(model, name, None) for name in ("feature_names_in_", "classes_")]
 
         def job() -> CoefficientPath:
-            steps = walk_path(targets, penalty, found, settings, progress)
+            steps = walk_path(targets, found, progress)
             restored = ([task.restore(solution) for solution in step] for step in steps)
             return CoefficientPath.gather(found, restored, targets.X.dtype, *names)
 
@@ -289,8 +289,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         -------
         float
         """
-        task = copy.copy(self)._read(X, y, sample_weight)
-        return task.targets.largest_l1(task.penalty, self._settings)
+        return copy.copy(self)._read(X, y, sample_weight).targets.largest_l1()
 
     @property
     def sparse_coef_(self) -> sp.csr_matrix:
@@ -326,7 +325,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         if scales is not None:
             columns = divide_columns(columns, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)
-        return _Task(self._read_targets(columns, y, weights), penalty, scales, offsets)
+        return _Task(self._read_targets(columns, y, weights, penalty), scales, offsets)
 
     def _read_penalty(self, n_features: int) -> Penalty:
         name = type(self).__name__
@@ -351,23 +350,17 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"{name}.penalty_weights must be positive {at} where l2 is 0, got 0"
             )
 
-    def _falling_l1s(self, task: _Task, l1s: ArrayLike, name: str) -> np.ndarray:
-        largest = task.targets.largest_l1(task.penalty, self._settings)
-        return falling_l1s(largest, l1s, _LEAST_SHARE, name)
-
-    def _fit_by_folds(self, task: _Task, rule: str) -> list[LinearSolution]:
-        targets, penalty, settings = task.targets, task.penalty, self._settings
+    def _fit_by_folds(self, targets: Targets, rule: str) -> list[LinearSolution]:
         name = type(self).__name__
-        l1s = self._falling_l1s(task, self.l1s, f"{name}.l1s")
+        l1s = falling_l1s(targets.largest_l1(), self.l1s, _LEAST_SHARE, f"{name}.l1s")
         folds = make_folds(targets, self.cv, name)
         n_solves = (len(folds) + 1) * len(l1s) * targets.n_solves
-        progress = Progress.of_solves(n_solves, settings.max_iter)
+        progress = Progress.of_solves(n_solves, targets.settings.max_iter)
 
         def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
-            scores = score_folds(targets, folds, penalty, l1s, settings, progress)
+            scores = score_folds(targets, folds, l1s, progress)
             chosen = choose_l1(scores, rule)
-            path = walk_path(targets, penalty, l1s[: chosen + 1], settings, progress)
-            *_, (reached, last) = enumerate(path)
+            *_, (reached, last) = enumerate(walk_path(targets, l1s[: chosen + 1], progress))
             if progress.stop_requested:  # another l1 might have been chosen
                 last = [replace(found, status=Status.STOPPED) for found in last]
             return scores, reached, last

@@ -136,6 +136,27 @@ class CoefficientPath:
         -------
         matplotlib axes
         """
-        from sublearn.linear.path_plot import draw_path  # matplotlib is an extra
-
-        return draw_path(self, ax, n_names, position)
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            message = "CoefficientPath.plot needs matplotlib: pip install sublearn[plot]"
+            raise ImportError(message) from error
+        if ax is None:
+            _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
+        coefs = self.coefs[position] if isinstance(self.coefs, list) else self.coefs
+        names = range(coefs.shape[1]) if self.feature_names is None else self.feature_names
+        support = np.unique(coefs.indices)
+        weights = coefs[:, support].toarray()  # (n_l1s, n_ever_used)
+        order = np.argsort(-np.abs(weights[-1]), kind="stable")
+        named, others = order[:n_names], order[n_names:]
+        ax.plot(self.l1s, weights[:, others], color="0.8", lw=0.7)
+        colours = plt.get_cmap("tab10")
+        for rank, k in enumerate(named):
+            colour = colours(rank % 10)
+            ax.plot(self.l1s, weights[:, k], color=colour, lw=1.6, label=str(names[support[k]]))
+        ax.axhline(0.0, color="k", lw=0.6)
+        ax.set(xscale="log", xlabel="l1", ylabel="weight")
+        ax.set_xlim(self.l1s[0], self.l1s[-1]) if len(self) > 1 else None
+        if len(named):
+            ax.legend(loc="upper left", fontsize=8, frameon=False)
+        return ax

@@ -13,6 +13,7 @@ from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.row_losses import Huber, Loss, LossOf, Poisson, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
@@ -154,21 +155,12 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.l2 = l2
-        self.loss = loss
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.l1s = l1s
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.l2, self.penalty_weights = l1, l2, penalty_weights
+        self.loss, self.positive = loss, positive
+        self.fit_intercept, self.warm_start = fit_intercept, warm_start
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     @property
     def _is_positive(self) -> bool:
@@ -180,7 +172,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
             return self.loss
         return {"squared": Squared, "huber": Huber, "poisson": Poisson}[self.loss]()
 
-    def _read_targets(self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray) -> Targets:
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
         name = type(self).__name__
         if self.loss == "poisson" and self._method.needs_bounded_curvature:
             raise ParameterError(
@@ -192,7 +186,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
             _refuse_other_than_counts(numbers[sample_weight > 0], name)
         elif must := says_if_vanishing(numbers):
             raise ValueError(f"{name}: y must {must}, got {np.abs(numbers).max():g}")
-        return NumberTargets(X, numbers, sample_weight, bool(self.fit_intercept), self._loss)
+        return NumberTargets(
+            X, numbers, sample_weight, bool(self.fit_intercept), penalty, self._settings, self._loss
+        )
 
     @classmethod
     def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:

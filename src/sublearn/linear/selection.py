@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -13,8 +12,7 @@ from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
 from sublearn.linear.targets import ClassTargets, Targets
-from sublearn.optim.linear_problem import Penalty
-from sublearn.optim.linear_solve import LinearSolution, SolverSettings
+from sublearn.optim.linear_solve import LinearSolution
 from sublearn.typing import Matrix
 from sublearn.validation import Interval, Rule
 
@@ -54,16 +52,12 @@ class Folds(Rule):
 
 
 def walk_path(
-    targets: Targets,
-    penalty: Penalty,
-    l1s: np.ndarray,
-    settings: SolverSettings,
-    progress: Progress,
+    targets: Targets, l1s: np.ndarray, progress: Progress
 ) -> Iterator[list[LinearSolution]]:
     """Solutions for each of `l1s`, started from those before; ends early if asked to stop."""
     last = None
     for l1 in l1s:
-        last = targets.solve(penalty, float(l1), settings, progress, last)
+        last = targets.solve(float(l1), progress, last)
         yield last
         if progress.stop_requested:
             return
@@ -98,24 +92,18 @@ def _shuffled_folds(targets: Targets, n_folds: int, name: str) -> list[Fold]:
 
 
 def score_folds(
-    targets: Targets,
-    folds: list[Fold],
-    penalty: Penalty,
-    l1s: np.ndarray,
-    settings: SolverSettings,
-    progress: Progress,
+    targets: Targets, folds: list[Fold], l1s: np.ndarray, progress: Progress
 ) -> np.ndarray:
     """Minus the held-out loss of each l1 and fold, of shape (n_l1s, n_folds); NaN if not reached.
 
     Folds share the threads: each fold's own numbers do not depend on how many there are.
     """
-    n_at_once = min(settings.n_threads, len(folds))
-    inner = replace(settings, n_threads=max(1, settings.n_threads // n_at_once))
+    n_at_once, inner = targets.settings.shared_by(len(folds))
 
     def score(fold: Fold) -> np.ndarray:
         scores = np.full(len(l1s), np.nan)
-        train, test = targets.take(fold[0]), targets.take(fold[1])
-        for i, found in enumerate(walk_path(train, penalty, l1s, inner, progress)):
+        train, test = targets.take(fold[0], inner), targets.take(fold[1])
+        for i, found in enumerate(walk_path(train, l1s, progress)):
             if progress.stop_requested:
                 break
             scores[i] = -test.loss_of(test.predictions(found))

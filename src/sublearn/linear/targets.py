@@ -26,7 +26,7 @@ _Targets = TypeVar("_Targets", bound="Targets")
 
 @dataclass(frozen=True, eq=False)
 class Targets(abc.ABC):
-    """Rows with targets and weights.
+    """Rows with targets and weights, and how to learn from them.
 
     Parameters
     ----------
@@ -38,21 +38,29 @@ class Targets(abc.ABC):
         Row weights of any sum; rows of weight 0 are in no problem.
     fit_intercept : bool
         Whether there are intercepts.
+    penalty : Penalty
+        Of the weights of each output.
+    settings : SolverSettings
+        Of each solve.
     """
 
     X: Matrix
     y: np.ndarray
     weights: np.ndarray
     fit_intercept: bool
+    penalty: Penalty
+    settings: SolverSettings
 
     def __post_init__(self) -> None:
         scaled = self.weights / self.weights.max()  # a sum of huge weights could overflow
         object.__setattr__(self, "weights", scaled / scaled.sum())
 
-    def take(self: _Targets, rows: np.ndarray) -> _Targets:
-        """Some of the rows."""
-        X = as_columns(self.X[rows])
-        return replace(self, X=X, y=self.y[rows], weights=self.weights[rows])
+    def take(self: _Targets, rows: np.ndarray, settings: SolverSettings | None = None) -> _Targets:
+        """Some of the rows, to be learned from with these settings or the same."""
+        return replace(
+            self, X=as_columns(self.X[rows]), y=self.y[rows], weights=self.weights[rows],
+            settings=settings or self.settings,
+        )  # fmt: skip
 
     @cached_property
     def weighty(self) -> Targets:
@@ -83,26 +91,20 @@ class Targets(abc.ABC):
         """Problems to solve for each l1."""
         return 1 if self.is_joint else self.n_outputs
 
-    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+    def largest_l1(self) -> float:
         """The least l1 for which the penalised weights of every output are 0."""
-        return max(largest_l1(problem, penalty, settings) for problem in self.problems)
+        return max(largest_l1(one, self.penalty, self.settings) for one in self.problems)
 
     @abc.abstractmethod
     def loss_of(self, z: np.ndarray) -> float:
         """Mean loss of the rows for predictions of shape (n_rows, n_outputs)."""
 
     def solve(
-        self,
-        penalty: Penalty,
-        l1: float,
-        settings: SolverSettings,
-        progress: Progress,
-        inits: list[LinearSolution] | None = None,
+        self, l1: float, progress: Progress, inits: list[LinearSolution] | None = None
     ) -> list[LinearSolution]:
         """A solution for each output, several at a time."""
-        problems = self.problems
-        n_at_once = min(len(problems), settings.n_threads)
-        inner = replace(settings, n_threads=max(1, settings.n_threads // n_at_once))
+        problems, penalty = self.problems, self.penalty
+        n_at_once, inner = self.settings.shared_by(len(problems))
 
         def solve_one(k: int) -> LinearSolution:
             init = None if inits is None else inits[k]
@@ -167,11 +169,11 @@ class ClassTargets(Targets):
         """One for two classes, else one for each."""
         return 1 if self.n_classes == 2 else self.n_classes
 
-    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+    def largest_l1(self) -> float:
         """The least l1 for which all penalised weights are 0."""
         if self.is_joint:
-            return largest_joint_l1(self.joint_problem, penalty, settings)
-        return super().largest_l1(penalty, settings)
+            return largest_joint_l1(self.joint_problem, self.penalty, self.settings)
+        return super().largest_l1()
 
     def has_all_classes(self, rows: np.ndarray) -> bool:
         """Whether rows of positive weight of every class are among `rows`."""
@@ -180,17 +182,13 @@ class ClassTargets(Targets):
         return bool((counts > 0).all())
 
     def solve(
-        self,
-        penalty: Penalty,
-        l1: float,
-        settings: SolverSettings,
-        progress: Progress,
-        inits: list[LinearSolution] | None = None,
+        self, l1: float, progress: Progress, inits: list[LinearSolution] | None = None
     ) -> list[LinearSolution]:
         """A solution for each output."""
-        if self.is_joint:
-            return solve_joint(self.joint_problem, penalty, l1, settings, progress, inits)
-        return super().solve(penalty, l1, settings, progress, inits)
+        if not self.is_joint:
+            return super().solve(l1, progress, inits)
+        problem, penalty, settings = self.joint_problem, self.penalty, self.settings
+        return solve_joint(problem, penalty, l1, settings, progress, inits)
 
     def loss_of(self, z: np.ndarray) -> float:
         """Mean of minus the log probabilities of the right classes."""

@@ -43,6 +43,11 @@ class SolverSettings:
         """What runs, in turn."""
         return [METHODS[name] for name in SOLVERS[self.solver]]
 
+    def shared_by(self, n_problems: int) -> tuple[int, SolverSettings]:
+        """How many of the problems run at once, and with which settings each."""
+        n_at_once = min(n_problems, self.n_threads)
+        return n_at_once, replace(self, n_threads=max(1, self.n_threads // n_at_once))
+
 
 def solve(
     problem: LinearProblem,
