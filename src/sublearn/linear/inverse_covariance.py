@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -64,19 +64,6 @@ _ASYMMETRY = 1e-8  # of a covariance matrix, as a correlation: what rounding may
 _LEAST_VARIANCE = 1e-300  # its inverse is a number, with room for sums
 _INDEFINITE = 1e-8  # the same for a negative eigenvalue, for each variable
 _Result = TypeVar("_Result")
-
-
-class _Found(TypedDict):
-    """What the core returns."""
-
-    precision: np.ndarray
-    covariance: np.ndarray
-    labels: np.ndarray
-    objective: float
-    certificate: float
-    n_iter: int
-    status: _core.Status
-    iterations: dict[str, np.ndarray]
 
 
 class _L1(Rule):
@@ -435,7 +422,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
     def _solve(
         self, S: np.ndarray, l1: float | np.ndarray, init: np.ndarray | None, progress: Progress,
         n_threads: int | None = None,
-    ) -> _Found:  # fmt: skip
+    ) -> State:  # fmt: skip
         settings = _core.InverseCovarianceSettings()
         method = "newton" if self.solver == "auto" else self.solver
         settings.method = _core.InverseMethod[method]
@@ -444,11 +431,10 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         settings.n_threads = n_threads or as_n_threads(self.n_jobs)
         rest = init, settings, progress.core
         if isinstance(l1, np.ndarray):
-            return cast(_Found, _core.fit_inverse_covariance(S, l1, *rest))
-        diagonal = float(self._diagonal(l1))
-        return cast(_Found, _core.fit_inverse_covariance(S, l1, diagonal, *rest))
+            return _core.fit_inverse_covariance(S, l1, *rest)
+        return _core.fit_inverse_covariance(S, l1, float(self._diagonal(l1)), *rest)
 
-    def _keep(self, found: _Found, l1: float | np.ndarray, location: np.ndarray) -> None:
+    def _keep(self, found: State, l1: float | np.ndarray, location: np.ndarray) -> None:
         columns = dict(found["iterations"])
         gap = columns.pop("gap")
         columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), len(location))

@@ -16,17 +16,14 @@ import numpy as np
 
 from sublearn import _core
 from sublearn.fitting.progress import Progress
-from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_objective import MultinomialData, as_columns, multinomial_objective
 from sublearn.optim.linear_problem import Penalty
-from sublearn.optim.linear_solve import METHODS, LinearSolution, SolverSettings
+from sublearn.optim.linear_solve import CANCELLATION, METHODS, LinearSolution, SolverSettings
 from sublearn.optim.linear_solvers import named_rounds
-from sublearn.optim.multinomial_objective import MultinomialData, multinomial_objective
 from sublearn.trace import Status, Trace
 from sublearn.typing import Matrix
 
 __all__ = ["MultinomialProblem", "largest_joint_l1", "solve_joint"]
-
-_CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +106,7 @@ def _joined(solutions: list[LinearSolution]) -> tuple[np.ndarray, np.ndarray]:
 def _solutions(
     problem: MultinomialProblem, x: np.ndarray, status: Status, rounds: dict[str, np.ndarray]
 ) -> list[LinearSolution]:
-    unit = np.maximum(np.abs(rounds["objective"]), _CANCELLATION * np.log(problem.n_classes))
+    unit = np.maximum(np.abs(rounds["objective"]), CANCELLATION * np.log(problem.n_classes))
     named = {"seconds": rounds["seconds"], "objective": rounds["objective"]}
     named["certificate"] = rounds.pop("gap") / unit
     trace = Trace(named | rounds)
@@ -129,10 +126,8 @@ def largest_joint_l1(
     free = np.flatnonzero(penalty.factors == 0)
     if len(free):
         part = replace(penalty, factors=np.zeros(len(free)))
-        tight = replace(settings, tol=min(settings.tol, _CANCELLATION))
+        tight = replace(settings, tol=min(settings.tol, CANCELLATION))
         found = solve_joint(problem.take_columns(free), part, 0.0, tight, Progress())
         W[free], b = _joined(found)
     gradient = problem.objective(settings.n_threads).value_and_gradient(problem.flat(W, b))[1]
-    pull = np.abs(problem.unflat(gradient)[0]).max(axis=1)
-    held = penalty.factors > 0
-    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+    return penalty.least_l1(np.abs(problem.unflat(gradient)[0]).max(axis=1))

@@ -13,8 +13,9 @@ from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.optim.linear_input import NameOr
 from sublearn.optim.linear_problem import Penalty
-from sublearn.optim.row_losses import Huber, Loss, LossOf, Poisson, Squared
+from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
 from sublearn.validation import Boolean, Rule
@@ -132,7 +133,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
-        "loss": LossOf(Huber, ("squared", "huber", "poisson")),
+        "loss": NameOr(Huber, ("squared", "huber", "poisson")),
         "positive": Boolean(),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -284,26 +284,13 @@ def lhac(
 
 
 def _as_objective(objective: object, size: int) -> _core.SmoothObjective:
-    if isinstance(objective, _core.SmoothObjective):
-        if objective.size != size:
-            raise ParameterError(
-                f"lhac.init must have {objective.size} entries as the objective, got {size}"
-            )
-        return objective
-    function = getattr(objective, "value_and_gradient", objective)
-    if not callable(function):
+    if not isinstance(objective, _core.SmoothObjective):
+        return _UserObjective(objective, size).compiled()
+    if objective.size != size:
         raise ParameterError(
-            "lhac.objective must be callable, compiled or have a method value_and_gradient, "
-            f"got {show(objective)}"
+            f"lhac.init must have {objective.size} entries as the objective, got {size}"
         )
-    partial, bound = (getattr(objective, name, None) for name in ("partial", "lower_bound"))
-    for name, method in (("partial", partial), ("lower_bound", bound)):
-        if method is not None and not callable(method):
-            raise ParameterError(f"lhac.objective.{name} must be callable, got {show(method)}")
-    return _core.PythonObjective(
-        _checked(function, size), None if partial is None else _checked_part(partial), size,
-        None if bound is None else _checked_bound(bound),
-    )  # fmt: skip
+    return objective
 
 
 def _decide_active_set(active_set: bool | str, objective: _core.SmoothObjective) -> bool:
@@ -317,39 +304,56 @@ def _decide_active_set(active_set: bool | str, objective: _core.SmoothObjective)
     return bool(active_set)
 
 
-def _not_finite(value: float) -> ParameterError:
-    return ParameterError(f"lhac.objective must be finite at init, got {value}")
+def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
+    """One above a value of F by more than rounding, which would pass for convergence."""
+    least = objectives.min()
+    if bound > least + _ROUNDING * np.abs(objectives).max():
+        raise ParameterError(
+            "lhac.objective.lower_bound must return what no value of F is below, "
+            f"got {bound} where F is {least}"
+        )
 
 
-def _checked(
-    objective: Callable[[np.ndarray], _ValueAndGradient], size: int
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """`objective` with a float and a float64 vector for its results, whatever it returns."""
-    is_start = True
+def _missing(*_: np.ndarray) -> NoReturn:
+    raise NotImplementedError  # nobody calls it
 
-    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _checked_pair("objective", lambda: objective(x), size)
-        nonlocal is_start
-        if is_start and np.isinf(value):
+
+class _UserObjective:
+    """A function of the user's, whose results are made floats and float64 vectors or refused."""
+
+    def __init__(self, objective: object, size: int):
+        self.size, self.is_start = size, True
+        function: object = getattr(objective, "value_and_gradient", objective)
+        self.part = getattr(objective, "partial", None) or _missing
+        self.bound = getattr(objective, "lower_bound", None) or _missing
+        if not callable(function):
+            raise ParameterError(
+                "lhac.objective must be callable, compiled or have a method value_and_gradient, "
+                f"got {show(objective)}"
+            )
+        self.function = function
+        for name, method in (("partial", self.part), ("lower_bound", self.bound)):
+            if not callable(method):
+                raise ParameterError(f"lhac.objective.{name} must be callable, got {show(method)}")
+
+    def compiled(self) -> _core.PythonObjective:
+        """The form that the core takes."""
+        partial = None if self.part is _missing else self.value_and_part
+        bound = None if self.bound is _missing else self.lower_bound
+        return _core.PythonObjective(self.value_and_gradient, partial, self.size, bound)
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _checked_pair("objective", lambda: self.function(x), self.size)
+        if self.is_start and np.isinf(value):
             raise _not_finite(value)
-        is_start = False
+        self.is_start = False
         return value, gradient
 
-    return value_and_gradient
+    def value_and_part(self, x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
+        return _checked_pair("objective.partial", lambda: self.part(x, support), len(support))
 
-
-def _checked_part(
-    partial: Callable[[np.ndarray, np.ndarray], _ValueAndGradient],
-) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    def value_and_part(x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
-        return _checked_pair("objective.partial", lambda: partial(x, support), len(support))
-
-    return value_and_part
-
-
-def _checked_bound(bound: Callable[[], float]) -> Callable[[], float]:
-    def lower_bound() -> float:
-        found = bound()
+    def lower_bound(self) -> float:
+        found = self.bound()
         try:
             value = float(found)
         except (TypeError, ValueError):
@@ -360,17 +364,9 @@ def _checked_bound(bound: Callable[[], float]) -> Callable[[], float]:
             )
         return value
 
-    return lower_bound
 
-
-def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
-    """One above a value of F by more than rounding, which would pass for convergence."""
-    least = objectives.min()
-    if bound > least + _ROUNDING * np.abs(objectives).max():
-        raise ParameterError(
-            "lhac.objective.lower_bound must return what no value of F is below, "
-            f"got {bound} where F is {least}"
-        )
+def _not_finite(value: float) -> ParameterError:
+    return ParameterError(f"lhac.objective must be finite at init, got {value}")
 
 
 def _checked_pair(

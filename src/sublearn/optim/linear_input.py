@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import check_array
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.typing import Matrix, MatrixLike
+from sublearn.validation import OneOf, SettingsOf
 from sublearn.validation.design import says_if_vanishing
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.sparse import check_layout
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
+    "NameOr",
     "check_features",
     "check_levels",
     "check_numbers",
@@ -27,6 +30,20 @@ __all__ = [
     "compiled_penalty",
     "refusal",
 ]
+
+
+@dataclass(frozen=True)
+class NameOr(SettingsOf):
+    """One of a few names, or settings that stand for one of them with other values."""
+
+    names: tuple[str, ...]
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, self.kind) or OneOf(*self.names).accepts(value)
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(repr, self.names))} or a {self.kind.__name__}"
 
 
 def refusal(who: str, name: str, must: str, value: object) -> ParameterError:

@@ -51,6 +51,11 @@ class Penalty:
             penalty.lower = 0.0
         return penalty
 
+    def least_l1(self, pull: np.ndarray) -> float:
+        """The least l1 that holds weights at 0 against slopes of this size; 0 if it holds none."""
+        held = self.factors > 0
+        return float((pull[held] / self.factors[held]).max(initial=0.0))
+
     def value(self, w: np.ndarray, l1: float) -> float:
         """The penalty of the weights."""
         return float(l1 * (self.factors @ np.abs(w)) + 0.5 * self.l2 * (w @ w))

@@ -26,7 +26,7 @@ _ROUNDS_IF_FREE = 5  # the core's own gap does not close then
 _APPROACH_TOL = 1e-4
 _MOST_STEPS = 8
 _NULL_TOL = 1e-10  # the largest l1 is the gradient of a model without the penalised features
-_CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
+CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,7 @@ def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSetting
         rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress())
         w[unpenalised], intercept = rest.x, rest.intercept
     slope = problem.gradient(w, intercept)
-    pull = -slope if penalty.is_positive else np.abs(slope)
-    held = penalty.factors > 0
-    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+    return penalty.least_l1(-slope if penalty.is_positive else np.abs(slope))
 
 
 def _approach(
@@ -196,7 +194,7 @@ class _Run:
 
     def _unit(self, objective: np.ndarray) -> np.ndarray:
         """What gaps are divided by."""
-        return np.maximum(np.abs(objective), _CANCELLATION * self.problem.scale + 1e-300)
+        return np.maximum(np.abs(objective), CANCELLATION * self.problem.scale + 1e-300)
 
     def _take_in(self, rows: Mapping[str, np.ndarray]) -> None:
         """Rows of the trace; the last is that of the point."""

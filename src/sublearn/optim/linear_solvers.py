@@ -10,6 +10,7 @@ import numpy as np
 
 from sublearn import _core
 from sublearn.optim.linear_input import (
+    NameOr,
     check_features,
     check_levels,
     check_numbers,
@@ -33,7 +34,6 @@ from sublearn.validation import (
     RandomState,
     Rule,
     Settings,
-    SettingsOf,
     as_n_threads,
     as_seed,
     check_arguments,
@@ -129,21 +129,10 @@ class CoordinateDescent(Settings):
     }
 
 
-@dataclass(frozen=True)
-class _SolverOf(SettingsOf):
-    """The name of a solver, or coordinate descent with its settings."""
-
-    def accepts(self, value: object) -> bool:
-        return isinstance(value, self.kind) or OneOf(*METHODS).accepts(value)
-
-    def __str__(self) -> str:
-        return f"{', '.join(map(repr, METHODS))} or a {self.kind.__name__}"
-
-
 _RULES: dict[str, Rule] = {
     "loss": LOSS,
     "l2": NonNegative(float),
-    "solver": _SolverOf(CoordinateDescent),
+    "solver": NameOr(CoordinateDescent, tuple(METHODS)),
     "fit_intercept": Boolean(),
     "tol": NonNegative(float),
     "max_iter": OrNone(Positive(int)),

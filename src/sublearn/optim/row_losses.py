@@ -16,9 +16,9 @@ from scipy.optimize import brentq
 from scipy.special import logit, xlogy
 
 from sublearn import _core
-from sublearn.validation import OneOf, Positive, Rule, Settings, SettingsOf
+from sublearn.validation import Positive, Rule, Settings
 
-__all__ = ["Huber", "Logistic", "Loss", "LossOf", "Poisson", "Squared", "compiled_name"]
+__all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared", "compiled_name"]
 
 
 @dataclass(frozen=True)
@@ -126,20 +126,6 @@ class Poisson(Loss):
     def shift(self, y: np.ndarray) -> np.ndarray:
         """y log y - y."""
         return xlogy(y, y) - y
-
-
-@dataclass(frozen=True)
-class LossOf(SettingsOf):
-    """The name of a loss, or Huber's with its parameter."""
-
-    names: tuple[str, ...]
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` obeys the rule."""
-        return isinstance(value, Huber) or OneOf(*self.names).accepts(value)
-
-    def __str__(self) -> str:
-        return f"{', '.join(map(repr, self.names))} or a Huber"
 
 
 def compiled_name(loss: str | Loss) -> tuple[str, float]:
