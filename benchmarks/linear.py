@@ -27,7 +27,7 @@ from harness.table import Cell, Figures, Table
 from harness.timing import cpu_timed
 
 from sublearn.linear import SparseLogisticRegression
-from sublearn.optim import lhac, linear_objective
+from sublearn.optim import LhacSettings, lhac, linear_objective
 from sublearn.trace import Status
 
 
@@ -278,15 +278,15 @@ def step(bench: Bench) -> Figures:
 def timed_lhac(objective: Any, X: Any, y: np.ndarray, budget: int) -> tuple[float, int]:
     """CPU seconds, the least of five, and steps of eight iterations with this many passes each."""
     solve = partial(
-        lhac, objective, np.zeros(X.shape[1]), 0.01 * l1_max(X, y), budget=budget, max_iter=8,
-        tol=0.0, working_set=False,
+        lhac, objective, np.zeros(X.shape[1]), 0.01 * l1_max(X, y), max_iter=8, tol=0.0,
+        active_set=False, settings=LhacSettings(budget=budget),
     )  # fmt: skip
     laps = [cpu_timed(solve) for _ in range(5)]
     return min(seconds for _, seconds in laps), int(laps[0][0].trace["n_steps"][-1])
 
 
-def working_set(bench: Bench) -> Figures:
-    """`lhac` with and without its working set, to a relative gap of 1e-6."""
+def active_set(bench: Bench) -> Figures:
+    """`lhac` with and without its active set, to a relative gap of 1e-6."""
     columns = {"data": "", "l1 / l1 max": "g", "non-zeros": "d"}
     for form in ("without", "with"):
         columns |= {f"s, {form}": ".3f<", f"steps, {form}": "d", f"entries asked, {form}": ".1e<"}
@@ -302,7 +302,7 @@ def working_set(bench: Bench) -> Figures:
 def asked_lhac(X: Any, y: np.ndarray, l1: float, flag: bool) -> list[Any]:
     """Non-zeros, CPU seconds if the gap was reached, steps, entries of gradients asked for."""
     objective, start = linear_objective(X, y), np.zeros(X.shape[1])
-    found, seconds = cpu_timed(partial(lhac, objective, start, l1, max_iter=5000, working_set=flag))
+    found, seconds = cpu_timed(partial(lhac, objective, start, l1, max_iter=5000, active_set=flag))
     shown = seconds if found.status is Status.CONVERGED else None
     asked = float(found.trace["n_asked"].sum())
     return [int(np.count_nonzero(found.x)), shown, found.n_iter, asked]
@@ -323,10 +323,10 @@ TABLES = [Table(name, title, NOTE, race(load)) for name, (title, load) in SETS.i
 TABLES += [
     Table("growth", "Growth", "Work counts entries of X looked at.", growth),
     Table(
-        "working_set",
-        "LHAC with and without a working set",
+        "active_set",
+        "LHAC with and without an active set",
         "CPU seconds of `lhac` to a relative gap of 1e-6; steps are its iterations.",
-        working_set,
+        active_set,
     ),
     Table("step", "A coordinate step of LHAC", "Without values and gradients.", step),
 ]

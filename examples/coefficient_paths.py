@@ -58,7 +58,7 @@ def read(n_train):
 
 def follow(X, y, n_l1s):
     start = time.perf_counter()
-    path = SparseLogisticRegression(tol=1e-5).fit_path(X, y, n_l1s=n_l1s, ratio=0.01)
+    path = SparseLogisticRegression(tol=1e-5).fit_path(X, y, n_l1s)
     seconds = time.perf_counter() - start
     print(f"a path of {len(path)} values of l1 in {seconds:.2f} s")
     print(f"  {path.coefs[-1].nnz} words at the end, largest gap {path.certificates.max():.1e}")
@@ -67,9 +67,7 @@ def follow(X, y, n_l1s):
 
 def choose(X, y, l1s):
     start = time.perf_counter()
-    model = SparseLogisticRegression(
-        "cv", l1s=l1s, cv_rule="1se", tol=1e-5, random_state=0, n_jobs=-1
-    ).fit(X, y)
+    model = SparseLogisticRegression("cv_1se", l1s=l1s, tol=1e-5, n_jobs=-1).fit(X, y)
     print(f"five folds in {time.perf_counter() - start:.2f} s")
     print(f"  l1 {model.l1_:.2g} and {model.sparse_coef_.nnz} words are within a standard error")
     return model

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from sublearn.optim import lhac, linear_objective, minimise_linear
+from sublearn.optim import LhacSettings, lhac, linear_objective, minimise_linear
 
 BUDGETS = {"log k + 1": "log", "0.2 k + 1": "linear", "5": 5, "200": 200}
 COLOURS = {"log k + 1": "#d95f02", "0.2 k + 1": "#08306b", "5": "#6baed6", "200": "#7a7a7a"}
@@ -76,18 +76,20 @@ class Problem:
         judge = minimise_linear(X, y, l1=l1, solver="interior_point", tol=1e-11, max_iter=60)
         self.optimum = judge.objective
 
-    def run(self, **options):
-        settings = {"tol": 1e-10, "max_iter": 600, "working_set": False} | options
-        return lhac(self.objective, np.zeros(self.n), self.l1, **settings).trace
+    def run(self, tol=1e-10, **settings):
+        return lhac(
+            self.objective, np.zeros(self.n), self.l1, tol=tol, max_iter=600, active_set=False,
+            settings=LhacSettings(**settings),
+        ).trace  # fmt: skip
 
     def errors(self, trace):
         return np.maximum(trace["objective"] / self.optimum - 1, 1e-16)
 
-    def reach(self, **options):
+    def reach(self, **settings):
         """Least seconds, and iterations, until the objective is close to its optimum."""
         runs = []
         for _ in range(N_TIMES):
-            trace = self.run(tol=CLOSE, **options)
+            trace = self.run(tol=CLOSE, **settings)
             at = np.flatnonzero(self.errors(trace) <= CLOSE)
             if len(at):
                 runs.append((trace["seconds"][at[0]], int(at[0])))
@@ -127,17 +129,17 @@ def draw_sets(axes, problem):
 
 
 def draw_free(axes, problem):
-    for strategy, colour in (("std", "#d95f02"), ("grdy-ad", "#08306b")):
-        trace = problem.run(free_set=strategy, tol=CLOSE)
+    for strategy, colour in (("standard", "#d95f02"), ("greedy_adaptive", "#08306b")):
+        trace = problem.run(strategy=strategy, tol=CLOSE)
         close = np.flatnonzero(problem.errors(trace) <= CLOSE)
         end = close[0] + 1 if len(close) else len(trace)
         free = trace["n_free"][:end]
         print(f"{strategy}: {end} iterations, {free.sum():,} free coordinates in all")
-        axes.plot(free, color=colour, label=f"{strategy.upper()}: {free.sum():,} in all")
+        axes.plot(free, color=colour, label=f"{strategy}: {free.sum():,} in all")
     axes.set(xlabel=f"iteration, until {CLOSE_TEXT} from the optimum", ylabel="free coordinates")
     axes.set_ylim(0, 1.2 * axes.dataLim.y1)
     axes.legend(frameon=False, loc="upper right", fontsize=9)
-    axes.set_title("Free sets of two strategies (figure 5.2)", loc="left", fontsize=11)
+    axes.set_title("Coordinates that two strategies move (figure 5.2)", loc="left", fontsize=11)
 
 
 def draw_budgets(by_iteration, by_time, problem):

@@ -183,7 +183,7 @@ def logistic() -> dict[str, Any]:
     from sublearn.linear import SparseLogisticRegression
 
     X, y = svm("a9a/a9a.xz", 1500)
-    model = SparseLogisticRegression(0.005, **COMMON).fit(X[:1000], y[:1000])
+    model = SparseLogisticRegression(0.005, n_jobs=2).fit(X[:1000], y[:1000])
     return of_model(model, model.coef_, model.predict_proba(X[1000:]))
 
 
@@ -192,7 +192,7 @@ def logistic_one_vs_rest_cv() -> dict[str, Any]:
     from sublearn.linear import SparseLogisticRegression
 
     X, y = svm("vowel/vowel.scale", 528)
-    model = SparseLogisticRegression("cv", l1s=10, cv=3, **COMMON).fit(X, y)
+    model = SparseLogisticRegression("cv", l1s=10, cv=3, n_jobs=2).fit(X, y)
     return of_model(model, model.coef_, model.predict_proba(X))
 
 
@@ -201,7 +201,7 @@ def multinomial() -> dict[str, Any]:
     from sublearn.linear import SparseLogisticRegression
 
     X, y = svm("vowel/vowel.scale", 528)
-    model = SparseLogisticRegression(0.003, multi_class="multinomial", **COMMON).fit(X, y)
+    model = SparseLogisticRegression(0.003, multinomial=True, n_jobs=2).fit(X, y)
     return of_model(model, model.coef_, model.predict_proba(X))
 
 
@@ -229,7 +229,7 @@ def lasso_of_genes() -> dict[str, Any]:
     X, _ = _genes()
     found = {}
     for solver in ("auto", "newton", "lhac"):
-        model = SparseLinearRegression(0.05, solver=solver, **COMMON).fit(X[:, 1:], X[:, 0])
+        model = SparseLinearRegression(0.05, solver=solver, n_jobs=2).fit(X[:, 1:], X[:, 0])
         own = of_model(model, model.coef_, model.predict(X[:, 1:]))
         found |= {f"{solver}.{name}": value for name, value in own.items()}
     return found
@@ -242,7 +242,7 @@ def linear_losses() -> dict[str, Any]:
     X, y = svm("a9a/a9a.xz", 800)
     found = {}
     for loss, target in (("huber", y), ("poisson", y + 1)):
-        model = SparseLinearRegression(0.01, l2=0.1, loss=loss, **COMMON).fit(X, target)
+        model = SparseLinearRegression(0.01, l2=0.1, loss=loss, n_jobs=2).fit(X, target)
         own = of_model(model, model.coef_, model.predict(X))
         found |= {f"{loss}.{name}": value for name, value in own.items()}
     return found
@@ -253,7 +253,7 @@ def coefficient_path() -> dict[str, Any]:
     from sublearn.linear import SparseLinearRegression
 
     X, _ = _genes()
-    path = SparseLinearRegression(**COMMON).fit_path(X[:, 1:300], X[:, 0])
+    path = SparseLinearRegression(n_jobs=2).fit_path(X[:, 1:300], X[:, 0])
     return {"path": digest([path.l1s, path.coefs])}
 
 

@@ -73,8 +73,9 @@ def test_l1_is_chosen_by_cross_validation(sublearn, data, tmp_path, method):
     assert done.code == 0, done
     model = package.load(tmp_path / "m")
     assert json.loads(done.out)["l1"] == model.l1_ > 0
-    done = sublearn("fit", file, "-m", tmp_path / "m", "--method", method, "--l1", "cv")
+    done = sublearn("fit", file, "-m", tmp_path / "m", "--method", method, "--l1", "cv_1se")
     assert "chosen by cross-validation" in done.out
+    assert package.load(tmp_path / "m").l1_ >= model.l1_
 
 
 @pytest.mark.parametrize("loss", ["huber", "poisson"])
@@ -92,7 +93,7 @@ def test_other_losses(sublearn, data, tmp_path, loss):
         (["fit", "DATA", "-m", "OUT", "--l1", "cv"], "must be a number for ppd-sparse, got cv"),
         (
             ["fit", "DATA", "-m", "OUT", "--l1", "much", "--method", "sparse-linear"],
-            "must be a number or cv, got much",
+            "must be a number, cv or cv_1se, got much",
         ),
         (
             ["fit", "DATA", "-m", "OUT", "--text", "--method", "sparse-linear"],

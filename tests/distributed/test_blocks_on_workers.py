@@ -222,7 +222,7 @@ def test_hiclass_by_nodes_and_hml_by_labels(client):
 
 def test_sparse_linear_models_by_outputs_and_folds(client):
     _, X, y = taxonomy_rows()
-    model = SparseLogisticRegression("cv", l1s=4, cv=3, random_state=0)
+    model = SparseLogisticRegression("cv", l1s=4, cv=3)
     alone = model.fit(X, y).coef_.copy()
     with cluster(client) as blocks:
         together = model.fit(X, y)

@@ -252,7 +252,7 @@ def logistic_regression(n_jobs):
 def multinomial_regression(n_jobs):
     return fitting(
         lambda **p: linear_model(
-            "SparseLogisticRegression", multi_class="multinomial", n_jobs=n_jobs, **p
+            "SparseLogisticRegression", multinomial=True, n_jobs=n_jobs, **p
         ),
         classes(10_000, 1_000, 100), classes(100, 10, 3), lambda m: m.coef_,
         l1=1e-6, tol=1e-12, max_iter=FOR_EVER,

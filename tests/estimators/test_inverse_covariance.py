@@ -20,7 +20,7 @@ from sublearn.validation import assert_rules_complete
 SETTINGS = [
     SparseInverseCovariance(),
     SparseInverseCovariance(l1=0.5, solver="lhac", penalise_diagonal=True, assume_centered=True),
-    SparseInverseCovariance(l1="cv", cv=2, path_length=3, n_jobs=2, penalise_diagonal=True),
+    SparseInverseCovariance(l1="cv", cv=2, l1s=3, n_jobs=2, penalise_diagonal=True),
 ]
 
 
@@ -149,19 +149,33 @@ def test_the_trace_says_how_it_went(solver):
 
 def test_chooses_the_weight_by_held_out_likelihood():
     X = rows_of_a_chain(n_rows=100)
-    model = SparseInverseCovariance(l1="cv", cv=KFold(4), path_length=6, tol=1e-6).fit(X)
-    results = model.cv_results_
-    assert model.l1_ == results["l1"][np.argmax(results["mean_score"])]
-    assert results["scores"].shape == (6, 4)
+    model = SparseInverseCovariance(l1="cv", cv=KFold(4), l1s=6, tol=1e-6).fit(X)
+    assert model.l1_ == model.l1_path_[np.argmax(model.cv_scores_.mean(axis=1))]
+    assert model.cv_scores_.shape == (6, 4)
     train, test = next(iter(KFold(4).split(X)))
-    single = SparseInverseCovariance(l1=results["l1"][3], tol=1e-6).fit(X[train])
-    assert single.score(X[test]) == pytest.approx(results["scores"][3, 0], abs=1e-3)
+    single = SparseInverseCovariance(l1=model.l1_path_[3], tol=1e-6).fit(X[train])
+    assert single.score(X[test]) == pytest.approx(model.cv_scores_[3, 0], abs=1e-3)
+
+
+def test_chooses_the_largest_weight_within_a_standard_error():
+    X = rows_of_a_chain(n_rows=100)
+    best, simple = (SparseInverseCovariance(l1, cv=4, l1s=8).fit(X) for l1 in ("cv", "cv_1se"))
+    means = best.cv_scores_.mean(axis=1)
+    error = best.cv_scores_[means.argmax()].std(ddof=1) / 2
+    assert simple.l1_ == best.l1_path_[means >= means.max() - error].max()
+    assert simple.l1_ > best.l1_
+
+
+def test_tries_the_weights_that_are_given():
+    model = SparseInverseCovariance("cv", l1s=[0.1, 0.4, 0.2]).fit(rows_of_a_chain(n_rows=60))
+    assert model.l1_path_.tolist() == [0.4, 0.2, 0.1]
+    assert not hasattr(model.set_params(l1=0.1).fit(rows_of_a_chain()), "l1_path_")
 
 
 def test_threads_do_not_change_the_chosen_weight():
     X = rows_of_a_chain(n_rows=60)
-    models = [SparseInverseCovariance(l1="cv", n_jobs=n, path_length=4).fit(X) for n in (1, 3)]
-    np.testing.assert_array_equal(models[0].cv_results_["scores"], models[1].cv_results_["scores"])
+    models = [SparseInverseCovariance(l1="cv", n_jobs=n, l1s=4).fit(X) for n in (1, 3)]
+    np.testing.assert_array_equal(models[0].cv_scores_, models[1].cv_scores_)
 
 
 def test_unrelated_columns_can_be_cross_validated():
@@ -244,7 +258,10 @@ def test_warns_where_the_limit_of_iterations_came_first(solver):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"l1": -1.0}, "l1 must be a non-negative number, a matrix of them or 'cv', got -1.0"),
+        (
+            {"l1": -1.0},
+            "l1 must be a non-negative number, a matrix of them, 'cv' or 'cv_1se', got -1.0",
+        ),
         ({"l1": "best"}, "l1 must be a non-negative number"),
         ({"l1": np.nan}, "l1 must be a non-negative number"),
         ({"l1": np.ones((2, 2))}, "must be a number or a matrix of shape"),
@@ -255,8 +272,8 @@ def test_warns_where_the_limit_of_iterations_came_first(solver):
         ({"covariance": "given"}, "covariance must be 'data' or 'precomputed'"),
         ({"tol": 0}, "tol must be a positive number"),
         ({"cv": 1}, "cv must be an integer of at least 2"),
-        ({"path_end": 1.0}, "path_end must be a number in"),
-        ({"path_length": 1}, "path_length must be an integer in"),
+        ({"l1s": 0}, "l1s must be a positive integer or an array of positive numbers, got 0"),
+        ({"l1": "cv", "l1s": [0.1, 0.0]}, "l1s must be positive numbers"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
 )
@@ -316,14 +333,28 @@ def test_refuses_one_row_and_another_number_of_features():
 
 def test_a_saved_model_keeps_its_trace_and_the_scores_of_its_folds(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 6))
-    model = SparseInverseCovariance("cv", cv=3, path_length=4).fit(X)
+    model = SparseInverseCovariance("cv", cv=3, l1s=4).fit(X)
     model.save(tmp_path / "model")
     loaded = sublearn.load(tmp_path / "model")
     assert loaded.trace_.columns == model.trace_.columns
     np.testing.assert_array_equal(loaded.trace_["certificate"], model.trace_["certificate"])
-    assert loaded.cv_results_.keys() == model.cv_results_.keys()
-    for name, table in model.cv_results_.items():
-        np.testing.assert_array_equal(loaded.cv_results_[name], table)
+    np.testing.assert_array_equal(loaded.l1_path_, model.l1_path_)
+    np.testing.assert_array_equal(loaded.cv_scores_, model.cv_scores_)
+
+
+def test_folds_and_parameters_of_earlier_files_are_translated():
+    former = {"path_length": 7, "path_end": 0.02, "l1": "cv"}
+    assert SparseInverseCovariance._current_params(former) == {"l1s": 7, "l1": "cv"}
+    model = SparseInverseCovariance("cv", cv=3, l1s=4).fit(rows_of_a_chain())
+    state = model._to_bundle()
+    state["cv_results_.l1"], state["cv_results_.scores"] = (
+        state.pop(name) for name in ("l1_path_", "cv_scores_")
+    )
+    state["cv_results_.mean_score"] = model.cv_scores_.mean(axis=1)
+    other = SparseInverseCovariance("cv")
+    other._restore(state)
+    np.testing.assert_array_equal(other.l1_path_, model.l1_path_)
+    np.testing.assert_array_equal(other.cv_scores_, model.cv_scores_)
 
 
 def test_refuses_variances_whose_inverse_is_no_number():

@@ -16,14 +16,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
-from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.linear import Huber, SparseLinearRegression, SparseLogisticRegression
 from sublearn.validation import assert_rules_complete
 
 FLAVOURS = {
     "two classes": SparseLogisticRegression(0.02),
     "three classes": SparseLogisticRegression(0.02),
     "squared": SparseLinearRegression(0.05),
-    "huber": SparseLinearRegression(0.05, loss="huber"),
+    "huber": SparseLinearRegression(0.05, loss=Huber(1.0)),
     "poisson": SparseLinearRegression(0.05, loss="poisson"),
 }
 
@@ -229,8 +229,7 @@ def test_positive_weights_are_not_negative():
 def test_the_model_does_not_depend_on_the_number_of_threads(flavour, l1):
     X, y = rows_for(flavour)
     fits = [
-        clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=8, n_jobs=n, random_state=0).fit(X, y)
-        for n in (1, 2, 4)
+        clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=8, n_jobs=n).fit(X, y) for n in (1, 2, 4)
     ]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.coef_, fits[0].coef_)
@@ -271,7 +270,7 @@ def test_a_callback_may_stop_the_fit():
 
     with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
         model = SparseLogisticRegression(
-            "cv", tol=1e-14, max_iter=10_000, l1s=2000, random_state=0, callback=stop
+            "cv", tol=1e-14, max_iter=10_000, l1s=2000, callback=stop
         ).fit(X, y)
     assert events
     assert np.isfinite(model.coef_).all()
@@ -287,7 +286,7 @@ def test_a_callback_sees_how_it_goes():
 
 def test_ctrl_c_stops_a_fit_and_leaves_it_unfitted():
     X, y = rows_for("two classes", n_rows=2000, n_features=300)
-    model = SparseLogisticRegression("cv", l1s=5000, tol=1e-12, random_state=0)
+    model = SparseLogisticRegression("cv", l1s=5000, tol=1e-12)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -315,9 +314,7 @@ def test_verbose_draws_a_bar_without_figures_that_the_solver_lacks(capsys, monke
 def test_a_saved_model_predicts_the_same(flavour, l1, tmp_path):
     X, y = rows_for(flavour)
     frame = FORMS["pandas"](X)
-    model = clone(FLAVOURS[flavour]).set_params(
-        l1=l1, l1s=[0.2, 0.05], random_state=0, penalty_weights=np.ones(30)
-    )
+    model = clone(FLAVOURS[flavour]).set_params(l1=l1, l1s=[0.2, 0.05], penalty_weights=np.ones(30))
     model.fit(frame, y).save(tmp_path / "model")
     loaded = sublearn.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
@@ -326,7 +323,35 @@ def test_a_saved_model_predicts_the_same(flavour, l1, tmp_path):
     assert (loaded.l1_, loaded.certificate_) == (model.l1_, model.certificate_)
     assert loaded.trace_ == model.trace_
     assert hasattr(loaded, "cv_scores_") == (l1 == "cv")
+    assert getattr(loaded, "loss", None) == getattr(model, "loss", None)
     clone(loaded).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "former", "now"),
+    [
+        (SparseLogisticRegression, {"multi_class": "ovr"}, {"multinomial": False}),
+        (SparseLogisticRegression, {"multi_class": "multinomial"}, {"multinomial": True}),
+        (SparseLogisticRegression, {"l1": 0.1, "cv_rule": "1se"}, {"l1": 0.1}),
+        (SparseLinearRegression, {"l1": "cv", "cv_rule": "1se"}, {"l1": "cv_1se"}),
+        (SparseLinearRegression, {"l1": "cv", "cv_rule": "best", "random_state": 3}, {"l1": "cv"}),
+        (SparseLinearRegression, {"loss": "huber", "huber_delta": 2.0}, {"loss": Huber(2.0)}),
+        (SparseLinearRegression, {"loss": "squared", "huber_delta": 2.0}, {"loss": "squared"}),
+        (SparseLinearRegression, {"loss": {"delta": 2.0}}, {"loss": Huber(2.0)}),
+    ],
+)
+def test_parameters_of_earlier_files_are_translated(kind, former, now):
+    assert kind._current_params(former) == now
+
+
+def test_the_trace_of_an_earlier_file_has_the_names_of_today():
+    X, y = rows_for("squared")
+    model = SparseLinearRegression(0.05).fit(X, y)
+    state = model._to_bundle()
+    state["trace_"]["n_working"] = state["trace_"].pop("n_active")
+    other = SparseLinearRegression(0.05)
+    other._restore(state)
+    assert set(other.trace_.columns) == set(model.trace_.columns)
 
 
 def test_works_in_a_pipeline_and_in_a_grid_search():
@@ -348,8 +373,9 @@ def test_the_best_classes_come_first(flavour):
     assert (np.diff(scores) <= 0).all()
     assert (np.diff(probabilities) <= 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match=rf"k must be an integer in \[1, {n_classes}\], got 9"):
-        model.predict_top_k(X, 9)
+    assert model.predict_top_k(X, 9)[0].shape == labels.shape
+    with pytest.raises(ValueError, match="k must be a positive integer, got 0"):
+        model.predict_top_k(X, 0)
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e5])

@@ -12,8 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
-from sublearn.optim.linear_solve import SOLVERS
-from sublearn.optim.linear_solvers import SOLVERS as METHODS
+from sublearn.optim.linear_solve import METHODS, SOLVERS
 
 N_ROWS, N_FEATURES, N_CLASSES = 150, 12, 4
 
@@ -34,7 +33,7 @@ ROW_WEIGHTS = np.random.default_rng(2).integers(0, 4, size=N_ROWS).astype(float)
 
 
 def together(l1=0.01, **params):
-    return SparseLogisticRegression(l1, multi_class="multinomial", **{"tol": 1e-9} | params)
+    return SparseLogisticRegression(l1, multinomial=True, **{"tol": 1e-9} | params)
 
 
 def objective_of(model, weights=None, factors=1.0):
@@ -123,10 +122,10 @@ def test_says_that_the_limit_was_reached(solver):
 
 @pytest.mark.parametrize("solver", ["cd1", "interior_point"])
 def test_paths_and_folds_take_every_solver(solver):
-    path = SparseLogisticRegression(solver=solver).fit_path(X, Y > 1, n_l1s=4)
-    truth = SparseLogisticRegression().fit_path(X, Y > 1, n_l1s=4)
+    path = SparseLogisticRegression(solver=solver).fit_path(X, Y > 1, l1s=4)
+    truth = SparseLogisticRegression().fit_path(X, Y > 1, l1s=4)
     np.testing.assert_allclose(path.objectives, truth.objectives, rtol=2e-6)
-    model = SparseLogisticRegression("cv", solver=solver, l1s=4, random_state=0).fit(X, Y > 1)
+    model = SparseLogisticRegression("cv", solver=solver, l1s=4).fit(X, Y > 1)
     assert model.certificate_ <= 1e-6
 
 
@@ -177,8 +176,8 @@ def test_l2_alone_may_hold_a_feature_whatever_the_solver(solver):
 # No check of scikit-learn is excepted. Some compare fits of the same problem to seven digits.
 @parametrize_with_checks(
     [
-        SparseLogisticRegression(multi_class="multinomial", tol=1e-11),
-        SparseLogisticRegression(multi_class="multinomial", l2=0.01),
+        SparseLogisticRegression(multinomial=True, tol=1e-11),
+        SparseLogisticRegression(multinomial=True, l2=0.01),
         SparseLogisticRegression(solver="cd1"),
         SparseLinearRegression(solver="interior_point"),
     ]
@@ -267,7 +266,7 @@ def test_the_largest_l1_is_the_least_that_leaves_no_weight(factors, l2):
 
 
 def test_a_path_is_warm_started_and_the_same_as_single_fits():
-    path = together(tol=1e-7).fit_path(X, LABELS, n_l1s=8)
+    path = together(tol=1e-7).fit_path(X, LABELS, l1s=8)
     assert len(path.coefs) == N_CLASSES
     assert path.certificates.max() <= 1e-7
     cold = [together(float(l1), tol=1e-7).fit(X, LABELS) for l1 in path.l1s]
@@ -284,7 +283,7 @@ def test_warm_starts_save_rounds():
 
 
 def test_folds_choose_an_l1():
-    model = together("cv", tol=1e-6, l1s=6, cv=3, random_state=0).fit(X, LABELS)
+    model = together("cv", tol=1e-6, l1s=6, cv=3).fit(X, LABELS)
     assert model.cv_scores_.shape == (6, 3)
     assert model.l1_ == model.l1_path_[model.cv_scores_.mean(axis=1).argmax()]
     assert model.score(X, LABELS) > 0.6
@@ -344,7 +343,7 @@ def test_a_limit_of_rounds_is_kept_and_told():
 
 
 def test_a_callback_stops_it():
-    path = together(tol=1e-3, callback=lambda event: True).fit_path(X, LABELS, n_l1s=10_000)
+    path = together(tol=1e-3, callback=lambda event: True).fit_path(X, LABELS, l1s=10_000)
     assert 1 <= len(path) < 10_000
 
 
@@ -360,7 +359,7 @@ def test_survives_saving(tmp_path):
 def test_refuses_solvers_that_do_not_learn_classes_together(solver):
     sentence = (
         "SparseLogisticRegression.solver must be 'auto' or 'lhac' for more than two classes "
-        f"with multi_class='multinomial', got '{solver}'"
+        f"with multinomial=True, got '{solver}'"
     )
     with pytest.raises(ValueError, match=sentence):
         together(solver=solver).fit(X, LABELS)

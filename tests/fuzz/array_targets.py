@@ -180,7 +180,7 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
     "logistic": (lambda: SparseLogisticRegression(**_FAST), _X, _CLASSES, 6_000),
     "logistic-sets": (lambda: SparseLogisticRegression(**_FAST), _X, _SETS, 4_000),
     "logistic-multinomial": (
-        lambda: SparseLogisticRegression(multi_class="multinomial", **_FAST), _X, _CLASSES, 4_000,
+        lambda: SparseLogisticRegression(multinomial=True, **_FAST), _X, _CLASSES, 4_000,
     ),
     "linear": (lambda: SparseLinearRegression(**_FAST), _X, _NUMBERS, 8_000),
     "covariance": (lambda: SparseInverseCovariance(**_FAST), _X, None, 6_000),

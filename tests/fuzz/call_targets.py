@@ -75,9 +75,9 @@ def _taxonomy(parents: Any, Y: Any) -> None:
     taxonomy.is_consistent(Y)
 
 
-def _lhac(target: Any, x0: Any, l1: Any, options: Any) -> None:
+def _lhac(target: Any, init: Any, l1: Any, options: Any) -> None:
     aim = np.asarray(target, dtype=np.float64)
-    lhac(lambda x: (0.5 * float(((x - aim) ** 2).sum()), x - aim), x0, l1, **options)
+    lhac(lambda x: (0.5 * float(((x - aim) ** 2).sum()), x - aim), init, l1, **options)
 
 
 def _objective(X: Any, y: Any, weights: Any, at: Any) -> None:
@@ -86,8 +86,8 @@ def _objective(X: Any, y: Any, weights: Any, at: Any) -> None:
     multinomial_objective(X, _CODES, 3)
 
 
-def _minimise(X: Any, y: Any, l1: Any, weights: Any, x0: Any, options: Any) -> None:
-    found = minimise_linear(X, y, l1=l1, weights=weights, x0=x0, **options)
+def _minimise(X: Any, y: Any, l1: Any, weights: Any, init: Any, options: Any) -> None:
+    found = minimise_linear(X, y, l1=l1, weights=weights, init=init, **options)
     if not np.isfinite(found.objective):
         raise Failure("objective of a solution is not finite")
 
@@ -148,14 +148,14 @@ CALLS: dict[str, tuple[Callable[..., None], dict[str, Any], int]] = {
     }, 8_000),
     "taxonomy": (_taxonomy, {"parents": np.array([-1, 0, 0, -1]), "Y": _SETS}, 8_000),
     "lhac": (_lhac, {
-        "target": _X[0], "x0": np.zeros(4), "l1": np.full(4, 0.1),
-        "options": {"max_iter": 10, "memory": 3, "l2": 0.0, "bounds": (-1.0, 1.0)},
+        "target": _X[0], "init": np.zeros(4), "l1": np.full(4, 0.1),
+        "options": {"max_iter": 10, "active_set": False, "l2": 0.0, "bounds": (-1.0, 1.0)},
     }, 8_000),
     "objective": (_objective, {
         "X": _X, "y": _SIGNS, "weights": np.ones(12), "at": np.zeros(4),
     }, 8_000),
     "linear": (_minimise, {
-        "X": _X, "y": _SIGNS, "l1": np.full(4, 0.1), "weights": np.ones(12), "x0": np.zeros(4),
+        "X": _X, "y": _SIGNS, "l1": np.full(4, 0.1), "weights": np.ones(12), "init": np.zeros(5),
         "options": {"max_iter": 10, "solver": "newton", "fit_intercept": True, "l2": 0.1},
     }, 8_000),
     "quadratic": (_quadratic, {

@@ -347,7 +347,7 @@ GOLDEN = {
     "SparseLinearRegression": Golden(linear, ask_numbers, _X),
     "SparseLogisticRegression": Golden(logistic, ask_probabilities, _X),
     "SparseLogisticRegression-multinomial": Golden(
-        lambda: logistic(multi_class="multinomial"), ask_probabilities, _X
+        lambda: logistic(multinomial=True), ask_probabilities, _X
     ),
     "SparseNetwork": Golden(network, ask_network, _X.astype(np.float32)),
     "SparseNetwork-conv": Golden(

@@ -41,9 +41,9 @@ from sublearn.linear import (
     SparseLinearRegression,
     SparseLogisticRegression,
 )
-from sublearn.optim import lhac, linear_objective, minimise_linear
+from sublearn.optim import LhacSettings, lhac, linear_objective, minimise_linear
 from sublearn.optim.linear_objective import as_columns, linear_data
-from sublearn.optim.linear_solvers import SOLVERS
+from sublearn.optim.linear_solvers import METHODS as SOLVERS
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, Sample, StructuralSVM
 
 N_CASES = int(os.environ.get("SUBLEARN_CASES", "100"))
@@ -242,10 +242,12 @@ def one_linear_problem(rng):
     l2 = float(rng.choice([0.0, 0.3]))
     free = (-np.inf, np.inf)
     box = free if solver == "interior_point" or rng.random() < 0.5 else (-0.2, 0.5)
-    x0 = rng.normal(size=d) if loss != "poisson" and rng.random() < 0.3 else None  # exp(<x, x0>)
+    init = None
+    if loss != "poisson" and rng.random() < 0.3:  # exp(<x, init>) might be too large
+        init = np.append(rng.normal(size=d), 0.0)[: d + has_intercept]
     found = minimise_linear(
         X, y, loss, l1, l2=l2, bounds=box, solver=solver, fit_intercept=has_intercept,
-        weights=weights, x0=x0, tol=1e-7, max_iter=random_limit(rng, 500),
+        weights=weights, init=init, tol=1e-7, max_iter=random_limit(rng, 500),
     )  # fmt: skip
     smooth = linear_loss(loss, X, y, weights, has_intercept)
 
@@ -259,7 +261,7 @@ def one_linear_problem(rng):
         best = least_penalised(smooth, at, wide(l1), wide(np.full(d, l2)), box)
     tight = minimise_linear(
         X, y, loss, l1, l2=l2, bounds=box, solver="newton", fit_intercept=has_intercept,
-        weights=weights, x0=found.x, intercept0=found.intercept, tol=1e-12,
+        weights=weights, init=found, tol=1e-12,
     )  # fmt: skip
     best = min(best, objective(np.append(tight.x, tight.intercept)[: d + has_intercept]))
     return claim(
@@ -310,7 +312,7 @@ def multinomial(rng):
     l1, l2 = float(rng.choice([1e-2, 0.1, 1e3])), float(rng.choice([0.0, 0.3]))
     has_intercept = bool(rng.random() < 0.5)
     model = SparseLogisticRegression(
-        l1, l2=l2, multi_class="multinomial", fit_intercept=has_intercept, tol=1e-7,
+        l1, l2=l2, multinomial=True, fit_intercept=has_intercept, tol=1e-7,
         max_iter=random_limit(rng, 100),
     ).fit(X, y)  # fmt: skip
     A = np.column_stack([X, np.ones(n)]) if has_intercept else X
@@ -338,8 +340,10 @@ def low_rank_hessian(rng):
     start = rng.normal(size=X.shape[1]) if rng.random() < 0.5 else np.zeros(X.shape[1])
     found = lhac(
         linear_objective(X, y, loss), start, l1, l2=l2, tol=1e-7,
-        max_iter=random_limit(rng, 1000), working_set=bool(rng.random() < 0.5),
-        globalisation=str(rng.choice(["prox", "line_search", "null_step"])),
+        max_iter=random_limit(rng, 1000), active_set=bool(rng.random() < 0.5),
+        settings=LhacSettings(
+            globalisation=str(rng.choice(["prox", "line_search", "null_step"]))
+        ),
     )  # fmt: skip
     smooth = linear_loss(loss, X, y, np.full(len(X), 1 / len(X)), False)
     levels, squares = np.full(X.shape[1], l1), np.full(X.shape[1], l2)

@@ -7,47 +7,54 @@ import pytest
 from lhac_judges import N_FEATURES, PROBLEMS, design
 from sklearn.datasets import load_svmlight_file
 
-from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
+from sublearn.optim import (
+    LhacSettings,
+    lhac,
+    linear_objective,
+    minimise_linear,
+    multinomial_objective,
+)
 from sublearn.trace import Status
 
-EXACT = ["grdy-ad", "grdy", "grdy-ctz", "std"]
-INEXACT = {"grdy-ep": 0.01, "std-ep": 0.01, "std-epa": 0.5}
+EXACT = ["greedy_adaptive", "greedy", "greedy_cut", "standard"]
+INEXACT = {"greedy_inexact": 0.01, "standard_inexact": 0.01, "standard_rough": 0.5}
 FIRM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 
 
-def solve(problem, **options):
+def solve(problem, **settings):
     return lhac(
         problem.smooth,
         np.zeros(N_FEATURES),
         problem.levels,
         l2=problem.l2,
         bounds=problem.bounds,
-        **{"tol": 1e-8} | options,
+        tol=1e-8,
+        settings=LhacSettings(**settings),
     )
 
 
 @FIRM
-@pytest.mark.parametrize("free_set", EXACT)
+@pytest.mark.parametrize("strategy", EXACT)
 @pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
-def test_every_exact_strategy_reaches_the_optimum(problem, free_set, globalisation):
-    solution = solve(problem, free_set=free_set, globalisation=globalisation)
+def test_every_exact_strategy_reaches_the_optimum(problem, strategy, globalisation):
+    solution = solve(problem, strategy=strategy, globalisation=globalisation)
     assert solution.status is Status.CONVERGED
     assert problem.value(solution.x) == pytest.approx(problem.optimum, abs=1e-7)
     assert solution.objective == pytest.approx(problem.value(solution.x), abs=1e-12)
 
 
 @FIRM
-@pytest.mark.parametrize("free_set", INEXACT)
-def test_an_inexact_strategy_leaves_at_most_its_share_of_l1(problem, free_set):
-    """A coordinate at 0 that violates by no more than the share is never free."""
-    solution = solve(problem, free_set=free_set)
+@pytest.mark.parametrize("strategy", INEXACT)
+def test_an_inexact_strategy_leaves_at_most_its_share_of_l1(problem, strategy):
+    """A coordinate at 0 that violates by no more than the share never moves."""
+    solution = solve(problem, strategy=strategy)
     value = problem.value(solution.x)
     assert value >= problem.optimum - 1e-7
     if solution.status is Status.CONVERGED:
         assert value == pytest.approx(problem.optimum, abs=1e-6)
     else:
         assert solution.status is Status.STALLED
-        left = INEXACT[free_set] * problem.levels.max()
+        left = INEXACT[strategy] * problem.levels.max()
         assert solution.trace["violation"][-1] <= left + 1e-6
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
 
-from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.linear import Huber, SparseLinearRegression, SparseLogisticRegression
 
 cp = pytest.importorskip("cvxpy")
 
@@ -43,7 +43,8 @@ def tiny_problem(loss, seed=0):
 def estimator(loss, **params):
     if loss == "logistic":
         return SparseLogisticRegression(L1, tol=1e-9, **params)
-    return SparseLinearRegression(L1, loss=loss, huber_delta=0.8, tol=1e-9, **params)
+    loss = Huber(0.8) if loss == "huber" else loss
+    return SparseLinearRegression(L1, loss=loss, tol=1e-9, **params)
 
 
 def row_losses(loss, z, y):

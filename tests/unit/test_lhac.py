@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sublearn.errors import ParameterError
-from sublearn.optim import lhac, linear_objective
+from sublearn.optim import LhacSettings, lhac, linear_objective
 from sublearn.trace import Status
 
 CENTRE = np.array([3.0, -2.0, 0.25])
@@ -19,6 +19,10 @@ CENTRE = np.array([3.0, -2.0, 0.25])
 
 def quadratic(x):
     return 0.5 * ((x - CENTRE) ** 2).sum(), x - CENTRE
+
+
+def steps(globalisation):
+    return LhacSettings(globalisation=globalisation)
 
 
 def slowly(function, seconds=0.01):
@@ -98,7 +102,13 @@ def test_a_warm_start_saves_iterations():
 
 def test_the_same_seed_gives_the_same_bits():
     runs = [
-        lhac(ill_conditioned, np.zeros(5), l1=0.1, shuffle=True, random_state=3, max_iter=20)
+        lhac(
+            ill_conditioned,
+            np.zeros(5),
+            l1=0.1,
+            max_iter=20,
+            settings=LhacSettings(shuffle=True, random_state=3),
+        )
         for _ in range(2)
     ]
     np.testing.assert_array_equal(runs[0].x, runs[1].x)
@@ -136,7 +146,7 @@ def test_refuses_what_a_callable_must_not_return(result, message):
 
 
 def test_refuses_a_start_of_infinite_value():
-    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at x0, got inf"):
+    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at init, got inf"):
         lhac(lambda x: (np.inf, np.zeros(3)), np.zeros(3), l1=0.1)
 
 
@@ -172,7 +182,9 @@ def test_steps_back_from_points_of_infinite_value(globalisation):
             return np.inf, np.zeros(1)
         return x[0] - np.log(x[0]), 1 - 1 / x
 
-    solution = lhac(barrier, [0.5], l1=4.0, tol=1e-9, globalisation=globalisation)
+    solution = lhac(
+        barrier, [0.5], l1=4.0, tol=1e-9, settings=LhacSettings(globalisation=globalisation)
+    )
     assert solution.status is Status.CONVERGED
     assert solution.x == pytest.approx([0.2], rel=1e-6)
     assert outside
@@ -183,7 +195,9 @@ def test_goes_down_to_a_stationary_point_of_a_function_that_is_not_convex(global
     def two_wells(x):
         return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
 
-    solution = lhac(two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, globalisation=globalisation)
+    solution = lhac(
+        two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, settings=LhacSettings(globalisation=globalisation)
+    )
     np.testing.assert_allclose(two_wells(solution.x)[1], 0, atol=1e-5)
     assert solution.objective < two_wells(np.array([0.1, -3.0]))[0]
     assert (np.diff(solution.trace["objective"]) <= 1e-14).all()
@@ -193,7 +207,9 @@ def test_null_steps_ask_for_one_value_in_each_iteration():
     def two_wells(x):
         return float((x**4 - 2 * x**2).sum()), 4 * x**3 - 4 * x
 
-    trace = lhac(two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, globalisation="null_step").trace
+    trace = lhac(
+        two_wells, [0.1, -3.0], l1=0.0, tol=1e-8, settings=LhacSettings(globalisation="null_step")
+    ).trace
     assert trace["n_values"].tolist() == list(range(1, len(trace) + 1))
     assert (np.diff(trace["objective"]) == 0).any()  # steps that were not taken
 
@@ -248,7 +264,7 @@ def test_refuses_a_lower_bound_that_is_above_a_value(bound, globalisation):
             return float(x @ x), 2 * x
 
     with pytest.raises(ParameterError, match="lower_bound must return what no value of F is below"):
-        lhac(Quadratic(), [1.0], l1=0.0, globalisation=globalisation)
+        lhac(Quadratic(), [1.0], l1=0.0, settings=steps(globalisation))
 
 
 @pytest.mark.parametrize("globalisation", ["prox", "line_search", "null_step"])
@@ -257,7 +273,7 @@ def test_refuses_a_value_of_minus_infinity(globalisation):
         return (float(x @ x) if abs(x).max() < 0.9 else -np.inf), 2 * x - 3
 
     with pytest.raises(ParameterError, match="objective must be bounded from below, got -inf"):
-        lhac(hole, [0.5, 0.5], l1=0.1, tol=0.1, globalisation=globalisation)
+        lhac(hole, [0.5, 0.5], l1=0.1, tol=0.1, settings=steps(globalisation))
 
 
 def test_a_callback_stops_the_solver():
@@ -294,10 +310,10 @@ def test_ctrl_c_stops_a_python_objective():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("x0", []),
-        ("x0", [[1.0]]),
-        ("x0", [np.nan, 0.0, 0.0]),
-        ("x0", "abc"),
+        ("init", []),
+        ("init", [[1.0]]),
+        ("init", [np.nan, 0.0, 0.0]),
+        ("init", "abc"),
         ("l1", -1.0),
         ("l1", [0.1, 0.1]),
         ("l1", np.inf),
@@ -307,22 +323,34 @@ def test_ctrl_c_stops_a_python_objective():
         ("bounds", None),
         ("tol", -1e-3),
         ("max_iter", 0),
+        ("active_set", "yes"),
+        ("active_set", True),
+        ("settings", {"memory": 3}),
+        ("callback", 3),
+    ],
+)
+def test_refuses_a_parameter_by_name(name, value):
+    arguments = {"init": np.zeros(3), "l1": 0.1} | {name: value}
+    with pytest.raises(ParameterError, match=rf"lhac\.{name} must"):
+        lhac(quadratic, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
         ("memory", 0),
-        ("free_set", "best"),
+        ("strategy", "grdy-ad"),
         ("budget", 0),
         ("budget", "quadratic"),
         ("budget", (1.0, -1.0)),
         ("globalisation", "trust"),
         ("shuffle", "yes"),
-        ("working_set", "yes"),
-        ("working_set", True),
-        ("callback", 3),
+        ("random_state", -1),
     ],
 )
-def test_refuses_a_parameter_by_name(name, value):
-    arguments = {"x0": np.zeros(3), "l1": 0.1} | {name: value}
-    with pytest.raises(ParameterError, match=rf"lhac\.{name} must"):
-        lhac(quadratic, **arguments)
+def test_refuses_a_setting_by_name(name, value):
+    with pytest.raises(ParameterError, match=rf"^LhacSettings\.{name} must be .*, got "):
+        LhacSettings(**{name: value})
 
 
 def test_refuses_an_objective_that_cannot_be_called():
@@ -332,5 +360,5 @@ def test_refuses_an_objective_that_cannot_be_called():
 
 def test_refuses_a_start_of_another_size_than_the_compiled_objective():
     objective = linear_objective(np.eye(2), [1.0, -1.0])
-    with pytest.raises(ParameterError, match=r"lhac\.x0 must have 2 entries"):
+    with pytest.raises(ParameterError, match=r"lhac\.init must have 2 entries"):
         lhac(objective, np.zeros(3), l1=0.1)

@@ -9,7 +9,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from sublearn.errors import ParameterError
-from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
+from sublearn.optim import (
+    CoordinateDescent,
+    Huber,
+    lhac,
+    linear_objective,
+    minimise_linear,
+    multinomial_objective,
+)
 from sublearn.trace import Status
 
 SOLVERS = ["newton", "lhac", "cd1", "interior_point"]
@@ -102,8 +109,7 @@ def test_a_start_at_the_optimum_needs_no_further_step(solver):
     X, y = data()
     first = minimise_linear(X, y, l1=0.02, solver=solver, tol=1e-7, fit_intercept=True)
     again = minimise_linear(
-        X, y, l1=0.02, solver=solver, tol=2e-7, fit_intercept=True, x0=first.x,
-        intercept0=first.intercept,
+        X, y, l1=0.02, solver=solver, tol=2e-7, fit_intercept=True, init=first
     )  # fmt: skip
     assert again.n_iter == 0
     assert again.objective == pytest.approx(first.objective, rel=1e-12)
@@ -148,9 +154,13 @@ def test_one_class_only_is_solved_or_stops_by_its_limit(solver, fit_intercept):
 FAR = {
     "targets on the flat side of the loss": ("huber", 1e4, {}),
     "targets of a large scale": ("squared", 1e5, {}),
-    "a start far away": ("logistic", 0.0, {"x0": np.full(12, 500.0)}),
-    "an intercept far away": ("logistic", 0.0, {"intercept0": 1e3}),
-    "an intercept on the flat side of the loss": ("squared_hinge", 0.0, {"intercept0": 1e3}),
+    "a start far away": ("logistic", 0.0, {"init": np.append(np.full(12, 500.0), 0.0)}),
+    "an intercept far away": ("logistic", 0.0, {"init": np.append(np.zeros(12), 1e3)}),
+    "an intercept on the flat side of the loss": (
+        "squared_hinge",
+        0.0,
+        {"init": np.append(np.zeros(12), 1e3)},
+    ),
 }
 
 
@@ -181,7 +191,7 @@ def test_large_counts_do_not_overflow():
 def test_both_bounds_of_cd1_reach_the_optimum(bound):
     X, y = data()
     judge = minimise_linear(X, y, l1=0.02, tol=1e-9)
-    solution = minimise_linear(X, y, l1=0.02, solver="cd1", curvature_bound=bound, tol=1e-9)
+    solution = minimise_linear(X, y, l1=0.02, solver=CoordinateDescent(bound), tol=1e-9)
     assert solution.objective == pytest.approx(judge.objective, rel=2e-9)
 
 
@@ -238,12 +248,10 @@ def test_a_callback_stops_a_solver(solver):
         ({"weights": -np.ones(50)}, "weights must be non-negative"),
         ({"weights": np.zeros(50)}, "weights must be non-negative and not all zero"),
         ({"weights": np.ones(3)}, "weights must be 50 finite"),
-        ({"x0": np.ones(3)}, "x0 must be 12 finite"),
-        ({"intercept0": np.inf}, "intercept0 must be a finite number"),
-        ({"huber_delta": 0.0}, "huber_delta must be"),
+        ({"init": np.ones(3)}, "init must be 12 finite"),
+        ({"init": np.ones(12), "fit_intercept": True}, "init must be 13 finite"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"curvature_bound": "local"}, "curvature_bound must be"),
         ({"fit_intercept": "yes"}, "fit_intercept must be"),
     ],
 )
@@ -254,7 +262,41 @@ def test_refuses_a_parameter_by_name(change, message):
         minimise_linear(**arguments)
 
 
-@pytest.mark.parametrize("name", ["l1", "weights", "x0"])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Huber(0.0), r"Huber\.delta must be a positive number, got 0\.0"),
+        (
+            lambda: CoordinateDescent("local"),
+            r"CoordinateDescent\.curvature_bound must be 'coordinate' or 'global', got 'local'",
+        ),
+    ],
+)
+def test_refuses_settings_when_they_are_made(make, message):
+    with pytest.raises(ParameterError, match=f"^{message}$"):
+        make()
+
+
+def test_hubers_loss_by_name_has_the_usual_delta():
+    X, y = data("huber")
+    named, given, other = (
+        minimise_linear(X, y, loss, 0.02).objective for loss in ("huber", Huber(1.35), Huber(0.1))
+    )
+    assert named == given
+    assert other != given
+
+
+def test_cd1_by_name_draws_the_same_coordinates_in_every_call():
+    X, y = data()
+    named, seeded, other = (
+        minimise_linear(X, y, l1=0.02, solver=solver, max_iter=3, tol=0.0).x
+        for solver in ("cd1", CoordinateDescent(random_state=0), CoordinateDescent(random_state=1))
+    )
+    np.testing.assert_array_equal(named, seeded)
+    assert (other != named).any()
+
+
+@pytest.mark.parametrize("name", ["l1", "weights", "init"])
 def test_refuses_numbers_whose_products_overflow(name):
     X, y = data()
     numbers = np.full(50 if name == "weights" else 12, 1e200)
@@ -329,11 +371,10 @@ def test_the_multinomial_objective_refuses_an_argument_by_name(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": "hinge"}, "loss must be one of logistic"),
+        ({"loss": "hinge"}, "loss must be 'logistic', .* or a Huber, got 'hinge'"),
         ({"y": [1.0]}, "y must be 50 finite numbers"),
         ({"y": np.zeros(50)}, "y must be -1 or 1 for the logistic loss"),
         ({"weights": np.full(50, np.nan)}, "weights must be 50 finite numbers"),
-        ({"huber_delta": -1.0}, "huber_delta must be"),
     ],
 )
 def test_the_linear_objective_refuses_an_argument_by_name(change, message):
@@ -350,9 +391,9 @@ _FAR_SIGNS = np.where(_FAR[:, 0] + 0.5 * _FAR[:, 1] > 0, 1.0, -1.0)
     ("loss", "y", "start"),
     [
         ("huber", 1e3 * _FAR[:, 0] + 1e4, {}),
-        ("logistic", _FAR_SIGNS, {"x0": np.full(5, 500.0)}),
-        ("logistic", _FAR_SIGNS, {"intercept0": 1000.0}),
-        ("squared_hinge", _FAR_SIGNS, {"intercept0": 100.0}),
+        ("logistic", _FAR_SIGNS, {"init": np.append(np.full(5, 500.0), 0.0)}),
+        ("logistic", _FAR_SIGNS, {"init": np.append(np.zeros(5), 1000.0)}),
+        ("squared_hinge", _FAR_SIGNS, {"init": np.append(np.zeros(5), 100.0)}),
         ("squared", 1e8 * _FAR[:, 0] + 1e9, {}),
     ],
     ids=["large residuals", "far weights", "far intercept", "far hinge", "huge targets"],

@@ -101,8 +101,8 @@ L1 = Annotated[
     _objective(
         "X",
         "0.1",
-        "Weight of the l1 penalty; larger gives fewer weights and a smaller file. cv chooses it by "
-        "cross-validation (sparse-logistic, sparse-linear).",
+        "Weight of the l1 penalty; larger gives fewer weights and a smaller file. cv or cv_1se "
+        "chooses it by cross-validation (sparse-logistic, sparse-linear).",
     ),
 ]
 Loss = Annotated[

@@ -63,7 +63,7 @@ def _figures(estimator: BaseEstimator, size: tuple[int, int, int], seconds: floa
         figures["held_out_score"] = float(estimator.held_out_score_)
     if hasattr(estimator, "classes_"):
         figures["labels"] = len(estimator.classes_)
-    if getattr(estimator, "l1", None) == "cv":
+    if getattr(estimator, "l1", None) in ("cv", "cv_1se"):
         figures["l1"] = float(estimator.l1_)
     if "nnz_dual" in trace.columns:
         figures["duals"] = int(trace["nnz_dual"][-1])

@@ -32,18 +32,19 @@ _OWN_OPTIONS = {
     "forecast": ("horizon", "target", "quantile", "holidays", "time_zone"),
     "chain": ("token_columns",),
 }
-#: Methods whose l1 may be chosen by cross-validation.
+#: Methods whose l1 may be chosen by cross-validation, and what then stands for it.
 _CHOOSE_L1 = ("sparse-logistic", "sparse-linear")
+_BY_FOLDS = ("cv", "cv_1se")
 
 
 def parse_l1(text: str | None, method: str) -> float | str | None:
-    """What `--l1` says: a number, or "cv" where the method can choose."""
-    if text is None or (text == "cv" and method in _CHOOSE_L1):
+    """What `--l1` says: a number, or by which rule to choose where the method can."""
+    if text is None or (text in _BY_FOLDS and method in _CHOOSE_L1):
         return text
     try:
         return float(text)
     except ValueError:
-        choice = " or cv" if method in _CHOOSE_L1 else f" for {method}"
+        choice = ", cv or cv_1se" if method in _CHOOSE_L1 else f" for {method}"
         raise typer.BadParameter(
             f"must be a number{choice}, got {text}", param_hint="--l1"
         ) from None

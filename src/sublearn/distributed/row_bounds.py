@@ -66,7 +66,8 @@ def dual_rays(block: RowBlock, loss: RowLoss, point: Point) -> np.ndarray:
     w, intercept = (x[:-1], x[-1]) if loss.fit_intercept else (x, 0.0)
     at = np.flatnonzero(w)
     z = np.asarray(block.X[:, at].astype(np.float64) @ w[at]).ravel() + intercept
-    y, formulas = block.targets(loss), _LOSSES[loss.name](loss.parameter)
+    formulas = Huber(loss.parameter) if loss.name == "huber" else _LOSSES[loss.name]()
+    y = block.targets(loss)
     slopes = formulas.slope(z, y)
     down, up = np.minimum(slopes, 0.0), np.maximum(slopes, 0.0)
     of_down = slopes < 0

@@ -24,8 +24,9 @@ from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
-from sublearn.optim import lhac
+from sublearn.optim import LhacSettings, lhac
 from sublearn.optim.linear_solve import LinearSolution
+from sublearn.optim.row_losses import Logistic, Loss
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import EncodedLabels, LabelKind, check_params
 from sublearn.validation.values import show
@@ -86,7 +87,7 @@ def _solve(exchange: Exchange, task: RowTask, callback: Callback | None) -> Line
     start = objective.begin()
     found = lhac(
         objective, start, task.l1 / objective.coordinates.sizes, tol=task.tol,
-        max_iter=task.max_iter, working_set=False, globalisation="null_step",
+        max_iter=task.max_iter, active_set=False, settings=LhacSettings(globalisation="null_step"),
         bounds=(0.0, np.inf) if task.is_positive else (-np.inf, np.inf), callback=callback,
     )  # fmt: skip
     if found.status is not Status.CONVERGED:
@@ -153,15 +154,14 @@ def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[R
     name = type(estimator).__name__
     _refuse_others(estimator, name, class_weight=None)
     _refuse_one_class(rows)
-    if len(rows.classes) > 2 and estimator.multi_class != "ovr":
+    if len(rows.classes) > 2 and estimator.multinomial:
         raise ParameterError(
-            f"fit_by_rows: {name}.multi_class must be 'ovr' for more than two classes, "
-            f"got {estimator.multi_class!r}"
+            f"fit_by_rows: {name}.multinomial must be False for more than two classes, got True"
         )
     estimator.classes_ = rows.classes
     outputs = [1] if len(rows.classes) == 2 else range(len(rows.classes))
     odds = np.log(rows.counts / (rows.n_rows - rows.counts))
-    return [_linear_task(estimator, rows, "logistic", odds[k], rows.classes[k]) for k in outputs]
+    return [_linear_task(estimator, rows, Logistic(), odds[k], rows.classes[k]) for k in outputs]
 
 
 def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> RowTask:
@@ -172,16 +172,15 @@ def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> RowTask:
         )
     if rows.classes.dtype.kind not in "biuf":
         raise ValueError(f"fit_by_rows: y must hold numbers, got {show(rows.classes[0])}")
-    return _linear_task(estimator, rows, estimator.loss, rows.total / rows.n_rows, None)
+    return _linear_task(estimator, rows, estimator._loss, rows.total / rows.n_rows, None)
 
 
 def _linear_task(
-    estimator: BaseEstimator, rows: RowBlocks, loss: str, intercept: float, positive: Hashable
+    estimator: BaseEstimator, rows: RowBlocks, loss: Loss, intercept: float, positive: Hashable
 ) -> RowTask:
     n, has_intercept = rows.n_features, bool(estimator.fit_intercept)
-    parameter = float(getattr(estimator, "huber_delta", 1.0))
     positive = positive.item() if isinstance(positive, np.generic) else positive
-    row_loss = RowLoss(loss, parameter, 1.0 / rows.n_rows, has_intercept, positive)
+    row_loss = RowLoss(loss.name, loss.parameter, 1.0 / rows.n_rows, has_intercept, positive)
     ones = np.ones(n + has_intercept)
     ones[n:] = 0.0
     start = (1.0 - ones) * intercept

@@ -4,9 +4,11 @@ from sublearn.linear.inverse_covariance import SparseInverseCovariance
 from sublearn.linear.logistic import SparseLogisticRegression
 from sublearn.linear.path import CoefficientPath
 from sublearn.linear.regression import SparseLinearRegression
+from sublearn.optim.row_losses import Huber
 
 __all__ = [
     "CoefficientPath",
+    "Huber",
     "SparseInverseCovariance",
     "SparseLinearRegression",
     "SparseLogisticRegression",

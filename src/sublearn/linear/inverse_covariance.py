@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -23,6 +22,7 @@ from sublearn.fitting.progress import Progress
 from sublearn.interruption import aside, check
 from sublearn.io.fields import (
     AnyOf,
+    Fields,
     Floats,
     Integers,
     Number,
@@ -30,11 +30,13 @@ from sublearn.io.fields import (
     TraceTable,
     take_parts,
 )
+from sublearn.linear.path import L1Values, falling_l1s
+from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1
 from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.typing import MatrixLike, State
 from sublearn.validation import (
     WATCH_RULES,
     Boolean,
-    Interval,
     JobCount,
     NonNegative,
     OneOf,
@@ -44,7 +46,11 @@ from sublearn.validation import (
     check_params,
 )
 from sublearn.validation.features import validate_numbers
-from sublearn.validation.values import is_int64, show
+from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
 
 __all__ = ["SparseInverseCovariance"]
 
@@ -52,38 +58,24 @@ __all__ = ["SparseInverseCovariance"]
 _core.set_lapack(*(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri")))
 
 _MOST_INT = 2**31 - 1  # the core counts iterations with 32 bits
-_FOLDS = "cv_results_."  # heads the tables of folds in a saved model
+_FORMER_FOLDS = "cv_results_."  # heads the tables of folds in files of earlier versions
+_LEAST_SHARE = 0.02  # of the least l1 in the largest, where only a number of them is given
 _ASYMMETRY = 1e-8  # of a covariance matrix, as a correlation: what rounding may leave
 _LEAST_VARIANCE = 1e-300  # its inverse is a number, with room for sums
 _INDEFINITE = 1e-8  # the same for a negative eigenvalue, for each variable
+_Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True)
 class _L1(Rule):
     """A weight, a matrix of weights, or the wish to have one chosen."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if isinstance(value, (np.ndarray, list, tuple)):
             return True  # its shape is checked against the data
-        return value == "cv" if isinstance(value, str) else NonNegative(float).accepts(value)
+        return OneOf(*BY_FOLDS).accepts(value) or NonNegative(float).accepts(value)
 
     def __str__(self) -> str:
-        return "a non-negative number, a matrix of them or 'cv'"
-
-
-@dataclass(frozen=True)
-class _Folds(Rule):
-    """What scikit-learn takes for `cv`, None aside."""
-
-    def accepts(self, value: Any) -> bool:
-        if is_int64(value):
-            return bool(value >= 2)
-        return hasattr(value, "split") or (
-            isinstance(value, Iterable) and not isinstance(value, (str, bytes))
-        )
-
-    def __str__(self) -> str:
-        return "an integer of at least 2, a splitter or an iterable of (train, test)"
+        return "a non-negative number, a matrix of them, 'cv' or 'cv_1se'"
 
 
 class SparseInverseCovariance(FittedModel, BaseEstimator):
@@ -100,10 +92,11 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
 
     Parameters
     ----------
-    l1 : float, array-like of shape (n_features, n_features) or "cv", default=0.1
+    l1 : float, array-like of shape (n_features, n_features), "cv" or "cv_1se", default=0.1
         Weight of the l1 penalty, in the units of the covariance: scale columns to unit variance
         to have one weight mean the same for all. A symmetric matrix gives each entry its own.
-        "cv" chooses the weight by the likelihood of held-out rows along a path.
+        "cv" chooses the weight by the likelihood of held-out rows along a path, "cv_1se" then takes
+        the largest one whose mean score is within one standard error of the best.
     assume_centered : bool, default=False
         Do not subtract the means.
     covariance : {"data", "precomputed"}, default="data"
@@ -112,7 +105,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         Let the sum run over the diagonal too.
     solver : {"auto", "newton", "lhac"}, default="auto"
         "newton": sweeps over the columns of the dual [4]_ while they pay, then proximal Newton with
-        coordinate descent on the free entries, in the manner of QUIC [1]_. "lhac":
+        coordinate descent on the active entries, in the manner of QUIC [1]_. "lhac":
         :func:`sublearn.optim.lhac`. "auto" is "newton".
     tol : float, default=1e-4
         The fit ends when the duality gap is at most `tol` times the larger of the objective's
@@ -121,11 +114,11 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
     max_iter : int, default=1000
         Limit of the iterations of each block.
     cv : int, splitter or iterable, default=5
-        Folds for `l1="cv"`.
-    path_length : int, default=12
-        Weights tried for `l1="cv"`.
-    path_end : float, default=0.02
-        The smallest of them over the largest, at which the matrix is diagonal.
+        Folds of ``l1="cv"``: a number of them, of consecutive rows, an object with a method
+        `split`, or pairs of training and held-out rows.
+    l1s : int or array-like, default=12
+        Weights that ``l1="cv"`` tries: so many from the least one at which the matrix is diagonal
+        to 0.02 of it, or these.
     n_jobs : int or None, default=None
         Threads for blocks and, with `l1="cv"`, for folds; None means 1, -1 all processors. The
         result does not depend on it. BLAS is held to one thread until the fit is done.
@@ -160,9 +153,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         One row per iteration of a block, all columns but `block` and `n_free` over all blocks:
         seconds, objective, certificate, nnz_primal, block, n_free (entries of the triangle that
         may move), work (entries visited).
-    cv_results_ : dict
-        With `l1="cv"`: "l1", and "mean_score", "std_score" and "scores" (folds in columns) of
-        held-out rows.
+    l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
+        With ``l1="cv"``: weights tried, largest first, and the mean log-likelihoods of the rows
+        held out of each fold.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -204,23 +197,24 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         "solver": OneOf("auto", "newton", "lhac"),
         "tol": Positive(float),
         "max_iter": Positive(int),
-        "cv": _Folds(),
-        "path_length": Interval(int, 2, 10_000),
-        "path_end": Interval(float, 0, 1, "neither"),
+        "cv": Folds(),
+        "l1s": L1Values(),
         "n_jobs": JobCount(),
         **WATCH_RULES,
     }
+    _FORMER_PARAMS: ClassVar = {"path_length": "l1s", "path_end": None}
 
     precision_: np.ndarray
     covariance_: np.ndarray
     location_: np.ndarray
     l1_: float | np.ndarray
     labels_of_blocks_: np.ndarray
-    cv_results_: dict[str, np.ndarray]
+    l1_path_: np.ndarray
+    cv_scores_: np.ndarray
 
     def __init__(
         self,
-        l1: Any = 0.1,
+        l1: ArrayLike = 0.1,
         *,
         assume_centered: bool = False,
         covariance: str = "data",
@@ -228,29 +222,20 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        cv: Any = 5,
-        path_length: int = 12,
-        path_end: float = 0.02,
+        cv: Cv = 5,
+        l1s: ArrayLike = 12,
         n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.assume_centered = assume_centered
-        self.covariance = covariance
-        self.penalise_diagonal = penalise_diagonal
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.path_length = path_length
-        self.path_end = path_end
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.penalise_diagonal = l1, penalise_diagonal
+        self.covariance, self.assume_centered = covariance, assume_centered
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> SparseInverseCovariance:
+    def fit(self, X: MatrixLike, y: object = None) -> SparseInverseCovariance:
         """Estimate the inverse covariance matrix.
 
         Parameters
@@ -266,17 +251,21 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             Itself, fitted.
         """
         check_params(self)
-        X = self._check(X)
-        self.__dict__.pop("cv_results_", None)  # of another fit
-        S, location = self._covariance_of(X)
+        rows = self._check(X)
+        for name in ("l1_path_", "cv_scores_"):
+            self.__dict__.pop(name, None)  # of another fit
+        S, location = self._covariance_of(rows)
         progress = Progress(int(self.max_iter))
-        l1 = self._chosen_l1(X, S, progress) if isinstance(self.l1, str) else self._given_l1(S)
+        if isinstance(self.l1, str):
+            l1: float | np.ndarray = self._chosen_l1(rows, S, progress, self.l1)
+        else:
+            l1 = self._given_l1(S, self.l1)
         self._refuse_what_has_no_solution(S, l1)
         found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
         self._keep(found, l1, location)
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log-likelihood of rows under the fitted Gaussian.
 
         Parameters
@@ -291,9 +280,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         float
         """
         check_is_fitted(self)
-        X = validate_numbers(self, X, reset=False, dtype=np.float64)
+        rows = validate_numbers(self, X, reset=False, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _log_likelihood(_scatter(X - self.location_), self.precision_)
+            return _log_likelihood(_scatter(rows - self.location_), self.precision_)
 
     @property
     def sparse_precision_(self) -> sp.csr_matrix:
@@ -307,28 +296,30 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         check_is_fitted(self)
         return int(self.labels_of_blocks_.max()) + 1
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.covariance == "precomputed"
         return tags
 
     # --- what comes in -------------------------------------------------------------------------
 
-    def _check(self, X: Any) -> np.ndarray:
+    def _check(self, X: MatrixLike) -> np.ndarray:
         is_data = self.covariance == "data"
         n_least = 2 if is_data and not self.assume_centered else 1
-        X = validate_numbers(self, X, reset=True, dtype=np.float64, ensure_min_samples=n_least)
+        rows = validate_numbers(self, X, reset=True, dtype=np.float64, ensure_min_samples=n_least)
         if is_data:
-            return X
+            return rows
         name = type(self).__name__
         if isinstance(self.l1, str):
             raise ParameterError(
-                f"{name}.l1 must be a weight where covariance='precomputed': 'cv' needs rows to "
-                "hold out"
+                f"{name}.l1 must be a weight where covariance='precomputed': {self.l1!r} needs "
+                "rows to hold out"
             )
-        if X.shape[0] != X.shape[1]:
-            raise ValueError(f"{name}: X must be a square covariance matrix, got shape {X.shape}")
-        return self._symmetric(X)
+        if rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                f"{name}: X must be a square covariance matrix, got shape {rows.shape}"
+            )
+        return self._symmetric(rows)
 
     def _symmetric(self, S: np.ndarray) -> np.ndarray:
         name = type(self).__name__
@@ -347,8 +338,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
                 f"{i}, column {j} and {S[j, i]:g} the other way round"
             )
         S = 0.5 * (S + S.T)
-        correlation = _correlation(S)
-        if _least_eigenvalue_below(correlation, -_INDEFINITE * len(S)):
+        if _least_eigenvalue_below(_correlation(S), -_INDEFINITE * len(S)):
             raise ValueError(
                 f"{name}: X must be positive semidefinite as a covariance matrix is, got a "
                 "matrix with a negative eigenvalue"
@@ -372,14 +362,14 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             S[still] = S[:, still] = 0.0
         return S, location
 
-    def _given_l1(self, S: np.ndarray) -> float | np.ndarray:
-        if np.ndim(self.l1) == 0 and not isinstance(self.l1, (list, tuple)):
-            return float(self.l1)
+    def _given_l1(self, S: np.ndarray, l1: ArrayLike) -> float | np.ndarray:
+        if isinstance(l1, (int, float, np.number)):
+            return float(l1)
         name = f"{type(self).__name__}.l1"
         try:
-            weights = np.array(self.l1, dtype=np.float64)
+            weights = np.array(l1, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"{name} must be numbers, got {show(self.l1)}") from error
+            raise ParameterError(f"{name} must be numbers, got {show(l1)}") from error
         if weights.shape != S.shape:
             raise ParameterError(
                 f"{name} must be a number or a matrix of shape {S.shape}, got shape {weights.shape}"
@@ -416,36 +406,35 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
                 f"{name}.l1 must be positive where the covariance matrix is singular, got 0"
             )
 
-    def _diagonal(self, l1: float | np.ndarray) -> Any:
+    def _diagonal(self, l1: float | np.ndarray) -> float | np.ndarray:
         if isinstance(l1, np.ndarray):
             return l1.diagonal()
         return l1 if self.penalise_diagonal else 0.0
 
     # --- solving -------------------------------------------------------------------------------
 
-    def _watched(self, job: Callable[[], Any], progress: Progress) -> Any:
+    def _watched(self, job: Callable[[], _Result], progress: Progress) -> _Result:
         # Threads of BLAS would change the rounding, hence the result, with their number; on small
         # blocks they cost ten times what they save.
         with threadpool_limits(1, user_api="blas"):
             return self._watch(job, progress, may_be_left=True)
 
     def _solve(
-        self, S: np.ndarray, l1: float | np.ndarray, start: np.ndarray | None, progress: Progress,
+        self, S: np.ndarray, l1: float | np.ndarray, init: np.ndarray | None, progress: Progress,
         n_threads: int | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> State:  # fmt: skip
         settings = _core.InverseCovarianceSettings()
         method = "newton" if self.solver == "auto" else self.solver
         settings.method = _core.InverseMethod[method]
         settings.tol = float(self.tol)
         settings.max_iter = min(int(self.max_iter), _MOST_INT)
         settings.n_threads = n_threads or as_n_threads(self.n_jobs)
-        monitor = progress.core
+        rest = init, settings, progress.core
         if isinstance(l1, np.ndarray):
-            return _core.fit_inverse_covariance(S, l1, start, settings, monitor)
-        diagonal = float(self._diagonal(l1))
-        return _core.fit_inverse_covariance(S, l1, diagonal, start, settings, monitor)
+            return _core.fit_inverse_covariance(S, l1, *rest)
+        return _core.fit_inverse_covariance(S, l1, float(self._diagonal(l1)), *rest)
 
-    def _keep(self, found: dict[str, Any], l1: float | np.ndarray, location: np.ndarray) -> None:
+    def _keep(self, found: State, l1: float | np.ndarray, location: np.ndarray) -> None:
         columns = dict(found["iterations"])
         gap = columns.pop("gap")
         columns["certificate"] = gap / np.maximum(np.abs(columns["objective"]), len(location))
@@ -466,12 +455,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
 
     # --- choosing l1 ---------------------------------------------------------------------------
 
-    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: Progress) -> float:
-        off = np.abs(S[~np.eye(len(S), dtype=bool)])
-        largest = float(off.max(initial=0.0))
-        if largest == 0.0:  # nothing is related to anything: every weight gives the same model
-            largest = 1.0
-        path = np.geomspace(largest, largest * float(self.path_end), int(self.path_length))
+    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: Progress, rule: str) -> float:
+        largest = float(np.abs(S[~np.eye(len(S), dtype=bool)]).max(initial=0.0))
+        path = falling_l1s(largest, self.l1s, _LEAST_SHARE, f"{type(self).__name__}.l1s")
         folds = list(check_cv(self.cv).split(X))
         on_path = Progress(len(folds) * len(path), n_done=0)
         n_threads = as_n_threads(self.n_jobs)
@@ -481,42 +467,34 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
                 lambda fold: self._follow(X, fold, path, on_path), folds, n_threads, stay_here=True
             )
 
-        scores = self._watched(follow_all, on_path)
+        scores = np.array(self._watched(follow_all, on_path)).T
         if on_path.stop_requested:
             progress.request_stop()
-        table = np.array(scores).T
-        self.cv_results_ = {
-            "l1": path,
-            "mean_score": table.mean(axis=1),
-            "std_score": table.std(axis=1),
-            "scores": table,
-        }
-        return float(path[np.argmax(table.mean(axis=1))])
+        self.l1_path_, self.cv_scores_ = path, scores
+        return float(path[choose_l1(scores, rule)])
 
     def _follow(
-        self, X: np.ndarray, fold: tuple[Any, Any], path: np.ndarray, progress: Progress
+        self, X: np.ndarray, fold: Fold, path: np.ndarray, progress: Progress
     ) -> list[float]:
         """Held-out scores along the path, each solution the start of the next."""
         train, test = X[fold[0]], X[fold[1]]
         S, location = self._covariance_of(train)
         held_out = _scatter(test - location)
-        start, scores = None, []
+        init, scores = None, []
         for l1 in path:
             check()
             self._refuse_what_has_no_solution(S, float(l1))
-            found = self._solve(S, float(l1), start, progress, n_threads=1)
-            start = found["precision"]
-            scores.append(_log_likelihood(held_out, start))
+            init = self._solve(S, float(l1), init, progress, n_threads=1)["precision"]
+            scores.append(_log_likelihood(held_out, init))
             progress.finish_solve()
         return scores
 
-    _STORED = ("precision_", "covariance_", "location_", "labels_of_blocks_", "l1_")
+    _STORED = (
+        "precision_", "covariance_", "location_", "labels_of_blocks_", "l1_", "l1_path_",
+        "cv_scores_",
+    )  # fmt: skip
 
-    def _to_bundle(self) -> dict[str, Any]:
-        folds = getattr(self, "cv_results_", {})
-        return super()._to_bundle() | {_FOLDS + name: table for name, table in folds.items()}
-
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         square = Floats("features", "features", finite=True)
         return super()._fields() | {
             "precision_": square,
@@ -524,14 +502,17 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             "location_": Floats("features", finite=True),
             "labels_of_blocks_": Integers("features", high="features"),
             "l1_": AnyOf(Number(), square),
-            "trace_": OrAbsent(TraceTable()),  # models that earlier versions wrote have none
-            f"{_FOLDS}*": AnyOf(Floats(None), Floats(None, None)),
+            "l1_path_": OrAbsent(Floats("l1s")),
+            "cv_scores_": OrAbsent(Floats("l1s", None)),
+            # Of models that earlier versions wrote:
+            "trace_": OrAbsent(TraceTable()),
+            f"{_FORMER_FOLDS}*": AnyOf(Floats(None), Floats(None, None)),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        folds = take_parts(state, _FOLDS)
+    def _restore(self, state: State) -> None:
+        folds = take_parts(state, _FORMER_FOLDS)
         if folds:
-            self.cv_results_ = folds
+            state = state | {"l1_path_": folds["l1"], "cv_scores_": folds["scores"]}
         super()._restore(state)
 
 

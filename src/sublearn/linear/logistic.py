@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -10,13 +10,19 @@ from sklearn.base import ClassifierMixin
 from sublearn.errors import ParameterError
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.labels import best_labels
-from sublearn.io.fields import Labels
+from sublearn.io.fields import Fields, Labels
 from sublearn.linear.model import SparseLinearModel
-from sublearn.linear.targets import MULTI_CLASS, ClassTargets, Targets, log_probabilities
+from sublearn.linear.selection import Cv
+from sublearn.linear.targets import ClassTargets, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
+from sublearn.optim.linear_problem import Penalty
 from sublearn.trace import Callback
-from sublearn.validation import ClassWeight, OneOf, Rule, encode_labels
+from sublearn.typing import ClassWeightLike, LabelsLike, Matrix, MatrixLike, State, WeightsLike
+from sublearn.validation import Boolean, ClassWeight, OneOf, Rule, encode_labels
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["SparseLogisticRegression"]
 
@@ -39,18 +45,18 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
 
     Parameters
     ----------
-    l1 : float or "cv", default=0.01
+    l1 : float, "cv" or "cv_1se", default=0.01
         Weight of the l1 penalty; from :meth:`l1_max` on all weights are zero. "cv" chooses it by
-        cross-validation along a path. In the literature: :math:`\lambda`.
+        cross-validation along a path, "cv_1se" then takes the largest value whose mean score is
+        within one standard error of the best. In the literature: :math:`\lambda`.
     l2 : float, default=0.0
         Weight of half the squared norm; with both this is the elastic net.
-    multi_class : {"ovr", "multinomial"}, default="ovr"
-        How more than two classes are learned. "ovr": each against the rest, as problems of their
-        own. "multinomial": together, under the loss :math:`\log \sum_k e^{z_{ik}} - z_{i y_i}`,
-        so that probabilities are the softmax of the scores and, with an intercept, their means over
-        the samples are the shares of the classes. The certificate is a duality gap in both cases;
-        "ovr" is the default because it is several times faster. Two classes are one problem
-        in either case.
+    multinomial : bool, default=False
+        Learn more than two classes together, under the loss
+        :math:`\log \sum_k e^{z_{ik}} - z_{i y_i}`, so that probabilities are the softmax of the
+        scores and, with an intercept, their means over the samples are the shares of the classes.
+        False learns each against the rest, as problems of their own, several times faster. The
+        certificate is a duality gap in both cases. Two classes are one problem in either case.
     fit_intercept : bool, default=True
         Whether to learn :math:`b`, which no penalty touches.
     class_weight : "balanced", mapping, array-like or None, default=None
@@ -63,18 +69,17 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         "lhac", whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls. Two
         more work on all features at once, so that they can judge the others: "cd1", first-order
         stochastic coordinate descent, and "interior_point", Newton's method on a log barrier.
-        These two need a penalty on every feature. With ``multi_class="multinomial"`` only "auto"
-        and "lhac", which are then the same.
+        These two need a penalty on every feature. With `multinomial` only "auto" and "lhac",
+        which are then the same.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most `tol` times the objective.
     max_iter : int or None, default=None
         Limit on the rounds: a full gradient and the steps in an active set that follow it; with
         "cd1" on passes over all features, with "interior_point" on Newton steps. None is 100
         rounds, 10,000 passes or 200 steps.
-    cv : int or splitter, default=5
-        Folds of ``l1="cv"``: a number of stratified ones, or an object with a method `split`.
-    cv_rule : {"best", "1se"}, default="best"
-        The l1 of the best mean score, or the largest one within a standard error of it.
+    cv : int, splitter or iterable, default=5
+        Folds of ``l1="cv"``: a number of stratified ones, the same in every fit, an object with a
+        method `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=50
         Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
     warm_start : bool, default=False
@@ -82,8 +87,6 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     n_jobs : int or None, default=None
         Threads: for classes, folds and gradients. None means 1, -1 all processors. The model does
         not depend on it.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Which rows are in which fold. Nothing else depends on it: "cd1" always draws the same.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -113,10 +116,11 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         Rounds, passes or steps as in `max_iter`; the most that a class took.
     trace_ : Trace
         One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
-        (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
-        (entries of X looked at so far), and output (position of the class) if there are several.
-        "cd1" and "interior_point" have no n_kept and n_working; n_passes counts their iterations.
-        "multinomial" has no n_kept, work and output.
+        (features not ruled out), n_active (size of the active set), n_passes (of coordinate
+        descent), work (entries of X looked at so far), and output (position of the class) if there
+        are several.
+        "cd1" and "interior_point" have no n_kept and n_active; n_passes counts their iterations.
+        With `multinomial` there is no n_kept, work and output.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -143,9 +147,11 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
-        "multi_class": OneOf(*MULTI_CLASS),
+        "multinomial": Boolean(),
         "class_weight": ClassWeight("balanced"),
     }
+    _FORMER_PARAMS: ClassVar = SparseLinearModel._FORMER_PARAMS | {"multi_class": "multinomial"}
+    _FORMER_VALUES: ClassVar = {"multinomial": {"ovr": False, "multinomial": True}}
 
     classes_: np.ndarray
 
@@ -154,41 +160,30 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         l1: float | str = 0.01,
         *,
         l2: float = 0.0,
-        multi_class: str = "ovr",
+        multinomial: bool = False,
         fit_intercept: bool = True,
-        class_weight: Any = None,
-        penalty_weights: Any = None,
+        class_weight: ClassWeightLike = None,
+        penalty_weights: WeightsLike | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        cv: Any = 5,
-        cv_rule: str = "best",
-        l1s: Any = 50,
+        cv: Cv = 5,
+        l1s: ArrayLike = 50,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.l2 = l2
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.penalty_weights = penalty_weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.cv_rule = cv_rule
-        self.l1s = l1s
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.l2, self.penalty_weights = l1, l2, penalty_weights
+        self.multinomial, self.class_weight = multinomial, class_weight
+        self.fit_intercept, self.warm_start = fit_intercept, warm_start
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
-    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
         name = type(self).__name__
         labels = encode_labels(y, X.shape[0], estimator_name=name)
         if labels.kind.is_multilabel:
@@ -196,7 +191,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"{name}: y must have one label per sample, got {labels.kind.value}; "
                 "sublearn.extreme is for several"
             )
-        if labels.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint:
+        if labels.n_classes > 2 and self.multinomial:
             self._refuse_what_joint_classes_cannot(labels.n_classes)
         codes = labels.to_csr().indices
         weights = as_label_weights(self.class_weight, labels, estimator_name=name)
@@ -209,15 +204,16 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"got none of {show(labels.classes[~alive][0])}"
             )
         return ClassTargets(
-            X, codes, sample_weight, bool(self.fit_intercept), labels.n_classes, self.multi_class
-        )
+            X, codes, sample_weight, bool(self.fit_intercept), penalty, self._settings,
+            labels.n_classes, bool(self.multinomial),
+        )  # fmt: skip
 
     def _refuse_what_joint_classes_cannot(self, n_classes: int) -> None:
-        name, at = type(self).__name__, f"with multi_class={self.multi_class!r}"
-        allowed = MULTI_CLASS[self.multi_class].solvers
-        if self.solver not in allowed:
+        name, at = type(self).__name__, "with multinomial=True"
+        allowed = OneOf("auto", "lhac")
+        if not allowed.accepts(self.solver):
             raise ParameterError(
-                f"{name}.solver must be {OneOf(*allowed)} for more than two classes {at}, "
+                f"{name}.solver must be {allowed} for more than two classes {at}, "
                 f"got {self.solver!r}"
             )
         free = np.equal(self.penalty_weights, 0) if self.penalty_weights is not None else []
@@ -228,10 +224,10 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"unpenalised for {n_classes} classes {at} where l2 is 0, got {n_free}"
             )
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {"classes_": Labels("classes")}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         n_classes, n_outputs = len(state["classes_"]), state["weights"].shape[0]
         if n_classes < 2 or n_outputs != (1 if n_classes == 2 else n_classes):
             raise ValueError(
@@ -243,10 +239,10 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights, intercepts
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores: log odds of the second class, or of each class against the rest.
 
-        With ``multi_class="multinomial"`` differences of two classes are their log odds.
+        With `multinomial` differences of two classes are their log odds.
 
         Parameters
         ----------
@@ -260,7 +256,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """The most probable class of each sample.
 
         Parameters
@@ -276,7 +272,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[best.astype(np.intp)]
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best classes of each sample, best first, and their scores.
 
         Parameters
@@ -296,7 +292,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             scores = np.hstack([-scores, scores])
         return best_labels(self.classes_, scores, k)
 
-    def predict_proba_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_proba_top_k(self, X: MatrixLike, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best classes of each sample, best first, and their probabilities.
 
         Parameters
@@ -314,7 +310,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         logs = self.predict_log_proba(X)  # in the order of the scores, whatever rounds to 0 or 1
         return best_labels(self.classes_, logs, k, np.exp(logs))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of the probabilities, finite also where a probability rounds to zero.
 
         Parameters
@@ -326,13 +322,13 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return log_probabilities(self._scores(X), self.multi_class)
+        return log_probabilities(self._scores(X), bool(self.multinomial))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes.
 
         With more than two classes, each class's own probability against the rest is divided by the
-        sum of all, or, with ``multi_class="multinomial"``, they are the softmax of the scores.
+        sum of all, or, with `multinomial`, they are the softmax of the scores.
 
         Parameters
         ----------

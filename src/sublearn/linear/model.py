@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,28 +19,38 @@ from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import AnyOf, Floats, Number, OrAbsent, Sparse
+from sublearn.io.fields import AnyOf, Fields, Floats, Number, OrAbsent, Sparse
 from sublearn.io.models import storable_params
-from sublearn.linear.path import CoefficientPath, as_dtype, falling_l1s
-from sublearn.linear.selection import choose_l1, find_l1_max, make_folds, score_folds, walk_path
+from sublearn.linear.path import CoefficientPath, L1Values, as_dtype, falling_l1s
+from sublearn.linear.selection import (
+    BY_FOLDS,
+    Cv,
+    Folds,
+    choose_l1,
+    make_folds,
+    score_folds,
+    walk_path,
+)
 from sublearn.linear.targets import Targets
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
-from sublearn.optim.linear_solvers import LinearSolver
+from sublearn.optim.linear_solvers import LinearSolver, named_rounds
 from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
 from sublearn.trace import Solution, Status, Trace
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, State, WeightsLike
 from sublearn.validation import (
-    RUN_RULES,
+    WATCH_RULES,
     Boolean,
     Either,
-    Interval,
+    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
     Rule,
     as_n_threads,
+    check_argument,
     check_params,
     check_sample_weight,
 )
@@ -53,52 +63,26 @@ from sublearn.validation.design import (
 )
 from sublearn.validation.values import is_int64
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
+
 __all__ = ["SparseLinearModel"]
 
 _MOST_WEIGHTS = 2**31  # of all outputs: the memory is taken page by page as weights are written
 
-_RATIO = 1e-2  # of the least l1 to the largest, where only a number of values is given
+_LEAST_SHARE = 1e-2  # of the least l1 in the largest, where only a number of values is given
 _Model = TypeVar("_Model", bound="SparseLinearModel")
-
-
-def _is_array_like(value: Any) -> bool:
-    """Whether it is a list, an array or a column of a data frame."""
-    if isinstance(value, (list, tuple)):
-        return True
-    return hasattr(value, "__array__") and np.ndim(np.asarray(value)) > 0
 
 
 class _Numbers(Rule):
     """None, or one number per feature; length and sign are checked against the data."""
 
-    def accepts(self, value: Any) -> bool:
-        return value is None or _is_array_like(value)
+    def accepts(self, value: object) -> bool:
+        return value is None or (L1Values().accepts(value) and not is_int64(value))
 
     def __str__(self) -> str:
         return "an array of one number per feature or None"
-
-
-class _Values(Rule):
-    """A number of values, or the values."""
-
-    def accepts(self, value: Any) -> bool:
-        return Positive(int).accepts(value) or _is_array_like(value)
-
-    def __str__(self) -> str:
-        return "a positive integer or an array of positive numbers"
-
-
-class _Splitter(Rule):
-    """A number of folds, or what makes them."""
-
-    def accepts(self, value: Any) -> bool:
-        if isinstance(value, (str, bytes)):
-            return False
-        is_splitter = callable(getattr(value, "split", None)) or isinstance(value, Iterable)
-        return is_splitter or Interval(int, 2, np.inf).accepts(value)
-
-    def __str__(self) -> str:
-        return "an integer of at least 2, a splitter or pairs of training and held-out rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +90,6 @@ class _Task:
     """What a fit solves, and what was taken from columns and divides them, if anything."""
 
     targets: Targets
-    penalty: Penalty
     scales: np.ndarray | None
     offsets: np.ndarray | None
 
@@ -128,13 +111,15 @@ class _Task:
         weights = as_dtype(user.x, dtype).astype(np.float64)[None]
         intercept = as_dtype(np.array([user.intercept]), dtype).astype(np.float64)
         w, b = self._scaled(weights, intercept)
-        objective = self.targets.problems[k].value(w[0], b[0]) + self.penalty.value(w[0], l1)
+        objective = self.targets.problems[k].value(w[0], b[0]) + self.targets.penalty.value(
+            w[0], l1
+        )
         worse = max(objective - found.objective, 0.0)
         unit = max(abs(found.objective), np.finfo(float).tiny)
         certificate = found.certificate + worse / unit
         return replace(found, objective=objective, certificate=certificate)
 
-    def starts(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
+    def inits(self, before: tuple[np.ndarray, np.ndarray] | None) -> list[LinearSolution] | None:
         """Earlier weights and intercepts as starting points, if they have the right shape."""
         if before is None or before[0].shape != (self.targets.n_outputs, self.n_features):
             return None
@@ -158,40 +143,41 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     """A linear model under an l1 penalty; subclasses say what is learned from."""
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "l1": Either(NonNegative(float), OneOf("cv")),
+        "l1": Either(NonNegative(float), *map(OneOf, BY_FOLDS)),
         "l2": NonNegative(float),
         "fit_intercept": Boolean(),
         "penalty_weights": _Numbers(),
         "solver": OneOf(*SOLVERS),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
-        "cv": _Splitter(),
-        "cv_rule": OneOf("best", "1se"),
-        "l1s": _Values(),
+        "cv": Folds(),
+        "l1s": L1Values(),
         "warm_start": Boolean(),
-        **RUN_RULES,
+        "n_jobs": JobCount(),
+        **WATCH_RULES,
     }
+    _FORMER_PARAMS: ClassVar = {"random_state": None}
 
-    l1: Any
+    l1: float | str
     l2: float
     fit_intercept: bool
-    penalty_weights: Any
+    penalty_weights: WeightsLike | None
     solver: str
     tol: float
     max_iter: int | None
-    cv: Any
-    cv_rule: str
-    l1s: Any
+    cv: Cv
+    l1s: ArrayLike
     warm_start: bool
     n_jobs: int | None
-    random_state: Any
 
     coef_: np.ndarray
-    intercept_: Any
+    intercept_: float | np.ndarray
 
     @abc.abstractmethod
-    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
-        """`y` made canonical."""
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
+        """What is learned from, with `y` made canonical."""
 
     @property
     def _is_positive(self) -> bool:
@@ -200,7 +186,9 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     # --- learning ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self: _Model, X: Any, y: Any, sample_weight: Any = None) -> _Model:
+    def fit(
+        self: _Model, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> _Model:
         """Learn the weights.
 
         Parameters
@@ -220,36 +208,32 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """
         before = self._earlier_weights()
         task = self._read(X, y, sample_weight)
-        targets, penalty = task.targets, task.penalty
-        starts = task.starts(before)
+        targets, inits = task.targets, task.inits(before)
+        self._forget_folds()
         if isinstance(self.l1, str):
-            solutions = self._fit_by_folds(targets, penalty)
+            solutions = self._fit_by_folds(targets, self.l1)
         else:
-            self._forget_folds()
-            self.l1_ = float(self.l1)
-            progress = Progress.of_solves(targets.n_solves, self._settings.max_iter)
+            self.l1_ = l1 = float(self.l1)
+            progress = Progress.of_solves(targets.n_solves, targets.settings.max_iter)
             solutions = self._watch(
-                lambda: targets.solve(penalty, self.l1_, self._settings, progress, starts),
-                progress,
-                may_be_left=True,
+                lambda: targets.solve(l1, progress, inits), progress, may_be_left=True
             )
         solutions = [task.rounded(k, found, self.l1_) for k, found in enumerate(solutions)]
-        self._keep([task.restore(found) for found in solutions], targets)
+        solutions = [task.restore(found) for found in solutions]
+        self._keep_figures(solutions, solutions[: targets.n_solves], targets.X.dtype)
         return self
 
     def fit_path(
         self,
-        X: Any,
-        y: Any,
-        l1s: Any = None,
+        X: MatrixLike,
+        y: LabelsLike,
+        l1s: ArrayLike | None = None,
         *,
-        n_l1s: int = 50,
-        ratio: float = _RATIO,
-        sample_weight: Any = None,
+        sample_weight: WeightsLike | None = None,
     ) -> CoefficientPath:
         """Weights along falling values of l1, each fit started from the one before.
 
-        The estimator itself stays as it is, fitted or not; its `l1` and `l1s` are not used.
+        The estimator itself stays as it is, fitted or not; its `l1` is not used.
 
         Parameters
         ----------
@@ -257,12 +241,9 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
             Features.
         y : array-like of shape (n_samples,)
             Targets.
-        l1s : array-like or None, default=None
-            The values, in any order; None takes `n_l1s` of equal ratio from :meth:`l1_max` on.
-        n_l1s : int, default=50
-            How many.
-        ratio : float, default=0.01
-            The least value divided by the largest.
+        l1s : int, array-like or None, default=None
+            How many values of equal ratio from :meth:`l1_max` to a hundredth of it, or the values
+            in any order; None takes the estimator's `l1s`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             As for `fit`.
 
@@ -274,28 +255,25 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """
         model = copy.copy(self)  # gets the names of the features
         task = model._read(X, y, sample_weight)
-        targets, penalty = task.targets, task.penalty
-        largest = find_l1_max(targets, penalty, self._settings)
-        if l1s is None:
-            found = falling_l1s(largest, n_l1s, ratio, "fit_path.n_l1s")
-        else:
-            found = falling_l1s(largest, np.atleast_1d(l1s), ratio, "fit_path.l1s")
-        progress = Progress.of_solves(len(found) * targets.n_solves, self._settings.max_iter)
-        names = {
-            "feature_names": getattr(model, "feature_names_in_", None),
-            "classes": getattr(model, "classes_", None),
-        }
+        targets = task.targets
+        l1s = self.l1s if l1s is None else l1s
+        check_argument("fit_path.l1s", l1s, L1Values())
+        found = falling_l1s(targets.largest_l1(), l1s, _LEAST_SHARE, "fit_path.l1s")
+        progress = Progress.of_solves(len(found) * targets.n_solves, targets.settings.max_iter)
+        names = [getattr(model, name, None) for name in ("feature_names_in_", "classes_")]
 
         def job() -> CoefficientPath:
-            steps = walk_path(targets, penalty, found, self._settings, progress)
+            steps = walk_path(targets, found, progress)
             restored = ([task.restore(solution) for solution in step] for step in steps)
-            return CoefficientPath.gather(found, restored, targets.X.dtype, **names)
+            return CoefficientPath.gather(found, restored, targets.X.dtype, *names)
 
         path = self._watch(job, progress, may_be_left=True)
         self._warn_of_open_gaps(path)
         return path
 
-    def l1_max(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def l1_max(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> float:
         """The least l1 for which all penalised weights are zero.
 
         Parameters
@@ -311,8 +289,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         -------
         float
         """
-        task = copy.copy(self)._read(X, y, sample_weight)
-        return find_l1_max(task.targets, task.penalty, self._settings)
+        return copy.copy(self)._read(X, y, sample_weight).targets.largest_l1()
 
     @property
     def sparse_coef_(self) -> sp.csr_matrix:
@@ -332,23 +309,23 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """The solver that begins."""
         return METHODS[SOLVERS[self.solver][0]]
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> _Task:
+    def _read(self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None) -> _Task:
         check_params(self)
         design = check_design(self, X)
-        X = design.X
+        n_rows, n_features = design.X.shape
         name = type(self).__name__
-        weights = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-        weights = np.ones(X.shape[0]) if weights is None else weights
-        penalty = self._read_penalty(X.shape[1])
+        weights = check_sample_weight(sample_weight, n_rows, estimator_name=name)
+        weights = np.ones(n_rows) if weights is None else weights
+        penalty = self._read_penalty(n_features)
         offsets = column_offsets(design) if self.fit_intercept else None
         if offsets is not None:
-            X = np.asfortranarray(X - offsets)
-            design = Design(X, *column_extremes(X))
-        scales = column_scales(design) if self.l2 == 0 else None
+            centred = np.asfortranarray(design.X - offsets)
+            design = Design(centred, *column_extremes(centred))
+        scales, columns = column_scales(design) if self.l2 == 0 else None, design.X
         if scales is not None:
-            X = divide_columns(X, scales)
+            columns = divide_columns(columns, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)
-        return _Task(self._read_targets(X, y, weights), penalty, scales, offsets)
+        return _Task(self._read_targets(columns, y, weights, penalty), scales, offsets)
 
     def _read_penalty(self, n_features: int) -> Penalty:
         name = type(self).__name__
@@ -373,18 +350,17 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"{name}.penalty_weights must be positive {at} where l2 is 0, got 0"
             )
 
-    def _fit_by_folds(self, targets: Targets, penalty: Penalty) -> list[LinearSolution]:
-        settings, name = self._settings, type(self).__name__
-        l1s = falling_l1s(find_l1_max(targets, penalty, settings), self.l1s, _RATIO, f"{name}.l1s")
-        folds = make_folds(targets, self.cv, self.random_state, name)
+    def _fit_by_folds(self, targets: Targets, rule: str) -> list[LinearSolution]:
+        name = type(self).__name__
+        l1s = falling_l1s(targets.largest_l1(), self.l1s, _LEAST_SHARE, f"{name}.l1s")
+        folds = make_folds(targets, self.cv, name)
         n_solves = (len(folds) + 1) * len(l1s) * targets.n_solves
-        progress = Progress.of_solves(n_solves, settings.max_iter)
+        progress = Progress.of_solves(n_solves, targets.settings.max_iter)
 
         def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
-            scores = score_folds(targets, folds, penalty, l1s, settings, progress)
-            chosen = choose_l1(scores, self.cv_rule)
-            path = walk_path(targets, penalty, l1s[: chosen + 1], settings, progress)
-            *_, (reached, last) = enumerate(path)
+            scores = score_folds(targets, folds, l1s, progress)
+            chosen = choose_l1(scores, rule)
+            *_, (reached, last) = enumerate(walk_path(targets, l1s[: chosen + 1], progress))
             if progress.stop_requested:  # another l1 might have been chosen
                 last = [replace(found, status=Status.STOPPED) for found in last]
             return scores, reached, last
@@ -414,9 +390,6 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _keep(self, solutions: list[LinearSolution], targets: Targets) -> None:
-        self._keep_figures(solutions, solutions[: targets.n_solves], targets.X.dtype)
-
     def _keep_figures(
         self, solutions: list[LinearSolution], figures: list[LinearSolution], dtype: np.dtype
     ) -> None:
@@ -442,24 +415,31 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
 
     # --- prediction and saving ---------------------------------------------------------------
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: MatrixLike) -> np.ndarray:
         """<x, w> + b, of shape (n_samples, n_outputs)."""
         check_is_fitted(self)
-        X = check_new_rows(self, X)
-        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
+        rows = check_new_rows(self, X)
+        return np.asarray(rows @ np.atleast_2d(self.coef_).T) + self.intercept_
 
-    def _stored_params(self) -> dict[str, Any]:
+    def _stored_params(self) -> State:
         params = storable_params(self)
         if not is_int64(self.cv):
             del params["cv"]  # an object of another library
         return params
 
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        params = dict(stored)
+        if params.pop("cv_rule", None) == "1se" and params.get("l1") == "cv":
+            params["l1"] = "cv_1se"
+        return super()._current_params(params)
+
     _STORED = ("l1_", "intercept_", "cv_scores_", "l1_path_", "classes_")
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         return super()._to_bundle() | {"weights": self.sparse_coef_}
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "weights": Sparse("outputs", "features", finite=True),
             "intercept_": AnyOf(Number(), Floats("outputs")),
@@ -468,7 +448,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
             "cv_scores_": OrAbsent(Floats("l1s", None)),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         sparse_weights, intercepts = state.pop("weights"), np.atleast_1d(state.pop("intercept_"))
         n_outputs, n_features = sparse_weights.shape
         if intercepts.shape != (n_outputs,):
@@ -479,9 +459,9 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"got shape {sparse_weights.shape}"
             )
         self._set_weights(sparse_weights.toarray(), intercepts)
-        super()._restore(state)
+        super()._restore(state | {"trace_": named_rounds(state["trace_"])})
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

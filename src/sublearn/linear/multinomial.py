@@ -11,28 +11,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from sublearn import _core
 from sublearn.fitting.progress import Progress
-from sublearn.optim.linear_objective import as_columns
+from sublearn.optim.linear_objective import MultinomialData, as_columns, multinomial_objective
 from sublearn.optim.linear_problem import Penalty
-from sublearn.optim.linear_solve import METHODS, LinearSolution, SolverSettings
-from sublearn.optim.multinomial_objective import multinomial_objective
+from sublearn.optim.linear_solve import CANCELLATION, METHODS, LinearSolution, SolverSettings
+from sublearn.optim.linear_solvers import named_rounds
 from sublearn.trace import Status, Trace
+from sublearn.typing import Matrix
 
 __all__ = ["MultinomialProblem", "largest_joint_l1", "solve_joint"]
-
-_CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class MultinomialProblem:
     """Rows with the position of a class each, and row weights above 0 of sum 1."""
 
-    X: Any
+    X: Matrix
     codes: np.ndarray
     weights: np.ndarray
     n_classes: int
@@ -43,10 +41,10 @@ class MultinomialProblem:
         """Number of columns."""
         return int(self.X.shape[1])
 
-    def objective(self, n_threads: int) -> Any:
+    def objective(self, n_threads: int) -> MultinomialData:
         """The loss as the core holds it."""
         rows = self.X, self.codes, self.n_classes, self.weights, self.fit_intercept
-        return multinomial_objective(*rows, n_threads=n_threads)
+        return multinomial_objective(*rows, n_jobs=n_threads)
 
     def take_columns(self, columns: np.ndarray) -> MultinomialProblem:
         """The problem on some of the features."""
@@ -82,10 +80,10 @@ def solve_joint(
     l1: float,
     settings: SolverSettings,
     progress: Progress,
-    starts: list[LinearSolution] | None = None,
+    inits: list[LinearSolution] | None = None,
 ) -> list[LinearSolution]:
-    """Minimise from `starts`; one solution for each class, each with the figures of the whole."""
-    start = problem.null_model if starts is None else _joined(starts)
+    """Minimise from `inits`; one solution for each class, each with the figures of the whole."""
+    init = problem.null_model if inits is None else _joined(inits)
     compiled = penalty.compiled()
     compiled.n_free_last = problem.n_classes if problem.fit_intercept else 0
     levels = np.repeat(l1 * penalty.factors, problem.n_classes)
@@ -94,10 +92,10 @@ def solve_joint(
     objective = problem.objective(settings.n_threads)
     with progress.monitor() as monitor:
         x, status, rounds = _core.fit_multinomial(
-            objective, levels, compiled, core, problem.flat(*start), monitor
+            objective, levels, compiled, core, problem.flat(*init), monitor
         )
     progress.finish_solve()
-    return _solutions(problem, x, Status.of(status), rounds)
+    return _solutions(problem, x, Status.of(status), named_rounds(rounds))
 
 
 def _joined(solutions: list[LinearSolution]) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +106,7 @@ def _joined(solutions: list[LinearSolution]) -> tuple[np.ndarray, np.ndarray]:
 def _solutions(
     problem: MultinomialProblem, x: np.ndarray, status: Status, rounds: dict[str, np.ndarray]
 ) -> list[LinearSolution]:
-    unit = np.maximum(np.abs(rounds["objective"]), _CANCELLATION * np.log(problem.n_classes))
+    unit = np.maximum(np.abs(rounds["objective"]), CANCELLATION * np.log(problem.n_classes))
     named = {"seconds": rounds["seconds"], "objective": rounds["objective"]}
     named["certificate"] = rounds.pop("gap") / unit
     trace = Trace(named | rounds)
@@ -128,10 +126,8 @@ def largest_joint_l1(
     free = np.flatnonzero(penalty.factors == 0)
     if len(free):
         part = replace(penalty, factors=np.zeros(len(free)))
-        tight = replace(settings, tol=min(settings.tol, _CANCELLATION))
+        tight = replace(settings, tol=min(settings.tol, CANCELLATION))
         found = solve_joint(problem.take_columns(free), part, 0.0, tight, Progress())
         W[free], b = _joined(found)
     gradient = problem.objective(settings.n_threads).value_and_gradient(problem.flat(W, b))[1]
-    pull = np.abs(problem.unflat(gradient)[0]).max(axis=1)
-    held = penalty.factors > 0
-    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+    return penalty.least_l1(np.abs(problem.unflat(gradient)[0]).max(axis=1))

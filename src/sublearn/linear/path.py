@@ -4,37 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.validation import Interval, Positive
+from sublearn.validation import Positive, Rule
 from sublearn.validation.values import show
 from sublearn.validation.weights import as_weights
 
-__all__ = ["CoefficientPath", "as_dtype", "falling_l1s"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, DTypeLike
+
+__all__ = ["CoefficientPath", "L1Values", "as_dtype", "falling_l1s"]
 
 _FIGURES = ("intercept", "objective", "certificate", "n_iter")
 
 
-def as_dtype(values: np.ndarray, dtype: Any) -> np.ndarray:
+def as_dtype(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """Numbers in the type of the features, as large as that type can hold."""
     limit = np.finfo(dtype).max
     return np.clip(values, -limit, limit).astype(dtype)
 
 
-def falling_l1s(l1_max: float, l1s: Any, ratio: float, name: str) -> np.ndarray:
-    """`l1s` from the largest on; if it is a number, so many from `l1_max` to `ratio` times it."""
-    if np.ndim(l1s) == 0:
-        if not Positive(int).accepts(l1s):
-            raise ParameterError(f"{name} must be a positive integer or numbers, got {show(l1s)}")
-        if not Interval(float, 0, 1, "neither").accepts(ratio):
-            raise ParameterError(f"ratio must be a number between 0 and 1, got {show(ratio)}")
+class L1Values(Rule):
+    """`l1s`: how many values of l1, or the values; :func:`falling_l1s` looks at these."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        is_array = hasattr(value, "__array__") and np.ndim(np.asarray(value)) > 0
+        return isinstance(value, (list, tuple)) or is_array or Positive(int).accepts(value)
+
+    def __str__(self) -> str:
+        return "a positive integer or an array of positive numbers"
+
+
+def falling_l1s(l1_max: float, l1s: ArrayLike, least: float, name: str) -> np.ndarray:
+    """`l1s` from the largest on; if it is a number, so many from `l1_max` to `least` times it."""
+    if isinstance(l1s, (int, np.integer)):
         top = l1_max if l1_max > 0 else 1.0  # every model is the same then
-        return np.geomspace(top, ratio * top, int(l1s)) if l1s > 1 else np.array([top])
+        return np.geomspace(top, least * top, int(l1s)) if l1s > 1 else np.array([top])
     found = as_weights(l1s, name)
     if found.ndim != 1 or not len(found) or not found.all():
         raise ParameterError(f"{name} must be positive numbers, got {show(l1s)}")
@@ -65,7 +77,7 @@ class CoefficientPath:
     """
 
     l1s: np.ndarray
-    coefs: Any
+    coefs: sp.csr_matrix | list[sp.csr_matrix]
     intercepts: np.ndarray
     objectives: np.ndarray
     certificates: np.ndarray
@@ -78,8 +90,9 @@ class CoefficientPath:
         cls,
         l1s: np.ndarray,
         steps: Iterable[list[LinearSolution]],
-        dtype: Any,
-        **names: Any,
+        dtype: DTypeLike,
+        feature_names: np.ndarray | None,
+        classes: np.ndarray | None,
     ) -> CoefficientPath:
         """A path from the solutions of each l1, one for each output."""
         rows, figures = [], []
@@ -87,12 +100,19 @@ class CoefficientPath:
             rows.append([sp.csr_matrix(as_dtype(found.x, dtype)) for found in solutions])
             figures.append([[getattr(found, name) for name in _FIGURES] for found in solutions])
         coefs = [sp.vstack(output, format="csr") for output in zip(*rows, strict=True)]
-        intercepts, *columns = np.transpose(np.array(figures), (2, 1, 0))
-        intercepts = as_dtype(intercepts, dtype)
-        columns = [intercepts, *columns[:-1], columns[-1].astype(np.int64)]
+        columns = np.transpose(np.array(figures), (2, 1, 0))
         if len(coefs) == 1:
-            return cls(l1s[: len(rows)], coefs[0], *(column[0] for column in columns), **names)
-        return cls(l1s[: len(rows)], coefs, *columns, **names)
+            coefs, columns = coefs[0], columns[:, 0]
+        return cls(
+            l1s=l1s[: len(rows)],
+            coefs=coefs,
+            intercepts=as_dtype(columns[0], dtype),
+            objectives=columns[1],
+            certificates=columns[2],
+            n_iters=columns[3].astype(np.int64),
+            feature_names=feature_names,
+            classes=classes,
+        )
 
     def __len__(self) -> int:
         return len(self.l1s)
@@ -100,7 +120,7 @@ class CoefficientPath:
     def __repr__(self) -> str:
         return f"CoefficientPath({len(self)} values of l1, {self.l1s[0]:.3g} to {self.l1s[-1]:.3g})"
 
-    def plot(self, ax: Any = None, *, n_names: int = 10, position: int = 0) -> Any:
+    def plot(self, ax: Axes | None = None, *, n_names: int = 10, position: int = 0) -> Axes:
         """Draw the weights against l1, which falls from left to right.
 
         Parameters
@@ -116,6 +136,27 @@ class CoefficientPath:
         -------
         matplotlib axes
         """
-        from sublearn.linear.path_plot import draw_path  # matplotlib is an extra
-
-        return draw_path(self, ax, n_names, position)
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            message = "CoefficientPath.plot needs matplotlib: pip install sublearn[plot]"
+            raise ImportError(message) from error
+        if ax is None:
+            _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
+        coefs = self.coefs[position] if isinstance(self.coefs, list) else self.coefs
+        names = range(coefs.shape[1]) if self.feature_names is None else self.feature_names
+        support = np.unique(coefs.indices)
+        weights = coefs[:, support].toarray()  # (n_l1s, n_ever_used)
+        order = np.argsort(-np.abs(weights[-1]), kind="stable")
+        named, others = order[:n_names], order[n_names:]
+        ax.plot(self.l1s, weights[:, others], color="0.8", lw=0.7)
+        colours = plt.get_cmap("tab10")
+        for rank, k in enumerate(named):
+            colour = colours(rank % 10)
+            ax.plot(self.l1s, weights[:, k], color=colour, lw=1.6, label=str(names[support[k]]))
+        ax.axhline(0.0, color="k", lw=0.6)
+        ax.set(xscale="log", xlabel="l1", ylabel="weight")
+        ax.set_xlim(self.l1s[0], self.l1s[-1]) if len(self) > 1 else None
+        if len(named):
+            ax.legend(loc="upper left", fontsize=8, frameon=False)
+        return ax

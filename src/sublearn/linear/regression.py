@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from sublearn.errors import ParameterError
-from sublearn.io.fields import Sparse
+from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
+from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.optim.linear_input import NameOr
+from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
 from sublearn.trace import Callback
-from sublearn.validation import Boolean, OneOf, Positive, Rule
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
+from sublearn.validation import Boolean, Rule
 from sublearn.validation.design import check_targets, says_if_vanishing
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["SparseLinearRegression"]
 
@@ -38,15 +46,15 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
 
     Parameters
     ----------
-    l1 : float or "cv", default=0.01
+    l1 : float, "cv" or "cv_1se", default=0.01
         Weight of the l1 penalty; from :meth:`l1_max` on all weights are zero. "cv" chooses it by
-        cross-validation along a path. In the literature: :math:`\lambda`.
+        cross-validation along a path, "cv_1se" then takes the largest value whose mean score is
+        within one standard error of the best. In the literature: :math:`\lambda`.
     l2 : float, default=0.0
         Weight of half the squared norm; with both this is the elastic net.
-    loss : {"squared", "huber", "poisson"}, default="squared"
-        :math:`f`.
-    huber_delta : float, default=1.35
-        :math:`\delta`, in the unit of `y`.
+    loss : {"squared", "huber", "poisson"} or Huber, default="squared"
+        :math:`f`. ``Huber(delta)`` of :mod:`sublearn.linear` has another :math:`\delta` than 1.35,
+        in the unit of `y`.
     positive : bool, default=False
         Whether weights must not be negative.
     fit_intercept : bool, default=True
@@ -65,10 +73,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Limit on the rounds: a full gradient and the steps in an active set that follow it; with
         "cd1" on passes over all features, with "interior_point" on Newton steps. None is 100
         rounds, 10,000 passes or 200 steps.
-    cv : int or splitter, default=5
-        Folds of ``l1="cv"``: a number of random ones, or an object with a method `split`.
-    cv_rule : {"best", "1se"}, default="best"
-        The l1 of the best mean score, or the largest one within a standard error of it.
+    cv : int, splitter or iterable, default=5
+        Folds of ``l1="cv"``: a number of shuffled ones, the same in every fit, an object with a
+        method `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=50
         Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
     warm_start : bool, default=False
@@ -76,8 +83,6 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     n_jobs : int or None, default=None
         Threads: for folds and gradients. None means 1, -1 all processors. The model does not
         depend on it.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Which rows are in which fold. Nothing else depends on it: "cd1" always draws the same.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callback : callable or None, default=None
@@ -104,9 +109,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Rounds, passes or steps as in `max_iter`.
     trace_ : Trace
         One row per round. Columns seconds, objective, certificate, violation, nnz_primal, n_kept
-        (features not ruled out), n_working (the active set), n_passes (of coordinate descent), work
-        (entries of X looked at so far). "cd1" and "interior_point" have no n_kept and n_working;
-        n_passes counts their iterations.
+        (features not ruled out), n_active (size of the active set), n_passes (of coordinate
+        descent), work (entries of X looked at so far). "cd1" and "interior_point" have no
+        n_kept and n_active; n_passes counts their iterations.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -128,8 +133,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
-        "loss": OneOf("squared", "huber", "poisson"),
-        "huber_delta": Positive(float),
+        "loss": NameOr(Huber, ("squared", "huber", "poisson")),
         "positive": Boolean(),
     }
 
@@ -138,41 +142,26 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         l1: float | str = 0.01,
         *,
         l2: float = 0.0,
-        loss: str = "squared",
-        huber_delta: float = 1.35,
+        loss: str | Huber = "squared",
         positive: bool = False,
         fit_intercept: bool = True,
-        penalty_weights: Any = None,
+        penalty_weights: WeightsLike | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        cv: Any = 5,
-        cv_rule: str = "best",
-        l1s: Any = 50,
+        cv: Cv = 5,
+        l1s: ArrayLike = 50,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
-        self.l1 = l1
-        self.l2 = l2
-        self.loss = loss
-        self.huber_delta = huber_delta
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.cv_rule = cv_rule
-        self.l1s = l1s
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+        self.l1, self.l2, self.penalty_weights = l1, l2, penalty_weights
+        self.loss, self.positive = loss, positive
+        self.fit_intercept, self.warm_start = fit_intercept, warm_start
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.cv, self.l1s = cv, l1s
+        self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     @property
     def _is_positive(self) -> bool:
@@ -180,31 +169,43 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
 
     @property
     def _loss(self) -> Loss:
-        if self.loss == "huber":
-            return Huber(float(self.huber_delta))
-        return Poisson() if self.loss == "poisson" else Squared()
+        if isinstance(self.loss, Huber):
+            return self.loss
+        return {"squared": Squared, "huber": Huber, "poisson": Poisson}[self.loss]()
 
-    def _read_targets(self, X: Any, y: Any, sample_weight: np.ndarray) -> Targets:
+    def _read_targets(
+        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+    ) -> Targets:
         name = type(self).__name__
         if self.loss == "poisson" and self._method.needs_bounded_curvature:
             raise ParameterError(
                 f"{name}.loss must have a bounded curvature for solver={self.solver!r}, "
                 "got 'poisson'"
             )
-        y = check_targets(y, X.shape[0], estimator_name=name)
+        numbers = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
-            _refuse_other_than_counts(y[sample_weight > 0], name)
-        elif must := says_if_vanishing(y):
-            raise ValueError(f"{name}: y must {must}, got {np.abs(y).max():g}")
-        return NumberTargets(X, y, sample_weight, bool(self.fit_intercept), self._loss)
+            _refuse_other_than_counts(numbers[sample_weight > 0], name)
+        elif must := says_if_vanishing(numbers):
+            raise ValueError(f"{name}: y must {must}, got {np.abs(numbers).max():g}")
+        return NumberTargets(
+            X, numbers, sample_weight, bool(self.fit_intercept), penalty, self._settings, self._loss
+        )
 
-    def _fields(self) -> Any:
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        params = dict(stored)
+        delta = params.pop("huber_delta", None)
+        if delta is not None and params.get("loss") == "huber":
+            params["loss"] = {"delta": delta}
+        return super()._current_params(params)
+
+    def _fields(self) -> Fields:
         return super()._fields() | {"weights": Sparse(1, "features", finite=True)}
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights[0], float(intercepts[0])
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predicted targets; for the Poisson loss their means, exp of the linear prediction.
 
         Parameters

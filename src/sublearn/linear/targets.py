@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import log_expit, log_softmax, logsumexp
@@ -16,21 +15,18 @@ from sublearn.fitting.progress import Progress
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_problem import LinearProblem, Penalty, predict_rows
-from sublearn.optim.linear_solve import (
-    SOLVERS,
-    LinearSolution,
-    SolverSettings,
-    largest_l1,
-    solve,
-)
+from sublearn.optim.linear_solve import LinearSolution, SolverSettings, largest_l1, solve
 from sublearn.optim.row_losses import Logistic, Loss
+from sublearn.typing import Matrix
 
-__all__ = ["MULTI_CLASS", "ClassTargets", "MultiClass", "NumberTargets", "Targets", "solve_apart"]
+__all__ = ["ClassTargets", "NumberTargets", "Targets", "log_probabilities"]
+
+_Targets = TypeVar("_Targets", bound="Targets")
 
 
 @dataclass(frozen=True, eq=False)
 class Targets(abc.ABC):
-    """Rows with targets and weights.
+    """Rows with targets and weights, and how to learn from them.
 
     Parameters
     ----------
@@ -42,24 +38,32 @@ class Targets(abc.ABC):
         Row weights of any sum; rows of weight 0 are in no problem.
     fit_intercept : bool
         Whether there are intercepts.
+    penalty : Penalty
+        Of the weights of each output.
+    settings : SolverSettings
+        Of each solve.
     """
 
-    X: Any
+    X: Matrix
     y: np.ndarray
     weights: np.ndarray
     fit_intercept: bool
+    penalty: Penalty
+    settings: SolverSettings
 
     def __post_init__(self) -> None:
         scaled = self.weights / self.weights.max()  # a sum of huge weights could overflow
         object.__setattr__(self, "weights", scaled / scaled.sum())
 
-    def take(self, rows: np.ndarray) -> Targets:
-        """Some of the rows."""
-        X = as_columns(self.X[rows])
-        return replace(self, X=X, y=self.y[rows], weights=self.weights[rows])
+    def take(self: _Targets, rows: np.ndarray, settings: SolverSettings | None = None) -> _Targets:
+        """Some of the rows, to be learned from with these settings or the same."""
+        return replace(
+            self, X=as_columns(self.X[rows]), y=self.y[rows], weights=self.weights[rows],
+            settings=settings or self.settings,
+        )  # fmt: skip
 
     @cached_property
-    def weighty(self) -> Any:
+    def weighty(self) -> Targets:
         """The rows of positive weight, or these targets if all have one."""
         return self if self.weights.all() else self.take(np.flatnonzero(self.weights))
 
@@ -87,48 +91,30 @@ class Targets(abc.ABC):
         """Problems to solve for each l1."""
         return 1 if self.is_joint else self.n_outputs
 
-    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+    def largest_l1(self) -> float:
         """The least l1 for which the penalised weights of every output are 0."""
-        return max(largest_l1(problem, penalty, settings) for problem in self.problems)
+        return max(largest_l1(one, self.penalty, self.settings) for one in self.problems)
 
     @abc.abstractmethod
     def loss_of(self, z: np.ndarray) -> float:
         """Mean loss of the rows for predictions of shape (n_rows, n_outputs)."""
 
     def solve(
-        self,
-        penalty: Penalty,
-        l1: float,
-        settings: SolverSettings,
-        progress: Progress,
-        starts: list[LinearSolution] | None = None,
+        self, l1: float, progress: Progress, inits: list[LinearSolution] | None = None
     ) -> list[LinearSolution]:
-        """A solution for each output."""
-        return solve_apart(self, penalty, l1, settings, progress, starts)
+        """A solution for each output, several at a time."""
+        problems, penalty = self.problems, self.penalty
+        n_at_once, inner = self.settings.shared_by(len(problems))
+
+        def solve_one(k: int) -> LinearSolution:
+            init = None if inits is None else inits[k]
+            return solve(problems[k], penalty, l1, inner, progress, init)
+
+        return map_blocks(solve_one, range(len(problems)), n_at_once, hints=progress.hints())
 
     def predictions(self, solutions: list[LinearSolution]) -> np.ndarray:
         """z of shape (n_rows, n_outputs)."""
         return np.column_stack([predict_rows(self.X, s.x, s.intercept) for s in solutions])
-
-
-def solve_apart(
-    targets: Targets,
-    penalty: Penalty,
-    l1: float,
-    settings: SolverSettings,
-    progress: Progress,
-    starts: list[LinearSolution] | None,
-) -> list[LinearSolution]:
-    """Each output as a problem of its own, several at a time."""
-    problems = targets.problems
-    n_at_once = min(len(problems), settings.n_threads)
-    inner = replace(settings, n_threads=max(1, settings.n_threads // n_at_once))
-
-    def solve_one(k: int) -> LinearSolution:
-        start = None if starts is None else starts[k]
-        return solve(problems[k], penalty, l1, inner, progress, start)
-
-    return map_blocks(solve_one, range(len(problems)), n_at_once, hints=progress.hints())
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,48 +135,12 @@ class NumberTargets(Targets):
         return float(self.weights[counts] @ self.loss.value(z[counts, 0], self.y[counts]))
 
 
-@dataclass(frozen=True)
-class MultiClass:
-    """How more than two classes are treated.
-
-    Parameters
-    ----------
-    log_probabilities : callable
-        From scores of shape (n_rows, n_classes) to logarithms of probabilities.
-    is_joint : bool
-        Whether all classes are one problem, or one each.
-    solvers : tuple of str
-        What `solver` may be.
-    """
-
-    log_probabilities: Callable[[np.ndarray], np.ndarray]
-    is_joint: bool = False
-    solvers: tuple[str, ...] = tuple(SOLVERS)
-
-
-def _log_shares(z: np.ndarray) -> np.ndarray:
-    """Each class's own probability, divided by the sum of all."""
-    own = log_expit(z)
-    return own - logsumexp(own, axis=1, keepdims=True)
-
-
-def _log_softmax(z: np.ndarray) -> np.ndarray:
-    return log_softmax(z, axis=1)
-
-
-#: What `multi_class` may be.
-MULTI_CLASS = {
-    "ovr": MultiClass(_log_shares),
-    "multinomial": MultiClass(_log_softmax, is_joint=True, solvers=("auto", "lhac")),
-}
-
-
 @dataclass(frozen=True, eq=False)
 class ClassTargets(Targets):
     """Rows with the position of a class each; two classes are one output, more are one each."""
 
     n_classes: int
-    multi_class: str
+    multinomial: bool
 
     @cached_property
     def problems(self) -> list[LinearProblem]:
@@ -212,18 +162,18 @@ class ClassTargets(Targets):
     @property
     def is_joint(self) -> bool:
         """Whether there are more than two classes, learned together."""
-        return self.n_classes > 2 and MULTI_CLASS[self.multi_class].is_joint
+        return self.n_classes > 2 and self.multinomial
 
     @property
     def n_outputs(self) -> int:
         """One for two classes, else one for each."""
         return 1 if self.n_classes == 2 else self.n_classes
 
-    def largest_l1(self, penalty: Penalty, settings: SolverSettings) -> float:
+    def largest_l1(self) -> float:
         """The least l1 for which all penalised weights are 0."""
         if self.is_joint:
-            return largest_joint_l1(self.joint_problem, penalty, settings)
-        return super().largest_l1(penalty, settings)
+            return largest_joint_l1(self.joint_problem, self.penalty, self.settings)
+        return super().largest_l1()
 
     def has_all_classes(self, rows: np.ndarray) -> bool:
         """Whether rows of positive weight of every class are among `rows`."""
@@ -232,26 +182,28 @@ class ClassTargets(Targets):
         return bool((counts > 0).all())
 
     def solve(
-        self,
-        penalty: Penalty,
-        l1: float,
-        settings: SolverSettings,
-        progress: Progress,
-        starts: list[LinearSolution] | None = None,
+        self, l1: float, progress: Progress, inits: list[LinearSolution] | None = None
     ) -> list[LinearSolution]:
         """A solution for each output."""
-        if self.is_joint:
-            return solve_joint(self.joint_problem, penalty, l1, settings, progress, starts)
-        return solve_apart(self, penalty, l1, settings, progress, starts)
+        if not self.is_joint:
+            return super().solve(l1, progress, inits)
+        problem, penalty, settings = self.joint_problem, self.penalty, self.settings
+        return solve_joint(problem, penalty, l1, settings, progress, inits)
 
     def loss_of(self, z: np.ndarray) -> float:
         """Mean of minus the log probabilities of the right classes."""
-        right = log_probabilities(z, self.multi_class)[np.arange(len(self.y)), self.y]
+        right = log_probabilities(z, self.multinomial)[np.arange(len(self.y)), self.y]
         return -float(self.weights @ right)
 
 
-def log_probabilities(z: np.ndarray, multi_class: str) -> np.ndarray:
-    """Logarithms of probabilities, of shape (n_rows, n_classes), from scores of the outputs."""
+def log_probabilities(z: np.ndarray, multinomial: bool) -> np.ndarray:
+    """Logarithms of probabilities, of shape (n_rows, n_classes), from scores of the outputs.
+
+    The softmax of the scores, or each class's own probability divided by the sum of all.
+    """
     if z.shape[1] == 1:
         return np.column_stack([log_expit(-z[:, 0]), log_expit(z[:, 0])])
-    return MULTI_CLASS[multi_class].log_probabilities(z)
+    if multinomial:
+        return log_softmax(z, axis=1)
+    own = log_expit(z)
+    return own - logsumexp(own, axis=1, keepdims=True)

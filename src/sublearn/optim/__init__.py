@@ -1,11 +1,14 @@
 """Solvers of sparse problems: any smooth objective, and linear models."""
 
-from sublearn.optim.lhac import LhacSolution, lhac
-from sublearn.optim.linear_objective import linear_objective
-from sublearn.optim.linear_solvers import LinearSolution, minimise_linear
-from sublearn.optim.multinomial_objective import multinomial_objective
+from sublearn.optim.lhac import LhacSettings, LhacSolution, lhac
+from sublearn.optim.linear_objective import linear_objective, multinomial_objective
+from sublearn.optim.linear_solvers import CoordinateDescent, LinearSolution, minimise_linear
+from sublearn.optim.row_losses import Huber
 
 __all__ = [
+    "CoordinateDescent",
+    "Huber",
+    "LhacSettings",
     "LhacSolution",
     "LinearSolution",
     "lhac",

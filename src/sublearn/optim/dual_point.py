@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sublearn import _core  # type: ignore[attr-defined,unused-ignore]
+from sublearn import _core
 from sublearn.interruption import aside, check
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.interruption import check
+from sublearn.optim.linear_input import check_levels, check_numbers, compiled_penalty
 from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.typing import Seed
 from sublearn.validation import (
     WATCH_RULES,
     Boolean,
@@ -22,30 +24,131 @@ from sublearn.validation import (
     Positive,
     RandomState,
     Rule,
+    Settings,
+    SettingsOf,
     as_seed,
     check_arguments,
 )
 from sublearn.validation.native import as_native
 from sublearn.validation.values import show
 
-__all__ = ["LhacSolution", "lhac"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-FREE_SETS = ("grdy-ad", "grdy", "grdy-ctz", "grdy-ep", "std", "std-ep", "std-epa")
+__all__ = ["LhacSettings", "LhacSolution", "lhac"]
+
 #: Below, the first active set is too large a share of all coordinates to save anything.
 LEAST_FOR_ACTIVE_SET = 500
 _ROUNDING = 1e-6  # by which a lower bound may be above F, relative to the largest F of a run
-BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
+_BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
+#: Strategies, and the names that the core has for them.
+_STRATEGIES = {
+    "greedy_adaptive": _core.FreeSet.grdy_ad,
+    "greedy": _core.FreeSet.grdy,
+    "greedy_cut": _core.FreeSet.grdy_ctz,
+    "greedy_inexact": _core.FreeSet.grdy_ep,
+    "standard": _core.FreeSet.std,
+    "standard_inexact": _core.FreeSet.std_ep,
+    "standard_rough": _core.FreeSet.std_epa,
+}
+
+_ValueAndGradient: TypeAlias = "tuple[float, ArrayLike]"
+
+
+class _Objective(Protocol):
+    """An objective with methods; `partial` and `lower_bound` may be missing."""
+
+    def value_and_gradient(self, x: np.ndarray, /) -> _ValueAndGradient: ...
+
+
+class _Budget(Rule):
+    """Passes of coordinate descent as a function of the iteration."""
+
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, tuple):
+            return len(value) == 2 and all(NonNegative(float).accepts(part) for part in value)
+        return (isinstance(value, str) and value in _BUDGETS) or Positive(int).accepts(value)
+
+    def __str__(self) -> str:
+        return "'linear', 'log', a positive integer or a pair of non-negative numbers"
+
+
+@dataclass(frozen=True)
+class LhacSettings(Settings):
+    """How :func:`lhac` makes its steps.
+
+    Parameters
+    ----------
+    strategy : str, default="greedy_adaptive"
+        How the coordinates to move are chosen in each iteration. The strategies of section 5.7.1 of
+        Tang (2016) and their names there, with the sets Z1 to Z3 of (5.4.1) and P the size of the
+        least subgradient:
+
+        - "greedy_adaptive" (GRDY-AD): Z2 and as many of Z1 and Z3, all once they are few;
+        - "greedy" (GRDY): all of Z1, Z2 and Z3, largest P first;
+        - "greedy_cut" (GRDY-CTZ): as many of these as are in Z1 and Z2;
+        - "greedy_inexact" (GRDY-EP): of Z3 only those whose P is above 0.01 l1, largest P first;
+        - "standard" (STD): all of Z1, Z2 and Z3 in their order;
+        - "standard_inexact" (STD-EP): of Z3 only those whose P is above 0.01 l1;
+        - "standard_rough" (STD-EPA): of Z3 only those whose P is above 0.5 l1.
+    memory : int, default=10
+        Pairs of changes that the Hessian is made of.
+    budget : "linear", "log", int or pair of float, default="linear"
+        Passes of coordinate descent in outer iteration k: 0.2 k + 1, log(k) + 1, a constant, or
+        a k + b.
+    globalisation : {"prox", "line_search", "null_step"}, default="prox"
+        Whether a step that does not lower F enough is computed anew with a larger multiple of the
+        identity added to the Hessian (section 5.2.3), or halved; or ends its iteration, which
+        leaves the point where it is and lets the Hessian learn from the gradient at the step. Then
+        each iteration asks for one value and gradient, as is right where that is an exchange with
+        other machines.
+    shuffle : bool, default=False
+        Visit the coordinates in random order.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the shuffling.
+    """
+
+    strategy: str = "greedy_adaptive"
+    memory: int = 10
+    budget: str | int | tuple[float, float] = "linear"
+    globalisation: str = "prox"
+    shuffle: bool = False
+    random_state: Seed = None
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "strategy": OneOf(*_STRATEGIES),
+        "memory": Interval(int, 1, 1000),
+        "budget": _Budget(),
+        "globalisation": OneOf("prox", "line_search", "null_step"),
+        "shuffle": Boolean(),
+        "random_state": RandomState(),
+    }
+
+    def compiled(self, tol: float, max_iter: int) -> _core.LhacSettings:
+        """The form that the core takes."""
+        settings = _core.LhacSettings()
+        settings.tol, settings.max_iter, settings.memory = (
+            float(tol),
+            int(max_iter),
+            int(self.memory),
+        )
+        settings.free_set = _STRATEGIES[self.strategy]
+        settings.is_random, settings.seed = bool(self.shuffle), as_seed(self.random_state)
+        if isinstance(self.budget, str):
+            settings.set_budget(*_BUDGETS[self.budget])
+        else:
+            slope, constant = self.budget if isinstance(self.budget, tuple) else (0.0, self.budget)
+            settings.set_budget(float(slope), float(constant), False)
+        settings.globalisation = _core.Globalisation[self.globalisation]
+        return settings
+
 
 _RULES: dict[str, Rule] = {
     "l2": NonNegative(float),
     "tol": NonNegative(float),
     "max_iter": Positive(int),
-    "memory": Interval(int, 1, 1000),
-    "free_set": OneOf(*FREE_SETS),
-    "globalisation": OneOf("prox", "line_search", "null_step"),
-    "shuffle": Boolean(),
-    "working_set": Either(OneOf("auto"), Boolean()),
-    "random_state": RandomState(),
+    "active_set": Either(OneOf("auto"), Boolean()),
+    "settings": SettingsOf(LhacSettings),
     **WATCH_RULES,
 }
 
@@ -67,21 +170,16 @@ class LhacSolution(Solution):
 
 
 def lhac(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]] | Any,
-    x0: Any,
-    l1: Any,
+    objective: Callable[[np.ndarray], _ValueAndGradient] | _Objective | _core.SmoothObjective,
+    init: ArrayLike,
+    l1: ArrayLike,
     *,
     l2: float = 0.0,
     bounds: tuple[float, float] = (-np.inf, np.inf),
     tol: float = 1e-6,
     max_iter: int = 1000,
-    memory: int = 10,
-    free_set: str = "grdy-ad",
-    budget: str | int | tuple[float, float] = "linear",
-    globalisation: str = "prox",
-    shuffle: bool = False,
-    working_set: bool | str = "auto",
-    random_state: Any = 0,
+    active_set: bool | str = "auto",
+    settings: LhacSettings | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> LhacSolution:
@@ -104,7 +202,7 @@ def lhac(
         number that no value of F is below; it is asked after each step and makes the gap. One that
         is above a value of F is refused.
         Compiled ones (:func:`linear_objective`) do not enter Python.
-    x0 : array of shape (n,)
+    init : array of shape (n,)
         Where to start; a solution of a similar problem saves iterations.
     l1 : float or array of shape (n,)
         :math:`\lambda`, or one weight for each coordinate; 0 leaves a coordinate unpenalised.
@@ -114,32 +212,18 @@ def lhac(
         :math:`a \le 0 \le b`; ``(0, inf)`` asks for non-negative coordinates.
     tol : float
         On the duality gap divided by :math:`|F|` where the objective knows a bound, else on the
-        l1 norm of the least subgradient divided by the one at `x0`.
+        l1 norm of the least subgradient divided by the one at `init`.
     max_iter : int
         Limit of outer iterations.
-    memory : int
-        Pairs of changes that the Hessian is made of.
-    free_set : {"grdy-ad", "grdy", "grdy-ctz", "grdy-ep", "std", "std-ep", "std-epa"}
-        How the coordinates to move are chosen (section 5.7.1 of [1]_).
-    budget : "linear", "log", int or pair of float
-        Passes of coordinate descent in outer iteration k: 0.2 k + 1, log(k) + 1, a constant, or
-        a k + b.
-    globalisation : {"prox", "line_search", "null_step"}
-        Whether a step that does not lower F enough is computed anew with a larger multiple of the
-        identity added to the Hessian (5.2.3), or halved; or ends its iteration, which leaves `x`
-        where it is and lets the Hessian learn from the gradient at the step. Then each iteration
-        asks for one value and gradient, as is right where that is an exchange with other machines.
-    shuffle : bool
-        Visit the coordinates in random order.
-    working_set : "auto" or bool
+    active_set : "auto" or bool
         Whether most gradients are asked for over an active set of coordinates only: the support and
         the worst violators. Full gradients then certify the point, extend the set and, where the
         objective knows its dual, rule coordinates out for good (gap-safe screening [2]_). Needs
         `partial` or a compiled objective; "auto" uses it for those with at least 500
         coordinates. All other options keep their meaning; `budget` and `max_iter` count
         iterations over all active sets, and the Hessian is kept from set to set.
-    random_state : int, Generator or RandomState
-        Of the shuffling.
+    settings : LhacSettings or None
+        Of the steps, None for the defaults.
     verbose, callback
         As for estimators.
 
@@ -166,16 +250,17 @@ def lhac(
     [1.5, 1.5, 1.5]
     """
     check_arguments("lhac", locals(), _RULES)
-    start = _vector("x0", x0)
-    weights = _as_l1(l1, len(start))
-    penalty = _penalty(l2, bounds)
-    settings = _settings(tol, max_iter, memory, free_set, budget, globalisation, shuffle)
-    settings.seed = as_seed(random_state)
+    start = check_numbers("lhac", "init", init, "coordinate")
+    levels = check_levels("lhac", l1, len(start), "coordinate")
+    penalty = compiled_penalty("lhac", l2, bounds)
+    core_settings = LhacSettings.of(settings).compiled(tol, max_iter)
     compiled = _as_objective(objective, len(start))
-    has_active_set = _decide_active_set(working_set, compiled)
+    has_active_set = _decide_active_set(active_set, compiled)
     monitor = _core.Monitor()
     x, end, bound, columns = watch(
-        lambda: _core.lhac(compiled, weights, penalty, settings, start, has_active_set, monitor),
+        lambda: _core.lhac(
+            compiled, levels, penalty, core_settings, start, has_active_set, monitor
+        ),
         monitor,
         n_total=max_iter,
         callback=callback,
@@ -184,7 +269,7 @@ def lhac(
     )
     trace = Trace(columns)
     if not np.isfinite(trace["objective"][0]):  # a compiled objective is not checked before
-        raise ParameterError(f"lhac.objective must be finite at x0, got {trace['objective'][0]}")
+        raise _not_finite(trace["objective"][0])
     if isinstance(compiled, _core.PythonObjective):
         _refuse_wrong_bound(bound, trace["objective"])
     return LhacSolution(
@@ -198,143 +283,25 @@ def lhac(
     )
 
 
-def _vector(name: str, values: Any) -> np.ndarray:
-    try:
-        vector = as_native(np.ascontiguousarray(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"lhac.{name} must be numbers, got {show(values)}") from error
-    if vector.ndim != 1 or not len(vector) or not np.isfinite(vector).all():
-        raise ParameterError(f"lhac.{name} must be a vector of finite numbers, got {show(values)}")
-    return vector
-
-
-def _as_l1(l1: Any, size: int) -> np.ndarray:
-    weights = _vector("l1", np.full(size, l1) if np.ndim(l1) == 0 else l1)
-    if len(weights) != size or (weights < 0).any():
+def _as_objective(objective: object, size: int) -> _core.SmoothObjective:
+    if not isinstance(objective, _core.SmoothObjective):
+        return _UserObjective(objective, size).compiled()
+    if objective.size != size:
         raise ParameterError(
-            f"lhac.l1 must be a non-negative number or one for each of {size} coordinates, "
-            f"got {show(l1)}"
+            f"lhac.init must have {objective.size} entries as the objective, got {size}"
         )
-    return weights
+    return objective
 
 
-def _penalty(l2: float, bounds: Any) -> Any:
-    try:
-        lower, upper = (float(end) for end in bounds)
-    except (TypeError, ValueError):
-        lower, upper = np.nan, np.nan
-    if not lower <= 0 <= upper:
-        raise ParameterError(
-            f"lhac.bounds must be a pair of numbers with 0 between them, got {show(bounds)}"
-        )
-    penalty = _core.SeparablePenalty()
-    penalty.l2, penalty.lower, penalty.upper = float(l2), lower, upper
-    return penalty
-
-
-def _settings(
-    tol: float, max_iter: int, memory: int, free_set: str, budget: Any, globalisation: str,
-    shuffle: bool,
-) -> Any:  # fmt: skip
-    settings = _core.LhacSettings()
-    settings.tol, settings.max_iter, settings.memory = float(tol), int(max_iter), int(memory)
-    settings.free_set = _core.FreeSet[free_set.replace("-", "_")]
-    settings.is_random = bool(shuffle)
-    settings.set_budget(*_as_budget(budget))
-    settings.globalisation = _core.Globalisation[globalisation]
-    return settings
-
-
-def _as_budget(budget: Any) -> tuple[float, float, bool]:
-    if isinstance(budget, str) and budget in BUDGETS:
-        return BUDGETS[budget]
-    if Positive(int).accepts(budget):
-        return 0.0, float(budget), False
-    is_pair = isinstance(budget, tuple) and len(budget) == 2
-    if is_pair and all(NonNegative(float).accepts(part) for part in budget):
-        return float(budget[0]), float(budget[1]), False
-    raise ParameterError(
-        "lhac.budget must be 'linear', 'log', a positive integer or a pair of non-negative "
-        f"numbers, got {show(budget)}"
-    )
-
-
-def _as_objective(objective: Any, size: int) -> Any:
-    if isinstance(objective, _core.SmoothObjective):
-        if objective.size != size:
-            raise ParameterError(
-                f"lhac.x0 must have {objective.size} entries as the objective, got {size}"
-            )
-        return objective
-    function = getattr(objective, "value_and_gradient", objective)
-    if not callable(function):
-        raise ParameterError(
-            "lhac.objective must be callable, compiled or have a method value_and_gradient, "
-            f"got {show(objective)}"
-        )
-    partial = getattr(objective, "partial", None)
-    if partial is not None and not callable(partial):
-        raise ParameterError(f"lhac.objective.partial must be callable, got {show(partial)}")
-    bound = getattr(objective, "lower_bound", None)
-    if bound is not None and not callable(bound):
-        raise ParameterError(f"lhac.objective.lower_bound must be callable, got {show(bound)}")
-    return _core.PythonObjective(
-        _checked(function, size), None if partial is None else _checked_part(partial), size,
-        None if bound is None else _checked_bound(bound),
-    )  # fmt: skip
-
-
-def _decide_active_set(working_set: bool | str, objective: Any) -> bool:
-    if working_set == "auto":
+def _decide_active_set(active_set: bool | str, objective: _core.SmoothObjective) -> bool:
+    if active_set == "auto":
         return bool(objective.has_parts) and objective.size >= LEAST_FOR_ACTIVE_SET
-    if working_set and not objective.has_parts:
+    if active_set and not objective.has_parts:
         raise ParameterError(
-            "lhac.working_set must be 'auto' or False for an objective that cannot give a part of "
+            "lhac.active_set must be 'auto' or False for an objective that cannot give a part of "
             "its gradient, got True"
         )
-    return bool(working_set)
-
-
-def _checked(
-    objective: Callable[[np.ndarray], Any], size: int
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """`objective` with a float and a float64 vector for its results, whatever it returns."""
-    is_start = True
-
-    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _checked_pair("objective", lambda: objective(x), size)
-        nonlocal is_start
-        if is_start and np.isinf(value):
-            raise ParameterError(f"lhac.objective must be finite at x0, got {value}")
-        is_start = False
-        return value, gradient
-
-    return value_and_gradient
-
-
-def _checked_part(
-    partial: Callable[[np.ndarray, np.ndarray], Any],
-) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    def value_and_part(x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
-        return _checked_pair("objective.partial", lambda: partial(x, support), len(support))
-
-    return value_and_part
-
-
-def _checked_bound(bound: Callable[[], Any]) -> Callable[[], float]:
-    def lower_bound() -> float:
-        found = bound()
-        try:
-            value = float(found)
-        except (TypeError, ValueError):
-            value = np.nan
-        if np.isnan(value) or value == np.inf:
-            raise ParameterError(
-                f"lhac.objective.lower_bound must return a number, got {show(found)}"
-            )
-        return value
-
-    return lower_bound
+    return bool(active_set)
 
 
 def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
@@ -347,15 +314,72 @@ def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
         )
 
 
-def _checked_pair(name: str, call: Callable[[], Any], size: int) -> tuple[float, np.ndarray]:
+def _missing(*_: np.ndarray) -> NoReturn:
+    raise NotImplementedError  # nobody calls it
+
+
+class _UserObjective:
+    """A function of the user's, whose results are made floats and float64 vectors or refused."""
+
+    def __init__(self, objective: object, size: int):
+        self.size, self.is_start = size, True
+        function: object = getattr(objective, "value_and_gradient", objective)
+        self.part = getattr(objective, "partial", None) or _missing
+        self.bound = getattr(objective, "lower_bound", None) or _missing
+        if not callable(function):
+            raise ParameterError(
+                "lhac.objective must be callable, compiled or have a method value_and_gradient, "
+                f"got {show(objective)}"
+            )
+        self.function = function
+        for name, method in (("partial", self.part), ("lower_bound", self.bound)):
+            if not callable(method):
+                raise ParameterError(f"lhac.objective.{name} must be callable, got {show(method)}")
+
+    def compiled(self) -> _core.PythonObjective:
+        """The form that the core takes."""
+        partial = None if self.part is _missing else self.value_and_part
+        bound = None if self.bound is _missing else self.lower_bound
+        return _core.PythonObjective(self.value_and_gradient, partial, self.size, bound)
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _checked_pair("objective", lambda: self.function(x), self.size)
+        if self.is_start and np.isinf(value):
+            raise _not_finite(value)
+        self.is_start = False
+        return value, gradient
+
+    def value_and_part(self, x: np.ndarray, support: np.ndarray) -> tuple[float, np.ndarray]:
+        return _checked_pair("objective.partial", lambda: self.part(x, support), len(support))
+
+    def lower_bound(self) -> float:
+        found = self.bound()
+        try:
+            value = float(found)
+        except (TypeError, ValueError):
+            value = np.nan
+        if np.isnan(value) or value == np.inf:
+            raise ParameterError(
+                f"lhac.objective.lower_bound must return a number, got {show(found)}"
+            )
+        return value
+
+
+def _not_finite(value: float) -> ParameterError:
+    return ParameterError(f"lhac.objective must be finite at init, got {value}")
+
+
+def _checked_pair(
+    name: str, call: Callable[[], _ValueAndGradient], size: int
+) -> tuple[float, np.ndarray]:
     check()
     try:
-        value, gradient = call()
+        value, found = call()
     except (TypeError, ValueError) as error:
         if "unpack" not in str(error):
             raise
         raise ParameterError(f"lhac.{name} must return (value, gradient)") from error
-    gradient = as_native(np.ascontiguousarray(gradient, dtype=np.float64))
+    gradient = as_native(np.ascontiguousarray(found, dtype=np.float64))
     if gradient.shape != (size,):
         raise ParameterError(
             f"lhac.{name} must return a gradient of shape ({size},), got {gradient.shape}"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from sublearn import _core
-from sublearn.optim.linear_objective import as_columns, linear_data
+from sublearn.optim.linear_objective import LinearData, as_columns, linear_data
 from sublearn.optim.row_losses import Loss
+from sublearn.typing import Matrix
 from sublearn.validation.design import column_extremes
 
 __all__ = ["LinearProblem", "Penalty", "predict_rows"]
@@ -44,13 +43,18 @@ class Penalty:
         """Features whose dual constraint is an equation: no l1 and no l2 holds them."""
         return np.flatnonzero(self.factors == 0) if self.l2 == 0 else np.arange(0)
 
-    def compiled(self) -> Any:
+    def compiled(self) -> _core.SeparablePenalty:
         """The form that the core takes; l1 is passed beside it."""
         penalty = _core.SeparablePenalty()
         penalty.l2 = self.l2
         if self.is_positive:
             penalty.lower = 0.0
         return penalty
+
+    def least_l1(self, pull: np.ndarray) -> float:
+        """The least l1 that holds weights at 0 against slopes of this size; 0 if it holds none."""
+        held = self.factors > 0
+        return float((pull[held] / self.factors[held]).max(initial=0.0))
 
     def value(self, w: np.ndarray, l1: float) -> float:
         """The penalty of the weights."""
@@ -75,13 +79,13 @@ class LinearProblem:
         Whether there is an intercept.
     """
 
-    X: Any
+    X: Matrix
     y: np.ndarray
     weights: np.ndarray
     loss: Loss
     fit_intercept: bool
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[LinearProblem], tuple[object, ...]]:
         """Without what the core holds; another process makes its own."""
         return LinearProblem, tuple(getattr(self, field.name) for field in fields(self))
 
@@ -91,7 +95,7 @@ class LinearProblem:
         return int(self.X.shape[1])
 
     @cached_property
-    def data(self) -> Any:
+    def data(self) -> LinearData:
         """The problem as the core holds it."""
         return linear_data(
             self.X, self.y, self.loss.name, self.weights, self.fit_intercept, self.loss.parameter
@@ -139,10 +143,11 @@ class LinearProblem:
     def dense_columns(self, columns: np.ndarray) -> np.ndarray:
         """A few columns as a dense float64 array."""
         found = self.X[:, columns]
-        return np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
+        dense = found if isinstance(found, np.ndarray) else found.toarray()
+        return np.asarray(dense, dtype=np.float64)
 
 
-def predict_rows(X: Any, w: np.ndarray, intercept: float) -> np.ndarray:
+def predict_rows(X: Matrix, w: np.ndarray, intercept: float) -> np.ndarray:
     """<x_i, w> + b of all rows in float64; only the columns of non-zero weights are read."""
     support = np.flatnonzero(w)
     return X[:, support].astype(np.float64) @ w[support] + intercept

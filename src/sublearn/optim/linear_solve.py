@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.optim.dual_point import dual_value
 from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.linear_solvers import SOLVERS as METHODS
-from sublearn.optim.linear_solvers import LinearSolution, LinearSolver
+from sublearn.optim.linear_solvers import METHODS, LinearSolution, LinearSolver, named_rounds
 from sublearn.trace import Status, Trace
 
 __all__ = ["METHODS", "SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
@@ -27,7 +26,7 @@ _ROUNDS_IF_FREE = 5  # the core's own gap does not close then
 _APPROACH_TOL = 1e-4
 _MOST_STEPS = 8
 _NULL_TOL = 1e-10  # the largest l1 is the gradient of a model without the penalised features
-_CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
+CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,11 @@ class SolverSettings:
         """What runs, in turn."""
         return [METHODS[name] for name in SOLVERS[self.solver]]
 
+    def shared_by(self, n_problems: int) -> tuple[int, SolverSettings]:
+        """How many of the problems run at once, and with which settings each."""
+        n_at_once = min(n_problems, self.n_threads)
+        return n_at_once, replace(self, n_threads=max(1, self.n_threads // n_at_once))
+
 
 def solve(
     problem: LinearProblem,
@@ -51,15 +55,15 @@ def solve(
     l1: float,
     settings: SolverSettings,
     progress: Progress,
-    start: LinearSolution | None = None,
+    init: LinearSolution | None = None,
 ) -> LinearSolution:
-    """Minimise from `start`, or from the model without features.
+    """Minimise from `init`, or from the model without features.
 
     The core runs a few rounds at a time. Where its own gap does not close, for instance
     because features are free of any penalty, that of :mod:`sublearn.optim.dual_point` is used.
     """
-    run = _Run(problem, penalty, l1, settings, start)
-    may_approach = start is None and l1 > 0 and not run.method.works_on_all
+    run = _Run(problem, penalty, l1, settings, init)
+    may_approach = init is None and l1 > 0 and not run.method.works_on_all
     while run.status is None:
         with progress.monitor() as monitor:
             run.advance(monitor)
@@ -80,9 +84,7 @@ def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSetting
         rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress())
         w[unpenalised], intercept = rest.x, rest.intercept
     slope = problem.gradient(w, intercept)
-    pull = -slope if penalty.is_positive else np.abs(slope)
-    held = penalty.factors > 0
-    return float((pull[held] / penalty.factors[held]).max(initial=0.0))
+    return penalty.least_l1(-slope if penalty.is_positive else np.abs(slope))
 
 
 def _approach(
@@ -123,12 +125,12 @@ class _Run:
         penalty: Penalty,
         l1: float,
         settings: SolverSettings,
-        start: LinearSolution | None,
+        init: LinearSolution | None,
     ):
         self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
         self.levels = l1 * penalty.factors
-        self.w = np.zeros(problem.n_features) if start is None else np.ascontiguousarray(start.x)
-        self.intercept = problem.constant if start is None else start.intercept
+        self.w = np.zeros(problem.n_features) if init is None else np.ascontiguousarray(init.x)
+        self.intercept = problem.constant if init is None else init.intercept
         self.objective, self.bound = np.nan, -np.inf
         self.n_left = settings.max_iter
         self.methods = settings.methods
@@ -141,12 +143,12 @@ class _Run:
         """What runs now."""
         return self.methods[0]
 
-    def restart(self, start: LinearSolution | None) -> None:
+    def restart(self, init: LinearSolution | None) -> None:
         """Go on from another point; bounds stay."""
-        if start is not None:
-            self.w, self.intercept, self.objective = start.x, start.intercept, np.nan
+        if init is not None:
+            self.w, self.intercept, self.objective = init.x, init.intercept, np.nan
 
-    def advance(self, monitor: Any) -> None:
+    def advance(self, monitor: _core.Monitor) -> None:
         """One call of the core, and what it showed."""
         before = self.objective
         w, intercept, end, rows = _core.fit_linear(
@@ -160,7 +162,7 @@ class _Run:
         self.w, self.intercept = w, intercept
         self._count(rows)
         is_known = np.isfinite(before) and len(rows["gap"]) > 1  # the point that it began at
-        self._take_in({name: values[int(is_known) :] for name, values in rows.items()})
+        self._take_in({name: v[int(is_known) :] for name, v in named_rounds(rows).items()})
         if status is not Status.CONVERGED:
             found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
             self.bound = max(self.bound, found)
@@ -168,14 +170,14 @@ class _Run:
         is_still = before - self.objective <= 0 or is_final
         self.status = self._judge(is_still, monitor.stop_requested)
 
-    def _count(self, rows: dict[str, np.ndarray]) -> None:
+    def _count(self, rows: Mapping[str, np.ndarray]) -> None:
         """Iterations of a call; one that only looked counts as well."""
         counted = rows["n_passes"][-1] if self.method.works_on_all else len(rows["gap"]) - 1
         n_new = max(int(counted), 1)
         self.n_iter += n_new
         self.n_left -= n_new
 
-    def _settings(self) -> Any:
+    def _settings(self) -> _core.LinearSettings:
         """Those of the next call; a pass is cheap beside what starting anew costs."""
         n_rounds = _ROUNDS_IF_FREE if len(self.penalty.free) else _ROUNDS
         n_rounds = self.n_left if self.method.works_on_all else min(self.n_left, n_rounds)
@@ -188,13 +190,13 @@ class _Run:
         core = abs(self.objective - self.problem.shift)
         if self.problem.shift == 0 or not core > 0:
             return self.settings.tol
-        return self.settings.tol * min(float(self._unit(self.objective)) / core, 1e100)
+        return self.settings.tol * min(float(self._unit(np.float64(self.objective))) / core, 1e100)
 
-    def _unit(self, objective: Any) -> Any:
+    def _unit(self, objective: np.ndarray) -> np.ndarray:
         """What gaps are divided by."""
-        return np.maximum(np.abs(objective), _CANCELLATION * self.problem.scale + 1e-300)
+        return np.maximum(np.abs(objective), CANCELLATION * self.problem.scale + 1e-300)
 
-    def _take_in(self, rows: dict[str, np.ndarray]) -> None:
+    def _take_in(self, rows: Mapping[str, np.ndarray]) -> None:
         """Rows of the trace; the last is that of the point."""
         objective = rows["objective"] + self.problem.shift
         bounds = np.maximum.accumulate(objective - rows["gap"])
@@ -208,7 +210,7 @@ class _Run:
     @property
     def certificate(self) -> float:
         """Relative gap of the point."""
-        gap = max(self.objective - self.bound, 0.0) / float(self._unit(self.objective))
+        gap = max(self.objective - self.bound, 0.0) / float(self._unit(np.float64(self.objective)))
         return gap if self.parts else np.inf
 
     def _judge(self, is_still: bool, is_stopped: bool) -> Status | None:

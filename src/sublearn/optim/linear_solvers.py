@@ -2,39 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from sublearn import _core
-from sublearn.errors import ParameterError
 from sublearn.optim.linear_input import (
+    NameOr,
     check_features,
+    check_levels,
     check_numbers,
     check_row_weights,
     check_targets,
+    compiled_penalty,
     refusal,
 )
-from sublearn.optim.linear_objective import LOSSES, as_columns, linear_data
+from sublearn.optim.linear_objective import LOSS, as_columns, linear_data
+from sublearn.optim.row_losses import Huber, compiled_name
 from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.typing import MatrixLike, Seed
 from sublearn.validation import (
-    RUN_RULES,
+    WATCH_RULES,
     Boolean,
+    JobCount,
     NonNegative,
     OneOf,
     OrNone,
     Positive,
+    RandomState,
     Rule,
+    Settings,
     as_n_threads,
     as_seed,
     check_arguments,
 )
-from sublearn.validation.values import is_finite_number
 
-__all__ = ["SOLVERS", "LinearSolution", "LinearSolver", "minimise_linear"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "METHODS",
+    "CoordinateDescent",
+    "LinearSolution",
+    "LinearSolver",
+    "minimise_linear",
+    "named_rounds",
+]
 
 _NAME = "minimise_linear"
+_NAMES = {"n_working": "n_active"}
 
 
 @dataclass(frozen=True)
@@ -60,13 +78,13 @@ class LinearSolver:
     An iteration is a pass over all features, or else a round of the active set.
     """
 
-    method: Any
+    method: _core.LinearMethod
     max_iter: int
     works_on_all: bool = True
     needs_bounded_curvature: bool = False
     takes_bounds: bool = True
 
-    def settings(self, tol: float, max_iter: int, n_threads: int) -> Any:
+    def settings(self, tol: float, max_iter: int, n_threads: int) -> _core.LinearSettings:
         """The form that the core takes."""
         settings = _core.LinearSettings()
         settings.method, settings.tol = self.method, tol
@@ -75,7 +93,7 @@ class LinearSolver:
 
 
 #: The one table of solvers; the estimators of `sublearn.linear` read it too.
-SOLVERS = {
+METHODS = {
     "newton": LinearSolver(_core.LinearMethod.newton, max_iter=100, works_on_all=False),
     "lhac": LinearSolver(_core.LinearMethod.lhac, max_iter=100, works_on_all=False),
     "cd1": LinearSolver(_core.LinearMethod.cd1, max_iter=10_000, needs_bounded_curvature=True),
@@ -88,38 +106,56 @@ _CURVATURE_BOUNDS = {
     "coordinate": _core.CurvatureBound.coordinate,
     "global": _core.CurvatureBound.overall,
 }
+
+
+@dataclass(frozen=True)
+class CoordinateDescent(Settings):
+    """First-order stochastic coordinate descent, the solver "cd1", as it is to run.
+
+    Parameters
+    ----------
+    curvature_bound : {"coordinate", "global"}, default="coordinate"
+        One bound for each feature, or the largest of them for all as in (2.2.19) of Tang (2016).
+    random_state : int, Generator, RandomState or None, default=None
+        Of the coordinates that are drawn.
+    """
+
+    curvature_bound: str = "coordinate"
+    random_state: Seed = None
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "curvature_bound": OneOf(*_CURVATURE_BOUNDS),
+        "random_state": RandomState(),
+    }
+
+
 _RULES: dict[str, Rule] = {
-    "loss": OneOf(*LOSSES),
+    "loss": LOSS,
     "l2": NonNegative(float),
-    "solver": OneOf(*SOLVERS),
+    "solver": NameOr(CoordinateDescent, tuple(METHODS)),
     "fit_intercept": Boolean(),
-    "huber_delta": Positive(float),
     "tol": NonNegative(float),
     "max_iter": OrNone(Positive(int)),
-    "curvature_bound": OneOf(*_CURVATURE_BOUNDS),
-    **RUN_RULES,
+    "n_jobs": JobCount(),
+    **WATCH_RULES,
 }
 
 
 def minimise_linear(
-    X: Any,
-    y: Any,
-    loss: str = "logistic",
-    l1: Any = 1.0,
+    X: MatrixLike,
+    y: ArrayLike,
+    loss: str | Huber = "logistic",
+    l1: ArrayLike = 1.0,
     *,
     l2: float = 0.0,
     bounds: tuple[float, float] = (-np.inf, np.inf),
-    solver: str = "newton",
+    solver: str | CoordinateDescent = "newton",
     fit_intercept: bool = False,
-    weights: Any = None,
-    x0: Any = None,
-    intercept0: float = 0.0,
-    huber_delta: float = 1.35,
+    weights: ArrayLike | None = None,
+    init: LinearSolution | ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int | None = None,
-    curvature_bound: str = "coordinate",
-    n_jobs: int | None = 1,
-    random_state: Any = 0,
+    n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> LinearSolution:
@@ -138,8 +174,8 @@ def minimise_linear(
         float32 and float64 are used as they are.
     y : array of shape (n_samples,)
         -1 or 1 for "logistic" and "squared_hinge", non-negative for "poisson", any number else.
-    loss : {"logistic", "squared", "squared_hinge", "huber", "poisson"}
-        f, the loss of a row.
+    loss : {"logistic", "squared", "squared_hinge", "huber", "poisson"} or Huber
+        f, the loss of a row; ``Huber(delta)`` says where the square turns into a line.
     l1 : float or array of shape (n_features,)
         :math:`\lambda`, or one weight for each feature. Without `l2` and without finite `bounds`
         every weight must be positive: the duality gap of an unpenalised feature stays open.
@@ -148,33 +184,29 @@ def minimise_linear(
     bounds : pair of float
         :math:`a \le 0 \le b` for all weights; ``(0, inf)`` asks for non-negative ones. Not for
         "interior_point".
-    solver : {"newton", "lhac", "cd1", "interior_point"}
+    solver : {"newton", "lhac", "cd1", "interior_point"} or CoordinateDescent
         - "newton": proximal Newton steps by coordinate descent (CD2 of [1]_, GLMNET) inside an
           active set with gap-safe screening.
         - "lhac": algorithm 20 of [1]_ inside the same active set.
         - "cd1": first-order stochastic coordinate descent over all features; for losses of
-          bounded curvature, all but "poisson".
+          bounded curvature, all but "poisson". It draws the same coordinates in every call;
+          ``CoordinateDescent(...)`` is the same solver with settings of its own.
         - "interior_point": Newton's method on a log barrier over all features [2]_; the system is
           factored up to 400 features and solved by conjugate gradients above.
     fit_intercept : bool
         Whether b may differ from 0; it is not penalised.
     weights : array of shape (n_samples,), optional
         :math:`s_i`; 1 / n_samples each if not given, so that the loss is a mean.
-    x0, intercept0 : array of shape (n_features,) and float
-        Where to start; 0 if not given.
-    huber_delta : float
-        Where Huber's loss turns from a square into a line.
+    init : LinearSolution, array of shape (n_features + fit_intercept,) or None
+        Where to start: an earlier solution, or weights and, if there is one, the intercept behind
+        them. None starts from 0.
     tol : float
         On the duality gap divided by the objective.
     max_iter : int, optional
         Limit of rounds of the active set ("newton", "lhac"; 100 if not given), epochs ("cd1";
         10,000) or Newton steps ("interior_point"; 200).
-    curvature_bound : {"coordinate", "global"}
-        For "cd1": one bound for each feature, or the largest of them for all as in (2.2.19).
-    n_jobs : int
-        Threads of the gradients.
-    random_state : int, Generator or RandomState
-        Of the coordinates that "cd1" draws.
+    n_jobs : int or None
+        Threads of the gradients; None means 1, -1 all processors.
     verbose, callback
         As for estimators.
 
@@ -203,38 +235,62 @@ def minimise_linear(
     [ 3. -2.  0.  0.]
     [ 3. -2.  0.  0.]
     """
-    _check(locals())
-    chosen = SOLVERS[solver]
-    _check_choice(solver, loss, bounds)
+    check_arguments(_NAME, locals(), _RULES)
+    penalty = compiled_penalty(_NAME, l2, bounds)
+    descent = solver if isinstance(solver, CoordinateDescent) else CoordinateDescent(random_state=0)
+    title = "cd1" if isinstance(solver, CoordinateDescent) else solver
+    (name, parameter), chosen = compiled_name(loss), METHODS[title]
+    if chosen.needs_bounded_curvature and name == "poisson":
+        raise refusal(_NAME, "loss", f"have a bounded curvature for solver {title!r}", name)
+    if not chosen.takes_bounds and np.isfinite(bounds).any():
+        raise refusal(_NAME, "bounds", f"be infinite for solver {title!r}", bounds)
     design = as_columns(check_features(_NAME, X))
     n_rows, n_features = design.shape
-    targets = check_targets(_NAME, y, n_rows, loss)
+    targets = check_targets(_NAME, y, n_rows, name)
     rows = check_row_weights(_NAME, weights, n_rows)
-    data = linear_data(design, targets, loss, rows, fit_intercept, huber_delta)
-    levels = _levels(l1, n_features, l2, bounds)
-    penalty = _core.SeparablePenalty()
-    penalty.l2, (penalty.lower, penalty.upper) = float(l2), (float(end) for end in bounds)
+    data = linear_data(design, targets, name, rows, fit_intercept, parameter)
+    levels = check_levels(_NAME, l1, n_features, "feature")
+    if not levels.all() and l2 == 0 and not np.isfinite(bounds).all():
+        raise refusal(_NAME, "l1", "be positive where there is neither l2 nor a finite box", l1)
     max_iter = chosen.max_iter if max_iter is None else int(max_iter)
     settings = chosen.settings(float(tol), max_iter, as_n_threads(n_jobs))
-    settings.bound, settings.seed = _CURVATURE_BOUNDS[curvature_bound], as_seed(random_state)
-    start = _start(x0, n_features, bounds), float(intercept0) if fit_intercept else 0.0
+    settings.bound = _CURVATURE_BOUNDS[descent.curvature_bound]
+    settings.seed = as_seed(descent.random_state)
+    w, b = _start(init, n_features, fit_intercept)
     monitor = _core.Monitor()
     found = watch(
-        lambda: _core.fit_linear(data, levels, penalty, settings, *start, monitor),
+        lambda: _core.fit_linear(data, levels, penalty, settings, np.clip(w, *bounds), b, monitor),
         monitor,
         n_total=max_iter,
         callback=callback,
         verbose=verbose,
-        title=solver,
+        title=title,
         may_be_left=True,
     )
     return _solution(chosen, *found)
 
 
+def _start(
+    init: LinearSolution | ArrayLike | None, n_features: int, fit_intercept: bool
+) -> tuple[np.ndarray, float]:
+    """Weights and intercept."""
+    size = n_features + bool(fit_intercept)
+    if init is None:
+        return np.zeros(n_features), 0.0
+    if isinstance(init, LinearSolution):
+        init = np.append(init.x, init.intercept)[: len(init.x) + bool(fit_intercept)]
+    point = check_numbers(_NAME, "init", init, "coordinate", size)
+    return point[:n_features], float(point[-1]) if fit_intercept else 0.0
+
+
 def _solution(
-    solver: LinearSolver, w: np.ndarray, intercept: float, status: Any, columns: dict[str, Any]
+    solver: LinearSolver,
+    w: np.ndarray,
+    intercept: float,
+    status: _core.Status,
+    rounds: Mapping[str, np.ndarray],
 ) -> LinearSolution:
-    trace = Trace(columns)
+    trace = Trace(named_rounds(rounds))
     objective, gap = float(trace["objective"][-1]), float(trace["gap"][-1])
     return LinearSolution(
         status=Status.of(status),
@@ -247,40 +303,6 @@ def _solution(
     )
 
 
-def _refuse(name: str, must: str, value: Any) -> ParameterError:
-    return refusal(_NAME, name, must, value)
-
-
-def _check(arguments: dict[str, Any]) -> None:
-    check_arguments(_NAME, arguments, _RULES)
-    if not is_finite_number(arguments["intercept0"]):
-        raise _refuse("intercept0", "be a finite number", arguments["intercept0"])
-    try:
-        lower, upper = (float(end) for end in arguments["bounds"])
-    except (TypeError, ValueError):
-        lower, upper = np.nan, np.nan
-    if not lower <= 0 <= upper:
-        raise _refuse("bounds", "be a pair of numbers with 0 between them", arguments["bounds"])
-
-
-def _check_choice(solver: str, loss: str, bounds: tuple[float, float]) -> None:
-    if SOLVERS[solver].needs_bounded_curvature and loss == "poisson":
-        raise _refuse("loss", f"have a bounded curvature for solver {solver!r}", loss)
-    if not SOLVERS[solver].takes_bounds and np.isfinite(bounds).any():
-        raise _refuse("bounds", f"be infinite for solver {solver!r}", bounds)
-
-
-def _levels(l1: Any, n_features: int, l2: float, bounds: tuple[float, float]) -> np.ndarray:
-    values = np.full(n_features, l1) if np.ndim(l1) == 0 else l1
-    levels = check_numbers(_NAME, "l1", values, n_features, "feature")
-    if (levels < 0).any():
-        raise _refuse("l1", "be non-negative", l1)
-    if not levels.all() and l2 == 0 and not np.isfinite(bounds).all():
-        raise _refuse("l1", "be positive where there is neither l2 nor a finite box", l1)
-    return levels
-
-
-def _start(x0: Any, n_features: int, bounds: tuple[float, float]) -> np.ndarray:
-    if x0 is None:
-        return np.zeros(n_features)
-    return np.clip(check_numbers(_NAME, "x0", x0, n_features, "feature"), *bounds)
+def named_rounds(rounds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns of the core, or of files of earlier versions, by the names that users see."""
+    return {_NAMES.get(name, name): values for name, values in rounds.items()}

@@ -7,6 +7,7 @@ The formulas are those of the solvers, compiled (cpp/include/sublearn/losses). E
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,16 +16,21 @@ from scipy.optimize import brentq
 from scipy.special import logit, xlogy
 
 from sublearn import _core
+from sublearn.validation import Positive, Rule, Settings
 
-__all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared"]
+__all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared", "compiled_name"]
 
 
 @dataclass(frozen=True)
 class Loss(abc.ABC):
     """The loss of one row, for arrays of them."""
 
-    parameter: float = 1.0
     name: ClassVar[str]
+
+    @property
+    def parameter(self) -> float:
+        """What the compiled form takes beside the name."""
+        return 1.0
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """f(z; y); infinite where it is too large for a number."""
@@ -79,10 +85,26 @@ class Squared(Loss):
         return float(np.average(y, weights=weights))
 
 
-class Huber(Loss):
-    """r^2 / 2 for |r| <= delta, delta |r| - delta^2 / 2 beyond, with r = z - y."""
+@dataclass(frozen=True)
+class Huber(Settings, Loss):
+    """r^2 / 2 for |r| <= delta, delta |r| - delta^2 / 2 beyond, with r = z - y.
 
-    name = "huber"
+    Parameters
+    ----------
+    delta : float, default=1.35
+        Where the square turns into a line, in the unit of y. The default loses 5 % of the
+        precision of least squares if errors are Gaussian with variance 1 (Huber, 1981).
+    """
+
+    delta: float = 1.35
+
+    name: ClassVar[str] = "huber"
+    _rules: ClassVar[Mapping[str, Rule]] = {"delta": Positive(float)}
+
+    @property
+    def parameter(self) -> float:
+        """What the compiled form takes beside the name."""
+        return float(self.delta)
 
     def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
         """Where the slopes add up to 0, between the least and the largest target."""
@@ -104,3 +126,9 @@ class Poisson(Loss):
     def shift(self, y: np.ndarray) -> np.ndarray:
         """y log y - y."""
         return xlogy(y, y) - y
+
+
+def compiled_name(loss: str | Loss) -> tuple[str, float]:
+    """Name and parameter of a loss for the core."""
+    loss = Huber() if loss == "huber" else loss
+    return (loss, 1.0) if isinstance(loss, str) else (loss.name, loss.parameter)

@@ -8,11 +8,9 @@ are.)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
 
+from sublearn.typing import Matrix
 from sublearn.validation.design import Design
 
 __all__ = ["column_offsets", "column_scales", "divide_columns", "largest_entries"]
@@ -39,7 +37,7 @@ def column_offsets(design: Design) -> np.ndarray | None:
     takes very many steps to tell them apart.
     """
     X = design.X
-    if sp.issparse(X):
+    if not isinstance(X, np.ndarray):
         return None
     high, low = design.high.astype(np.float64), design.low.astype(np.float64)
     is_far = (np.abs(high + low) > 2 * _FAR * (high - low)) & (high > low)
@@ -49,10 +47,10 @@ def column_offsets(design: Design) -> np.ndarray | None:
     return means.astype(X.dtype)
 
 
-def divide_columns(X: Any, scales: np.ndarray) -> Any:
+def divide_columns(X: Matrix, scales: np.ndarray) -> Matrix:
     """A copy of `X` with each column divided by its scale."""
     inverse = (1.0 / scales).astype(X.dtype)
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return np.asfortranarray(X * inverse)
     scaled = X.copy()
     scaled.data *= np.repeat(inverse, np.diff(X.indptr))

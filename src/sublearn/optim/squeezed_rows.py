@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +20,7 @@ from scipy.linalg.lapack import dpstrf
 
 from sublearn.optim.linear_problem import LinearProblem
 from sublearn.optim.row_losses import Squared
+from sublearn.typing import Matrix
 
 __all__ = ["SqueezedRows", "is_squeezing_cheaper", "squeeze_rows"]
 
@@ -65,20 +65,23 @@ class SqueezedRows:
         return float(self.target_means[k] - self.means @ w)
 
 
-def is_squeezing_cheaper(X: Any, n_problems: int) -> bool:
+def is_squeezing_cheaper(X: Matrix, n_problems: int) -> bool:
     """Whether X'X and solves on R are faster than solves on the rows, by the entries they read."""
     n_rows, n_features = X.shape
     if (n_features + 1) * max(n_features, n_problems) > _MOST_ENTRIES:
         return False
-    n_entries = float(X.nnz) if sp.issparse(X) else float(n_rows) * n_features
+    if isinstance(X, np.ndarray):
+        n_entries, product = float(X.size), _DENSE_PRODUCT
+    else:
+        n_entries, product = float(X.nnz), _SPARSE_PRODUCT
     per_row = n_entries / max(1, n_rows)  # as if all rows had as many
-    making = (_SPARSE_PRODUCT if sp.issparse(X) else _DENSE_PRODUCT) * n_entries * per_row
+    making = product * n_entries * per_row
     saved = _SOLVE * n_problems * (n_entries - _MARGIN * n_features**2)
     return making < saved
 
 
 def squeeze_rows(
-    X: Any,
+    X: Matrix,
     Y: sp.csc_matrix,
     fit_intercept: bool,
     asks_to_stop: Callable[[], bool] = lambda: False,
@@ -99,16 +102,16 @@ def squeeze_rows(
     return SqueezedRows(rows, scale * np.vstack([q, rest]), means, target_means)
 
 
-def _means(X: Any) -> np.ndarray:
+def _means(X: Matrix) -> np.ndarray:
     return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
 
 
 def _products(
-    X: Any, Y: sp.csc_matrix, means: np.ndarray, asks_to_stop: Callable[[], bool]
+    X: Matrix, Y: sp.csc_matrix, means: np.ndarray, asks_to_stop: Callable[[], bool]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Z'Z and Z'Y in float64. Means are taken off dense rows before, and off products after."""
     n_rows, n_features = X.shape
-    if sp.issparse(X):
+    if not isinstance(X, np.ndarray):
         exact = X.astype(np.float64)
         G = (exact.T @ exact).toarray() - n_rows * np.outer(means, means)
         sums = np.asarray(Y.sum(axis=0)).ravel()

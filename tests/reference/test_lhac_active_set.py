@@ -1,4 +1,4 @@
-"""LHAC inside a working set: the same optimum, and fewer full gradients."""
+"""LHAC inside an active set: the same optimum, and fewer full gradients."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from lhac_judges import N_FEATURES, PROBLEMS, design
 
 from sublearn.errors import ParameterError
-from sublearn.optim import lhac, linear_objective, multinomial_objective
+from sublearn.optim import LhacSettings, lhac, linear_objective, multinomial_objective
 from sublearn.trace import Status
 
 FIRM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
@@ -46,14 +46,14 @@ class Squares:
 
 
 @FIRM
-@pytest.mark.parametrize("free_set", ["grdy-ad", "grdy", "grdy-ctz", "std"])
+@pytest.mark.parametrize("strategy", ["greedy_adaptive", "greedy", "greedy_cut", "standard"])
 @pytest.mark.parametrize("globalisation", ["prox", "line_search"])
-def test_reaches_the_optimum_of_a_judge(problem, free_set, globalisation):
+def test_reaches_the_optimum_of_a_judge(problem, strategy, globalisation):
     X, y = design()
     solution = lhac(
         linear_objective(X, y, problem.loss), np.zeros(N_FEATURES), problem.levels, l2=problem.l2,
-        bounds=problem.bounds, tol=1e-8, free_set=free_set, globalisation=globalisation,
-        working_set=True,
+        bounds=problem.bounds, tol=1e-8, active_set=True,
+        settings=LhacSettings(strategy=strategy, globalisation=globalisation),
     )  # fmt: skip
     assert solution.status is Status.CONVERGED
     assert problem.value(solution.x) == pytest.approx(problem.optimum, abs=1e-6)
@@ -68,8 +68,8 @@ def test_reaches_the_optimum_of_a_judge(problem, free_set, globalisation):
         {},
         {"l2": 0.05},
         {"bounds": (0, np.inf)},
-        {"bounds": (-0.2, 0.3), "budget": 3},
-        {"shuffle": True, "memory": 3, "budget": "log"},
+        {"bounds": (-0.2, 0.3), "settings": LhacSettings(budget=3)},
+        {"settings": LhacSettings(shuffle=True, random_state=0, memory=3, budget="log")},
     ],
     ids=str,
 )
@@ -79,7 +79,7 @@ def test_has_the_optimum_of_a_run_without(loss, options):
     l1 = 0.1 * np.abs(objective.value_and_gradient(np.zeros(N))[1]).max()
     options = {"tol": 1e-9, "max_iter": 20_000} | options
     alone, inside = (
-        lhac(objective, np.zeros(N), l1, working_set=flag, **options) for flag in (False, True)
+        lhac(objective, np.zeros(N), l1, active_set=flag, **options) for flag in (False, True)
     )
     assert inside.status is Status.CONVERGED
     assert inside.certificate <= 1e-9
@@ -94,7 +94,7 @@ def test_an_intercept_is_found_with_and_without_penalty(is_penalised):
     objective = linear_objective(X, y, fit_intercept=True)
     l1 = np.r_[np.full(N, 0.05), 0.01 if is_penalised else 0.0]
     alone, inside = (
-        lhac(objective, np.zeros(N + 1), l1, tol=1e-8, working_set=flag, max_iter=20_000)
+        lhac(objective, np.zeros(N + 1), l1, tol=1e-8, active_set=flag, max_iter=20_000)
         for flag in (False, True)
     )
     assert inside.status is Status.CONVERGED
@@ -106,8 +106,8 @@ def test_starts_from_a_point_that_is_not_sparse():
     X, y = wide("logistic")
     objective = linear_objective(X, y)
     far = np.random.default_rng(0).normal(size=N)
-    solution = lhac(objective, far, 0.05, tol=1e-8, working_set=True)
-    judge = lhac(objective, np.zeros(N), 0.05, tol=1e-8, working_set=False)
+    solution = lhac(objective, far, 0.05, tol=1e-8, active_set=True)
+    judge = lhac(objective, np.zeros(N), 0.05, tol=1e-8, active_set=False)
     assert solution.objective == pytest.approx(judge.objective, rel=1e-7)
 
 
@@ -129,13 +129,13 @@ def test_a_callable_with_partial_gradients_is_asked_for_few_full_ones():
     assert squares.n_parts + squares.n_full == solution.trace["n_values"][-1]
 
 
-def test_partial_gradients_are_left_alone_without_a_working_set():
+def test_partial_gradients_are_left_alone_without_an_active_set():
     squares = Squares()
-    lhac(squares, np.zeros(N), l1=20.0, working_set=False)
+    lhac(squares, np.zeros(N), l1=20.0, active_set=False)
     assert squares.n_parts == 0
 
 
-def test_few_coordinates_get_no_working_set_unless_asked_for():
+def test_few_coordinates_get_no_active_set_unless_asked_for():
     X, y = design()
     objective = linear_objective(X, y)
     assert (lhac(objective, np.zeros(N_FEATURES), 0.02).trace["n_asked"] == N_FEATURES).all()
@@ -174,17 +174,17 @@ def test_a_callback_stops_it():
 
 def test_a_tolerance_beyond_rounding_ends():
     X, y = wide("logistic")
-    solution = lhac(linear_objective(X, y), np.zeros(N), 0.05, tol=0.0, working_set=True)
+    solution = lhac(linear_objective(X, y), np.zeros(N), 0.05, tol=0.0, active_set=True)
     assert solution.status in (Status.STALLED, Status.CONVERGED)
     assert solution.certificate < 1e-10
 
 
-@pytest.mark.parametrize("working_set", [False, True])
-def test_refuses_a_start_where_a_compiled_objective_overflows(working_set):
+@pytest.mark.parametrize("active_set", [False, True])
+def test_refuses_a_start_where_a_compiled_objective_overflows(active_set):
     X, y = wide("poisson")
     objective = linear_objective(X, y, "poisson")
-    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at x0, got inf"):
-        lhac(objective, np.full(N, 1e3), 0.05, working_set=working_set)
+    with pytest.raises(ParameterError, match=r"lhac\.objective must be finite at init, got inf"):
+        lhac(objective, np.full(N, 1e3), 0.05, active_set=active_set)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_classes_learned_together_are_screened_too(fit_intercept):
     X, codes = rng.normal(size=(60, 200)), rng.integers(0, 3, size=60)
     objective = multinomial_objective(X, codes, 3, fit_intercept=fit_intercept)
     inside, judge = (
-        lhac(objective, np.zeros(objective.size), 0.05, tol=1e-8, working_set=flag)
+        lhac(objective, np.zeros(objective.size), 0.05, tol=1e-8, active_set=flag)
         for flag in ("auto", False)
     )
     assert inside.certificate <= 1e-8
