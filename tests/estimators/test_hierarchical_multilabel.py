@@ -237,7 +237,7 @@ def test_no_label_stands_above_its_ancestors():
     for row in labels.tolist():
         for at, name in enumerate(row):
             assert all(row.index(other) < at for other in TAXONOMY.ancestors(name))
-    with pytest.raises(ValueError, match="predict_top_k.k must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match=r"predict_top_k\.k must be a positive integer, got 0"):
         model.predict_top_k(X, k=0)
     with pytest.raises(NotFittedError):
         make().predict_top_k(X)
