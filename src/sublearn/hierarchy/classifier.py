@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -17,13 +17,11 @@ from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import best_labels
 from sublearn.fitting.progress import Progress
-from sublearn.hierarchy.cost_model import NODE_SOLVERS
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.nodes import (
     TOP,
     Node,
-    NodeReport,
     NodeRows,
     collect_nodes,
     constant_as_intercept,
@@ -31,13 +29,14 @@ from sublearn.hierarchy.nodes import (
     fit_estimators,
     fit_sparse_models,
     sparse_log_scores,
+    trace_of,
     with_constant,
 )
 from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
 from sublearn.hierarchy.rules import HasScores, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import Fields, Integers, ListOf, Parts, Record, check_fields
-from sublearn.trace import Callback, Solution, Trace
+from sublearn.trace import Callback, Solution
 from sublearn.typing import JsonObject, LabelsLike, Matrix, MatrixLike, State
 from sublearn.validation import (
     WATCH_RULES,
@@ -62,15 +61,6 @@ __all__ = ["HierarchicalClassifier"]
 
 _MODELS = "nodes."
 _STRATEGY = OneOf("top_down", "flat", "global")
-
-
-class _Learned(NamedTuple):
-    """Models of labels, or classifiers of nodes by label, and how they were found."""
-
-    linear: LabelModels | None
-    models: dict[int, BaseEstimator]
-    reports: list[NodeReport]
-    solution: Solution
 
 
 class HierarchicalClassifier(TaxonomyModel):
@@ -279,12 +269,14 @@ class HierarchicalClassifier(TaxonomyModel):
         self._log_thresholds()  # refuses labels that are not in the taxonomy
         parts = self._make_nodes(positions)
         progress = Progress.of_solves(max(2, self._n_models(parts)), 1)
-        found = self._watch(lambda: self._learn(rows, parts, progress), progress, may_be_left=True)
-        self._keep_solution(replace(found.solution, trace=_trace_of(found.reports)))
-        if self.estimator is not None:
-            self.node_models_ = found.models
-        self._linear, self._nodes = found.linear, [part.node for part in parts]
-        self.strategy_ = self.strategy
+        learned, solution = self._watch(
+            lambda: self._learn(rows, parts, progress), progress, may_be_left=True
+        )
+        self._keep_solution(solution)
+        self._linear = learned if isinstance(learned, LabelModels) else None
+        if not isinstance(learned, LabelModels):
+            self.node_models_ = learned
+        self._nodes, self.strategy_ = [part.node for part in parts], self.strategy
         one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
         self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
         self.ends_, self.classes_ = self._possible_ends(labels)
@@ -306,7 +298,7 @@ class HierarchicalClassifier(TaxonomyModel):
                 f"{name}.taxonomy must give each label at most one parent, "
                 f"got several for {show(self.taxonomy_.names.tolist()[several[0]])}"
             )
-        columns = self.taxonomy_.columns_of(labels, who=name)
+        columns = self.taxonomy_.columns_of(labels, f"{name}: y")
         positions = np.empty(labels.n_samples, dtype=np.int64)
         positions[labels.rows] = np.repeat(columns, labels.counts())
         return positions
@@ -321,19 +313,20 @@ class HierarchicalClassifier(TaxonomyModel):
         closed = self.taxonomy_.ancestor_matrix[ends]
         return [NodeRows.of(TOP, 0, np.unique(closed.indices), rows, positions)]
 
-    def _learn(self, X: Matrix, parts: list[NodeRows], progress: Progress) -> _Learned:
+    def _learn(
+        self, X: Matrix, parts: list[NodeRows], progress: Progress
+    ) -> tuple[LabelModels | dict[int, BaseEstimator], Solution]:
         n_jobs, n_labels = as_n_threads(self.n_jobs), self.taxonomy_.n_labels
         if self.estimator is not None:
             models = fit_estimators(X, parts, self.estimator, n_jobs, progress)
-            return _Learned(None, models, [], summarise([]))
+            return models, replace(summarise([]), trace=trace_of([], []))
         options = TaskOptions("logistic", False, float(self.tol), self.max_iter, n_jobs)
         closure = self.taxonomy_.ancestor_matrix if self.strategy == "global" else None
         rows = with_constant(X) if self.fit_intercept else X
-        linear, reports, solution = fit_sparse_models(
+        linear, solution = fit_sparse_models(
             rows, parts, n_labels, float(self.C), self.solver, options, progress, closure
         )
-        linear = constant_as_intercept(linear) if self.fit_intercept else linear
-        return _Learned(linear, {}, reports, solution)
+        return constant_as_intercept(linear) if self.fit_intercept else linear, solution
 
     def _possible_ends(self, labels: EncodedLabels) -> tuple[np.ndarray, np.ndarray]:
         """Positions and names of the labels at which a path may end."""
@@ -363,23 +356,13 @@ class HierarchicalClassifier(TaxonomyModel):
         return names.astype(self.classes_.dtype) if self.classes_.dtype.kind != "O" else names
 
     def predict_paths(self, X: MatrixLike) -> list[list[Hashable]]:
-        """The labels on each sample's path, the root first.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        list of lists
-        """
+        """The labels on the path of each row of `X`, the root first."""
         ends = self._end_positions(self._check_new(X))
-        closed, names = self.taxonomy_.ancestor_matrix, self.taxonomy_.names.tolist()
-        paths = []
+        closed, paths = self.taxonomy_.ancestor_matrix, []
         for end in ends:
             own = closed.indices[closed.indptr[end] : closed.indptr[end + 1]]
-            paths.append([names[t] for t in own[np.argsort(self.taxonomy_.levels[own])]])
+            path = own[np.argsort(self.taxonomy_.levels[own])]
+            paths.append(self.taxonomy_.names[path].tolist())
         return paths
 
     def path_proba(self, X: MatrixLike) -> np.ndarray:
@@ -452,10 +435,9 @@ class HierarchicalClassifier(TaxonomyModel):
         if self.strategy_ == "global":
             return self._best_paths(X)
         ask, n_rows = self._ask_of(X), X.shape[0]
-        if self.leaf == "optional":
-            return greedy_ends(self._nodes, ask, n_rows, self._log_thresholds())
-        if self.decoding == "greedy":
-            return greedy_ends(self._nodes, ask, n_rows, None)
+        if self.leaf == "optional" or self.decoding == "greedy":
+            limits = self._log_thresholds() if self.leaf == "optional" else None
+            return greedy_ends(self._nodes, ask, n_rows, limits)[0]
         return best_leaves(self._nodes, ask, n_rows, self.taxonomy_.n_labels)
 
     def _log_thresholds(self) -> np.ndarray:
@@ -579,9 +561,3 @@ def _refuse_other_models(models: dict[int, BaseEstimator], nodes: list[Node]) ->
                 f"{_MODELS}{node.label} must tell the children {show(node.children.tolist())} "
                 f"apart, got {show(own.tolist())}"
             )
-
-
-def _trace_of(reports: list[NodeReport]) -> Trace:
-    names = [field.name for field in fields(NodeReport)]
-    columns = {name: [getattr(report, name) for report in reports] for name in names}
-    return Trace(columns | {"solver": [NODE_SOLVERS.index(name) for name in columns["solver"]]})

@@ -42,7 +42,7 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
     def _read_labels(self, y: LabelsLike, n_samples: int) -> EncodedLabels:
         """Labels, and the taxonomy that they belong to."""
         name = type(self).__name__
-        y = y if self.taxonomy is None else self.taxonomy.arrange(y, who=name)
+        y = y if self.taxonomy is None else self.taxonomy.arrange(y, f"{name}: y")
         encoded = encode_labels(y, n_samples, estimator_name=name)
         self.taxonomy_ = self.taxonomy or Taxonomy.flat(encoded.classes.tolist())
         self.label_kind_ = encoded.kind.name

@@ -277,7 +277,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         return self
 
     def _closed(self, labels: EncodedLabels) -> sp.csr_matrix:
-        columns = self.taxonomy_.columns_of(labels, who=type(self).__name__)
+        columns = self.taxonomy_.columns_of(labels, f"{type(self).__name__}: y")
         return self.taxonomy_.close(labels.to_csr(columns, self.taxonomy_.n_labels))
 
     @property
@@ -426,10 +426,12 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         -------
         float
         """
-        name, predicted = type(self).__name__, self.predict(X)
+        name = type(self).__name__
+        predicted = self.predict(X)
         if not self._kind.is_multilabel:
             return share_right(self._kind, self.classes_, y, predicted, sample_weight)
-        truth, found = (self.taxonomy_.encode(labels, who=name) for labels in (y, predicted))
+        truth = self.taxonomy_.encode(y, argument=f"{name}: y")
+        found = self.taxonomy_.encode(predicted)
         n_rows, n_given = found.shape[0], truth.shape[0]
         if n_given != n_rows:
             raise ValueError(f"{name}: y must have one row per sample ({n_rows}), got {n_given}")

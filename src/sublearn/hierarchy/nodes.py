@@ -7,7 +7,7 @@ Data Optimization in Machine Learning", 2016). The node above the roots has numb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
-from sublearn.hierarchy.cost_model import choose_solver, node_size, solver_of_level
+from sublearn.hierarchy.cost_model import NODE_SOLVERS, choose_solver, node_size, solver_of_level
 from sublearn.hierarchy.label_models import (
     LOSSES,
     BinaryTask,
@@ -31,17 +31,17 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.trace import Solution
+from sublearn.trace import Solution, Trace
 from sublearn.typing import Matrix
 
 __all__ = [
     "STAY",
     "Node",
-    "NodeReport",
     "NodeRows",
     "collect_nodes",
     "fit_estimators",
     "fit_sparse_models",
+    "trace_of",
 ]
 
 TOP = -1
@@ -96,71 +96,29 @@ class NodeRows:
         return children[: 0 if self.node.is_plain else 1 if is_pair else None]
 
 
-@dataclass(frozen=True)
-class NodeReport:
-    """How a node's model was found: for `trace_`, and for the cost model."""
-
-    label: int
-    level: int
-    n_rows: int
-    n_features: int
-    n_entries: int
-    solver: str
-    seconds: float
-    objective: float
-    certificate: float
-    n_iter: int
-
-
 def collect_nodes(taxonomy: Taxonomy, labels: np.ndarray, is_optional: bool) -> list[NodeRows]:
     """The nodes of a forest that rows with these labels reach, parents first.
 
     Without `is_optional` rows that end at an inner label are no rows of its node.
     """
     parent = np.full(taxonomy.n_labels, TOP)
-    has_parent = np.diff(taxonomy.indptr) > 0
-    parent[has_parent] = taxonomy.indices
-    at = labels.copy()
-    steps: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-    rows = np.arange(len(labels))
-    _add(steps, at, rows, np.full(len(rows), STAY))
-    while len(rows):
-        above = parent[at]
-        _add(steps, above, rows, at)
-        is_left = above != TOP
-        at, rows = above[is_left], rows[is_left]
-    nodes = [_node(taxonomy, label, parts, is_optional) for label, parts in steps.items()]
-    found = [node for node in nodes if node is not None]
-    return sorted(found, key=lambda part: (part.node.level, part.node.label))
-
-
-def _add(
-    steps: dict[int, list[tuple[np.ndarray, np.ndarray]]],
-    nodes: np.ndarray,
-    rows: np.ndarray,
-    children: np.ndarray,
-) -> None:
-    order = np.argsort(nodes, kind="stable")
-    found, first = np.unique(nodes[order], return_index=True)
-    for node, own in zip(found.tolist(), np.split(order, first[1:]), strict=True):
-        steps.setdefault(node, []).append((rows[own], children[own]))
-
-
-def _node(
-    taxonomy: Taxonomy,
-    label: int,
-    parts: list[tuple[np.ndarray, np.ndarray]],
-    is_optional: bool,
-) -> NodeRows | None:
-    rows = np.concatenate([part[0] for part in parts])
-    child_of = np.concatenate([part[1] for part in parts])
-    children = np.unique(child_of[child_of != STAY])
-    if not len(children):
-        return None
-    keep = np.ones(len(rows), dtype=bool) if is_optional else child_of != STAY
-    order = np.argsort(rows[keep], kind="stable")
-    level = 0 if label == TOP else int(taxonomy.levels[label]) + 1
-    return NodeRows.of(label, level, children, rows[keep][order], child_of[keep][order])
+    parent[np.diff(taxonomy.indptr) > 0] = taxonomy.indices
+    closed = taxonomy.ancestor_matrix[labels]
+    every = np.arange(len(labels))
+    rows, child = np.repeat(every, np.diff(closed.indptr)), closed.indices.astype(np.int64)
+    label = parent[child]
+    if is_optional:
+        rows, label = np.append(rows, every), np.append(label, labels)
+        child = np.append(child, np.full(len(labels), STAY))
+    order = np.lexsort((rows, label))
+    found, first = np.unique(label[order], return_index=True)
+    parts = []
+    for t, at in zip(found.tolist(), np.split(order, first[1:]), strict=True):
+        children = np.setdiff1d(child[at], [STAY])
+        if len(children):
+            level = int(taxonomy.levels[children[0]])
+            parts.append(NodeRows.of(t, level, children, rows[at], child[at]))
+    return sorted(parts, key=lambda part: (part.node.level, part.node.label))
 
 
 # --- sparse linear models ----------------------------------------------------------------------
@@ -185,7 +143,7 @@ def fit_sparse_models(
     options: TaskOptions,
     progress: Progress,
     closure: sp.csr_matrix | None = None,
-) -> tuple[LabelModels, list[NodeReport], Solution]:
+) -> tuple[LabelModels, Solution]:
     """One model for each child of each node; the second of two is the first one's mirror.
 
     With a matrix `closure` of ancestors, children are nested: a row is one of all its ancestors.
@@ -195,8 +153,7 @@ def fit_sparse_models(
     tasks = [job.task for job in jobs]
     found = solve_tasks(tasks, options, progress)
     models = _spread(gather(tasks, found, X, options), jobs, parts, n_labels)
-    reports = [_report(job, solution) for job, solution in zip(jobs, found, strict=True)]
-    return models, reports, summarise(found)
+    return models, replace(summarise(found), trace=trace_of(jobs, found))
 
 
 def _jobs(
@@ -270,13 +227,28 @@ def _spread(
     return LabelModels((own.weights @ place.tocsr()).tocsc(), intercepts)
 
 
-def _report(job: _Job, solution: LinearSolution | None) -> NodeReport:
-    base = (job.child, job.node.level, *node_size(job.task.X), job.task.solver)
-    if solution is None:
-        return NodeReport(*base, 0.0, 0.0, 0.0, 0)
-    seconds = solution.trace["seconds"]
-    spent = float(seconds[-1]) if len(seconds) else 0.0
-    return NodeReport(*base, spent, solution.objective, solution.certificate, solution.n_iter)
+def trace_of(jobs: list[_Job], found: list[LinearSolution | None]) -> Trace:
+    """A row for each model: what it was learned from, how, and how well."""
+    sizes = [node_size(job.task.X) for job in jobs]
+    ends = [
+        (0.0, 0.0, 0.0, 0)
+        if one is None
+        else (max(one.trace["seconds"], default=0.0), one.objective, one.certificate, one.n_iter)
+        for one in found
+    ]
+    return Trace(
+        {
+            "label": [job.child for job in jobs],
+            "level": [job.node.level for job in jobs],
+            **_columns(("n_rows", "n_features", "n_entries"), sizes),
+            "solver": [NODE_SOLVERS.index(job.task.solver) for job in jobs],
+            **_columns(("seconds", "objective", "certificate", "n_iter"), ends),
+        }
+    )
+
+
+def _columns(names: tuple[str, ...], rows: Sequence[tuple[float, ...]]) -> dict[str, list[float]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def sparse_log_scores(node: Node, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -371,9 +371,7 @@ class Taxonomy:
 
     # --- labels of samples ---------------------------------------------------------------------
 
-    def encode(
-        self, y: LabelsLike, *, closed: bool = True, argument: str = "y", who: str = ""
-    ) -> sp.csr_matrix:
+    def encode(self, y: LabelsLike, *, closed: bool = True, argument: str = "y") -> sp.csr_matrix:
         """Labels of samples as a boolean matrix with a column for each label of the taxonomy.
 
         Parameters
@@ -383,26 +381,24 @@ class Taxonomy:
             of the taxonomy, of which a data frame may have some, named, in any order.
         closed : bool, default=True
             Whether to add the ancestors of each label.
-        argument, who : str
-            What error messages call `y`, and who asks.
+        argument : str, default="y"
+            What error messages call `y`.
 
         Returns
         -------
         csr_matrix of shape (n_samples, n_labels)
         """
-        y = self.arrange(y, argument=argument, who=who)
-        n_samples = count_rows(y, _head(argument, who))
-        encoded = encode_labels(y, n_samples, argument=argument, estimator_name=who, for_fit=False)
-        found = encoded.to_csr(self.columns_of(encoded, argument=argument, who=who), self.n_labels)
+        y = self.arrange(y, argument)
+        encoded = encode_labels(y, count_rows(y, argument), argument=argument, for_fit=False)
+        found = encoded.to_csr(self.columns_of(encoded, argument), self.n_labels)
         return self.close(found) if closed else found
 
-    def columns_of(self, encoded: EncodedLabels, argument: str = "y", who: str = "") -> np.ndarray:
+    def columns_of(self, encoded: EncodedLabels, argument: str = "y") -> np.ndarray:
         """Positions of the classes of encoded labels; a label that is none is refused."""
-        head = _head(argument, who)
         if encoded.kind.is_indicator:
             if encoded.n_classes != self.n_labels:
                 raise ValueError(
-                    f"{head} must have a column for each of the {self.n_labels} labels of the "
+                    f"{argument} must have a column for each of the {self.n_labels} labels of the "
                     f"taxonomy, got {encoded.n_classes}"
                 )
             return np.arange(self.n_labels)
@@ -410,10 +406,10 @@ class Taxonomy:
         unknown = next((name for name in names if name not in self._positions), None)
         if unknown is not None:
             shown = self.show_unknown(unknown)
-            raise ValueError(f"{head} must hold labels of the taxonomy, got {shown}")
+            raise ValueError(f"{argument} must hold labels of the taxonomy, got {shown}")
         return np.array([self._positions[name] for name in names], dtype=np.int64)
 
-    def arrange(self, y: LabelsLike, argument: str = "y", who: str = "") -> LabelsLike:
+    def arrange(self, y: LabelsLike, argument: str = "y") -> LabelsLike:
         """A frame of indicators with named columns as an array with those of the taxonomy.
 
         Names decide, not places: the columns may be some of the labels, in any order. What has no
@@ -424,14 +420,13 @@ class Taxonomy:
         could_be = {type(name) for name in names} == {str} and self.names.dtype.kind == "U"
         if len(names) < 2 or not (is_named or could_be):
             return y
-        head = _head(argument, who)
         unknown = [name for name in names if name not in self._positions]
         if unknown:
             shown = self.show_unknown(unknown[0])
-            raise ValueError(f"{head} must have labels of the taxonomy as columns, got {shown}")
+            raise ValueError(f"{argument} must have labels of the taxonomy as columns, got {shown}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{head} must have a column once, got {show(twice)} twice")
+            raise ValueError(f"{argument} must have a column once, got {show(twice)} twice")
         values = cast("pd.DataFrame", y).to_numpy()
         arranged = np.zeros((len(values), self.n_labels), dtype=values.dtype)
         arranged[:, [self._positions[name] for name in names]] = values
@@ -559,10 +554,6 @@ def _is_name(name: object) -> bool:
     except TypeError:
         return False
     return not _is_missing(name)
-
-
-def _head(argument: str, who: str) -> str:
-    return f"{who}: {argument}" if who else argument
 
 
 def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:
