@@ -67,7 +67,7 @@ ENTRANTS = [
         Entrant(name, "hierarchy/sublearn_hiclass.py", settings)
         for name, settings in {
             "HiClass, hybrid": {"solver": "auto"},
-            "HiClass, greedy path": {"path": "greedy"},
+            "HiClass, greedy path": {"decoding": "greedy"},
             "HiClass, hybrid of the thesis": {"solver": THESIS},
             "HiClass, CD2": {"solver": "newton"},
             "HiClass, LHAC": {"solver": "lhac"},
@@ -331,7 +331,7 @@ def curves(bench: Bench) -> Figures:
         u = u / row_sizes(u, model.unit_)
         trace = model.trace_
         for at in shown_steps(trace["stage"]):
-            sets = hierarchy_support(u, data.taxonomy, model.phi_path_[at])
+            sets = hierarchy_support(u, data.taxonomy, model.phi_trace_[at])
             test = [f1_samples(truth, sets), jaccard_samples(truth, sets)]
             done: list[Cell] = [STAGES[int(trace["stage"][at])], int(trace["n_evaluations"][at])]
             found = [float(trace["score"][at]), *test, 1 - hamming_loss(truth, sets)]

@@ -26,7 +26,7 @@ def main():
     taxonomy, train, valid, test = read_hmc("hmc_cellcycle_fun", *files, step=step)
     X, functions = np.vstack([train[0], valid[0]]), train[1] + valid[1]
     model = HierarchicalMultilabelClassifier(
-        taxonomy, l1=3e-3, n_jobs=-1, random_state=0, held_out=0.5 if options.small else 4
+        taxonomy, l1=3e-3, n_jobs=-1, random_state=0, cv=2 if options.small else 4
     )
     model.fit(X, functions)
     truth, u = taxonomy.encode(test[1]).toarray(), model.label_scores(test[0])

@@ -15,7 +15,7 @@ import numpy as np
 from pictures import BLUES, ORANGE, read_options
 from taxonomy_rows import is_missing, read_news
 
-from sublearn.hierarchy import HierarchicalMultilabelClassifier, hierarchy_support
+from sublearn.hierarchy import GroupWeights, HierarchicalMultilabelClassifier, hierarchy_support
 from sublearn.metrics import f1_samples, hamming_loss, jaccard_samples
 
 METRICS = {
@@ -35,7 +35,11 @@ def main():
     steps, curves = {}, {}
     for metric, (name, _) in METRICS.items():
         model = HierarchicalMultilabelClassifier(
-            taxonomy, metric=metric, max_iter_weights=10, n_jobs=-1, random_state=0
+            taxonomy,
+            metric=metric,
+            group_weights=GroupWeights(max_iter=10),
+            n_jobs=-1,
+            random_state=0,
         )
         model.fit(X[:n], topics[:n])
         steps[metric] = 100 * model.trace_["score"]
@@ -52,7 +56,7 @@ def on_test(model, taxonomy, X, truth):
     u = model.label_scores(X)
     if model.unit_ == "row":  # weights are shares of the norm of a story's scores
         u = u / np.linalg.norm(u, axis=1, keepdims=True)
-    sets = [hierarchy_support(u, taxonomy, phi) for phi in model.phi_path_]
+    sets = [hierarchy_support(u, taxonomy, phi) for phi in model.phi_trace_]
     return {
         metric: 100 * np.array([value(truth, found) for found in sets])
         for metric, (_, value) in METRICS.items()

@@ -496,9 +496,10 @@ def hierarchical_multilabel_of_squares(n_jobs):
 @row()
 def hierarchical_multilabel_weights(n_jobs):
     """The search for group weights, which takes most of the time here."""
-    return multilabel(
-        n_jobs, 10_000, 3, 511, tol=0.5, max_iter=1, l1=1.0, max_iter_weights=FOR_EVER
-    )
+    from sublearn.hierarchy import GroupWeights
+
+    weights = GroupWeights(max_iter=FOR_EVER)
+    return multilabel(n_jobs, 10_000, 3, 511, tol=0.5, max_iter=1, l1=1.0, group_weights=weights)
 
 
 @row((1, 2))

@@ -1,5 +1,7 @@
 """HiClass: nodes learned apart, paths predicted top down, and everything a user may pass."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -64,6 +66,12 @@ def test_every_solver_finds_the_same_model(solver):
     np.testing.assert_allclose(other.coef_.toarray(), plain.coef_.toarray(), atol=1e-3)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_two_classes_are_told_apart(strategy):
+    X, y = single_rows(100, labels=["c", "b.w"])
+    assert HierarchicalClassifier(strategy=strategy).fit(X, y).score(X, y) > 0.95
+
+
 def test_the_solver_can_be_set_for_each_level():
     X, y = single_rows(120)
     model = HierarchicalClassifier(TAXONOMY, solver=["lhac", "newton"]).fit(X, y)
@@ -123,7 +131,7 @@ def test_the_best_path_has_the_largest_product(estimator):
     model = HierarchicalClassifier(TAXONOMY, estimator=estimator, C=0.3).fit(X, y)
     best = model.predict(noisy)
     np.testing.assert_array_equal(best, by_hand(model, noisy))
-    greedy = model.set_params(path="greedy").predict(noisy)
+    greedy = model.set_params(decoding="greedy").predict(noisy)
     assert (greedy != best).any()  # a step that looks best need not lead to the best leaf
     roots, is_forest = TAXONOMY.roots, estimator is not None
     scores = model.node_models_[-1].predict_proba(noisy) if is_forest else noisy @ model.coef_.T
@@ -132,9 +140,13 @@ def test_the_best_path_has_the_largest_product(estimator):
     assert [end.split(".")[0] for end in greedy] == firsts.tolist()
 
 
+def reached_nodes(tree, labels):
+    return [part.node for part in collect_nodes(tree, np.array(labels), is_optional=False)]
+
+
 def test_a_path_counts_what_its_steps_say_against_all_siblings():
     tree = Taxonomy([-1, -1, 0, 0, 1])  # the children of 0 suit nobody, the only one of 1 is sure
-    nodes = collect_nodes(tree, np.array([2, 3, 4]), is_optional=False)
+    nodes = reached_nodes(tree, [2, 3, 4])
     chances = {TOP: [0.6, 0.5], 0: [0.1, 0.02], 1: [1.0]}
 
     def ask(node, rows):
@@ -150,7 +162,7 @@ def test_a_path_counts_what_its_steps_say_against_all_siblings():
 
 def test_a_node_is_asked_only_where_it_can_still_win():
     tree = Taxonomy([-1, -1, 0, 0, 1, 1])
-    nodes = collect_nodes(tree, np.array([2, 3, 4, 5]), is_optional=False)
+    nodes = reached_nodes(tree, [2, 3, 4, 5])
     asked = []
 
     def ask(node, rows):
@@ -257,6 +269,20 @@ def test_is_the_same_after_saving(strategy, leaf, tmp_path):
     assert loaded.get_params()["solver"] == ["lhac", "auto"]
 
 
+def test_a_model_does_not_keep_its_training_rows():
+    X, y = single_rows(120)
+    large, small = (
+        HierarchicalClassifier(TAXONOMY).fit(*rows) for rows in ((X, y), (X[:60], y[:60]))
+    )
+    assert len(pickle.dumps(large)) < len(pickle.dumps(small)) + 500
+
+
+def test_parameters_of_earlier_versions_are_translated():
+    current = HierarchicalClassifier._current_params
+    assert current({"path": "best", "random_state": 3}) == {"decoding": "best_path"}
+    assert current({"path": "greedy"}) == {"decoding": "greedy"}
+
+
 def test_nodes_of_this_library_are_saved_and_others_refused(tmp_path):
     X, y = single_rows(120)
     own = HierarchicalClassifier(TAXONOMY, estimator=SparseLogisticRegression(0.01)).fit(X, y)
@@ -287,7 +313,8 @@ def test_a_callback_stops_the_fit():
 def test_progress_counts_the_models_that_are_solved(strategy, leaf):
     X, y = single_rows()
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
-    assert model._n_models(model._nodes) == len(model.trace_)
+    positions = np.array([TAXONOMY.position(label) for label in y])
+    assert model._n_models(model._make_nodes(positions)) == len(model.trace_)
 
 
 def test_the_strategy_of_the_fit_decides_about_predictions():
@@ -298,11 +325,12 @@ def test_the_strategy_of_the_fit_decides_about_predictions():
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("k", [0, 7, 2.5, "two"])
-def test_refuses_a_number_of_classes_that_there_are_not(k):
+@pytest.mark.parametrize("k", [0, 2.5, "two"])
+def test_refuses_a_number_of_classes_that_there_cannot_be(k):
     X, y = single_rows(80)
     model = HierarchicalClassifier(TAXONOMY).fit(X, y)
-    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 6\], got"):
+    assert model.predict_top_k(X, k=7)[0].shape == (80, 6)
+    with pytest.raises(ValueError, match=r"k must be a positive integer, got"):
         model.predict_top_k(X, k=k)
 
 
@@ -328,13 +356,13 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"taxonomy": GRAPH}, ["b", "d"], "at most one parent, got several for 'd'"),
         ({"taxonomy": TAXONOMY}, ["c", "c"], "needs at least 2 classes"),
         ({"taxonomy": TAXONOMY}, [["c"], ["a", "b"]], "y must have one label per sample"),
-        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be a Taxonomy or None"),
+        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be an instance of Taxonomy or None"),
         ({"C": 0.0}, ["a", "b"], "C must be a positive number, got 0.0"),
         ({"solver": ["newton", "simplex"]}, ["a", "b"], "solver must be one of auto, newton"),
         ({"solver": []}, ["a", "b"], "solver must be one of"),
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
         ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
-        ({"path": "longest"}, ["a", "b"], "path must be 'best' or 'greedy'"),
+        ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path' or 'greedy'"),
         ({"threshold": {"z": 0.5}}, ["a", "b"], "threshold must name labels of the taxonomy, got"),
         ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with fit"),
         ({"estimator": LinearRegression()}, ["a", "b"], "predict_proba or decision_function"),

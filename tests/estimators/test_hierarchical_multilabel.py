@@ -8,13 +8,16 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from taxonomy_rows import FORMS, TAXONOMY, label_rows
 
 import sublearn
 from sublearn.extreme import PPDSparseClassifier
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import (
+    GroupWeights,
     HierarchicalMultilabelClassifier,
     Taxonomy,
     hierarchy_support,
@@ -29,9 +32,12 @@ from sublearn.hierarchy.group_weights import (
     row_sizes,
 )
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
+from sublearn.hierarchy.stage_one import make_folds
 from sublearn.metrics import f1_macro, f1_micro, f1_samples, hamming_loss, jaccard_samples
 from sublearn.optim import minimise_linear
 from sublearn.validation import assert_rules_complete
+
+KEPT, SWEPT = GroupWeights(None), GroupWeights("sweep")
 
 
 def make(**params):
@@ -69,7 +75,7 @@ def test_predicts_sets_that_agree_with_the_taxonomy(loss):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_stage_one_is_the_optimum_of_each_label(loss):
     X, lists = label_rows()
-    model = make(loss=loss, method="none", tol=1e-9).fit(X, lists)
+    model = make(loss=loss, group_weights=KEPT, tol=1e-9).fit(X, lists)
     Y = TAXONOMY.encode(lists).toarray()
     for t in (0, 4):
         y = np.where(Y[:, t], 1.0, -1.0 if loss == "logistic" else 0.0)
@@ -79,11 +85,12 @@ def test_stage_one_is_the_optimum_of_each_label(loss):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("method", ["dfo", "sweep", "subgradient"])
-def test_weights_are_learned_for_a_metric(metric, method):
+@pytest.mark.parametrize("solver", ["derivative_free", "sweep", "subgradient"])
+def test_weights_are_learned_for_a_metric(metric, solver):
     X, lists = label_rows(120)
-    start = make(method="none").fit(X, lists)
-    model = make(method=method, metric=metric, max_iter_weights=10).fit(X, lists)
+    start = make(group_weights=KEPT).fit(X, lists)
+    how = GroupWeights(solver, max_iter=10)
+    model = make(group_weights=how, metric=metric).fit(X, lists)
     scores = model.trace_["score"]
     assert (np.diff(scores) >= -1e-12).all()
     assert scores[-1] == pytest.approx(model.held_out_score_)
@@ -95,7 +102,7 @@ def test_weights_are_learned_for_a_metric(metric, method):
 @pytest.mark.parametrize("unit", ["one", "row"])
 def test_weights_are_in_the_unit_asked_for(unit):
     X, lists = label_rows(120)
-    model = make(unit=unit, method="sweep").fit(X, lists)
+    model = make(group_weights=GroupWeights("sweep", unit=unit)).fit(X, lists)
     u = model.label_scores(X)
     sizes = np.linalg.norm(u, axis=1, keepdims=True) if unit == "row" else np.ones((len(u), 1))
     for i in range(0, len(u), 30):  # the operator itself, with the weights of this row
@@ -107,21 +114,24 @@ def test_weights_are_in_the_unit_asked_for(unit):
 
 def test_auto_takes_the_unit_that_held_out_rows_surely_prefer():
     X, lists = label_rows(400)
-    assert make(method="sweep").fit(X, lists).unit_ == "one"  # nothing to gain here
+    assert make(group_weights=SWEPT).fit(X, lists).unit_ == "one"  # nothing to gain here
     faint = X * np.random.default_rng(0).choice([0.15, 1.0], (len(X), 1))
-    how = {"method": "sweep", "loss": "squared", "fit_intercept": False}  # scores as faint as rows
-    model, one = make(**how).fit(faint, lists), make(**how, unit="one").fit(faint, lists)
+    how = {"loss": "squared", "fit_intercept": False}  # scores as faint as rows
+    model, one = (
+        make(**how, group_weights=GroupWeights("sweep", unit=unit)).fit(faint, lists)
+        for unit in ("auto", "one")
+    )
     assert model.unit_ == "row"
     assert model.held_out_score_ > one.held_out_score_ + 0.02
-    assert make(method="none").fit(X, lists).unit_ == "one"
-    assert make(method="none", unit="row").fit(X, lists).unit_ == "row"
+    assert make(group_weights=KEPT).fit(X, lists).unit_ == "one"
+    assert make(group_weights=GroupWeights(None, unit="row")).fit(X, lists).unit_ == "row"
 
 
-def test_the_path_of_weights_has_a_row_for_each_step():
+def test_the_weights_of_each_step_are_kept():
     X, lists = label_rows(120)
-    model = make(max_iter_weights=10).fit(X, lists)
-    assert model.phi_path_.shape == (len(model.trace_["score"]), TAXONOMY.n_labels)
-    np.testing.assert_array_equal(model.phi_path_[-1], model.phi_)
+    model = make(group_weights=GroupWeights(max_iter=10)).fit(X, lists)
+    assert model.phi_trace_.shape == (len(model.trace_["score"]), TAXONOMY.n_labels)
+    np.testing.assert_array_equal(model.phi_trace_[-1], model.phi_)
 
 
 JUDGES = {
@@ -174,11 +184,25 @@ def test_a_gain_must_be_above_its_error():
     assert not is_sure_gain(np.array([0.01, 0.0, *[0.0111] * 9]))  # all of it from one group
 
 
-@pytest.mark.parametrize("held_out", [2, 0.3, 1000])
-def test_rows_are_held_out_as_asked(held_out):
+PAIRS = [(np.arange(20), np.arange(20, 30))]
+
+
+@pytest.mark.parametrize("cv", [2, 1000, PAIRS, ShuffleSplit(1, test_size=0.3, random_state=0)])
+def test_rows_are_held_out_as_asked(cv):
     X, lists = label_rows(30)
-    model = make(held_out=held_out, method="sweep").fit(X, lists)
+    model = make(cv=cv, group_weights=SWEPT).fit(X, lists)
     assert 0 < model.held_out_score_ <= 1
+
+
+def test_models_of_a_fold_learn_from_its_training_rows_alone():
+    X, lists = label_rows(90)
+    Y = TAXONOMY.encode(lists)
+    folds = [(np.arange(30), np.arange(60, 90)), (np.arange(90) < 60, np.arange(80, 90))]
+    stage = make()._stage_one
+    scores = stage.held_out_scores(X, Y, make_folds(X, Y, folds, 0), Progress())
+    for at, (train, held_out) in zip((slice(0, 30), slice(30, 40)), folds, strict=True):
+        model, _ = stage.fit(np.asfortranarray(X[train]), Y[train], Progress())
+        np.testing.assert_array_equal(scores[at], stage.scores(model, X[held_out]))
 
 
 def test_threads_do_not_change_the_model():
@@ -207,13 +231,14 @@ def test_labels_come_back_as_they_came():
 def test_no_label_stands_above_its_ancestors():
     X, lists = label_rows(120)
     model = make().fit(X, lists)
-    labels, scores = model.predict_top_k(X, k=TAXONOMY.n_labels)
+    labels, scores = model.predict_top_k(X, k=TAXONOMY.n_labels + 1)
+    assert labels.shape == (len(X), TAXONOMY.n_labels)
     assert (np.diff(scores, axis=1) <= 0).all()
     for row in labels.tolist():
         for at, name in enumerate(row):
             assert all(row.index(other) < at for other in TAXONOMY.ancestors(name))
-    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 9\], got 10"):
-        model.predict_top_k(X, k=10)
+    with pytest.raises(ValueError, match=r"predict_top_k\.k must be a positive integer, got 0"):
+        model.predict_top_k(X, k=0)
     with pytest.raises(NotFittedError):
         make().predict_top_k(X)
 
@@ -228,7 +253,7 @@ def test_no_label_stands_above_its_ancestors():
 )
 def test_any_classifier_can_be_stage_one(estimator):
     X, lists = label_rows(120)
-    model = make(estimator=estimator, method="sweep").fit(X, lists)
+    model = make(estimator=estimator, group_weights=SWEPT).fit(X, lists)
     assert model.score(X, lists) > 0.8
     assert TAXONOMY.is_consistent(TAXONOMY.encode(model.predict(X), closed=False))
 
@@ -254,15 +279,15 @@ def test_labels_without_rows_are_never_predicted():
 def test_labels_without_rows_are_not_learned_by_other_classifiers_either(estimator):
     X, lists = label_rows(120)
     short = [[name for name in row if not name.startswith("b")] for row in lists]
-    model = make(estimator=estimator, method="sweep").fit(X, short)
+    model = make(estimator=estimator, group_weights=SWEPT).fit(X, short)
     assert not model.label_scores(X)[:, [TAXONOMY.position(n) for n in ("b", "b.z", "b.w")]].any()
 
 
 def test_names_of_columns_decide_about_labels():
     X, lists = label_rows(100)
     table = pd.DataFrame(TAXONOMY.encode(lists).toarray().astype(int), columns=TAXONOMY.names)
-    plain = make(method="sweep").fit(X, table)
-    turned = make(method="sweep").fit(X, table[TAXONOMY.names[::-1]])
+    plain = make(group_weights=SWEPT).fit(X, table)
+    turned = make(group_weights=SWEPT).fit(X, table[TAXONOMY.names[::-1]])
     np.testing.assert_array_equal(turned.predict(X), plain.predict(X))
     assert turned.score(X, table[TAXONOMY.names[::-1]]) == plain.score(X, lists)
 
@@ -275,7 +300,7 @@ def test_an_estimator_of_one_label_is_refused_with_a_hint():
 
 def test_a_score_refuses_other_lengths():
     X, lists = label_rows(60)
-    model = make(method="none").fit(X, lists)
+    model = make(group_weights=KEPT).fit(X, lists)
     with pytest.raises(ValueError, match=r"y must have one row per sample \(60\), got 3"):
         model.score(X, lists[:3])
     with pytest.raises(ValueError, match="sample_weight must have one weight for each of 60"):
@@ -285,8 +310,8 @@ def test_a_score_refuses_other_lengths():
 @pytest.mark.parametrize("form", FORMS)
 def test_takes_features_of_any_form(form):
     X, lists = label_rows(100)
-    plain = make(method="sweep", tol=1e-8).fit(X, lists)
-    model = make(method="sweep", tol=1e-8).fit(FORMS[form](X), lists)
+    plain = make(group_weights=SWEPT, tol=1e-8).fit(X, lists)
+    model = make(group_weights=SWEPT, tol=1e-8).fit(FORMS[form](X), lists)
     np.testing.assert_allclose(model.coef_.toarray(), plain.coef_.toarray(), atol=1e-4)
     assert model.predict(FORMS[form](X)) == plain.predict(X)
 
@@ -294,7 +319,7 @@ def test_takes_features_of_any_form(form):
 def test_frames_and_float32_are_kept():
     X, lists = label_rows(80)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).astype(np.float32)
-    model = make(method="none").fit(frame, lists)
+    model = make(group_weights=KEPT).fit(frame, lists)
     assert model.feature_names_in_[0] == "x0"
     assert model.coef_.dtype == model.label_scores(frame).dtype == np.float32
 
@@ -302,14 +327,32 @@ def test_frames_and_float32_are_kept():
 @pytest.mark.parametrize("estimator", [None, PPDSparseClassifier(l1=0.01, random_state=0)])
 def test_is_the_same_after_saving(estimator, tmp_path):
     X, lists = label_rows(100)
-    model = make(method="sweep", estimator=estimator, phi=[0.4] * 9).fit(X, lists)
+    weights = GroupWeights("sweep", init=np.full(9, 0.4))
+    model = make(group_weights=weights, estimator=estimator).fit(X, lists)
     model.save(tmp_path / "m")
     loaded = sublearn.load(tmp_path / "m")
     assert loaded.predict(X) == model.predict(X)
     np.testing.assert_array_equal(loaded.phi_, model.phi_)
     assert loaded.taxonomy == TAXONOMY
+    assert loaded.group_weights == weights
     assert loaded.trace_ == model.trace_
     assert clone(loaded).fit(X, lists).predict(X) == model.predict(X)
+
+
+def test_a_splitter_is_not_stored(tmp_path):
+    X, lists = label_rows(60)
+    make(cv=ShuffleSplit(2, random_state=0), group_weights=SWEPT).fit(X, lists).save(tmp_path / "m")
+    assert sublearn.load(tmp_path / "m").cv == 4
+
+
+def test_parameters_of_earlier_versions_are_translated():
+    stored = {"method": "dfo", "phi": [0.1, 0.2], "unit": "row", "max_iter_weights": 7}
+    current = HierarchicalMultilabelClassifier._current_params
+    expected = GroupWeights("derivative_free", init=(0.1, 0.2), unit="row", max_iter=7)
+    assert current(stored | {"held_out": 3}) == {"group_weights": expected, "cv": 3}
+    assert current({"method": "none"})["group_weights"].solver is None
+    share = current({"held_out": 0.3, "random_state": 5})["cv"]
+    assert (share.get_n_splits(), share.test_size, share.random_state) == (1, 0.3, 5)
 
 
 def test_a_callback_stops_the_fit():
@@ -323,16 +366,40 @@ def test_a_callback_stops_the_fit():
     [
         ({}, [["a"], ["z"]], "y must hold labels of the taxonomy, got 'z'"),
         ({}, np.eye(2, 3), "a column for each of the 9 labels of the taxonomy, got 3"),
-        ({"phi": -0.5}, [["a"], ["b"]], "phi must not be negative, got -0.5"),
-        ({"phi": [0.5, 0.5]}, [["a"], ["b"]], "phi must be a number or 9 of them"),
-        ({"phi": "big"}, [["a"], ["b"]], "phi must be a number or an array"),
+        (
+            {"group_weights": GroupWeights(init=[0.5, 0.5])},
+            [["a"], ["b"]],
+            "^GroupWeights.init must be a number or 9 of them, got shape",
+        ),
+        ({"group_weights": "sweep"}, [["a"], ["b"]], "group_weights must be a GroupWeights or"),
         ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
-        ({"held_out": 1}, [["a"], ["b"]], "held_out must be"),
+        ({"cv": 1}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
+        ({"cv": 0.5}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
+        ({"cv": [([], [1])]}, [["a"], ["b"]], "cv must give folds with rows on both sides"),
         ({"metric": "accuracy"}, [["a"], ["b"]], "metric must be 'f1_samples'"),
-        ({"unit": "norm"}, [["a"], ["b"]], "unit must be 'auto', 'one' or 'row'"),
-        ({"method": "guess"}, [["a"], ["b"]], "method must be 'dfo'"),
     ],
 )
 def test_refuses_bad_input(params, y, sentence):
     with pytest.raises(ValueError, match=sentence):
         make(**params).fit(np.eye(2), y)
+
+
+NUMBERS = "^GroupWeights.init must be a non-negative number or an array of one for each label, got"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"solver": "dfo"}, "^GroupWeights.solver must be 'derivative_free', 'sweep' or"),
+        ({"unit": "norm"}, "^GroupWeights.unit must be 'auto', 'one' or 'row', got 'norm'"),
+        ({"max_iter": -1}, "^GroupWeights.max_iter must be a non-negative integer, got -1"),
+        ({"init": -0.5}, NUMBERS),
+        ({"init": [0.5, np.nan]}, NUMBERS),
+        ({"init": [[0.5], [0.5, 0.5]]}, NUMBERS),
+        ({"init": "big"}, NUMBERS),
+        ({"init": None}, NUMBERS),
+    ],
+)
+def test_refuses_bad_settings_of_group_weights(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        GroupWeights(**settings)

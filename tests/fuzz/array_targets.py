@@ -23,6 +23,7 @@ from sublearn.embed import DenseExtremeClassifier, EmbeddingExtremeClassifier, M
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.forecast import LoadForecaster
 from sublearn.hierarchy import (
+    GroupWeights,
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
     Taxonomy,
@@ -195,8 +196,9 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
     "chain": (lambda: ChainSVM(**_FAST), [_X[:4], _X[4:9]], [list("abca"), list("abcab")], 3_000),
     "hiclass": (lambda: HierarchicalClassifier(_TREE, **_FAST), _X, _LEAVES, 2_000),
     "hml": (
-        lambda: HierarchicalMultilabelClassifier(_TREE, max_iter_weights=2, **_FAST), _X,
-        _LEAF_SETS, 1_500,
+        lambda: HierarchicalMultilabelClassifier(
+            _TREE, group_weights=GroupWeights(max_iter=2), **_FAST
+        ), _X, _LEAF_SETS, 1_500,
     ),
     "latent": (lambda: LatentFeatureLasso(2, n_exchanges=1, **_FAST), _X, None, 1_500),
     "mixture": (lambda: MixLassoRegressor(2, n_starts=1, **_FAST), _X, _NUMBERS, 1_500),

@@ -19,8 +19,16 @@ class Search(Settings):
 
 class Model(SavedModel):
     _rules: ClassVar = {"search": SettingsOf(Search), "solver": OneOf("interior_point", "descent")}
-    _FORMER_PARAMS: ClassVar = {"n_probe": "search.n_probe", "method": "solver", "gone": None}
-    _FORMER_VALUES: ClassVar = {"solver": {"interior-point": "interior_point"}}
+    _FORMER_PARAMS: ClassVar = {
+        "n_probe": "search.n_probe",
+        "search_kind": "search.kind",
+        "method": "solver",
+        "gone": None,
+    }
+    _FORMER_VALUES: ClassVar = {
+        "solver": {"interior-point": "interior_point"},
+        "search.kind": {"everything": "all"},
+    }
 
     def __init__(self, search=None, solver="descent"):
         self.search, self.solver = search, solver
@@ -48,8 +56,8 @@ def test_a_file_of_this_version_gives_the_settings_back():
 
 
 def test_a_file_of_an_earlier_version_is_translated():
-    stored = {"n_probe": 9, "method": "interior-point", "gone": [1]}
-    expected = {"search": Search(9), "solver": "interior_point"}
+    stored = {"n_probe": 9, "search_kind": "everything", "method": "interior-point", "gone": [1]}
+    expected = {"search": Search(9, "all"), "solver": "interior_point"}
     assert Model._current_params(stored) == expected
 
 

@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold
 
 from sublearn.errors import ParameterError
 from sublearn.validation import (
     Boolean,
     CallableOrNone,
     Either,
+    Folds,
     InstanceOf,
     Interval,
     JobCount,
@@ -28,6 +30,8 @@ from sublearn.validation import (
     assert_rules_complete,
     check_params,
 )
+
+FOLDS = "an integer of at least 2, a splitter or pairs of training and held-out rows"
 
 
 class PPDSparseClassifier(BaseEstimator):
@@ -88,6 +92,9 @@ def test_accepts_parameters_that_obey_their_rules():
         (CallableOrNone(), None),
         (CallableOrNone(), print),
         (InstanceOf(dict, list), {}),
+        (Folds(), 2),
+        (Folds(), KFold(3)),
+        (Folds(), [([0], [1])]),
         (JobCount(), None),
         (JobCount(), -1),
         (JobCount(), 4),
@@ -142,6 +149,9 @@ def test_accepts_what_the_rule_allows(rule, value):
         (Boolean(), 1, "True or False, got 1"),
         (CallableOrNone(), 3, "a callable or None, got 3"),
         (InstanceOf(dict, list), 3, "an instance of dict or list, got 3"),
+        (Folds(), 1, f"{FOLDS}, got 1"),
+        (Folds(), "ten", f"{FOLDS}, got 'ten'"),
+        (Folds(), 0.5, f"{FOLDS}, got 0.5"),
         (JobCount(), 0, "an integer other than 0 (-1 uses all cores) or None, got 0"),
         (JobCount(), 1.5, "an integer other than 0 (-1 uses all cores) or None, got 1.5"),
         (

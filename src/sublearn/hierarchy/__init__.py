@@ -1,6 +1,7 @@
 """Labels in a taxonomy: classification down a tree, and sets of labels that agree with it."""
 
 from sublearn.hierarchy.classifier import HierarchicalClassifier
+from sublearn.hierarchy.group_weights import GroupWeights
 from sublearn.hierarchy.multilabel import HierarchicalMultilabelClassifier
 from sublearn.hierarchy.projection import (
     hierarchy_support,
@@ -12,6 +13,7 @@ from sublearn.hierarchy.projection import (
 from sublearn.hierarchy.taxonomy import Taxonomy
 
 __all__ = [
+    "GroupWeights",
     "HierarchicalClassifier",
     "HierarchicalMultilabelClassifier",
     "Taxonomy",

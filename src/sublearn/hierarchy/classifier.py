@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import astuple, fields, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import best_labels
 from sublearn.fitting.progress import Progress
-from sublearn.hierarchy.cost_model import NODE_SOLVERS
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
 from sublearn.hierarchy.nodes import (
     TOP,
     Node,
-    NodeReport,
+    NodeRows,
     collect_nodes,
     constant_as_intercept,
     estimator_log_scores,
     fit_estimators,
     fit_sparse_models,
-    n_sparse_models,
     sparse_log_scores,
+    trace_of,
     with_constant,
 )
 from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
-from sublearn.hierarchy.rules import HasScores, IsTaxonomy, SolverNames, Thresholds
+from sublearn.hierarchy.rules import HasScores, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
-from sublearn.io.fields import Integers, ListOf, Parts, Record, check_fields
-from sublearn.trace import Callback, Solution, Trace
+from sublearn.io.fields import Fields, Integers, ListOf, Parts, Record, check_fields
+from sublearn.trace import Callback, Solution
+from sublearn.typing import JsonObject, LabelsLike, Matrix, MatrixLike, State
 from sublearn.validation import (
     WATCH_RULES,
     Boolean,
@@ -62,7 +63,7 @@ _MODELS = "nodes."
 _STRATEGY = OneOf("top_down", "flat", "global")
 
 
-class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
+class HierarchicalClassifier(TaxonomyModel):
     r"""Classification down a tree of labels (HiClass).
 
     A sample starts above the roots and goes from node to child until there is none (algorithm 1
@@ -86,11 +87,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         "flat" learns the classes that rows carry against each other, all rows at once, and leaves
         the taxonomy to the metrics. "global" learns every label against the rest, all rows at once,
         and predicts the path of the largest product of probabilities.
-    path : {"best", "greedy"}, default="best"
-        Of "top_down" with mandatory leaves. "greedy" goes to the child with the largest score each
-        time, as algorithm 1 does: an error at the top cannot be mended below. "best" predicts the
-        leaf whose path has the largest product, the largest of `predict_proba`; a node is asked
-        only where its product is above that of a leaf already known.
+    decoding : {"best_path", "greedy"}, default="best_path"
+        How "top_down" with mandatory leaves finds the path of a sample. "greedy" goes to the child
+        with the largest score each time, as algorithm 1 does: an error at the top cannot be mended
+        below. "best_path" predicts the leaf whose path has the largest product, the largest of
+        `predict_proba`; a node is asked only where its product is above that of a leaf already
+        known.
     estimator : classifier or None, default=None
         Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
         kind, fitted to tell the children of a node apart. Not for "global".
@@ -181,9 +183,9 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "taxonomy": IsTaxonomy(),
+        "taxonomy": OrNone(InstanceOf(Taxonomy)),
         "strategy": _STRATEGY,
-        "path": OneOf("best", "greedy"),
+        "decoding": OneOf("best_path", "greedy"),
         "estimator": HasScores(),
         "C": Positive(float),
         "solver": SolverNames(),
@@ -196,13 +198,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         **WATCH_RULES,
     }
 
-    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"random_state": None}
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"random_state": None, "path": "decoding"}
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {"decoding": {"best": "best_path"}}
 
-    classes_: np.ndarray
     counts_: np.ndarray
-    ends_: np.ndarray
     strategy_: str
-    node_models_: dict[int, Any]
+    node_models_: dict[int, BaseEstimator]
     _nodes: list[Node]
 
     def __init__(
@@ -210,12 +211,12 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         taxonomy: Taxonomy | None = None,
         *,
         strategy: str = "top_down",
-        path: str = "best",
-        estimator: Any = None,
+        decoding: str = "best_path",
+        estimator: BaseEstimator | None = None,
         C: float = 1.0,
-        solver: Any = "auto",
+        solver: str | Sequence[str] = "auto",
         leaf: str = "mandatory",
-        threshold: Any = 0.5,
+        threshold: float | Mapping[Hashable, float] = 0.5,
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -225,7 +226,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     ):
         self.taxonomy = taxonomy
         self.strategy = strategy
-        self.path = path
+        self.decoding = decoding
         self.estimator = estimator
         self.C = C
         self.solver = solver
@@ -241,7 +242,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
     # --- learning ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> HierarchicalClassifier:
+    def fit(self, X: MatrixLike, y: LabelsLike) -> HierarchicalClassifier:
         """Learn the models of all nodes.
 
         Parameters
@@ -262,20 +263,29 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
                 "HierarchicalClassifier.estimator must be None for strategy='global', "
                 f"got {show(self.estimator)}"
             )
-        X = check_design(self, X).X
-        labels = self._read_labels(y, X.shape[0])
+        rows = check_design(self, X).X
+        labels = self._read_labels(y, rows.shape[0])
         positions = self._positions(labels)
         self._log_thresholds()  # refuses labels that are not in the taxonomy
-        nodes = self._make_nodes(positions)
-        progress = Progress.of_solves(max(2, self._n_models(nodes)), 1)
-        found = self._watch(lambda: self._learn(X, nodes, progress), progress, may_be_left=True)
-        self._take_over(labels, positions, nodes, *found)
+        parts = self._make_nodes(positions)
+        progress = Progress.of_solves(max(2, self._n_models(parts)), 1)
+        learned, solution = self._watch(
+            lambda: self._learn(rows, parts, progress), progress, may_be_left=True
+        )
+        self._keep_solution(solution)
+        self._linear = learned if isinstance(learned, LabelModels) else None
+        if not isinstance(learned, LabelModels):
+            self.node_models_ = learned
+        self._nodes, self.strategy_ = [part.node for part in parts], self.strategy
+        one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
+        self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
+        self.ends_, self.classes_ = self._possible_ends(labels)
         return self
 
-    def _n_models(self, nodes: list[Node]) -> int:
+    def _n_models(self, parts: list[NodeRows]) -> int:
         if self.estimator is None:
-            return sum(n_sparse_models(node, self.strategy == "global") for node in nodes)
-        return sum(not node.is_plain for node in nodes)
+            return sum(len(part.taught(self.strategy == "global")) for part in parts)
+        return sum(not part.node.is_plain for part in parts)
 
     def _positions(self, labels: EncodedLabels) -> np.ndarray:
         """Position of each row's label in the taxonomy, which must be a forest."""
@@ -288,61 +298,48 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
                 f"{name}.taxonomy must give each label at most one parent, "
                 f"got several for {show(self.taxonomy_.names.tolist()[several[0]])}"
             )
-        columns = self.taxonomy_.columns_of(labels, who=name)
+        columns = self.taxonomy_.columns_of(labels, f"{name}: y")
         positions = np.empty(labels.n_samples, dtype=np.int64)
         positions[labels.rows] = np.repeat(columns, labels.counts())
         return positions
 
-    def _make_nodes(self, positions: np.ndarray) -> list[Node]:
+    def _make_nodes(self, positions: np.ndarray) -> list[NodeRows]:
         if self.strategy == "top_down":
             return collect_nodes(self.taxonomy_, positions, self.leaf == "optional")
         ends = np.unique(positions)
         rows = np.arange(len(positions))
         if self.strategy == "flat":
-            return [Node(TOP, 0, ends, rows, positions)]
+            return [NodeRows.of(TOP, 0, ends, rows, positions)]
         closed = self.taxonomy_.ancestor_matrix[ends]
-        return [Node(TOP, 0, np.unique(closed.indices), rows, positions)]
+        return [NodeRows.of(TOP, 0, np.unique(closed.indices), rows, positions)]
 
-    def _learn(self, X: Any, nodes: list[Node], progress: Progress) -> Any:
+    def _learn(
+        self, X: Matrix, parts: list[NodeRows], progress: Progress
+    ) -> tuple[LabelModels | dict[int, BaseEstimator], Solution]:
         n_jobs, n_labels = as_n_threads(self.n_jobs), self.taxonomy_.n_labels
         if self.estimator is not None:
-            models = fit_estimators(X, nodes, self.estimator, n_jobs, progress)
-            return None, models, [], summarise([])
+            models = fit_estimators(X, parts, self.estimator, n_jobs, progress)
+            return models, replace(summarise([]), trace=trace_of([], []))
         options = TaskOptions("logistic", False, float(self.tol), self.max_iter, n_jobs)
         closure = self.taxonomy_.ancestor_matrix if self.strategy == "global" else None
         rows = with_constant(X) if self.fit_intercept else X
-        linear, reports, solution = fit_sparse_models(
-            rows, nodes, n_labels, float(self.C), self.solver, options, progress, closure
+        linear, solution = fit_sparse_models(
+            rows, parts, n_labels, float(self.C), self.solver, options, progress, closure
         )
-        linear = constant_as_intercept(linear) if self.fit_intercept else linear
-        return linear, {}, reports, solution
+        return constant_as_intercept(linear) if self.fit_intercept else linear, solution
 
-    def _take_over(
-        self,
-        labels: EncodedLabels,
-        positions: np.ndarray,
-        nodes: list[Node],
-        linear: LabelModels | None,
-        models: dict[int, Any],
-        reports: list[NodeReport],
-        solution: Solution,
-    ) -> None:
-        self._keep_solution(replace(solution, trace=_trace_of(reports)))
-        if models or self.estimator is not None:
-            self.node_models_ = models
-        self._linear, self._nodes, self.strategy_ = linear, nodes, self.strategy
-        one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
-        self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
-        self.ends_, self.classes_ = self.taxonomy_.columns_of(labels), labels.classes
-        if self.leaf == "optional" and self.strategy == "top_down":  # a path may end anywhere
-            reached = np.flatnonzero(self.counts_)
-            names = self.taxonomy_.names[reached]
-            order = np.arange(len(names)) if names.dtype == object else np.argsort(names)
-            self.ends_, self.classes_ = reached[order], names[order]
+    def _possible_ends(self, labels: EncodedLabels) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and names of the labels at which a path may end."""
+        if self.leaf == "mandatory" or self.strategy != "top_down":
+            return self.taxonomy_.columns_of(labels), labels.classes
+        reached = np.flatnonzero(self.counts_)
+        names = self.taxonomy_.names[reached]
+        order = np.arange(len(names)) if names.dtype == object else np.argsort(names)
+        return reached[order], names[order]
 
     # --- prediction --------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """The label at the end of each sample's path.
 
         Parameters
@@ -358,27 +355,17 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         names = self.taxonomy_.names[positions]
         return names.astype(self.classes_.dtype) if self.classes_.dtype.kind != "O" else names
 
-    def predict_paths(self, X: Any) -> list[list[Any]]:
-        """The labels on each sample's path, the root first.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        list of lists
-        """
+    def predict_paths(self, X: MatrixLike) -> list[list[Hashable]]:
+        """The labels on the path of each row of `X`, the root first."""
         ends = self._end_positions(self._check_new(X))
-        closed, names = self.taxonomy_.ancestor_matrix, self.taxonomy_.names.tolist()
-        paths = []
+        closed, paths = self.taxonomy_.ancestor_matrix, []
         for end in ends:
             own = closed.indices[closed.indptr[end] : closed.indptr[end + 1]]
-            paths.append([names[t] for t in own[np.argsort(self.taxonomy_.levels[own])]])
+            path = own[np.argsort(self.taxonomy_.levels[own])]
+            paths.append(self.taxonomy_.names[path].tolist())
         return paths
 
-    def path_proba(self, X: Any) -> np.ndarray:
+    def path_proba(self, X: MatrixLike) -> np.ndarray:
         """Probability that each sample's path goes through each label of the taxonomy.
 
         A path counts the product of its steps, each the probability of a child against its
@@ -396,7 +383,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         """
         return self._probabilities(self._check_new(X))[0]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probability that each sample's path ends at each of `classes_`.
 
         Parameters
@@ -410,7 +397,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         """
         return self._probabilities(self._check_new(X))[1][:, self.ends_]
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` most probable classes of each sample and their probabilities, best first.
 
         Parameters
@@ -418,7 +405,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
         k : int, default=5
-            Classes per sample, at most as many as there are.
+            Classes per sample; all of them if there are fewer.
 
         Returns
         -------
@@ -428,7 +415,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         return best_labels(self.classes_, found, k)
 
     def _ask(
-        self, X: Any, z: np.ndarray | None, node: Node, rows: np.ndarray
+        self, X: Matrix, z: np.ndarray | None, node: Node, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Log probabilities of children and of ending at a node, for some rows."""
         if node.is_plain:
@@ -440,18 +427,17 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         may_end = self.leaf == "optional" and node.label != TOP
         return own, stay if may_end else np.full(len(own), -np.inf)
 
-    def _ask_of(self, X: Any) -> Ask:
+    def _ask_of(self, X: Matrix) -> Ask:
         z = None if self._linear is None else self._linear.predictions(X)
         return partial(self._ask, X, z)
 
-    def _end_positions(self, X: Any) -> np.ndarray:
+    def _end_positions(self, X: Matrix) -> np.ndarray:
         if self.strategy_ == "global":
             return self._best_paths(X)
         ask, n_rows = self._ask_of(X), X.shape[0]
-        if self.leaf == "optional":
-            return greedy_ends(self._nodes, ask, n_rows, self._log_thresholds())
-        if self.path == "greedy":
-            return greedy_ends(self._nodes, ask, n_rows, None)
+        if self.leaf == "optional" or self.decoding == "greedy":
+            limits = self._log_thresholds() if self.leaf == "optional" else None
+            return greedy_ends(self._nodes, ask, n_rows, limits)[0]
         return best_leaves(self._nodes, ask, n_rows, self.taxonomy_.n_labels)
 
     def _log_thresholds(self) -> np.ndarray:
@@ -470,7 +456,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         with np.errstate(divide="ignore"):
             return np.log(found)
 
-    def _path_scores(self, X: Any) -> np.ndarray:
+    def _path_scores(self, X: Matrix) -> np.ndarray:
         """Log of the product of probabilities along the path to each end, for "global"."""
         (node,) = self._nodes
         own, _ = sparse_log_scores(node, self._weights.predictions(X))
@@ -480,14 +466,14 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
         sums = [every[:, steps.indices[a:b]].sum(axis=1) for a, b in pairwise(steps.indptr)]
         return np.column_stack(sums)
 
-    def _best_paths(self, X: Any) -> np.ndarray:
+    def _best_paths(self, X: Matrix) -> np.ndarray:
         scores = self._path_scores(X)
         if self.leaf == "mandatory":
             inner = np.isin(self.ends_, self.taxonomy_.indices)
             scores[:, inner & ~inner.all()] = -np.inf
         return self.ends_[scores.argmax(axis=1)]
 
-    def _probabilities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _probabilities(self, X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Of passing through each label, and of ending at it."""
         n_rows, n_labels = X.shape[0], self.taxonomy_.n_labels
         if self.strategy_ == "global":
@@ -503,14 +489,13 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
 
     _STORED = (*TaxonomyModel._STORED, "strategy_", "counts_")
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         state = super()._to_bundle()
-        nodes = [(n.label, n.level, n.children.tolist(), bool(n.is_plain)) for n in self._nodes]
-        state |= {"nodes": [list(node) for node in nodes]}
-        models = self.node_models_ if self._linear is None else None
-        return state if models is None else state | store_models(models, _MODELS)
+        nodes = [[n.label, n.level, n.children.tolist(), n.is_plain] for n in self._nodes]
+        models = {} if self._linear is not None else store_models(self.node_models_, _MODELS)
+        return state | {"nodes": nodes} | models
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "ends_": Integers("classes", high="labels"),
             "label_kind_": OneOf(LabelKind.BINARY.name, LabelKind.MULTICLASS.name),
@@ -520,7 +505,7 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
             f"{_MODELS}*": Parts(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._nodes = _restored_nodes(state.pop("nodes"), len(state["counts_"]))
         if "weights" not in state:
             self.node_models_ = take_models(state, _MODELS)
@@ -530,22 +515,24 @@ class HierarchicalClassifier(ClassifierMixin, TaxonomyModel):
             raise ValueError(f"nodes must be one for {state['strategy_']}, got {len(self._nodes)}")
         super()._restore(state)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
 
-def _restored_nodes(stored: Any, n_labels: int) -> list[Node]:
-    """Nodes, parents first, that lead from above the roots to labels."""
-    position = Interval(int, 0, n_labels - 1)
-    node = Record(
-        {
-            "label": Interval(int, TOP, n_labels - 1),
-            "level": NonNegative(int),
-            "children": ListOf(position),
-            "is_plain": Boolean(),
-        }
-    )
-    check_fields({"nodes": stored}, {"nodes": ListOf(ListOf(InstanceOf(object), 4))})
-    names = ("label", "level", "children", "is_plain")
-    records = [dict(zip(names, entry, strict=True)) for entry in stored]
-    check_fields({"nodes": records}, {"nodes": ListOf(node)})
+
+def _restored_nodes(stored: list[list[object]], n_labels: int) -> list[Node]:
+    """Nodes of a file, where they must come parents first and lead from above the roots."""
+    rules: Fields = {
+        "label": Interval(int, TOP, n_labels - 1),
+        "level": NonNegative(int),
+        "children": ListOf(Interval(int, 0, n_labels - 1)),
+        "is_plain": Boolean(),
+    }
+    four = ListOf(InstanceOf(object), len(rules))
+    check_fields({"nodes": stored}, {"nodes": ListOf(four)})
+    records: list[JsonObject] = [dict(zip(rules, entry, strict=True)) for entry in stored]
+    check_fields({"nodes": records}, {"nodes": ListOf(Record(rules))})
     reached, seen = {TOP}, set()
     for record in records:
         own = record["children"]
@@ -559,10 +546,12 @@ def _restored_nodes(stored: Any, n_labels: int) -> list[Node]:
         reached.update(own)
     if not records:
         raise ValueError("nodes must begin above the roots, got none")
-    return [_restored_node(**record) for record in records]
+    return [
+        Node(**record | {"children": np.array(record["children"], np.int64)}) for record in records
+    ]
 
 
-def _refuse_other_models(models: dict[int, Any], nodes: list[Node]) -> None:
+def _refuse_other_models(models: dict[int, BaseEstimator], nodes: list[Node]) -> None:
     for node in nodes:
         if node.is_plain:
             continue
@@ -572,19 +561,3 @@ def _refuse_other_models(models: dict[int, Any], nodes: list[Node]) -> None:
                 f"{_MODELS}{node.label} must tell the children {show(node.children.tolist())} "
                 f"apart, got {show(own.tolist())}"
             )
-
-
-def _restored_node(label: int, level: int, children: list[int], is_plain: bool) -> Node:
-    """A node that predicts as it did; its rows are no part of a saved model."""
-    own = np.array(children, dtype=np.int64)
-    rows = np.arange(1)
-    return Node(label, level, own, rows, own[:1] if is_plain else np.array([-1]))
-
-
-def _trace_of(reports: list[NodeReport]) -> Trace:
-    names = [field.name for field in fields(NodeReport)]
-    rows = [list(astuple(report)) for report in reports]
-    at = names.index("solver")
-    for row in rows:
-        row[at] = NODE_SOLVERS.index(row[at])
-    return Trace({name: [row[i] for row in rows] for i, name in enumerate(names)})

@@ -14,12 +14,12 @@ nodes measured, at a few dozen rows of a few features, is the interior point met
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse as sp
 
 from sublearn.optim.linear_solve import SOLVERS
+from sublearn.typing import Matrix
 
 __all__ = ["NODE_SOLVERS", "choose_solver", "node_size", "predicted_seconds", "solver_of_level"]
 
@@ -35,10 +35,9 @@ _COSTS = {
 _RUNS = {"newton": "auto", "lhac": "lhac", "interior_point": "interior_point"}
 
 
-def node_size(X: Any) -> tuple[int, int, int]:
+def node_size(X: Matrix) -> tuple[int, int, int]:
     """Rows, columns and stored entries."""
-    n_rows, n_features = X.shape
-    return n_rows, n_features, int(X.nnz) if sp.issparse(X) else n_rows * n_features
+    return *X.shape, int(X.size if isinstance(X, np.ndarray) else X.nnz)
 
 
 def predicted_seconds(solver: str, size: tuple[int, int, int]) -> float:
@@ -52,8 +51,6 @@ def choose_solver(size: tuple[int, int, int]) -> str:
     return _RUNS[min(_COSTS, key=lambda solver: predicted_seconds(solver, size))]
 
 
-def solver_of_level(solver: Any, level: int) -> str:
+def solver_of_level(solver: str | Sequence[str], level: int) -> str:
     """The solver asked for at a level: one for all, or the entry of a list, its last one below."""
-    if isinstance(solver, str):
-        return solver
-    return str(solver[min(level, len(solver) - 1)])
+    return solver if isinstance(solver, str) else solver[min(level, len(solver) - 1)]

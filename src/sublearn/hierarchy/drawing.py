@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from sublearn.hierarchy.taxonomy import Taxonomy
 
 __all__ = ["draw_text", "plot_taxonomy"]
@@ -42,7 +44,6 @@ def draw_text(
 
 def _walk(taxonomy: Taxonomy) -> Iterator[tuple[str, int, bool]]:
     """What stands before a name, the label, and whether it stood before; depth first."""
-    children = taxonomy.child_matrix
     seen = np.zeros(taxonomy.n_labels, dtype=bool)
     stack = [("", "", int(t)) for t in taxonomy.roots[::-1]]
     while stack:
@@ -52,15 +53,14 @@ def _walk(taxonomy: Taxonomy) -> Iterator[tuple[str, int, bool]]:
         seen[t] = True
         if is_again:
             continue
-        own = np.sort(children.indices[children.indptr[t] : children.indptr[t + 1]])[::-1]
-        for k, child in enumerate(own):
+        for k, child in enumerate(taxonomy._children(t)[::-1]):
             branch, line = ("└── ", "    ") if k == 0 else ("├── ", "│   ")
             stack.append((below + branch, below + line, int(child)))
 
 
 def plot_taxonomy(
-    taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: Any
-) -> Any:
+    taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: Axes | None
+) -> Axes:
     """Roots on the left; sizes are counts, colours are scores."""
     import matplotlib.pyplot as plt
 
@@ -69,8 +69,7 @@ def plot_taxonomy(
         tall = float(np.clip(_INCH_PER_LEAF * len(taxonomy.leaves), 3, 20))
         _, ax = plt.subplots(figsize=(8, tall), layout="constrained")
     x = taxonomy.levels.astype(float)
-    child = np.repeat(np.arange(taxonomy.n_labels), np.diff(taxonomy.indptr))
-    for p, c in zip(taxonomy.indices, child, strict=True):
+    for p, c in zip(*taxonomy.edge_positions, strict=True):
         middle = 0.5 * (x[p] + x[c])
         ax.plot([x[p], middle, middle, x[c]], [y[p], y[p], y[c], y[c]], c="0.8", lw=0.8, zorder=1)
     sizes = 12.0 if counts is None else 6 + 150 * counts / max(1, counts.max())
@@ -109,9 +108,8 @@ def _heights(taxonomy: Taxonomy) -> np.ndarray:
     for t in order:
         if t in leaf_ids:
             heights[t], n_leaves = -n_leaves, n_leaves + 1
-    children = taxonomy.child_matrix
     for t in np.argsort(-taxonomy.levels, kind="stable"):
-        own = children.indices[children.indptr[t] : children.indptr[t + 1]]
+        own = taxonomy._children(t)
         if len(own):
             heights[t] = heights[own].mean()
     return heights

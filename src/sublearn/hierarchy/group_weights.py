@@ -15,23 +15,34 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
+import scipy
+from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
 from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.hierarchy.projection import project_hierarchy, project_rows
 from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
+from sublearn.hierarchy.rules import IsWeights
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import check
+from sublearn.validation import NonNegative, OneOf, OneOfOrNone, Rule, Settings
 
-__all__ = ["HeldOutSets", "WeightSearch", "is_sure_gain", "learn_group_weights", "row_sizes"]
+__all__ = [
+    "GroupWeights",
+    "HeldOutSets",
+    "WeightSearch",
+    "is_sure_gain",
+    "learn_group_weights",
+    "row_sizes",
+]
 
 _COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units of a score of 1
 _FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
@@ -40,7 +51,55 @@ _SURE = 2.0  # standard errors that the gain of a single label must have
 _PROJECTION_TOL = 1e-6  # where labels have several parents
 _LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
 _MOST_NOTES = 50  # of one sweep over labels: each keeps a copy of all weights
-_MOST_DFO = 40  # variables of one derivative-free search: its models take cubic time in them
+_MOST_VARIABLES = 40  # of the derivative-free search: its models take cubic time in them
+_N_SWEEPS = 2  # over levels, and over labels
+
+
+@dataclass(frozen=True)
+class GroupWeights(Settings):
+    """How :class:`HierarchicalMultilabelClassifier` learns the weights of groups, its stage two.
+
+    Parameters
+    ----------
+    solver : {"derivative_free", "sweep", "subgradient"} or None, default="derivative_free"
+        All begin with one weight for all labels and one factor for each level. "sweep" then tries
+        each label's weight in turn and keeps what gains more than two standard errors.
+        "derivative_free" does so too, and goes on with COBYQA, a model-based trust-region method
+        without derivatives, over the factors of levels and of the labels that the sweep changed,
+        and keeps what gains as surely; it needs SciPy 1.14. "subgradient" makes steps along the
+        gradient of the squared loss through the projection. None learns nothing: `init` stays.
+    init : float or array-like of shape (n_labels,), default=0.5
+        Weights to begin with.
+    unit : {"auto", "one", "row"}, default="auto"
+        Of the weights. "row" is the norm of all scores of a sample, so that a weight is a share
+        of it, and samples that every label scores low keep their best ones; "one" leaves weights as
+        they are, as in Tang (2016). "auto" takes "row" if, with one weight for all labels, it is
+        ahead on held-out rows by more than two standard errors; "one" if nothing is learned.
+    max_iter : int, default=100
+        Evaluations of "derivative_free" beside its first ones, or steps of "subgradient".
+
+    Examples
+    --------
+    >>> GroupWeights("sweep", init=[0.5, 0.2])
+    GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100)
+    """
+
+    solver: str | None = "derivative_free"
+    init: float | Sequence[float] | np.ndarray = 0.5
+    unit: str = "auto"
+    max_iter: int = 100
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "solver": OneOfOrNone("derivative_free", "sweep", "subgradient"),
+        "init": IsWeights(),
+        "unit": OneOf("auto", "one", "row"),
+        "max_iter": NonNegative(int),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.ndim(self.init):  # what can be compared and stored
+            object.__setattr__(self, "init", tuple(np.asarray(self.init, float).tolist()))
 
 
 class Stage(enum.IntEnum):
@@ -49,7 +108,7 @@ class Stage(enum.IntEnum):
     COMMON = 0
     LEVEL = 1
     LABEL = 2
-    DFO = 3
+    DERIVATIVE_FREE = 3
     SUBGRADIENT = 4
 
 
@@ -111,6 +170,8 @@ class HeldOutSets:
         self.known = Truth.of(self.truth, self.groups)
         n, owner = connected_components(self.taxonomy.parent_matrix, directed=False)
         self.components = [self._component(np.flatnonzero(owner == c)) for c in range(n)]
+        every, rows = np.arange(self.taxonomy.n_labels), np.arange(len(self.truth))
+        self.whole = _Component(every, self.taxonomy, self.scores, self.truth, rows)
 
     def _component(self, columns: np.ndarray) -> _Component:
         place = np.full(self.taxonomy.n_labels, -1)
@@ -126,29 +187,18 @@ class HeldOutSets:
 
     def counts(self, phi: np.ndarray) -> HitCounts:
         """Counts of the sets that weights make."""
-        return self._count(self.taxonomy, self.scores, self.truth, self.groups, phi)
+        return self.part_counts(self.whole, phi)
 
     def part_counts(self, part: _Component, phi: np.ndarray) -> HitCounts:
         """Counts of one component, on the rows it has."""
-        groups = self.groups.take(part.rows)
-        return self._count(part.taxonomy, part.scores, part.truth, groups, phi)
-
-    @staticmethod
-    def _count(
-        taxonomy: Taxonomy,
-        scores: np.ndarray,
-        truth: np.ndarray,
-        groups: RowGroups,
-        phi: np.ndarray,
-    ) -> HitCounts:
-        on = np.empty(scores.shape, dtype=bool)
-        project_rows(taxonomy, scores, phi, np.empty((0, 0), scores.dtype), on, _PROJECTION_TOL, 1)
-        return count_sets(on, truth, groups)
+        on, scores = np.empty(part.scores.shape, dtype=bool), part.scores
+        no_values = np.empty((0, 0), scores.dtype)
+        project_rows(part.taxonomy, scores, phi, no_values, on, _PROJECTION_TOL, 1)
+        return count_sets(on, part.truth, self.groups.take(part.rows))
 
     def value(self, counts: HitCounts) -> np.ndarray:
         """The metric on all rows, then without each group of rows."""
-        found: np.ndarray = METRICS[self.metric](counts, self.known)
-        return found
+        return METRICS[self.metric](counts, self.known)
 
 
 @dataclass(eq=False)
@@ -170,7 +220,7 @@ class WeightSearch:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody wants an end."""
+        """True once a stop was requested."""
         return self.asks_to_stop()
 
     def note(self, stage: Stage) -> None:
@@ -238,25 +288,25 @@ def is_sure_gain(gains: np.ndarray) -> bool:
     return bool(gains[0] > _SURE * error)
 
 
-def learn_group_weights(search: WeightSearch, method: str, max_iter: int, n_sweeps: int) -> None:
-    """After one weight for all labels: one for each level, then for labels by `method`."""
+def learn_group_weights(search: WeightSearch, settings: GroupWeights) -> None:
+    """After one weight for all labels: one for each level, then for labels as the solver does."""
     levels = search.data.taxonomy.levels
-    for _ in range(n_sweeps):
+    for _ in range(_N_SWEEPS):
         for level in range(int(levels.max()) + 1):
             at = levels == level
             search.try_weights(np.where(at, f * search.phi, search.phi) for f in _FACTORS)
             search.note(Stage.LEVEL)
             if search.is_stopped:
                 return
-    if method == "subgradient":
-        _descend(search, max_iter)
+    if settings.solver == "subgradient":
+        _descend(search, int(settings.max_iter))
         return
-    for _ in range(n_sweeps):
+    for _ in range(_N_SWEEPS):
         _sweep_labels(search)
         if search.is_stopped:
             return
-    if method == "dfo":
-        _derivative_free(search, max_iter)
+    if settings.solver == "derivative_free":
+        _derivative_free(search, int(settings.max_iter))
 
 
 def _sweep_labels(search: WeightSearch) -> None:
@@ -269,12 +319,8 @@ def _sweep_labels(search: WeightSearch) -> None:
         for t in np.argsort(-part.taxonomy.levels, kind="stable"):
             phi = search.phi[part.columns]
             felt = part.where_felt(t, min(1.0, *_FACTORS) * phi[t])
-            tried = []
-            for factor in _FACTORS:
-                changed = phi.copy()
-                changed[t] *= factor
-                tried.append(changed)
-            search.try_in_component(felt, tried)
+            at = np.arange(len(phi)) == t
+            search.try_in_component(felt, [np.where(at, f * phi, phi) for f in _FACTORS])
         if k % n_between == 0 or k == len(parts) - 1:
             search.note(Stage.LABEL)
 
@@ -290,9 +336,9 @@ def _derivative_free(search: WeightSearch, max_iter: int) -> None:
     only if its gain is above two standard errors: on rcv1_dev points of smaller gains cost up to
     half a point of test F1.
     """
+    _refuse_scipy_without_cobyqa()
     start, factors = search.phi, _factors(search)
     n, radius = factors.shape[1], 0.2
-    minimize = _cobyqa()
 
     def weights(x: np.ndarray) -> np.ndarray:
         return start * np.exp(factors @ x)
@@ -312,7 +358,7 @@ def _derivative_free(search: WeightSearch, max_iter: int) -> None:
 
     def after_step(x: np.ndarray) -> None:
         search.try_weights([weights(x)], must_be_sure=True)
-        search.note(Stage.DFO)
+        search.note(Stage.DERIVATIVE_FREE)
         if search.is_stopped:
             raise StopIteration
 
@@ -320,7 +366,7 @@ def _derivative_free(search: WeightSearch, max_iter: int) -> None:
     found = minimize(cached, np.zeros(n), method="COBYQA", options=options, callback=after_step)
     search.n_evaluations += int(found.nfev)
     search.try_weights([weights(found.x)], must_be_sure=True)
-    search.note(Stage.DFO)
+    search.note(Stage.DERIVATIVE_FREE)
 
 
 def _factors(search: WeightSearch) -> np.ndarray:
@@ -329,7 +375,7 @@ def _factors(search: WeightSearch) -> np.ndarray:
     common = np.array([_most_common(search.phi[levels == at]) for at in range(levels.max() + 1)])
     use = search.counts.label_sizes.sum(axis=0) + search.data.known.label_sizes.sum(axis=0)
     apart = np.flatnonzero(search.phi != common[levels])
-    apart = apart[np.argsort(-use[apart], kind="stable")][: _MOST_DFO - len(common)]
+    apart = apart[np.argsort(-use[apart], kind="stable")][: _MOST_VARIABLES - len(common)]
     by_level = levels[:, None] == np.arange(len(common))
     by_label = np.arange(len(levels))[:, None] == apart
     by_level[apart] = False
@@ -342,13 +388,12 @@ def _most_common(values: np.ndarray) -> float:
     return float(found[counts.argmax()])
 
 
-def _cobyqa() -> Any:
-    from scipy import __version__
-    from scipy.optimize import minimize
-
-    if tuple(int(part) for part in __version__.split(".")[:2]) < (1, 14):
-        raise ParameterError(f"method='dfo' needs SciPy 1.14 for COBYQA, got SciPy {__version__}")
-    return minimize
+def _refuse_scipy_without_cobyqa() -> None:
+    if tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 14):
+        raise ParameterError(
+            "GroupWeights.solver must not be 'derivative_free' before SciPy 1.14, which has "
+            f"COBYQA, got SciPy {scipy.__version__}"
+        )
 
 
 # --- subgradient steps -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ r"""Sparse linear models of labels, apart from each other: stage one of HML, nod
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,12 +21,14 @@ from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, Solver
 from sublearn.optim.row_losses import Logistic, Loss, Squared
 from sublearn.optim.squeezed_rows import is_squeezing_cheaper, squeeze_rows
 from sublearn.trace import Solution, Status, Trace
+from sublearn.typing import Matrix
 
 __all__ = [
     "LOSSES",
     "BinaryTask",
     "LabelModels",
     "TaskOptions",
+    "by_rows",
     "fit_labels",
     "gather",
     "solve_squeezed",
@@ -67,14 +69,17 @@ class BinaryTask:
         Positions of the rows of one side.
     l1 : float
         Weight of the l1 penalty, beside the mean of the losses.
-    solver : str
+    solver : str, default="auto"
         A name of :data:`sublearn.optim.linear_solve.SOLVERS`.
+    columns : ndarray of int or None, default=None
+        The features that the columns of `X` are; None for all.
     """
 
-    X: Any
+    X: Matrix
     positives: np.ndarray
     l1: float
-    solver: str
+    solver: str = "auto"
+    columns: np.ndarray | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -99,6 +104,11 @@ class TaskOptions:
     tol: float
     max_iter: int | None
     n_jobs: int
+
+
+def by_rows(X: Matrix) -> Matrix:
+    """`X` so that some of its rows are quickly taken: as it is if dense, else a csr_matrix."""
+    return X if isinstance(X, np.ndarray) else X.tocsr()
 
 
 def solve_tasks(
@@ -154,52 +164,43 @@ class LabelModels:
     weights: sp.csc_matrix
     intercepts: np.ndarray
 
-    def predictions(self, X: Any) -> np.ndarray:
+    def predictions(self, X: Matrix) -> np.ndarray:
         """<x, w> + b of all rows and labels."""
         z = X @ self.weights
         return np.asarray(z.toarray() if sp.issparse(z) else z) + self.intercepts
 
 
 def gather(
-    tasks: list[BinaryTask],
-    found: list[LinearSolution | None],
-    columns: list[np.ndarray | None],
-    n_features: int,
-    options: TaskOptions,
+    tasks: list[BinaryTask], found: list[LinearSolution | None], X: Matrix, options: TaskOptions
 ) -> LabelModels:
-    """The models of all tasks; `columns` are the features that each was solved on, None for all.
+    """The models of tasks on rows and features of `X`, a column each.
 
     A label of no row, or of all rows, is a constant that is never, or always, above the others.
     """
     never, always = LOSSES[options.loss].constants
-    indptr, indices, values, intercepts = [0], [], [], []
-    for task, solution, own in zip(tasks, found, columns, strict=True):
-        w = np.zeros(0) if solution is None else solution.x
+    indices, values, intercepts = [np.arange(0)], [np.empty(0)], []
+    for task, solution in zip(tasks, found, strict=True):
+        w = np.empty(0) if solution is None else solution.x
         at = np.flatnonzero(w)
-        indices.append(at if own is None else own[at])
+        indices.append(at if task.columns is None else task.columns[at])
         values.append(w[at])
-        indptr.append(indptr[-1] + len(at))
         constant = always if len(task.positives) else never
         intercepts.append(constant if solution is None else solution.intercept)
-    dtype = tasks[0].X.dtype
-    parts = (np.concatenate(values).astype(dtype), np.concatenate(indices), np.array(indptr))
-    weights = sp.csc_matrix(parts, shape=(n_features, len(tasks)))
-    return LabelModels(weights, np.array(intercepts, dtype=dtype))
+    indptr = np.cumsum([len(own) for own in values])
+    parts = (np.concatenate(values).astype(X.dtype), np.concatenate(indices), indptr)
+    weights = sp.csc_matrix(parts, shape=(X.shape[1], len(tasks)))
+    return LabelModels(weights, np.array(intercepts, dtype=X.dtype))
 
 
 def fit_labels(
-    X: Any, Y: sp.csc_matrix, l1: float, options: TaskOptions, progress: Progress
+    X: Matrix, Y: sp.csc_matrix, l1: float, options: TaskOptions, progress: Progress
 ) -> tuple[LabelModels, Solution]:
     """One model for each column of `Y`; with the squared loss from one pass if that is faster."""
-    tasks = [
-        BinaryTask(X, Y.indices[Y.indptr[k] : Y.indptr[k + 1]], l1, "auto")
-        for k in range(Y.shape[1])
-    ]
+    tasks = [BinaryTask(X, Y.indices[a:b], l1) for a, b in pairwise(Y.indptr)]
     is_shared = options.loss == "squared" and is_squeezing_cheaper(X, len(tasks))
     how = solve_squeezed if is_shared else solve_tasks
     found = how(tasks, options, progress)
-    models = gather(tasks, found, [None] * len(tasks), X.shape[1], options)
-    return models, summarise(found)
+    return gather(tasks, found, X, options), summarise(found)
 
 
 def solve_squeezed(

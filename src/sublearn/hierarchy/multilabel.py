@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import column_or_1d
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import ShuffleSplit
 
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import as_k
 from sublearn.fitting.progress import Progress
-from sublearn.hierarchy.group_weights import (
-    HeldOutSets,
-    WeightSearch,
-    is_sure_gain,
-    learn_group_weights,
-    row_sizes,
-)
+from sublearn.hierarchy import group_weights as stage_two
+from sublearn.hierarchy.group_weights import GroupWeights, HeldOutSets, WeightSearch, row_sizes
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
 from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
-from sublearn.hierarchy.projection import (
-    as_group_weights,
-    hierarchy_support,
-    project_hierarchy,
-)
-from sublearn.hierarchy.rules import HasScores, IsNumbers, IsTaxonomy
+from sublearn.hierarchy.projection import as_group_weights, hierarchy_support, project_hierarchy
+from sublearn.hierarchy.rules import HasScores
 from sublearn.hierarchy.set_metrics import METRICS
-from sublearn.hierarchy.stage_one import StageOne, hold_out
+from sublearn.hierarchy.stage_one import Fold, FoldsLike, StageOne, make_folds
 from sublearn.hierarchy.taxonomy import Taxonomy
-from sublearn.io.fields import Floats, Number, Parts
+from sublearn.io.fields import Fields, Floats, Number, Parts
 from sublearn.metrics import f1_samples
+from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Callback, Solution, Trace
+from sublearn.typing import LabelsLike, Matrix, MatrixLike, Seed, State, WeightsLike
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
-    Either,
     EncodedLabels,
-    Interval,
+    Folds,
+    InstanceOf,
     LabelKind,
-    NonNegative,
     OneOf,
     OrNone,
     Positive,
     Rule,
+    SettingsOf,
     as_n_threads,
     as_seed,
     check_params,
@@ -53,6 +47,8 @@ from sublearn.validation import (
     decode_predictions,
 )
 from sublearn.validation.design import check_design
+from sublearn.validation.labels import DecodedLabels
+from sublearn.validation.values import is_int64
 
 __all__ = ["HierarchicalMultilabelClassifier"]
 
@@ -60,7 +56,7 @@ _MOST_SCORES = 2**22  # of a block of rows that is predicted at once
 _MODEL = "estimator."
 
 
-class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
+class HierarchicalMultilabelClassifier(TaxonomyModel):
     r"""Several labels per sample, in a taxonomy that every prediction agrees with (HML).
 
     Stage one learns a sparse linear model for each label, apart from the others:
@@ -90,26 +86,12 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     metric : str, default="f1_samples"
         What stage two maximises: "f1_samples", "f1_micro", "f1_macro", "jaccard" or "hamming"
         (1 minus the loss).
-    method : {"dfo", "sweep", "subgradient", "none"}, default="dfo"
-        How stage two learns. All but "none" begin with one weight for all labels and one factor for
-        each level. "sweep" then tries each label's weight in turn and keeps what gains
-        more than two standard errors. "dfo" does so too, and goes on with COBYQA, a model-based
-        trust-region method without derivatives, over the factors of levels and of the labels
-        that the sweep changed, and keeps what gains as surely; it needs SciPy 1.14. "subgradient"
-        makes steps along the gradient of the squared loss through the projection. "none" keeps
-        `phi`.
-    phi : float or array-like of shape (n_labels,), default=0.5
-        Weights of the groups where stage two begins.
-    unit : {"auto", "one", "row"}, default="auto"
-        Of the weights. "row" is the norm of all scores of a sample, so that a weight is a share
-        of it, and samples that every label scores low keep their best ones; "one" leaves weights as
-        they are, as in [1]_. "auto" takes "row" if, with one weight for all labels, it is ahead on
-        held-out rows by more than two standard errors; "one" if nothing is learned.
-    held_out : int or float, default=4
-        A number of folds, each scored by models of the other rows; or the share of the rows
-        that are held out once.
-    max_iter_weights : int, default=100
-        Evaluations of "dfo" beside its first ones, or steps of "subgradient".
+    cv : int or splitter, default=4
+        Folds whose rows stage two learns from, each scored by models of the other rows: a number
+        of random ones, an object with a method `split`, or pairs of training and held-out rows.
+        ``ShuffleSplit(1, test_size=0.3)`` holds 3 of 10 rows out, once.
+    group_weights : GroupWeights or None, default=None
+        How stage two learns, and where it begins. None is ``GroupWeights()``.
     fit_intercept : bool, default=True
         Whether models of labels have an intercept.
     tol : float, default=1e-4
@@ -134,14 +116,14 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     classes_ : ndarray
         Names of the labels, or column numbers if `y` was an indicator matrix.
     phi_ : ndarray of shape (n_labels,)
-        Weights of the groups, in units of `unit_`.
+        Weights of the groups, in units of `unit_`; :func:`project_hierarchy` takes them.
     unit_ : str
         "one" or "row".
     coef_ : csc_matrix of shape (n_labels, n_features)
         Weights of stage one; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts of stage one; not with `estimator`.
-    phi_path_ : ndarray of shape (n_steps, n_labels)
+    phi_trace_ : ndarray of shape (n_steps, n_labels)
         Weights after each step of stage two, a row of `trace_` each; no part of a saved model.
     held_out_score_ : float
         The metric on the held-out rows.
@@ -154,7 +136,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         Most rounds that a label's model took.
     trace_ : Trace
         One row per step of stage two. Columns seconds, stage (0 one weight for all labels, 1
-        levels, 2 labels, 3 dfo, 4 subgradient), n_evaluations, score (on held-out rows).
+        levels, 2 labels, 3 derivative-free, 4 subgradient), n_evaluations, score (on held-out
+        rows).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -164,7 +147,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     -----
     Rows may carry labels of any level; their ancestors are added. A label that no row carries is
     never predicted. One label per sample (1-D) is taken as well: the label of the best score
-    is then predicted, for which `phi` does not matter.
+    is then predicted, for which the weights of groups do not matter.
 
     References
     ----------
@@ -184,29 +167,35 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "taxonomy": IsTaxonomy(),
+        "taxonomy": OrNone(InstanceOf(Taxonomy)),
         "loss": OneOf(*LOSSES),
         "l1": Positive(float),
         "estimator": HasScores(),
         "metric": OneOf(*METRICS),
-        "method": OneOf("dfo", "sweep", "subgradient", "none"),
-        "phi": IsNumbers(),
-        "unit": OneOf("auto", "one", "row"),
-        "held_out": Either(Interval(int, 2, np.inf), Interval(float, 0, 1, "neither")),
-        "max_iter_weights": NonNegative(int),
+        "cv": Folds(),
+        "group_weights": SettingsOf(GroupWeights),
         "fit_intercept": Boolean(),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
         **RUN_RULES,
     }
 
-    classes_: np.ndarray
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        "held_out": "cv",
+        "method": "group_weights.solver",
+        "phi": "group_weights.init",
+        "unit": "group_weights.unit",
+        "max_iter_weights": "group_weights.max_iter",
+    }
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {
+        "group_weights.solver": {"dfo": "derivative_free", "none": None}
+    }
+
     phi_: np.ndarray
-    phi_path_: np.ndarray
+    phi_trace_: np.ndarray
     unit_: str
     held_out_score_: float
-    ends_: np.ndarray
-    _other: Any
+    _other: BaseEstimator | None
 
     def __init__(
         self,
@@ -214,18 +203,15 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         *,
         loss: str = "logistic",
         l1: float = 1e-4,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         metric: str = "f1_samples",
-        method: str = "dfo",
-        phi: Any = 0.5,
-        unit: str = "auto",
-        held_out: float = 4,
-        max_iter_weights: int = 100,
+        cv: FoldsLike = 4,
+        group_weights: GroupWeights | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -234,11 +220,8 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         self.l1 = l1
         self.estimator = estimator
         self.metric = metric
-        self.method = method
-        self.phi = phi
-        self.unit = unit
-        self.held_out = held_out
-        self.max_iter_weights = max_iter_weights
+        self.cv = cv
+        self.group_weights = group_weights
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -250,7 +233,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
     # --- learning ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> HierarchicalMultilabelClassifier:
+    def fit(self, X: MatrixLike, y: LabelsLike) -> HierarchicalMultilabelClassifier:
         """Learn the models of labels and the weights of their groups.
 
         Parameters
@@ -267,47 +250,35 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             Itself, fitted.
         """
         check_params(self)
-        X = check_design(self, X).X
-        labels = self._read_labels(y, X.shape[0])
+        rows = check_design(self, X).X
+        labels = self._read_labels(y, rows.shape[0])
         Y = self._closed(labels)
-        start = self._start_weights()
-        folds = self._folds(X.shape[0]) if self._learns_weights else []
+        settings = GroupWeights.of(self.group_weights)
+        start = as_group_weights("GroupWeights.init", settings.init, self.taxonomy_.n_labels).copy()
+        folds = []
+        if settings.solver is not None and self._kind.is_multilabel:
+            folds = make_folds(rows, Y, self.cv, as_seed(self.random_state))
         progress = Progress.of_solves((len(folds) + 1) * Y.shape[1], 2)
         search, model, solution = self._watch(
-            lambda: self._learn(X, Y, start, folds, progress), progress, may_be_left=True
+            lambda: self._learn(rows, Y, start, folds, progress), progress, may_be_left=True
         )
         self._keep_solution(replace(solution, trace=_trace_of(search)))
-        is_single = not labels.kind.is_multilabel
-        numbers = labels.kind.is_indicator or is_single
-        self.classes_ = labels.classes if numbers else self.taxonomy_.names
+        are_own = labels.kind.is_indicator or not labels.kind.is_multilabel
+        self.classes_ = labels.classes if are_own else self.taxonomy_.names
         self.ends_ = self.taxonomy_.columns_of(labels)
-        self.phi_path_ = np.array(search.path if search else np.empty((0, len(start))))
-        self.held_out_score_ = float(search.value[0]) if search else np.nan
-        is_linear = isinstance(model, LabelModels)
-        self._linear, self._other = (model, None) if is_linear else (None, model)
-        self.unit_ = search.data.unit if search else self._unit_without_search
-        self.phi_ = search.phi if search else start
+        self._linear = model if isinstance(model, LabelModels) else None
+        self._other = None if isinstance(model, LabelModels) else model
+        if search is None:
+            self.phi_, self.unit_ = start, "row" if settings.unit == "row" else "one"
+            self.phi_trace_, self.held_out_score_ = np.empty((0, len(start))), np.nan
+        else:
+            self.phi_, self.unit_ = search.phi, search.data.unit
+            self.phi_trace_, self.held_out_score_ = np.array(search.path), float(search.value[0])
         return self
 
     def _closed(self, labels: EncodedLabels) -> sp.csr_matrix:
-        name = type(self).__name__
-        columns = self.taxonomy_.columns_of(labels, who=name)
+        columns = self.taxonomy_.columns_of(labels, f"{type(self).__name__}: y")
         return self.taxonomy_.close(labels.to_csr(columns, self.taxonomy_.n_labels))
-
-    def _start_weights(self) -> np.ndarray:
-        return as_group_weights(type(self).__name__, self.phi, self.taxonomy_.n_labels).copy()
-
-    @property
-    def _unit_without_search(self) -> str:
-        return "row" if self.unit == "row" else "one"
-
-    @property
-    def _learns_weights(self) -> bool:
-        return self.method != "none" and self._kind.is_multilabel
-
-    def _folds(self, n_rows: int) -> list[np.ndarray]:
-        """Rows that are held out, one array for each time that stage one is fitted without them."""
-        return hold_out(n_rows, self.held_out, as_seed(self.random_state))
 
     @property
     def _stage_one(self) -> StageOne:
@@ -322,18 +293,18 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
 
     def _learn(
         self,
-        X: Any,
+        X: Matrix,
         Y: sp.csr_matrix,
         start: np.ndarray,
-        folds: list[np.ndarray],
+        folds: list[Fold],
         progress: Progress,
-    ) -> tuple[WeightSearch | None, Any, Solution]:
+    ) -> tuple[WeightSearch | None, LabelModels | BaseEstimator, Solution]:
         search = None
         if folds:
             scores = self._stage_one.held_out_scores(X, Y, folds, progress)
-            truth = Y[np.concatenate(folds)].toarray()
+            truth = Y[np.concatenate([held_out for _, held_out in folds])].toarray()
             search = self._begin_search(scores, truth, start, progress)
-            learn_group_weights(search, self.method, int(self.max_iter_weights), n_sweeps=2)
+            stage_two.learn_group_weights(search, GroupWeights.of(self.group_weights))
         return search, *self._stage_one.fit(X, Y, progress)
 
     def _begin_search(
@@ -348,19 +319,15 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             search.try_common_weights()
             return search
 
-        if self.unit != "auto":
-            return begin(self.unit)
+        unit = GroupWeights.of(self.group_weights).unit
+        if unit != "auto":
+            return begin(unit)
         plain, by_row = begin("one"), begin("row")
-        return by_row if is_sure_gain(by_row.value - plain.value) else plain
-
-    @property
-    def _model(self) -> Any:
-        """What stage one learned."""
-        return self._other if self._linear is None else self._linear
+        return by_row if stage_two.is_sure_gain(by_row.value - plain.value) else plain
 
     # --- prediction --------------------------------------------------------------------------
 
-    def label_scores(self, X: Any) -> np.ndarray:
+    def label_scores(self, X: MatrixLike) -> np.ndarray:
         """Scores of stage one, u, which need not agree with the taxonomy.
 
         Parameters
@@ -372,27 +339,22 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         ndarray of shape (n_samples, n_labels)
         """
-        rows = self._check_new(X)
-        return self._stage_one.scores(self._model, rows)
+        return self._scores(self._check_new(X))
 
-    def projected_scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Matrix) -> np.ndarray:
+        return self._stage_one.scores(self._other if self._linear is None else self._linear, X)
+
+    def projected_scores(self, X: MatrixLike) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
+        Argument and result have the form of those of :meth:`label_scores`.
         """
         u = self.label_scores(X)
         sizes = row_sizes(u, self.unit_)
         found = project_hierarchy(u / sizes, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         return sizes * found  # P(s u, s phi) = s P(u, phi)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> DecodedLabels:
         """The labels of each sample; with each label all its ancestors.
 
         Parameters
@@ -405,21 +367,21 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         ndarray, sparse matrix or list of lists
             In the form in which `fit` got the labels.
         """
-        X = self._check_new(X)
+        rows = self._check_new(X)
         n_block = max(1, _MOST_SCORES // self.taxonomy_.n_labels)
-        blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
+        blocks = [rows[at : at + n_block] for at in range(0, rows.shape[0], n_block)]
         sets = sp.vstack([sp.csr_matrix(self._sets(block)) for block in blocks], format="csr")
         return decode_predictions(self._kind, self.classes_, sets)
 
-    def _sets(self, X: Any) -> np.ndarray:
-        u = self._stage_one.scores(self._model, X)
+    def _sets(self, X: Matrix) -> np.ndarray:
+        u = self._scores(X)
         if self._kind.is_multilabel:
             own = u / row_sizes(u, self.unit_)
             return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         best = u[:, self.ends_].argmax(axis=1)
         return np.arange(len(self.ends_)) == best[:, None]
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample and their scores, best first.
 
         The score of a label is the best of itself and its descendants, so that none stands
@@ -430,7 +392,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
         k : int, default=5
-            Labels per sample, at most as many as there are.
+            Labels per sample; all of them if there are fewer.
 
         Returns
         -------
@@ -446,7 +408,9 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         names = self.classes_ if self._kind.is_indicator else own.names
         return names[order], np.take_along_axis(scores, order, axis=1)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> float:
         """Mean over samples of the F1 of predicted labels; accuracy if `y` is 1-D.
 
         Parameters
@@ -462,27 +426,41 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
         -------
         float
         """
-        name, predicted = type(self).__name__, self.predict(X)
-        is_single = not self._kind.is_multilabel
-        truth = column_or_1d(y) if is_single else self.taxonomy_.encode(y, who=name)
-        found = predicted if is_single else self.taxonomy_.encode(predicted, who=name)
+        name = type(self).__name__
+        predicted = self.predict(X)
+        if not self._kind.is_multilabel:
+            return share_right(self._kind, self.classes_, y, predicted, sample_weight)
+        truth = self.taxonomy_.encode(y, argument=f"{name}: y")
+        found = self.taxonomy_.encode(predicted)
         n_rows, n_given = found.shape[0], truth.shape[0]
         if n_given != n_rows:
             raise ValueError(f"{name}: y must have one row per sample ({n_rows}), got {n_given}")
         weights = check_sample_weight(sample_weight, n_rows, estimator_name=name)
-        if is_single:
-            return float(np.average(truth == found, weights=weights))
         return f1_samples(truth, found, sample_weight=weights)
 
     # --- saving ------------------------------------------------------------------------------
 
     _STORED = (*TaxonomyModel._STORED, "phi_", "unit_", "held_out_score_")
 
-    def _to_bundle(self) -> dict[str, Any]:
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        params = super()._current_params(stored)
+        cv = params.get("cv")
+        if isinstance(cv, float):  # earlier versions took a share of the rows
+            params["cv"] = ShuffleSplit(1, test_size=cv, random_state=params.get("random_state"))
+        return params
+
+    def _stored_params(self) -> State:
+        params = super()._stored_params()
+        if not is_int64(self.cv):
+            del params["cv"]  # an object of another library
+        return params
+
+    def _to_bundle(self) -> State:
         state = super()._to_bundle()
         return state if self._linear is not None else state | store_models({0: self._other}, _MODEL)
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "phi_": Floats("labels", finite=True, low=0.0),
             "unit_": OneOf("one", "row"),
@@ -490,7 +468,7 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             f"{_MODEL}*": Parts(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         is_multilabel = LabelKind[state["label_kind_"]].is_multilabel
         n_predicted = len(state["phi_"] if is_multilabel else state["ends_"])
         if len(state["classes_"]) != n_predicted:
@@ -499,11 +477,6 @@ class HierarchicalMultilabelClassifier(ClassifierMixin, TaxonomyModel):
             models = take_models(state, _MODEL)
             self._other, self.estimator = models[0], unfitted(models)
         super()._restore(state)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
 
 def _trace_of(search: WeightSearch | None) -> Trace:

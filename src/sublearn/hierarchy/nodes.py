@@ -6,22 +6,23 @@ Data Optimization in Machine Learning", 2016). The node above the roots has numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import log_expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
-from sublearn.hierarchy.cost_model import choose_solver, node_size, solver_of_level
+from sublearn.hierarchy.cost_model import NODE_SOLVERS, choose_solver, node_size, solver_of_level
 from sublearn.hierarchy.label_models import (
     LOSSES,
     BinaryTask,
     LabelModels,
     TaskOptions,
+    by_rows,
     gather,
     solve_tasks,
     summarise,
@@ -30,16 +31,17 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.trace import Solution
+from sublearn.trace import Solution, Trace
+from sublearn.typing import Matrix
 
 __all__ = [
     "STAY",
     "Node",
-    "NodeReport",
+    "NodeRows",
     "collect_nodes",
     "fit_estimators",
     "fit_sparse_models",
-    "n_sparse_models",
+    "trace_of",
 ]
 
 TOP = -1
@@ -48,7 +50,7 @@ STAY = -1  # the class of rows that end at a node, beside the positions of its c
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A label with children that have rows, the rows that reach it, and where they go.
+    """A label with children that rows reach.
 
     Parameters
     ----------
@@ -58,89 +60,65 @@ class Node:
         Of its children.
     children : ndarray of int
         Those with rows.
-    rows : ndarray of int
-        Rows of the training data that reach it.
-    child_of : ndarray of int
-        For each of them the child that it goes on to, STAY if it ends here.
+    is_plain : bool
+        Whether all rows go to one child: there is nothing to learn.
     """
 
     label: int
     level: int
     children: np.ndarray
+    is_plain: bool
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows:
+    """A node, the training rows that reach it, and where each goes on: a child, or STAY."""
+
+    node: Node
     rows: np.ndarray
     child_of: np.ndarray
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether all its rows go to one child: there is nothing to learn."""
-        return len(self.children) == 1 and bool((self.child_of == self.children[0]).all())
+    @classmethod
+    def of(
+        cls, label: int, level: int, children: np.ndarray, rows: np.ndarray, child_of: np.ndarray
+    ) -> NodeRows:
+        """The rows of a node that they decide about."""
+        is_plain = len(children) == 1 and bool((child_of == children[0]).all())
+        return cls(Node(label, level, children, is_plain), rows, child_of)
+
+    def taught(self, are_nested: bool) -> np.ndarray:
+        """The children with a model of their own.
+
+        What is not the first of two children is the second, unless a row may be none or both.
+        """
+        children = self.node.children
+        is_pair = len(children) == 2 and not are_nested and STAY not in self.child_of
+        return children[: 0 if self.node.is_plain else 1 if is_pair else None]
 
 
-@dataclass(frozen=True)
-class NodeReport:
-    """How a node's model was found: for `trace_`, and for the cost model."""
-
-    label: int
-    level: int
-    n_rows: int
-    n_features: int
-    n_entries: int
-    solver: str
-    seconds: float
-    objective: float
-    certificate: float
-    n_iter: int
-
-
-def collect_nodes(taxonomy: Taxonomy, labels: np.ndarray, is_optional: bool) -> list[Node]:
+def collect_nodes(taxonomy: Taxonomy, labels: np.ndarray, is_optional: bool) -> list[NodeRows]:
     """The nodes of a forest that rows with these labels reach, parents first.
 
     Without `is_optional` rows that end at an inner label are no rows of its node.
     """
     parent = np.full(taxonomy.n_labels, TOP)
-    has_parent = np.diff(taxonomy.indptr) > 0
-    parent[has_parent] = taxonomy.indices
-    at = labels.copy()
-    steps: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-    rows = np.arange(len(labels))
-    _add(steps, at, rows, np.full(len(rows), STAY))
-    while len(rows):
-        above = parent[at]
-        _add(steps, above, rows, at)
-        is_left = above != TOP
-        at, rows = above[is_left], rows[is_left]
-    nodes = [_node(taxonomy, label, parts, is_optional) for label, parts in steps.items()]
-    found = [node for node in nodes if node is not None]
-    return sorted(found, key=lambda node: (node.level, node.label))
-
-
-def _add(
-    steps: dict[int, list[tuple[np.ndarray, np.ndarray]]],
-    nodes: np.ndarray,
-    rows: np.ndarray,
-    children: np.ndarray,
-) -> None:
-    order = np.argsort(nodes, kind="stable")
-    found, first = np.unique(nodes[order], return_index=True)
-    for node, own in zip(found.tolist(), np.split(order, first[1:]), strict=True):
-        steps.setdefault(node, []).append((rows[own], children[own]))
-
-
-def _node(
-    taxonomy: Taxonomy,
-    label: int,
-    parts: list[tuple[np.ndarray, np.ndarray]],
-    is_optional: bool,
-) -> Node | None:
-    rows = np.concatenate([part[0] for part in parts])
-    child_of = np.concatenate([part[1] for part in parts])
-    children = np.unique(child_of[child_of != STAY])
-    if not len(children):
-        return None
-    keep = np.ones(len(rows), dtype=bool) if is_optional else child_of != STAY
-    order = np.argsort(rows[keep], kind="stable")
-    level = 0 if label == TOP else int(taxonomy.levels[label]) + 1
-    return Node(label, level, children, rows[keep][order], child_of[keep][order])
+    parent[np.diff(taxonomy.indptr) > 0] = taxonomy.indices
+    closed = taxonomy.ancestor_matrix[labels]
+    every = np.arange(len(labels))
+    rows, child = np.repeat(every, np.diff(closed.indptr)), closed.indices.astype(np.int64)
+    label = parent[child]
+    if is_optional:
+        rows, label = np.append(rows, every), np.append(label, labels)
+        child = np.append(child, np.full(len(labels), STAY))
+    order = np.lexsort((rows, label))
+    found, first = np.unique(label[order], return_index=True)
+    parts = []
+    for t, at in zip(found.tolist(), np.split(order, first[1:]), strict=True):
+        children = np.setdiff1d(child[at], [STAY])
+        if len(children):
+            level = int(taxonomy.levels[children[0]])
+            parts.append(NodeRows.of(t, level, children, rows[at], child[at]))
+    return sorted(parts, key=lambda part: (part.node.level, part.node.label))
 
 
 # --- sparse linear models ----------------------------------------------------------------------
@@ -148,70 +126,66 @@ def _node(
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """One child against its siblings, and where the result goes."""
+    """One child against its siblings, and the sibling that is what the child is not, if any."""
 
     node: Node
     child: int
     task: BinaryTask
-    columns: np.ndarray | None
+    mirrored: int | None
 
 
 def fit_sparse_models(
-    X: Any,
-    nodes: list[Node],
+    X: Matrix,
+    parts: list[NodeRows],
     n_labels: int,
     C: float,
-    solver: Any,
+    solver: str | Sequence[str],
     options: TaskOptions,
     progress: Progress,
     closure: sp.csr_matrix | None = None,
-) -> tuple[LabelModels, list[NodeReport], Solution]:
+) -> tuple[LabelModels, Solution]:
     """One model for each child of each node; the second of two is the first one's mirror.
 
-    With a matrix `closure` of ancestors, children overlap: a row is one of all its ancestors.
+    With a matrix `closure` of ancestors, children are nested: a row is one of all its ancestors.
     """
-    rows = X.tocsr() if sp.issparse(X) else X
-    jobs = [job for node in nodes for job in _jobs(rows, node, C, solver, closure)]
-    found = solve_tasks([job.task for job in jobs], options, progress)
-    own = _gathered(jobs, found, X.shape[1], options)
-    weights, intercepts = _spread(own, jobs, nodes, X, n_labels)
-    reports = [_report(job, solution) for job, solution in zip(jobs, found, strict=True)]
-    return LabelModels(weights, intercepts), reports, summarise(found)
+    rows = by_rows(X)
+    jobs = [job for part in parts for job in _jobs(rows, part, C, solver, closure)]
+    tasks = [job.task for job in jobs]
+    found = solve_tasks(tasks, options, progress)
+    models = _spread(gather(tasks, found, X, options), jobs, parts, n_labels)
+    return models, replace(summarise(found), trace=trace_of(jobs, found))
 
 
-def n_sparse_models(node: Node, is_overlapping: bool) -> int:
-    """How many models `fit_sparse_models` solves for a node; children overlap with a closure."""
-    if node.is_plain:
-        return 0
-    return 1 if _is_pair(node) and not is_overlapping else len(node.children)
-
-
-def _jobs(X: Any, node: Node, C: float, solver: Any, closure: sp.csr_matrix | None) -> list[_Job]:
-    if node.is_plain:
+def _jobs(
+    X: Matrix,
+    part: NodeRows,
+    C: float,
+    solver: str | Sequence[str],
+    closure: sp.csr_matrix | None,
+) -> list[_Job]:
+    taught = part.taught(are_nested=closure is not None)
+    if not len(taught):
         return []
-    part, columns = _filled_columns(X[node.rows])
-    asked = solver_of_level(solver, node.level)
-    chosen = choose_solver(node_size(part)) if asked == "auto" else asked
-    l1 = 1.0 / (C * len(node.rows))  # (2.2.2) divided by C and by the number of rows
-    if closure is not None:
-        by_label = closure[node.child_of].tocsc()
-        own = [by_label.indices[by_label.indptr[c] : by_label.indptr[c + 1]] for c in node.children]
-    else:
-        children = node.children[:1] if _is_pair(node) else node.children
-        own = [np.flatnonzero(node.child_of == c) for c in children]
-    tasks = [BinaryTask(part, positives, l1, chosen) for positives in own]
-    pairs = zip(node.children, tasks, strict=False)
-    return [_Job(node, int(c), task, columns) for c, task in pairs]
+    features, columns = _filled_columns(X[part.rows])
+    asked = solver_of_level(solver, part.node.level)
+    chosen = choose_solver(node_size(features)) if asked == "auto" else asked
+    l1 = 1.0 / (C * len(part.rows))  # (2.2.2) divided by C and by the number of rows
+    by_label = None if closure is None else closure[part.child_of].tocsc()
+    mirrored = int(part.node.children[1]) if len(taught) < len(part.node.children) else None
+    jobs = []
+    for child in taught.tolist():
+        if by_label is None:
+            positives = np.flatnonzero(part.child_of == child)
+        else:
+            positives = by_label.indices[by_label.indptr[child] : by_label.indptr[child + 1]]
+        task = BinaryTask(features, positives, l1, chosen, columns)
+        jobs.append(_Job(part.node, child, task, mirrored))
+    return jobs
 
 
-def _is_pair(node: Node) -> bool:
-    """Whether one model tells all there is: what is not the first child is the second."""
-    return len(node.children) == 2 and bool(np.isin(node.child_of, node.children).all())
-
-
-def _filled_columns(X: Any) -> tuple[Any, np.ndarray | None]:
+def _filled_columns(X: Matrix) -> tuple[Matrix, np.ndarray | None]:
     """Columns with entries, and which they are; all of a dense matrix."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return as_columns(X), None
     columns = np.unique(X.indices)
     place = np.zeros(X.shape[1], dtype=X.indices.dtype)
@@ -220,12 +194,12 @@ def _filled_columns(X: Any) -> tuple[Any, np.ndarray | None]:
     return as_columns(part), columns
 
 
-def with_constant(X: Any) -> Any:
+def with_constant(X: Matrix) -> Matrix:
     """Features with a constant one behind them, by columns as they were."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csc_matrix(ones)], format="csc")
-    return np.asfortranarray(np.hstack([X, ones]))
+    if isinstance(X, np.ndarray):
+        return np.asfortranarray(np.hstack([X, ones]))
+    return sp.hstack([X, sp.csc_matrix(ones)], format="csc")
 
 
 def constant_as_intercept(models: LabelModels) -> LabelModels:
@@ -235,50 +209,46 @@ def constant_as_intercept(models: LabelModels) -> LabelModels:
     return LabelModels(by_feature[:-1].tocsc(), models.intercepts + constants)
 
 
-def _gathered(
-    jobs: list[_Job],
-    found: list[LinearSolution | None],
-    n_features: int,
-    options: TaskOptions,
-) -> LabelModels | None:
-    if not jobs:
-        return None
-    tasks, columns = [job.task for job in jobs], [job.columns for job in jobs]
-    return gather(tasks, found, columns, n_features, options)
-
-
 def _spread(
-    own: LabelModels | None, jobs: list[_Job], nodes: list[Node], X: Any, n_labels: int
-) -> tuple[sp.csc_matrix, np.ndarray]:
+    own: LabelModels, jobs: list[_Job], parts: list[NodeRows], n_labels: int
+) -> LabelModels:
     """A column for each label; labels without a model have constants that never or always win."""
     never, always = LOSSES["logistic"].constants
-    intercepts = np.full(n_labels, never, dtype=X.dtype)
-    source, sign = np.full(n_labels, -1), np.ones(n_labels)
-    for node in nodes:
-        if node.is_plain:
-            intercepts[node.children] = always
+    dtype = own.intercepts.dtype
+    intercepts = np.full(n_labels, never, dtype=dtype)
+    for part in parts:
+        if part.node.is_plain:
+            intercepts[part.node.children] = always
+    place = sp.lil_matrix((len(jobs), n_labels), dtype=dtype)
     for k, job in enumerate(jobs):
-        source[job.child], sign[job.child] = k, 1.0
-        if _is_pair(job.node):
-            other = int(job.node.children[1])
-            source[other], sign[other] = k, -1.0
-    taken = np.flatnonzero(source >= 0)
-    if own is None:
-        return sp.csc_matrix((X.shape[1], n_labels), dtype=X.dtype), intercepts
-    intercepts[taken] = own.intercepts[source[taken]] * sign[taken]
-    place = sp.csr_matrix(
-        (sign[taken].astype(X.dtype), (source[taken], taken)), shape=(len(jobs), n_labels)
+        place[k, job.child], intercepts[job.child] = 1, own.intercepts[k]
+        if job.mirrored is not None:
+            place[k, job.mirrored], intercepts[job.mirrored] = -1, -own.intercepts[k]
+    return LabelModels((own.weights @ place.tocsr()).tocsc(), intercepts)
+
+
+def trace_of(jobs: list[_Job], found: list[LinearSolution | None]) -> Trace:
+    """A row for each model: what it was learned from, how, and how well."""
+    sizes = [node_size(job.task.X) for job in jobs]
+    ends = [
+        (0.0, 0.0, 0.0, 0)
+        if one is None
+        else (max(one.trace["seconds"], default=0.0), one.objective, one.certificate, one.n_iter)
+        for one in found
+    ]
+    return Trace(
+        {
+            "label": [job.child for job in jobs],
+            "level": [job.node.level for job in jobs],
+            **_columns(("n_rows", "n_features", "n_entries"), sizes),
+            "solver": [NODE_SOLVERS.index(job.task.solver) for job in jobs],
+            **_columns(("seconds", "objective", "certificate", "n_iter"), ends),
+        }
     )
-    return (own.weights @ place).tocsc(), intercepts
 
 
-def _report(job: _Job, solution: Any) -> NodeReport:
-    base = (job.child, job.node.level, *node_size(job.task.X), job.task.solver)
-    if solution is None:
-        return NodeReport(*base, 0.0, 0.0, 0.0, 0)
-    seconds = solution.trace["seconds"]
-    spent = float(seconds[-1]) if len(seconds) else 0.0
-    return NodeReport(*base, spent, solution.objective, solution.certificate, solution.n_iter)
+def _columns(names: tuple[str, ...], rows: Sequence[tuple[float, ...]]) -> dict[str, list[float]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def sparse_log_scores(node: Node, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -291,28 +261,30 @@ def sparse_log_scores(node: Node, z: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def fit_estimators(
-    X: Any, nodes: list[Node], estimator: Any, n_jobs: int, progress: Progress
-) -> dict[int, Any]:
+    X: Matrix, parts: list[NodeRows], estimator: BaseEstimator, n_jobs: int, progress: Progress
+) -> dict[int, BaseEstimator]:
     """A clone of `estimator` for each node, fitted on its rows to tell its children apart."""
-    rows = X.tocsr() if sp.issparse(X) else np.ascontiguousarray(X)
+    rows = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X.tocsr()
 
-    def fit_one(node: Node) -> Any:
+    def fit_one(part: NodeRows) -> BaseEstimator | None:
         if progress.stop_requested:
             return None
         model = aside(
-            clone(estimator).fit, rows[node.rows], node.child_of, n_operations=np.inf
+            clone(estimator).fit, rows[part.rows], part.child_of, n_operations=np.inf
         )  # of whatever library
         progress.finish_solve()
         return model
 
-    taught = [node for node in nodes if not node.is_plain]
-    hints = progress.hints(cost=lambda node: len(node.rows))
+    taught = [part for part in parts if not part.node.is_plain]
+    hints = progress.hints(cost=lambda part: len(part.rows))
     models = map_blocks(fit_one, taught, n_jobs, hints=hints)
     pairs = zip(taught, models, strict=True)
-    return {node.label: model for node, model in pairs if model is not None}
+    return {part.node.label: model for part, model in pairs if model is not None}
 
 
-def estimator_log_scores(node: Node, model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def estimator_log_scores(
+    node: Node, model: BaseEstimator, X: Matrix
+) -> tuple[np.ndarray, np.ndarray]:
     """Log probabilities of children, and of ending here, as a node's classifier gives them."""
     if hasattr(model, "predict_proba"):
         with np.errstate(divide="ignore"):

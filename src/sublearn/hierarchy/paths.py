@@ -27,24 +27,28 @@ _SHARED = 0.5  # s
 Ask = Callable[[Node, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def greedy_ends(nodes: list[Node], ask: Ask, n_rows: int, limits: np.ndarray | None) -> np.ndarray:
+def greedy_ends(
+    nodes: list[Node], ask: Ask, n_rows: int, limits: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Algorithm 1 of Tang (2016): on to the best child until there is none.
 
-    With `limits`, log probabilities of labels, only to a child that reaches its own.
+    With `limits`, log probabilities of labels, only to a child that reaches its own. Returns the
+    ends of the paths, and the logs of their products.
     """
-    at = np.full(n_rows, TOP)
+    at, product = np.full(n_rows, TOP), np.zeros(n_rows)
     for node in nodes:
         rows = np.flatnonzero(at == node.label)
         if not len(rows):
             continue
-        own, _ = ask(node, rows)
+        own, stay = ask(node, rows)
         best = own.argmax(axis=1)
-        child = node.children[best]
+        child, every = node.children[best], np.arange(len(rows))
         goes = np.ones(len(rows), dtype=bool)
         if limits is not None and node.label != TOP:
-            goes = own[np.arange(len(rows)), best] >= limits[child]
+            goes = own[every, best] >= limits[child]
         at[rows[goes]] = child[goes]
-    return at
+        product[rows[goes]] += _log_steps(own, stay)[every, best][goes]
+    return at, product
 
 
 def best_leaves(nodes: list[Node], ask: Ask, n_rows: int, n_labels: int) -> np.ndarray:
@@ -54,7 +58,7 @@ def best_leaves(nodes: list[Node], ask: Ask, n_rows: int, n_labels: int) -> np.n
     node is asked for the rows alone whose product up to it is above that of a leaf already known;
     the first one known is the end of the greedy path.
     """
-    best, product = _greedy_leaves(nodes, ask, n_rows)
+    best, product = greedy_ends(nodes, ask, n_rows)
     through = np.full((n_rows, n_labels), -np.inf)
     is_leaf = _is_leaf(nodes, n_labels)
     for node in nodes:
@@ -71,20 +75,6 @@ def best_leaves(nodes: list[Node], ask: Ask, n_rows: int, n_labels: int) -> np.n
         best[rows[is_better]] = node.children[child[is_better]]
         product[rows[is_better]] = found[is_better]
     return best
-
-
-def _greedy_leaves(nodes: list[Node], ask: Ask, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of greedy paths, and the logs of their products."""
-    at, product = np.full(n_rows, TOP), np.zeros(n_rows)
-    for node in nodes:
-        rows = np.flatnonzero(at == node.label)
-        if not len(rows):
-            continue
-        steps = _log_steps(*ask(node, rows))[:, :-1]
-        child = steps.argmax(axis=1)
-        product[rows] += steps[np.arange(len(rows)), child]
-        at[rows] = node.children[child]
-    return at, product
 
 
 def path_probabilities(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,9 @@ from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.trace import attend
 from sublearn.validation import Positive, as_n_threads, check_argument
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "as_group_weights",
@@ -29,7 +32,12 @@ _MAX_SWEEPS = 10_000
 
 
 def project_hierarchy(
-    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-10, n_jobs: int | None = 1
+    u: ArrayLike,
+    taxonomy: Taxonomy,
+    phi: ArrayLike,
+    *,
+    tol: float = 1e-10,
+    n_jobs: int | None = 1,
 ) -> np.ndarray:
     r"""The hierarchical operator (3.3.1) of [1]_, for one row of scores or many.
 
@@ -75,16 +83,19 @@ def project_hierarchy(
     >>> project_hierarchy([0.3, 0.3, 0.8], taxonomy, 0.5)
     array([0., 0., 0.])
     """
-    rows, is_single = _as_rows("project_hierarchy", u, taxonomy)
-    weights = as_group_weights("project_hierarchy", phi, taxonomy.n_labels)
-    check_argument("project_hierarchy.tol", tol, Positive(float))
+    rows, weights, is_single = _read("project_hierarchy", u, taxonomy, phi, tol)
     v = np.empty_like(rows)
     project_rows(taxonomy, rows, weights, v, _NO_SUPPORT, tol, n_jobs)
     return v[0] if is_single else v
 
 
 def hierarchy_support(
-    u: Any, taxonomy: Taxonomy, phi: Any, *, tol: float = 1e-6, n_jobs: int | None = 1
+    u: ArrayLike,
+    taxonomy: Taxonomy,
+    phi: ArrayLike,
+    *,
+    tol: float = 1e-6,
+    n_jobs: int | None = 1,
 ) -> np.ndarray:
     """Which labels :func:`project_hierarchy` keeps: those whose group is not zero.
 
@@ -103,19 +114,17 @@ def hierarchy_support(
     -------
     ndarray of bool, of the shape of `u`
     """
-    rows, is_single = _as_rows("hierarchy_support", u, taxonomy)
-    weights = as_group_weights("hierarchy_support", phi, taxonomy.n_labels)
-    check_argument("hierarchy_support.tol", tol, Positive(float))
+    rows, weights, is_single = _read("hierarchy_support", u, taxonomy, phi, tol)
     on = np.empty(rows.shape, dtype=bool)
     project_rows(taxonomy, rows, weights, np.empty((0, 0), rows.dtype), on, tol, n_jobs)
     return on[0] if is_single else on
 
 
 def project_hierarchy_gradient(
-    u: Any,
+    u: ArrayLike,
     taxonomy: Taxonomy,
-    phi: Any,
-    slope: Any,
+    phi: ArrayLike,
+    slope: ArrayLike,
     *,
     tol: float = 1e-12,
     n_jobs: int | None = 1,
@@ -149,10 +158,8 @@ def project_hierarchy_gradient(
     (array([0.882, 0.118]), array([-0.707, -0.118]))
     """
     who = "project_hierarchy_gradient"
-    rows, is_single = _as_rows(who, u, taxonomy)
-    weights = as_group_weights(who, phi, taxonomy.n_labels)
-    check_argument(f"{who}.tol", tol, Positive(float))
-    slopes = np.atleast_2d(_as_numbers(who, "slope", slope))
+    rows, weights, is_single = _read(who, u, taxonomy, phi, tol)
+    slopes = np.atleast_2d(_as_numbers(f"{who}: slope", slope))
     slopes = np.ascontiguousarray(slopes, dtype=rows.dtype)
     if slopes.shape != rows.shape:
         raise ParameterError(f"{who}: slope must have the shape of u, got {slopes.shape}")
@@ -165,7 +172,7 @@ def project_hierarchy_gradient(
     return (out[0] if is_single else out), found
 
 
-def leaf_reduce(u: Any, taxonomy: Taxonomy, phi: Any) -> np.ndarray:
+def leaf_reduce(u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike) -> np.ndarray:
     """Leaf Reduce (algorithm 11): a label is on if its score or one below it reaches phi.
 
     Parameters
@@ -191,7 +198,7 @@ def leaf_reduce(u: Any, taxonomy: Taxonomy, phi: Any) -> np.ndarray:
     return on[0] if is_single else on
 
 
-def root_map(u: Any, taxonomy: Taxonomy, phi: Any) -> np.ndarray:
+def root_map(u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike) -> np.ndarray:
     """Root Map (algorithm 12): a label is on if its score and all above it reach phi.
 
     Parameters
@@ -245,17 +252,26 @@ def _n_operations(taxonomy: Taxonomy, rows: np.ndarray) -> float:
     return 10.0 * rows.size * (1 if taxonomy.is_forest else _MAX_SWEEPS)
 
 
-def _above(who: str, u: Any, taxonomy: Taxonomy, phi: Any) -> tuple[np.ndarray, bool]:
+def _above(who: str, u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike) -> tuple[np.ndarray, bool]:
     rows, is_single = _as_rows(who, u, taxonomy)
-    thresholds = _per_label(who, phi, taxonomy.n_labels)
+    thresholds = _per_label(f"{who}: phi", phi, taxonomy.n_labels)
     return np.ascontiguousarray(rows >= thresholds), is_single
 
 
-def _as_rows(who: str, u: Any, taxonomy: Any) -> tuple[np.ndarray, bool]:
+def _read(
+    who: str, u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike, tol: float
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Rows of scores, weights of groups, and whether `u` was one row."""
+    rows, is_single = _as_rows(who, u, taxonomy)
+    check_argument(f"{who}.tol", tol, Positive(float))
+    return rows, as_group_weights(f"{who}: phi", phi, taxonomy.n_labels), is_single
+
+
+def _as_rows(who: str, u: ArrayLike, taxonomy: Taxonomy) -> tuple[np.ndarray, bool]:
     """Finite scores as a C-contiguous matrix of float32 or float64."""
     if not isinstance(taxonomy, Taxonomy):
         raise ParameterError(f"{who}: taxonomy must be a Taxonomy, got {show(taxonomy)}")
-    rows = _as_numbers(who, "u", u)
+    rows = _as_numbers(f"{who}: u", u)
     rows = rows.astype(rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
     if rows.ndim not in (1, 2) or rows.shape[-1] != taxonomy.n_labels:
         raise ParameterError(
@@ -265,34 +281,34 @@ def _as_rows(who: str, u: Any, taxonomy: Any) -> tuple[np.ndarray, bool]:
     return np.ascontiguousarray(np.atleast_2d(rows)), rows.ndim == 1
 
 
-def _as_numbers(who: str, what: str, values: Any) -> np.ndarray:
+def _as_numbers(what: str, values: ArrayLike) -> np.ndarray:
     """An array of finite numbers."""
     if sp.issparse(values):
-        raise ParameterError(f"{who}: {what} must be dense (toarray), got a sparse matrix")
+        raise ParameterError(f"{what} must be dense (toarray), got a sparse matrix")
     try:
         found = np.asarray(values)
         found = found.astype(np.float64) if found.dtype.kind == "O" else found
     except (TypeError, ValueError):
         found = np.empty(0, dtype=str)  # rows of several lengths, or things that are no numbers
     if values is None or found.dtype.kind not in "biuf":
-        raise ParameterError(f"{who}: {what} must be numbers, got {show(values)}")
+        raise ParameterError(f"{what} must be numbers, got {show(values)}")
     if not np.isfinite(found).all():
-        raise ParameterError(f"{who}: {what} must be finite, got NaN or infinity")
+        raise ParameterError(f"{what} must be finite, got NaN or infinity")
     return found
 
 
-def as_group_weights(who: str, phi: Any, n_labels: int) -> np.ndarray:
+def as_group_weights(what: str, phi: ArrayLike, n_labels: int) -> np.ndarray:
     """Weights of groups, one for each label and none negative."""
-    weights = _per_label(who, phi, n_labels)
+    weights = _per_label(what, phi, n_labels)
     if (weights < 0).any():
-        raise ParameterError(f"{who}: phi must not be negative, got {weights.min():g}")
+        raise ParameterError(f"{what} must not be negative, got {weights.min():g}")
     return weights
 
 
-def _per_label(who: str, phi: Any, n_labels: int) -> np.ndarray:
-    weights = _as_numbers(who, "phi", phi).astype(np.float64)
+def _per_label(what: str, phi: ArrayLike, n_labels: int) -> np.ndarray:
+    weights = _as_numbers(what, phi).astype(np.float64)
     if weights.shape not in ((), (n_labels,)):
         raise ParameterError(
-            f"{who}: phi must be a number or {n_labels} of them, got shape {weights.shape}"
+            f"{what} must be a number or {n_labels} of them, got shape {weights.shape}"
         )
     return np.ascontiguousarray(np.broadcast_to(weights, n_labels))

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from sublearn.hierarchy.cost_model import NODE_SOLVERS
-from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.validation import Rule
 from sublearn.validation.values import is_finite_number
 
-__all__ = ["HasScores", "IsNumbers", "IsTaxonomy", "SolverNames", "Thresholds"]
+__all__ = ["HasScores", "IsWeights", "SolverNames", "Thresholds"]
 
 
-class IsTaxonomy(Rule):
-    """A taxonomy, or None."""
+class IsWeights(Rule):
+    """A non-negative number, or several; how many is checked against the taxonomy."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
-        return value is None or isinstance(value, Taxonomy)
-
-    def __str__(self) -> str:
-        return "a Taxonomy or None"
-
-
-class IsNumbers(Rule):
-    """A number, or numbers; how many and of which sign is checked against the taxonomy."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether `value` obeys the rule."""
-        if isinstance(value, (str, bytes)) or value is None:
+        try:
+            numbers = np.asarray(value)
+        except ValueError:  # rows of several lengths
             return False
-        return is_finite_number(value) or np.ndim(value) == 1
+        is_numeric = numbers.dtype.kind in "iuf" and numbers.ndim < 2
+        return is_numeric and bool(np.isfinite(numbers).all() and (numbers >= 0).all())
 
     def __str__(self) -> str:
-        return "a number or an array of one number per label"
+        return "a non-negative number or an array of one for each label"
 
 
 class HasScores(Rule):
     """An estimator whose classes have scores, or None."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         if value is None:
             return True
@@ -56,12 +46,10 @@ class HasScores(Rule):
 class SolverNames(Rule):
     """A solver, or one for each level."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
-        if isinstance(value, str):
-            return value in NODE_SOLVERS
-        is_list = isinstance(value, (list, tuple)) and len(value) > 0
-        return is_list and all(isinstance(v, str) and v in NODE_SOLVERS for v in value)
+        names = value if isinstance(value, (list, tuple)) else [value]
+        return len(names) > 0 and all(isinstance(v, str) and v in NODE_SOLVERS for v in names)
 
     def __str__(self) -> str:
         return f"one of {', '.join(NODE_SOLVERS)}, or a list of them for the levels from the top"
@@ -70,7 +58,7 @@ class SolverNames(Rule):
 class Thresholds(Rule):
     """A probability, or a mapping from labels to probabilities."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         numbers = value.values() if isinstance(value, Mapping) else [value]
         return all(is_finite_number(v) and 0 <= v <= 1 for v in numbers)

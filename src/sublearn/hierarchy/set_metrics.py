@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def _f1_macro(found: HitCounts, true: Truth) -> np.ndarray:
 
 
 #: What `metric` may be; all are better when larger ("hamming" is 1 minus the loss).
-METRICS: dict[str, Callable[[HitCounts, Truth], Any]] = {
+METRICS: dict[str, Callable[[HitCounts, Truth], np.ndarray]] = {
     "f1_samples": _f1_samples,
     "f1_micro": _f1_micro,
     "f1_macro": _f1_macro,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
@@ -16,6 +17,7 @@ from sublearn.hierarchy.label_models import (
     LOSSES,
     LabelModels,
     TaskOptions,
+    by_rows,
     fit_labels,
     summarise,
 )
@@ -23,9 +25,19 @@ from sublearn.interruption import aside
 from sublearn.io.models import SavedModel
 from sublearn.optim.linear_objective import as_columns
 from sublearn.trace import Solution
+from sublearn.typing import Matrix
 from sublearn.validation.values import show
 
-__all__ = ["StageOne", "hold_out"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.model_selection import BaseCrossValidator
+
+__all__ = ["Fold", "FoldsLike", "StageOne", "make_folds"]
+
+#: Training rows and held-out rows.
+Fold = tuple[np.ndarray, np.ndarray]
+#: `cv`.
+FoldsLike: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +54,20 @@ class StageOne:
         How these are solved.
     """
 
-    estimator: Any
+    estimator: BaseEstimator | None
     l1: float
     options: TaskOptions
 
-    def fit(self, X: Any, Y: sp.csr_matrix, progress: Progress) -> tuple[Any, Solution]:
+    def fit(
+        self, X: Matrix, Y: sp.csr_matrix, progress: Progress
+    ) -> tuple[LabelModels | BaseEstimator, Solution]:
         """`LabelModels` or the fitted clone, and how well the models were solved."""
         if self.estimator is None:
             return fit_labels(X, Y.tocsc(), self.l1, self.options, progress)
-        rows = X.tocsr() if sp.issparse(X) else X
         whole = Y.astype(np.int64)
         labels = whole if isinstance(self.estimator, SavedModel) else whole.toarray()
         try:
-            model = aside(clone(self.estimator).fit, rows, labels, n_operations=np.inf)
+            model = aside(clone(self.estimator).fit, by_rows(X), labels, n_operations=np.inf)
         except (TypeError, ValueError) as error:
             raise ParameterError(
                 "HierarchicalMultilabelClassifier.estimator must take an indicator matrix, as "
@@ -62,7 +75,7 @@ class StageOne:
             ) from error
         return model, summarise([])
 
-    def scores(self, model: Any, X: Any) -> np.ndarray:
+    def scores(self, model: LabelModels | BaseEstimator, X: Matrix) -> np.ndarray:
         """Scores by what `fit` returned, in the type of the features."""
         if isinstance(model, LabelModels):
             scores = LOSSES[self.options.loss].scores(model.predictions(X))
@@ -75,16 +88,13 @@ class StageOne:
         return np.ascontiguousarray(scores.astype(X.dtype, copy=False))
 
     def held_out_scores(
-        self, X: Any, Y: sp.csr_matrix, folds: list[np.ndarray], progress: Progress
+        self, X: Matrix, Y: sp.csr_matrix, folds: list[Fold], progress: Progress
     ) -> np.ndarray:
-        """Scores of the rows of all folds, each by models of the rows outside its fold."""
+        """Scores of the held-out rows of all folds, by models of their training rows."""
         parts = []
-        is_kept = np.ones(X.shape[0], dtype=bool)
-        for rows in folds:
-            is_kept[:] = True
-            is_kept[rows] = False
-            model, _ = self.fit(as_columns(X[is_kept]), Y[is_kept], progress)
-            parts.append(self.scores(model, X[rows]))
+        for train, held_out in folds:
+            model, _ = self.fit(as_columns(X[train]), Y[train], progress)
+            parts.append(self.scores(model, X[held_out]))
         return np.ascontiguousarray(np.concatenate(parts))
 
 
@@ -97,10 +107,17 @@ def _of_ones(found: list[np.ndarray], classes: list[np.ndarray]) -> np.ndarray:
     return np.column_stack(ones)
 
 
-def hold_out(n_rows: int, held_out: float, seed: Any) -> list[np.ndarray]:
-    """Rows of `held_out` folds, or of one share, in a random order."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    if isinstance(held_out, (int, np.integer)):
-        return [rows for rows in np.array_split(order, int(held_out)) if len(rows)]
-    n_held = round(float(held_out) * n_rows)
-    return [order[: min(max(1, n_held), n_rows - 1)]]
+def make_folds(X: Matrix, Y: sp.csr_matrix, cv: FoldsLike, seed: int) -> list[Fold]:
+    """`cv` random parts of the rows, each held out once; or what `cv` makes of the rows."""
+    every = np.arange(X.shape[0])
+    if isinstance(cv, (int, np.integer)):
+        parts = np.array_split(np.random.default_rng(seed).permutation(len(every)), int(cv))
+        return [(np.setdiff1d(every, rows), rows) for rows in parts if len(rows)]
+    pairs = cv.split(X, Y) if hasattr(cv, "split") else cv
+    folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in pairs]
+    if not folds or not all(len(rows) for fold in folds for rows in fold):
+        raise ParameterError(
+            "HierarchicalMultilabelClassifier.cv must give folds with rows on both sides, got "
+            "empty ones"
+        )
+    return [(every[train], every[held_out]) for train, held_out in folds]

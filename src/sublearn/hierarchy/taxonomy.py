@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
-from sublearn.io.files import PathLike, reading
+from sublearn.io.files import reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
+from sublearn.typing import LabelsLike, MatrixLike, PathLike, State
 from sublearn.validation import EncodedLabels, NonNegative, OrNone, check_argument, encode_labels
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import count_rows, is_int64, show
 
-__all__ = ["Taxonomy"]
+if TYPE_CHECKING:
+    import networkx
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+__all__ = ["Taxonomy", "find_levels"]
+
+#: A number for each label, to be drawn.
+_Numbers: TypeAlias = "ArrayLike | None"
 
 _MOST_COMPARED = 5_000  # names that a misspelt one is compared with: 50 ms
 
@@ -62,7 +72,11 @@ class Taxonomy:
         └── cat  2
     """
 
-    def __init__(self, parents: Iterable[Any], names: Iterable[Hashable] | None = None):
+    def __init__(
+        self,
+        parents: Iterable[int | Sequence[int] | None],
+        names: Iterable[Hashable] | None = None,
+    ):
         how = "a sequence of positions (from_parents takes a mapping, from_edges pairs)"
         lists = [_as_list(entry, i) for i, entry in enumerate(_items(parents, "parents", how))]
         if not lists:
@@ -102,7 +116,7 @@ class Taxonomy:
     @classmethod
     def from_edges(
         cls,
-        edges: Iterable[tuple[Hashable, Hashable]] | NamedEdges | Any,
+        edges: Iterable[tuple[Hashable, Hashable]] | NamedEdges | pd.DataFrame,
         names: Iterable[Hashable] | None = None,
     ) -> Taxonomy:
         """A taxonomy of pairs (parent, child).
@@ -135,7 +149,7 @@ class Taxonomy:
         return cls(lists, list(position))
 
     @classmethod
-    def from_parents(cls, parents: Mapping[Hashable, Any]) -> Taxonomy:
+    def from_parents(cls, parents: Mapping[Hashable, object] | pd.Series) -> Taxonomy:
         """A taxonomy of a mapping from each label to its parent, a list of them, or None (NaN).
 
         Every parent must be a key as well. A pandas series will do.
@@ -160,7 +174,7 @@ class Taxonomy:
         return cls(lists, list(position))
 
     @classmethod
-    def from_paths(cls, paths: Iterable[Any], separator: str = ".") -> Taxonomy:
+    def from_paths(cls, paths: Iterable[str | Sequence[str]], separator: str = ".") -> Taxonomy:
         """A taxonomy of paths such as ``rec.sport.hockey``; a label's name is the path to it.
 
         Parameters
@@ -180,26 +194,26 @@ class Taxonomy:
     @classmethod
     def from_rcv1(cls, path: PathLike) -> Taxonomy:
         """The topics of RCV1 from a file of theirs; see :func:`sublearn.io.read_rcv1`."""
-        edges = read_rcv1(path)
-        with reading(path):
-            return cls.from_edges(edges)
+        return cls._from_file(path, read_rcv1)
 
     @classmethod
     def from_hmc(cls, path: PathLike) -> Taxonomy:
         """The taxonomy of an ARFF file with a hierarchical class."""
-        edges = load_hmc(path).taxonomy
-        with reading(path):
-            return cls.from_edges(edges)
+        return cls._from_file(path, lambda path: load_hmc(path).taxonomy)
 
     @classmethod
     def from_skos(cls, path: PathLike) -> Taxonomy:
         """Concepts of a SKOS vocabulary in Turtle; needs the extra ``skos``."""
-        edges = read_skos(path)
+        return cls._from_file(path, read_skos)
+
+    @classmethod
+    def _from_file(cls, path: PathLike, read: Callable[[PathLike], NamedEdges]) -> Taxonomy:
+        edges = read(path)
         with reading(path):
             return cls.from_edges(edges)
 
     @classmethod
-    def from_networkx(cls, graph: Any) -> Taxonomy:
+    def from_networkx(cls, graph: networkx.DiGraph) -> Taxonomy:
         """A taxonomy of a directed graph of networkx with edges from parents to children."""
         if not hasattr(graph, "is_directed"):
             raise ValueError(f"Taxonomy.graph must be a graph of networkx, got {show(graph)}")
@@ -212,7 +226,7 @@ class Taxonomy:
         """A taxonomy without hierarchy: every label is a root."""
         return cls([-1] * len(names), names)
 
-    def to_networkx(self) -> Any:
+    def to_networkx(self) -> networkx.DiGraph:
         """A directed graph of networkx with edges from parents to children."""
         import networkx
 
@@ -269,13 +283,8 @@ class Taxonomy:
     @cached_property
     def levels(self) -> np.ndarray:
         """0 for roots, else one more than the lowest parent has."""
-        levels = np.zeros(self.n_labels, dtype=np.int64)
-        children = np.repeat(np.arange(self.n_labels), np.diff(self.indptr))
-        while True:
-            before = levels.copy()
-            np.maximum.at(levels, children, before[self.indices] + 1)
-            if np.array_equal(levels, before):
-                return levels
+        found = find_levels(self.indptr, self.indices, most=self.n_labels)
+        return cast("np.ndarray", found)  # there is no cycle
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:
@@ -288,7 +297,7 @@ class Taxonomy:
         except (KeyError, TypeError):
             raise ValueError(f"Taxonomy has no label {self.show_unknown(name)}") from None
 
-    def show_unknown(self, name: Any) -> str:
+    def show_unknown(self, name: object) -> str:
         """A name that is no label, and the label that may have been meant."""
         if not isinstance(name, str) or self.n_labels > _MOST_COMPARED:
             return show(name)
@@ -299,32 +308,40 @@ class Taxonomy:
     def _parents(self, t: int) -> np.ndarray:
         return self.indices[self.indptr[t] : self.indptr[t + 1]]
 
-    def _row(self, matrix: sp.csr_matrix, name: Hashable) -> list[Any]:
-        t = self.position(name)
-        found = matrix.indices[matrix.indptr[t] : matrix.indptr[t + 1]]
-        return [self.names.tolist()[i] for i in np.sort(found) if i != t]
+    def _children(self, t: int) -> np.ndarray:
+        children = self.child_matrix
+        return np.sort(children.indices[children.indptr[t] : children.indptr[t + 1]])
 
-    def parents(self, name: Hashable) -> list[Any]:
+    def _row(self, matrix: sp.csr_matrix, name: Hashable) -> list[Hashable]:
+        t = self.position(name)
+        found = np.sort(matrix.indices[matrix.indptr[t] : matrix.indptr[t + 1]])
+        return list(self.names[found[found != t]].tolist())
+
+    def parents(self, name: Hashable) -> list[Hashable]:
         """Names of a label's parents."""
         return self._row(self.parent_matrix, name)
 
-    def children(self, name: Hashable) -> list[Any]:
+    def children(self, name: Hashable) -> list[Hashable]:
         """Names of a label's children."""
         return self._row(self.child_matrix, name)
 
-    def ancestors(self, name: Hashable) -> list[Any]:
+    def ancestors(self, name: Hashable) -> list[Hashable]:
         """Names of all labels above one, in the order of positions."""
         return self._row(self.ancestor_matrix, name)
 
-    def descendants(self, name: Hashable) -> list[Any]:
+    def descendants(self, name: Hashable) -> list[Hashable]:
         """Names of all labels below one, in the order of positions."""
         return self._row(self.ancestor_matrix.T.tocsr(), name)
 
-    def edges(self) -> list[tuple[Any, Any]]:
+    @property
+    def edge_positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of the parents and of the children of all edges."""
+        return self.indices, np.repeat(np.arange(self.n_labels), np.diff(self.indptr))
+
+    def edges(self) -> list[tuple[Hashable, Hashable]]:
         """Pairs (parent, child) of names."""
-        names, counts = self.names.tolist(), np.diff(self.indptr)
-        children = np.repeat(np.arange(self.n_labels), counts)
-        return [(names[p], names[c]) for p, c in zip(self.indices, children, strict=True)]
+        parents, children = (self.names[at].tolist() for at in self.edge_positions)
+        return list(zip(parents, children, strict=True))
 
     def __len__(self) -> int:
         return self.n_labels
@@ -338,12 +355,10 @@ class Taxonomy:
             and self.names.tolist() == other.names.tolist()
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {"indptr": self.indptr, "indices": self.indices, "names": self.names}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         self.__dict__.update(state)
         self._graph = _core.LabelGraph(self.indptr, self.indices)
 
@@ -356,7 +371,7 @@ class Taxonomy:
 
     # --- labels of samples ---------------------------------------------------------------------
 
-    def encode(self, y: Any, *, closed: bool = True, argument: str = "y", who: str = "") -> Any:
+    def encode(self, y: LabelsLike, *, closed: bool = True, argument: str = "y") -> sp.csr_matrix:
         """Labels of samples as a boolean matrix with a column for each label of the taxonomy.
 
         Parameters
@@ -366,26 +381,24 @@ class Taxonomy:
             of the taxonomy, of which a data frame may have some, named, in any order.
         closed : bool, default=True
             Whether to add the ancestors of each label.
-        argument, who : str
-            What error messages call `y`, and who asks.
+        argument : str, default="y"
+            What error messages call `y`.
 
         Returns
         -------
         csr_matrix of shape (n_samples, n_labels)
         """
-        y = self.arrange(y, argument=argument, who=who)
-        n_samples = count_rows(y, _head(argument, who))
-        encoded = encode_labels(y, n_samples, argument=argument, estimator_name=who, for_fit=False)
-        found = encoded.to_csr(self.columns_of(encoded, argument=argument, who=who), self.n_labels)
+        y = self.arrange(y, argument)
+        encoded = encode_labels(y, count_rows(y, argument), argument=argument, for_fit=False)
+        found = encoded.to_csr(self.columns_of(encoded, argument), self.n_labels)
         return self.close(found) if closed else found
 
-    def columns_of(self, encoded: EncodedLabels, argument: str = "y", who: str = "") -> np.ndarray:
+    def columns_of(self, encoded: EncodedLabels, argument: str = "y") -> np.ndarray:
         """Positions of the classes of encoded labels; a label that is none is refused."""
-        head = _head(argument, who)
         if encoded.kind.is_indicator:
             if encoded.n_classes != self.n_labels:
                 raise ValueError(
-                    f"{head} must have a column for each of the {self.n_labels} labels of the "
+                    f"{argument} must have a column for each of the {self.n_labels} labels of the "
                     f"taxonomy, got {encoded.n_classes}"
                 )
             return np.arange(self.n_labels)
@@ -393,10 +406,10 @@ class Taxonomy:
         unknown = next((name for name in names if name not in self._positions), None)
         if unknown is not None:
             shown = self.show_unknown(unknown)
-            raise ValueError(f"{head} must hold labels of the taxonomy, got {shown}")
+            raise ValueError(f"{argument} must hold labels of the taxonomy, got {shown}")
         return np.array([self._positions[name] for name in names], dtype=np.int64)
 
-    def arrange(self, y: Any, argument: str = "y", who: str = "") -> Any:
+    def arrange(self, y: LabelsLike, argument: str = "y") -> LabelsLike:
         """A frame of indicators with named columns as an array with those of the taxonomy.
 
         Names decide, not places: the columns may be some of the labels, in any order. What has no
@@ -407,32 +420,31 @@ class Taxonomy:
         could_be = {type(name) for name in names} == {str} and self.names.dtype.kind == "U"
         if len(names) < 2 or not (is_named or could_be):
             return y
-        head = _head(argument, who)
         unknown = [name for name in names if name not in self._positions]
         if unknown:
             shown = self.show_unknown(unknown[0])
-            raise ValueError(f"{head} must have labels of the taxonomy as columns, got {shown}")
+            raise ValueError(f"{argument} must have labels of the taxonomy as columns, got {shown}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{head} must have a column once, got {show(twice)} twice")
-        values = y.to_numpy()
+            raise ValueError(f"{argument} must have a column once, got {show(twice)} twice")
+        values = cast("pd.DataFrame", y).to_numpy()
         arranged = np.zeros((len(values), self.n_labels), dtype=values.dtype)
         arranged[:, [self._positions[name] for name in names]] = values
         return arranged
 
-    def close(self, Y: Any) -> sp.csr_matrix:
+    def close(self, Y: MatrixLike) -> sp.csr_matrix:
         """An indicator matrix with the ancestors of each label added."""
         closed = (self._indicators(Y) @ self.ancestor_matrix).astype(bool)
         closed.sort_indices()
         return closed
 
-    def is_consistent(self, Y: Any) -> bool:
+    def is_consistent(self, Y: MatrixLike) -> bool:
         """Whether all ancestors of each label in an indicator matrix are there as well."""
         Y = self._indicators(Y)
         Y.eliminate_zeros()
         return bool(self.close(Y).nnz == Y.nnz)
 
-    def _indicators(self, Y: Any) -> sp.csr_matrix:
+    def _indicators(self, Y: MatrixLike) -> sp.csr_matrix:
         found = check_sparse(Y, "Y") if sp.issparse(Y) else np.asarray(Y)
         if found.ndim != 2 or found.shape[1] != self.n_labels:
             raise ValueError(
@@ -443,7 +455,9 @@ class Taxonomy:
 
     # --- pictures ------------------------------------------------------------------------------
 
-    def draw(self, counts: Any = None, scores: Any = None, *, max_lines: int | None = None) -> str:
+    def draw(
+        self, counts: _Numbers = None, scores: _Numbers = None, *, max_lines: int | None = None
+    ) -> str:
         """The taxonomy as text, a line for each label.
 
         Parameters
@@ -454,10 +468,12 @@ class Taxonomy:
             Lines after which it ends.
         """
         check_argument("Taxonomy.draw.max_lines", max_lines, OrNone(NonNegative(int)))
-        counts, scores = self._per_label(counts, "counts"), self._per_label(scores, "scores")
-        return draw_text(self, counts, scores, max_lines)
+        of_labels = self._per_label(counts, "counts"), self._per_label(scores, "scores")
+        return draw_text(self, *of_labels, max_lines)
 
-    def plot(self, counts: Any = None, scores: Any = None, *, ax: Any = None) -> Any:
+    def plot(
+        self, counts: _Numbers = None, scores: _Numbers = None, *, ax: Axes | None = None
+    ) -> Axes:
         """The taxonomy as a picture, roots on the left; needs matplotlib.
 
         Parameters
@@ -471,12 +487,12 @@ class Taxonomy:
         -------
         matplotlib axes
         """
-        counts, scores = self._per_label(counts, "counts"), self._per_label(scores, "scores")
-        if counts is not None and not (counts >= 0).all():
-            raise ValueError(f"counts must not be negative, got {show(counts.min())}")
-        return plot_taxonomy(self, counts, scores, ax)
+        sizes = self._per_label(counts, "counts")
+        if sizes is not None and not (sizes >= 0).all():
+            raise ValueError(f"counts must not be negative, got {show(sizes.min())}")
+        return plot_taxonomy(self, sizes, self._per_label(scores, "scores"), ax)
 
-    def _per_label(self, numbers: Any, what: str) -> np.ndarray | None:
+    def _per_label(self, numbers: _Numbers, what: str) -> np.ndarray | None:
         if numbers is None:
             return None
         found = np.asarray(numbers)
@@ -488,51 +504,56 @@ class Taxonomy:
         return found
 
 
-def _as_list(entry: Any, label: int) -> list[int]:
+def find_levels(indptr: np.ndarray, parents: np.ndarray, most: int) -> np.ndarray | None:
+    """Level of each label, one more than that of its lowest parent; None if above `most`."""
+    levels = np.zeros(len(indptr) - 1, dtype=np.int64)
+    children = np.repeat(np.arange(len(levels)), np.diff(indptr))
+    for _ in range(most):
+        before = levels.copy()
+        np.maximum.at(levels, children, before[parents] + 1)
+        if np.array_equal(levels, before):
+            return levels
+    return None
+
+
+def _as_list(entry: object, label: int) -> list[int]:
     if entry is None or (is_int64(entry) and entry == -1):
         return []
-    entries = [entry] if is_int64(entry) else list(entry) if _is_sequence(entry) else None
-    if entries is None or not all(is_int64(p) for p in entries):
+    entries = list(entry) if isinstance(entry, (list, tuple, set, np.ndarray)) else [entry]
+    found = [int(p) for p in entries if is_int64(p)]
+    if len(found) < len(entries):
         raise ValueError(
             f"Taxonomy.parents must be positions, sequences of positions, or -1, "
             f"got {show(entry)} for label {label}"
         )
-    return list(dict.fromkeys(int(p) for p in entries))
+    return list(dict.fromkeys(found))
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, (list, tuple, set, np.ndarray)) and np.ndim(list(value)) == 1
-
-
-def _items(given: Any, what: str, must: str) -> list[Any]:
+def _items(given: object, what: str, must: str) -> list[object]:
     """The items of a sequence; text and mappings are none here."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise ValueError(f"Taxonomy.{what} must be {must}, got {show(given)}")
     return list(given)
 
 
-def _as_pair(edge: Any) -> tuple[Hashable, Hashable]:
-    is_pair = isinstance(edge, (Sequence, np.ndarray)) and not isinstance(edge, str)
-    if not is_pair or len(edge) != 2 or not all(map(_is_name, edge)):
+def _as_pair(edge: object) -> tuple[Hashable, Hashable]:
+    pair = edge if isinstance(edge, (Sequence, np.ndarray)) and not isinstance(edge, str) else ()
+    if len(pair) != 2 or not all(map(_is_name, pair)):
         raise ValueError(f"Taxonomy.edges must be pairs (parent, child), got {show(edge)}")
-    return edge[0], edge[1]
+    return pair[0], pair[1]
 
 
-def _is_missing(name: Any) -> bool:
+def _is_missing(name: object) -> bool:
     return name is None or (isinstance(name, float) and name != name)
 
 
-def _is_name(name: Any) -> bool:
+def _is_name(name: object) -> bool:
     """Whether something can be looked up, and is not a mark for what is missing."""
     try:
         hash(name)
     except TypeError:
         return False
     return not _is_missing(name)
-
-
-def _head(argument: str, who: str) -> str:
-    return f"{who}: {argument}" if who else argument
 
 
 def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:

@@ -209,11 +209,12 @@ class SavedModel:
             name = cls._FORMER_PARAMS.get(former, former)
             if name is None:
                 continue
+            value = _current_value(cls._FORMER_VALUES.get(name, {}), value)
             owner, _, field = name.partition(".")
             if field:
                 params.setdefault(owner, {})[field] = value  # type: ignore[index]
             else:
-                params[name] = _current_value(cls._FORMER_VALUES.get(name, {}), value)
+                params[name] = value
         for name, rule in cls._rules.items():
             if isinstance(rule, SettingsOf) and name in params:
                 params[name] = rule.restored(params[name])

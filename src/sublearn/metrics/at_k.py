@@ -7,8 +7,8 @@ ranked :math:`j`-th (from 1) is among them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ndcg_at_k", "precision_at_k", "psndcg_at_k", "psp_at_k", "recall_at_k"]
 
+#: Where rankings are cut.
+Cuts = int | Sequence[int]
+
 
 def precision_at_k(
-    y_true: LabelsLike,
-    y_pred: LabelsLike,
-    k: int | Sequence[int] = 5,
-    *,
-    classes: ArrayLike | None = None,
+    y_true: LabelsLike, y_pred: LabelsLike, k: Cuts = 5, *, classes: ArrayLike | None = None
 ) -> float | np.ndarray:
     r"""Share of true labels among the `k` best: the mean of :math:`\frac1k \sum_{j \le k} h_{ij}`.
 
@@ -66,11 +65,7 @@ def precision_at_k(
 
 
 def recall_at_k(
-    y_true: LabelsLike,
-    y_pred: LabelsLike,
-    k: int | Sequence[int] = 5,
-    *,
-    classes: ArrayLike | None = None,
+    y_true: LabelsLike, y_pred: LabelsLike, k: Cuts = 5, *, classes: ArrayLike | None = None
 ) -> float | np.ndarray:
     r"""Share of the true labels found: the mean of :math:`\frac{1}{|y_i|} \sum_{j \le k} h_{ij}`.
 
@@ -81,11 +76,7 @@ def recall_at_k(
 
 
 def ndcg_at_k(
-    y_true: LabelsLike,
-    y_pred: LabelsLike,
-    k: int | Sequence[int] = 5,
-    *,
-    classes: ArrayLike | None = None,
+    y_true: LabelsLike, y_pred: LabelsLike, k: Cuts = 5, *, classes: ArrayLike | None = None
 ) -> float | np.ndarray:
     r"""Discounted gain over the best possible, the mean over samples of
 
@@ -103,7 +94,7 @@ def psp_at_k(
     y_true: LabelsLike,
     y_pred: LabelsLike,
     propensities: ArrayLike,
-    k: int | Sequence[int] = 5,
+    k: Cuts = 5,
     *,
     classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
@@ -139,7 +130,7 @@ def psndcg_at_k(
     y_true: LabelsLike,
     y_pred: LabelsLike,
     propensities: ArrayLike,
-    k: int | Sequence[int] = 5,
+    k: Cuts = 5,
     *,
     classes: ArrayLike | None = None,
 ) -> float | np.ndarray:
@@ -164,7 +155,7 @@ def _evaluate(
     formula: _Formula,
     y_true: LabelsLike,
     y_pred: LabelsLike,
-    k: int | Sequence[int],
+    k: Cuts,
     classes: ArrayLike | None,
 ) -> float | np.ndarray:
     cuts = _read_cuts(k)
@@ -207,7 +198,7 @@ def _evaluate_weighted(
     y_true: LabelsLike,
     y_pred: LabelsLike,
     propensities: ArrayLike,
-    k: int | Sequence[int],
+    k: Cuts,
     classes: ArrayLike | None,
 ) -> float | np.ndarray:
     def quotient(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
@@ -257,8 +248,8 @@ def _inverse_propensities(propensities: ArrayLike, ranking: Ranking) -> np.ndarr
     return 1 / values
 
 
-def _read_cuts(k: Any) -> np.ndarray:
-    cuts = [k] if np.ndim(k) == 0 else list(k)
+def _read_cuts(k: Cuts) -> np.ndarray:
+    cuts = list(k) if isinstance(k, Iterable) and np.ndim(k) else [k]
     if not cuts or not all(is_int64(cut) and cut > 0 for cut in cuts):
         raise ValueError(f"k must be a positive integer or a sequence of them, got {show(k)}")
     return np.asarray(cuts, dtype=np.int64)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Hashable
+from typing import cast
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 
 from sublearn.metrics.names import find_positions
-from sublearn.typing import WeightsLike
+from sublearn.typing import LabelsLike, WeightsLike
 from sublearn.validation import LabelKind, encode_labels
 from sublearn.validation.labels import DecodedLabels
 from sublearn.validation.sparse import check_layout
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["share_right"]
 
@@ -22,7 +20,7 @@ __all__ = ["share_right"]
 def share_right(
     kind: LabelKind,
     classes: np.ndarray,
-    y: Any,
+    y: LabelsLike,
     predicted: DecodedLabels,
     sample_weight: WeightsLike | None = None,
 ) -> float:
@@ -48,7 +46,8 @@ def share_right(
     if kind.is_multilabel:
         if not truth.kind.is_multilabel or getattr(y, "ndim", 1) != 1:
             raise ValueError(f"y must be a list of label lists, as in fit, got {truth.kind.value}")
-        hits = [set(true) == set(found) for true, found in zip(y, predicted, strict=True)]
+        lists = cast("Collection[Collection[Hashable]]", y)
+        hits = [set(true) == set(found) for true, found in zip(lists, predicted, strict=True)]
         return float(np.average(hits, weights=sample_weight))
     if truth.kind.is_multilabel:
         raise ValueError(f"y must be one label per sample, as in fit, got {truth.kind.value}")

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.metrics.label_sets import count_by_label
 from sublearn.typing import LabelsLike
 from sublearn.validation.values import show
 
@@ -30,7 +31,7 @@ class _Taxonomy(Protocol):
 
 
 class LevelScores(NamedTuple):
-    """F1 of the labels of each level, roots first."""
+    """F1 of the labels of each level, roots first: arrays with an entry for each level."""
 
     micro: np.ndarray
     macro: np.ndarray
@@ -57,14 +58,7 @@ def hierarchical_precision(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Ta
 def hierarchical_recall(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> float:
     """Share of true labels, ancestors included, that are predicted; 0 if there are none.
 
-    Parameters
-    ----------
-    y_true, y_pred, taxonomy
-        As for :func:`hierarchical_precision`.
-
-    Returns
-    -------
-    float
+    Arguments are those of :func:`hierarchical_precision`.
     """
     hits, true, _ = _counts(y_true, y_pred, taxonomy)
     return float(hits.sum() / max(1, true.sum()))
@@ -73,14 +67,7 @@ def hierarchical_recall(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxon
 def hierarchical_f1(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> float:
     """Harmonic mean of hierarchical precision and recall.
 
-    Parameters
-    ----------
-    y_true, y_pred, taxonomy
-        As for :func:`hierarchical_precision`.
-
-    Returns
-    -------
-    float
+    Arguments are those of :func:`hierarchical_precision`.
 
     Examples
     --------
@@ -97,16 +84,7 @@ def f1_by_level(y_true: LabelsLike, y_pred: LabelsLike, taxonomy: _Taxonomy) -> 
     """Micro and macro F1 of the labels of each level of the taxonomy.
 
     In the macro average of a level stand the labels that occur in `y_true` or in `y_pred`.
-
-    Parameters
-    ----------
-    y_true, y_pred, taxonomy
-        As for :func:`hierarchical_precision`.
-
-    Returns
-    -------
-    LevelScores
-        `micro` and `macro`, arrays with an entry for each level.
+    Arguments are those of :func:`hierarchical_precision`.
     """
     hits, true, predicted = _counts(y_true, y_pred, taxonomy)
     micro, macro = [], []
@@ -131,8 +109,4 @@ def _counts(
             f"y_pred must have one row per sample ({truth.shape[0]}), got {predicted.shape[0]}"
         )
     hits = sp.csr_matrix(truth.multiply(predicted))
-    return _by_label(hits), _by_label(truth), _by_label(predicted)
-
-
-def _by_label(indicator: sp.csr_matrix) -> np.ndarray:
-    return np.bincount(indicator.indices, minlength=indicator.shape[1])
+    return count_by_label(hits), count_by_label(truth), count_by_label(predicted)

@@ -6,18 +6,13 @@ labels per sample.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.metrics.names import find_positions
+from sublearn.metrics.names import positions_with_new
 from sublearn.typing import LabelsLike, WeightsLike
-from sublearn.validation import EncodedLabels, encode_labels
+from sublearn.validation import encode_labels
 from sublearn.validation.values import count_rows
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["f1_macro", "f1_micro", "f1_samples", "hamming_loss", "jaccard_samples"]
 
@@ -55,14 +50,7 @@ def hamming_loss(y_true: LabelsLike, y_pred: LabelsLike, *, n_labels: int | None
 def f1_micro(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """F1 over all entries at once: twice the common entries over the entries of both; 0 for none.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like, sparse matrix or list of label lists
-        Labels. If one is an indicator matrix, so must be the other.
-
-    Returns
-    -------
-    float
+    Arguments are those of :func:`hamming_loss`.
     """
     truth, predicted, _ = _read_label_sets(y_true, y_pred)
     return float(2 * _count_common(truth, predicted).sum() / max(1, truth.nnz + predicted.nnz))
@@ -71,19 +59,12 @@ def f1_micro(y_true: LabelsLike, y_pred: LabelsLike) -> float:
 def f1_macro(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """Mean over labels of the F1 of each label; a label neither true nor predicted counts as 0.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like, sparse matrix or list of label lists
-        Labels. If one is an indicator matrix, so must be the other.
-
-    Returns
-    -------
-    float
+    Arguments are those of :func:`hamming_loss`.
     """
     truth, predicted, _ = _read_label_sets(y_true, y_pred)
     if truth.shape[1] == 0:
         return 0.0
-    n_both = _count_by_label(truth) + _count_by_label(predicted)
+    n_both = count_by_label(truth) + count_by_label(predicted)
     return float(np.mean(2 * _count_common(truth, predicted) / np.maximum(1, n_both)))
 
 
@@ -117,14 +98,7 @@ def f1_samples(
 def jaccard_samples(y_true: LabelsLike, y_pred: LabelsLike) -> float:
     """Mean over samples of common labels divided by labels in either set; 0 where there are none.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like, sparse matrix or list of label lists
-        Labels. If one is an indicator matrix, so must be the other.
-
-    Returns
-    -------
-    float
+    Arguments are those of :func:`hamming_loss`.
     """
     truth, predicted, _ = _read_label_sets(y_true, y_pred)
     common = _count_by_sample(truth.multiply(predicted).tocsr())
@@ -146,37 +120,24 @@ def _read_label_sets(
             f"y_pred must have the form of y_true ({truth.kind.value}), got {predicted.kind.value}"
         )
     is_multilabel = truth.kind.is_multilabel or predicted.kind.is_multilabel
-    if truth.kind.is_indicator:
-        return *_same_columns(truth, predicted), is_multilabel
-    return *_same_names(truth, predicted), is_multilabel
-
-
-def _same_columns(
-    truth: EncodedLabels, predicted: EncodedLabels
-) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    if not truth.kind.is_indicator:
+        ids, n_labels = positions_with_new(truth.classes, predicted.classes, argument="y_pred")
+        own = truth.to_csr(np.arange(truth.n_classes), n_labels)
+        return own, predicted.to_csr(ids, n_labels), is_multilabel
     if truth.n_classes != predicted.n_classes:
         raise ValueError(
             f"y_pred must have as many columns as y_true ({truth.n_classes}), "
             f"got {predicted.n_classes}"
         )
-    return truth.to_csr(), predicted.to_csr()
-
-
-def _same_names(
-    truth: EncodedLabels, predicted: EncodedLabels
-) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    ids = find_positions(truth.classes, predicted.classes, argument="y_pred")
-    unknown = ids < 0
-    ids[unknown] = truth.n_classes + np.arange(unknown.sum())
-    n_labels = truth.n_classes + int(unknown.sum())
-    return truth.to_csr(np.arange(truth.n_classes), n_labels), predicted.to_csr(ids, n_labels)
+    return truth.to_csr(), predicted.to_csr(), is_multilabel
 
 
 def _count_common(truth: sp.csr_matrix, predicted: sp.csr_matrix) -> np.ndarray:
-    return _count_by_label(truth.multiply(predicted).tocsr())
+    return count_by_label(truth.multiply(predicted).tocsr())
 
 
-def _count_by_label(indicator: sp.csr_matrix) -> np.ndarray:
+def count_by_label(indicator: sp.csr_matrix) -> np.ndarray:
+    """Number of samples that carry each label."""
     return np.bincount(indicator.indices, minlength=indicator.shape[1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["find_positions"]
+__all__ = ["find_positions", "positions_with_new"]
 
 _NUMBERS, _TEXT = "biuf", "US"
 
@@ -16,9 +16,7 @@ def find_positions(names: np.ndarray, wanted: np.ndarray, *, argument: str) -> n
         return np.full(wanted.shape, -1)
     if "O" in kinds:
         return _find_by_hash(names, wanted)
-    if (kinds[0] in _NUMBERS) != (kinds[1] in _NUMBERS) or (kinds[0] in _TEXT) != (
-        kinds[1] in _TEXT
-    ):
+    if any((kinds[0] in family) != (kinds[1] in family) for family in (_NUMBERS, _TEXT)):
         raise ValueError(
             f"{argument} must hold labels of the type of the others ({names.dtype}), "
             f"got {wanted.dtype}"
@@ -27,6 +25,16 @@ def find_positions(names: np.ndarray, wanted: np.ndarray, *, argument: str) -> n
     place = np.searchsorted(names, wanted, sorter=order)
     found = order[np.minimum(place, len(names) - 1)]
     return np.where(names[found] == wanted, found, -1)
+
+
+def positions_with_new(
+    names: np.ndarray, wanted: np.ndarray, *, argument: str
+) -> tuple[np.ndarray, int]:
+    """Positions as of `find_positions`, new ones for names that are not there, and their number."""
+    found = find_positions(names, wanted, argument=argument)
+    is_new = found < 0
+    found[is_new] = len(names) + np.arange(is_new.sum())
+    return found, len(names) + int(is_new.sum())
 
 
 def _find_by_hash(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:

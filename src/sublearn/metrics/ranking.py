@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.metrics.names import find_positions
+from sublearn.metrics.names import find_positions, positions_with_new
 from sublearn.typing import LabelsLike
 from sublearn.validation import EncodedLabels, encode_labels
 from sublearn.validation.sparse import check_sparse
@@ -131,10 +131,9 @@ def _truth_by_name(
         if n_columns is None:
             return labels.to_csr(), labels.classes
         classes = _columns_as_names(labels, n_columns)
-    ids = find_positions(classes, labels.classes, argument="y_true")
-    unknown = ids < 0  # true labels that cannot be predicted count all the same
-    ids[unknown] = len(classes) + np.arange(unknown.sum())
-    return labels.to_csr(ids, len(classes) + int(unknown.sum())), classes
+    # True labels that cannot be predicted count all the same.
+    columns = positions_with_new(classes, labels.classes, argument="y_true")
+    return labels.to_csr(*columns), classes
 
 
 def _columns_as_names(labels: EncodedLabels, n_columns: int) -> np.ndarray:

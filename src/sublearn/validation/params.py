@@ -28,6 +28,7 @@ __all__ = [
     "Boolean",
     "CallableOrNone",
     "Either",
+    "Folds",
     "InstanceOf",
     "Interval",
     "JobCount",
@@ -253,6 +254,21 @@ class InstanceOf(Rule):
 
     def __str__(self) -> str:
         return f"an instance of {_join_with_or(t.__name__ for t in self.types)}"
+
+
+@dataclass(frozen=True)
+class Folds(Rule):
+    """`cv`: a number of folds, or what makes them."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        if is_int64(value):
+            return value >= 2
+        is_splitter = callable(getattr(value, "split", None)) or isinstance(value, Iterable)
+        return is_splitter and not isinstance(value, (str, bytes))
+
+    def __str__(self) -> str:
+        return "an integer of at least 2, a splitter or pairs of training and held-out rows"
 
 
 @dataclass(frozen=True)
