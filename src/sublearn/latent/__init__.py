@@ -1,7 +1,7 @@
 """Latent-variable models as convex problems, and the Boolean quadratic problems inside them."""
 
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
-from sublearn.latent.feature_path import LatentFeaturePath, latent_feature_path
+from sublearn.latent.feature_path import LatentFeaturePath
 from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
 from sublearn.latent.mix_lasso import MixLassoRegressor
@@ -12,7 +12,6 @@ __all__ = [
     "LatentFeaturePath",
     "MaxCutSolution",
     "MixLassoRegressor",
-    "latent_feature_path",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]

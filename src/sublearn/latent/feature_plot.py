@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn.validation import Positive, check_argument
 from sublearn.validation.values import show
 
-__all__ = ["draw_features"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+__all__ = ["draw_features"]
 
 _WHO = "LatentFeatureLasso.plot_features"
 
 
 def draw_features(
-    components: np.ndarray, intercept: np.ndarray, shape: tuple[int, int], axes: Any, n_columns: int
-) -> Any:
+    components: np.ndarray, intercept: np.ndarray, shape: tuple[int, int],
+    axes: Sequence[Axes] | None, n_columns: int,
+) -> Figure:  # fmt: skip
     """The intercept in grey, then each feature in blue (less) and red (more)."""
     try:
         import matplotlib.pyplot as plt
@@ -49,7 +54,7 @@ def draw_features(
     return axes[0].figure
 
 
-def _check(shape: Any, n_columns: Any, n_pixels: int) -> None:
+def _check(shape: object, n_columns: object, n_pixels: int) -> None:
     is_pair = isinstance(shape, (tuple, list)) and len(shape) == 2
     if not is_pair or not all(Positive(int).accepts(n) for n in shape):
         raise ValueError(f"{_WHO}: shape must be (height, width), got {show(shape)}")

@@ -151,8 +151,8 @@ class MixtureProgram:
         rank = min(_RANK, int(np.ceil(np.sqrt(2 * (self.n + 1)))))
         found = solve_boolean_quadratic(
             factor=self.features * dual[:, None], rank=rank, n_rounds=32,
-            n_candidates=4 * _PER_STEP, max_iter=_SEARCH_SWEEPS, tol=_SEARCH_TOL,
-            warm_start=self._vectors, n_jobs=self._n_jobs, random_state=self._seed,
+            max_iter=_SEARCH_SWEEPS, tol=_SEARCH_TOL,
+            init=self._vectors, n_jobs=self._n_jobs, random_state=self._seed,
         )  # fmt: skip
         self._vectors = found.vectors
         return found
