@@ -4,14 +4,20 @@ from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_bo
 from sublearn.latent.feature_path import LatentFeaturePath
 from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
+from sublearn.latent.mix_features import Kernel
+from sublearn.latent.mix_gate import Gate
 from sublearn.latent.mix_lasso import MixLassoRegressor
+from sublearn.latent.mix_refinement import MixtureSearch
 
 __all__ = [
     "BooleanQuadraticSolution",
+    "Gate",
+    "Kernel",
     "LatentFeatureLasso",
     "LatentFeaturePath",
     "MaxCutSolution",
     "MixLassoRegressor",
+    "MixtureSearch",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sublearn.io.fields import Fields, Floats
+from sublearn.latent.stored_part import StoredPart
 from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
 
@@ -54,7 +55,7 @@ def read_rows(
 
 
 @dataclass(frozen=True)
-class GaussianFill:
+class GaussianFill(StoredPart):
     """Mean and covariance of rows; an entry is filled by its mean given those that are there.
 
     Parameters

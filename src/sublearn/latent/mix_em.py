@@ -1,4 +1,7 @@
-"""EM for mixtures of regressions in which every component has a noise level of its own.
+"""EM for mixtures of regressions in which every part has a noise level of its own.
+
+The parts are components, of which each row follows one, or subsets of components, whose functions
+add up.
 
 The levels are what makes it find the components. A component that is right on its rows becomes
 sharp, gives up the rows of others, and so stays right while the rest still searches. Under one
@@ -12,35 +15,37 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
-__all__ = ["LEAST", "LEAST_SCALE", "EMSteps", "Mixture", "MixtureEM"]
+from sublearn.latent.codes import all_patterns
+
+__all__ = ["ComponentEM", "EMSteps", "Mixture", "SubsetEM", "log_densities"]
 
 _CAUTION = 0.3  # rows at the common noise level that each component sees, per degree of freedom
-#: Least mean square of targets: parts of it are above 0 even if all targets are 0.
-LEAST_SCALE = 1e-280
-LEAST = 1e-20  # least variance, as a part of that of the targets
+_LEAST_SCALE = 1e-280  # mean square of targets: shares of it are above 0 even if they all are 0
+_LEAST = 1e-20  # least variance, as a part of that of the targets
 _MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that may be kept
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """K regressions in the space of features, with their shares of rows and noise.
+    """K regressions in the space of features, with the shares of rows and noise of their parts.
 
     Parameters
     ----------
     coef : ndarray of shape (n_components, n_features)
         Weights.
-    shares : ndarray of shape (n_components,)
-        Probability of each component.
-    variances : ndarray of shape (n_components,)
+    shares : ndarray of shape (n_parts,)
+        Probability of each part: component, or subset in the order of `all_patterns`.
+    variances : ndarray of shape (n_parts,)
         Of the noise of each.
     log_likelihood : float
         Of the rows they were fitted to.
     outliers : float
-        Part of the rows that no component explains; their targets are spread evenly.
+        Share of the rows that no part explains; their targets are spread evenly.
     """
 
     coef: np.ndarray
@@ -68,10 +73,12 @@ class Mixture:
         )
 
 
-_Mixture = TypeVar("_Mixture", bound=Mixture)
+def log_densities(squares: np.ndarray, shares: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Of rows with given squared residuals under each part, but for a constant."""
+    return np.log(shares) - 0.5 * np.log(variances) - squares / (2 * variances)
 
 
-class EMSteps(abc.ABC, Generic[_Mixture]):
+class EMSteps(abc.ABC):
     """EM on given rows; a subclass says what the parts leave of a row, and fits them.
 
     Parameters
@@ -88,9 +95,8 @@ class EMSteps(abc.ABC, Generic[_Mixture]):
         Asked before each iteration.
     """
 
-    #: Part of the targets' variance below which residuals are rounding.
+    #: Share of the targets' variance below which residuals are rounding.
     exact: float
-    kind: type[_Mixture]
 
     def __init__(
         self, features: np.ndarray, targets: np.ndarray, l2: float, *, is_hard: bool = False,
@@ -100,28 +106,32 @@ class EMSteps(abc.ABC, Generic[_Mixture]):
         self.is_hard, self.should_stop = is_hard, should_stop
         self.n_rows, self.n_features = features.shape
         self._ridge = l2 * self.n_rows
-        self._scale = max(float(np.mean(targets**2)), LEAST_SCALE)
+        self.scale = max(float(np.mean(targets**2)), _LEAST_SCALE)
+
+    @abc.abstractmethod
+    def patterns(self, n_components: int) -> np.ndarray:
+        """The components of each part, a row of zeros and ones."""
 
     @abc.abstractmethod
     def residuals(self, coef: np.ndarray) -> np.ndarray:
         """Of each row under each part."""
 
     @abc.abstractmethod
-    def fit(self, chances: np.ndarray, last: _Mixture) -> _Mixture:
+    def fit(self, chances: np.ndarray, last: Mixture) -> Mixture:
         """Weights, shares and noise of the rows as they are shared out."""
 
-    def log_outside(self, mixture: _Mixture) -> float:
+    def log_outside(self, mixture: Mixture) -> float:
         """Log density of a row that no part explains."""
         return -np.inf
 
-    def start(self, coef: np.ndarray) -> _Mixture:
+    def start(self, coef: np.ndarray) -> Mixture:
         """Given weights, equal shares, and the noise that is left by the nearest part."""
         squares = self.residuals(coef) ** 2
         n = squares.shape[1]
-        level = max(float(squares.min(axis=1).mean()), LEAST * self._scale)
-        return self.kind(coef, np.full(n, 1 / n), np.full(n, level))
+        level = max(float(squares.min(axis=1).mean()), _LEAST * self.scale)
+        return Mixture(coef, np.full(n, 1 / n), np.full(n, level))
 
-    def run(self, mixture: _Mixture, max_iter: int = 500, tol: float = 1e-6) -> _Mixture:
+    def run(self, mixture: Mixture, max_iter: int = 500, tol: float = 1e-6) -> Mixture:
         """Iterate until the mean log-likelihood moves by at most `tol`."""
         last = -np.inf
         for step in range(max_iter):
@@ -130,15 +140,15 @@ class EMSteps(abc.ABC, Generic[_Mixture]):
                 break
             last = value
             mixture = self.fit(chances, mixture)
-            if mixture.variances.max() <= self.exact * self._scale:
+            if mixture.variances.max() <= self.exact * self.scale:
                 break
         return replace(mixture, log_likelihood=self.share_out(mixture)[1])
 
-    def share_out(self, mixture: _Mixture) -> tuple[np.ndarray, float]:
+    def share_out(self, mixture: Mixture) -> tuple[np.ndarray, float]:
         """Probability of each part for each row, and the log-likelihood."""
         squares = self.residuals(mixture.coef) ** 2
-        variances, outside = mixture.variances, self.log_outside(mixture)
-        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        outside = self.log_outside(mixture)
+        logs = log_densities(squares, mixture.shares, mixture.variances)
         top = np.maximum(logs.max(axis=1, keepdims=True), outside)
         chances = np.exp(logs - top)
         total = chances.sum(axis=1, keepdims=True) + np.exp(outside - top)
@@ -148,8 +158,9 @@ class EMSteps(abc.ABC, Generic[_Mixture]):
         return chances / total, value
 
     def noise(
-        self, squares: np.ndarray, rows: np.ndarray, freedom: np.ndarray, freedom_each: Any
-    ) -> np.ndarray:
+        self, squares: np.ndarray, rows: np.ndarray, freedom: np.ndarray,
+        freedom_each: np.ndarray | float,
+    ) -> np.ndarray:  # fmt: skip
         """Variances, unbiased and drawn to the common one: few rows do not make a part sharp.
 
         Without the second, components lock on chance subsets (20 features, 3 components, 130 rows:
@@ -158,27 +169,31 @@ class EMSteps(abc.ABC, Generic[_Mixture]):
         common = squares.sum() / self.n_rows
         extra = _CAUTION * (freedom_each + 1)
         own = np.maximum(rows - freedom, 1e-3 * rows + 1e-9)
-        return np.maximum((squares + extra * common) / (own + extra), LEAST * self._scale)
+        return np.maximum((squares + extra * common) / (own + extra), _LEAST * self.scale)
 
 
-class MixtureEM(EMSteps[Mixture]):
+class ComponentEM(EMSteps):
     """EM of components, of which each row follows one; parameters as those of `EMSteps`."""
 
-    exact, kind = 1e-14, Mixture
+    exact = 1e-14
 
-    def __init__(self, features: np.ndarray, targets: np.ndarray, l2: float, **options: Any):
-        super().__init__(features, targets, l2, **options)
-        self._upper = np.triu_indices(self.n_features)
-        n_products = self.n_rows * len(self._upper[0])
-        self._products = self._all_products() if n_products <= _MOST_PRODUCTS else None
-        # The constant that densities leave out is put back at the end, so it is taken out here.
-        spread = float(np.ptp(targets)) if len(targets) else 0.0
-        self._log_range = np.log(max(spread, np.finfo(float).tiny)) - 0.5 * np.log(2 * np.pi)
-        self._moments = features * targets[:, None]
+    @cached_property
+    def _upper(self) -> tuple[np.ndarray, ...]:
+        return np.triu_indices(self.n_features)
 
-    def _all_products(self) -> np.ndarray:
+    @cached_property
+    def _products(self) -> np.ndarray | None:
         i, j = self._upper
-        return self.features[:, i] * self.features[:, j]
+        is_small = self.n_rows * len(i) <= _MOST_PRODUCTS
+        return self.features[:, i] * self.features[:, j] if is_small else None
+
+    @cached_property
+    def _moments(self) -> np.ndarray:
+        return self.features * self.targets[:, None]
+
+    def patterns(self, n_components: int) -> np.ndarray:
+        """Each component alone."""
+        return np.eye(n_components)
 
     def residuals(self, coef: np.ndarray) -> np.ndarray:
         """Of each row under each component."""
@@ -186,14 +201,17 @@ class MixtureEM(EMSteps[Mixture]):
 
     def log_outside(self, mixture: Mixture) -> float:
         """Log density of an outlier, whose target is anywhere between the others."""
-        is_empty = mixture.outliers == 0
-        return -np.inf if is_empty else float(np.log(mixture.outliers) - self._log_range)
+        if mixture.outliers == 0:
+            return -np.inf
+        # The constant that densities leave out is put back at the end, so it is taken out here.
+        spread = float(np.ptp(self.targets)) if len(self.targets) else 0.0
+        log_range = np.log(max(spread, np.finfo(float).tiny)) - 0.5 * np.log(2 * np.pi)
+        return float(np.log(mixture.outliers) - log_range)
 
     def losses_without(self, mixture: Mixture) -> np.ndarray:
         """By how much the log-likelihood falls without each component, the others as they are."""
         squares = self.residuals(mixture.coef) ** 2
-        variances = mixture.variances
-        logs = np.log(mixture.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+        logs = log_densities(squares, mixture.shares, mixture.variances)
         rows, owner = np.arange(self.n_rows), logs.argmax(axis=1)
         top = logs[rows, owner]
         terms = np.exp(logs - top[:, None])
@@ -229,3 +247,47 @@ class MixtureEM(EMSteps[Mixture]):
         grams = np.empty((chances.shape[1], self.n_features, self.n_features))
         grams[:, i, j] = grams[:, j, i] = packed
         return grams
+
+
+class SubsetEM(EMSteps):
+    """EM of the 2^K subsets of K components; parameters as those of `EMSteps`.
+
+    The functions are found together, from one least-squares problem with K blocks of features.
+    """
+
+    exact = 1e-12
+
+    def patterns(self, n_components: int) -> np.ndarray:
+        """All subsets."""
+        return all_patterns(n_components)
+
+    def residuals(self, coef: np.ndarray) -> np.ndarray:
+        """Of each row under each subset."""
+        return self.targets[:, None] - (self.features @ coef.T) @ all_patterns(len(coef)).T
+
+    def fit(self, chances: np.ndarray, last: Mixture) -> Mixture:
+        """All functions by one least-squares problem, then shares and noise."""
+        common = float(chances.ravel() @ (self.residuals(last.coef) ** 2).ravel()) / self.n_rows
+        trust = max(common, _LEAST * self.scale) / last.variances  # about 1
+        coef = self._functions(chances * trust, last.size)
+        squares = (chances * self.residuals(coef) ** 2).sum(axis=0)
+        rows = chances.sum(axis=0)
+        shares = (rows + 1e-9) / (self.n_rows + 1e-9 * len(rows))
+        # The functions' degrees of freedom are laid on all rows alike.
+        freedom, each = coef.size * rows / self.n_rows, coef.size / len(rows)
+        return Mixture(coef, shares, self.noise(squares, rows, freedom, each))
+
+    def _functions(self, weights: np.ndarray, n_components: int) -> np.ndarray:
+        patterns = all_patterns(n_components)
+        first = weights @ patterns  # row by component
+        K, r = n_components, self.n_features
+        G, b = np.empty((K, r, K, r)), np.empty((K, r))
+        for k in range(K):
+            b[k] = (first[:, k] * self.targets) @ self.features
+            for m in range(k + 1):
+                both = weights @ (patterns[:, k] * patterns[:, m])
+                G[k, :, m, :] = G[m, :, k, :] = (self.features.T * both) @ self.features
+        square = G.reshape(K * r, K * r)
+        square.flat[:: K * r + 1] += self._ridge + 1e-12 * np.trace(square) / (K * r) + 1e-300
+        found = scipy.linalg.solve(square, b.ravel(), assume_a="pos", check_finite=False)
+        return found.reshape(K, r)

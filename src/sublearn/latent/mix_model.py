@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from scipy.special import softmax
 
-from sublearn.io.fields import Floats
-from sublearn.latent.mix_general import GeneralMixture, all_patterns
+from sublearn.io.fields import Fields, Floats
+from sublearn.latent.mix_em import Mixture, log_densities
+from sublearn.latent.stored_part import StoredPart
 from sublearn.validation import Boolean
 
 __all__ = ["FittedMixture", "MixtureProblem"]
@@ -32,7 +34,7 @@ class MixtureProblem:
     """
 
     def __init__(self, features: np.ndarray, y: np.ndarray, has_common_part: bool, l2: float):
-        self.features, self.y = features, y
+        self.features, self.y, self.l2 = features, y, l2
         self.common = np.zeros(features.shape[1])
         if has_common_part:
             ridge = np.sqrt(l2 * len(y))
@@ -45,10 +47,8 @@ class MixtureProblem:
         self.unit = 1.0 if is_rounding or size == 0 else size
         self.targets = np.zeros_like(rest) if is_rounding else rest / self.unit
 
-    def fitted(self, mixture: Any, is_hard: bool) -> FittedMixture:
+    def fitted(self, mixture: Mixture, patterns: np.ndarray, is_hard: bool) -> FittedMixture:
         """A mixture for the targets as they were, the component of the largest share first."""
-        is_general = isinstance(mixture, GeneralMixture)
-        patterns = all_patterns(mixture.size) if is_general else np.eye(mixture.size)
         order = np.argsort(-(mixture.shares @ patterns), kind="stable")
         return FittedMixture(
             weights=(self.common + self.unit * mixture.coef)[order],
@@ -60,7 +60,7 @@ class MixtureProblem:
 
 
 @dataclass(frozen=True)
-class FittedMixture:
+class FittedMixture(StoredPart):
     """Functions, and the ways to combine them.
 
     Parameters
@@ -75,7 +75,7 @@ class FittedMixture:
         Give a row to the nearest pattern.
     """
 
-    FIELDS: ClassVar[dict[str, Any]] = {
+    FIELDS: ClassVar[Fields] = {
         "weights": Floats("components", "inner"),
         "patterns": Floats("patterns", "components"),
         "shares": Floats("patterns"),
@@ -99,9 +99,8 @@ class FittedMixture:
         if self.is_hard:
             return self.patterns[squares.argmin(axis=1)]
         variances = np.maximum(self.variances, _TINY)
-        logs = np.log(self.shares) - 0.5 * np.log(variances) - squares / (2 * variances)
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return (chances / chances.sum(axis=1, keepdims=True)) @ self.patterns
+        chances = softmax(log_densities(squares, self.shares, variances), axis=1)
+        return chances @ self.patterns
 
     def noise(self, features: np.ndarray, y: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Standard deviation of the residuals of each component's rows."""

@@ -17,20 +17,21 @@ search atoms that violate the constraint, correct all coefficients c by projecte
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from sublearn.fitting.progress import Progress
-from sublearn.latent.boolean_quadratic import solve_boolean_quadratic
+from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
 from sublearn.latent.mix_system import System, kernel_of, make_system
+from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["MixtureProgram", "Path", "Point"]
 
 _PER_STEP = 6  # atoms that may enter at once
+_LOOKED_AT = 24  # candidates of a search, best first
 _NEWTON_TOL = 1e-5  # on |Phi'(z * a)| / (N l1) - 1 of active atoms
 _MOST_NEWTON = 30
 _SEARCH_SWEEPS = 100
@@ -71,7 +72,7 @@ class Point:
     @property
     def certificate(self) -> float:
         """(objective - bound) / objective."""
-        return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
+        return _relative(self.objective - self.bound, self.objective)
 
     def coef(self, features: np.ndarray) -> np.ndarray:
         """w of each atom, (4.30)."""
@@ -116,10 +117,6 @@ class MixtureProgram:
         """The least weight, as far as the search sees, at which no atom is active."""
         return float(np.sqrt(max(self._search(self.targets).value, 0.0))) / self.n
 
-    def path(self, parts: Any, tol: float, max_iter: int) -> Path:
-        """Solutions for decreasing parts of `l1_max`, each the start of the next."""
-        return Path(self, np.asarray(parts, dtype=np.float64), tol, max_iter)
-
     def solve(self, l1: float, start: Point | None, tol: float, max_iter: int) -> Point:
         """Algorithm 13 until the certificate, or what the search finds, is below `tol`."""
         atoms = np.zeros((0, self.n)) if start is None else start.atoms
@@ -146,7 +143,7 @@ class MixtureProgram:
 
     # --- search --------------------------------------------------------------------------------
 
-    def _search(self, dual: np.ndarray) -> Any:
+    def _search(self, dual: np.ndarray) -> BooleanQuadraticSolution:
         """Atoms of large |Phi'(z * a)|, (4.31), and a bound for all atoms, (4.34)."""
         rank = min(_RANK, int(np.ceil(np.sqrt(2 * (self.n + 1)))))
         found = solve_boolean_quadratic(
@@ -157,9 +154,11 @@ class MixtureProgram:
         self._vectors = found.vectors
         return found
 
-    def _entering(self, found: Any, atoms: np.ndarray, l1: float) -> np.ndarray:
-        violating = found.candidate_values > (self.n * l1) ** 2
-        candidates = found.candidates[violating].astype(np.float64)
+    def _entering(
+        self, found: BooleanQuadraticSolution, atoms: np.ndarray, l1: float
+    ) -> np.ndarray:
+        is_violating = found.candidate_values[:_LOOKED_AT] > (self.n * l1) ** 2
+        candidates = found.candidates[:_LOOKED_AT][is_violating].astype(np.float64)
         known = {z.tobytes() for z in atoms}
         fresh = [z for z in candidates if z.any() and z.tobytes() not in known]
         return np.array(fresh[:_PER_STEP]).reshape(-1, self.n)
@@ -233,35 +232,70 @@ class MixtureProgram:
     ) -> None:  # fmt: skip
         seconds = time.perf_counter() - self._started
         gap = max(0.0, objective - bound)
-        certificate = gap / max(objective, np.finfo(float).tiny)
+        certificate = _relative(gap, objective)
         n_active, n_dual = int(np.count_nonzero(c)), int(np.count_nonzero(dual))
         row = (seconds, l1, objective, certificate, violation, n_active, n_dual)
         self.rows.append(row)
         self.progress.tell(objective=objective, gap=gap, nnz_primal=n_active, nnz_dual=n_dual)
 
-    def trace(self) -> dict[str, np.ndarray]:
+    def trace(self) -> Trace:
         """One row per search."""
         table = np.array(self.rows, dtype=np.float64).reshape(-1, len(_COLUMNS))
-        return dict(zip(_COLUMNS, table.T, strict=True))
+        return Trace(dict(zip(_COLUMNS, table.T, strict=True)))
 
 
 class Path:
-    """Solutions along decreasing weights, each found when it is first asked for."""
+    """Solutions at falling shares of `l1_max`, each found when it is first asked for.
 
-    def __init__(self, program: MixtureProgram, parts: np.ndarray, tol: float, max_iter: int):
-        self.program, self.parts, self.tol, self.max_iter = program, parts, tol, max_iter
+    Parameters
+    ----------
+    program : MixtureProgram
+        What is solved.
+    l1_shares : sequence of float
+        In the order in which they are solved, each from the solution before.
+    tol, max_iter : float and int
+        As of `MixtureProgram.solve`.
+    """
+
+    def __init__(
+        self, program: MixtureProgram, l1_shares: Sequence[float], *, tol: float, max_iter: int
+    ):
+        self.program, self.l1_shares, self.tol, self.max_iter = program, l1_shares, tol, max_iter
         self.points: list[Point] = []
         self._l1_max = max(program.l1_max(), _LEAST_L1)
 
     def __iter__(self) -> Iterator[Point]:
-        for i, part in enumerate(self.parts):
+        for i, share in enumerate(self.l1_shares):
             if i == len(self.points):
                 if self.points and self.program.progress.stop_requested:
                     return
                 last = self.points[-1] if self.points else None
-                l1 = float(part) * self._l1_max
+                l1 = float(share) * self._l1_max
                 self.points.append(self.program.solve(l1, last, self.tol, self.max_iter))
             yield self.points[i]
+
+    def solution(self, was_stopped: bool) -> Solution:
+        """What was reached: the last objective, and the worst certificate."""
+        points = self.points
+        certificate = max((point.certificate for point in points), default=0.0)
+        if certificate <= self.tol:
+            status = Status.CONVERGED
+        elif was_stopped:
+            status = Status.STOPPED
+        else:
+            is_spent = any(point.n_steps >= self.max_iter for point in points)
+            status = Status.MAX_ITER if is_spent else Status.STALLED
+        return Solution(
+            status=status,
+            objective=points[-1].objective if points else 0.0,
+            certificate=certificate,
+            n_iter=sum(point.n_steps for point in points),
+            trace=self.program.trace(),
+        )
+
+
+def _relative(gap: float, objective: float) -> float:
+    return max(0.0, gap) / max(objective, np.finfo(float).tiny)
 
 
 def _newton_point(hessian: np.ndarray, gradient: np.ndarray, c: np.ndarray) -> np.ndarray:
