@@ -23,16 +23,7 @@ _RANK = 24  # of the vectors; with 45 and more the same atoms take twice the tim
 class SteepestAtoms:
     """Approximate maximisers of z'RR'z for residuals R that change slowly, (13) of the paper.
 
-    Parameters
-    ----------
-    has_intercept : bool
-        Whether columns of R sum to zero.
-    seed : int
-        Of sweeps and hyperplanes.
-    n_threads : int
-        Of the hyperplanes.
-    monitor : Monitor
-        Stops a search.
+    With an intercept columns of R sum to zero. `monitor` stops a search.
     """
 
     def __init__(self, has_intercept: bool, seed: int, n_threads: int, monitor: _core.Monitor):
@@ -101,10 +92,8 @@ def atoms_in_span(
     U g + t, g and t normal: rows on either side of a random threshold, so that rare features are
     found as well. (The whitening does it: y'XX'y prefers sums of strong features.)
 
-    Returns
-    -------
-    ndarray of int8, shape (n_found, n_samples)
-        Distinct, best first; an atom is as good as its complement, of which it has no more ones.
+    They are the rows, distinct and best first; an atom is as good as its complement, of which it
+    has no more ones.
     """
     n_samples, rank = basis.shape
     constant = np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))

@@ -25,38 +25,20 @@ _LEAST_STEP = 1e-12
 
 
 class AtomSet:
-    """The active atoms z_1 .. z_K of a data matrix X.
+    """The active atoms z_1 .. z_K, columns of Z, of a data matrix X with samples in rows.
 
     With `is_centred`, columns stand for z_k minus its mean: the intercept has been taken out of
     the problem, and X must be centred as well.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    is_centred : bool
-        Whether there is an intercept.
-
-    Attributes
-    ----------
-    Z : ndarray of int8, shape (n_samples, n_atoms)
-        The atoms.
-    gram : ndarray of shape (n_atoms, n_atoms)
-        Z'Z.
-    cross : ndarray of shape (n_atoms, n_features)
-        Z'X.
-    energy : ndarray of shape (n_atoms, n_atoms)
-        Z'X X'Z.
     """
 
     def __init__(self, X: np.ndarray, is_centred: bool):
         self.X, self.is_centred = X, is_centred
         self.square = float(np.einsum("ij,ij->", X, X))
         self.Z = np.empty((len(X), 0), dtype=np.int8)
-        self.columns = np.empty((len(X), 0))
-        self.gram = np.empty((0, 0))
-        self.cross = np.empty((0, X.shape[1]))
-        self.energy = np.empty((0, 0))
+        self.columns = np.empty((len(X), 0))  # of Z as floats
+        self.gram = np.empty((0, 0))  # Z'Z
+        self.cross = np.empty((0, X.shape[1]))  # Z'X
+        self.energy = np.empty((0, 0))  # Z'X X'Z
         self._known: set[bytes] = set()
 
     def __len__(self) -> int:

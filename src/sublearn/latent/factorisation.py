@@ -38,14 +38,9 @@ class Factorisation:
 
 
 class Factoriser:
-    """Factorisations of one data matrix.
+    """Factorisations of one data matrix; without an intercept b is zero.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data; entries where `is_missing` is true are replaced by the model's as it improves.
-    has_intercept : bool
-        Whether b may differ from zero.
+    Entries of X where `is_missing` is true are replaced by the model's as it improves.
     """
 
     def __init__(

@@ -33,16 +33,8 @@ def gains_by_size(learner: FeatureLearner, known: np.ndarray, most: int) -> np.n
     """By how much the squared error falls with 1, 2, ... features; last, all that is left.
 
     Only the axes above noise are looked at, which is cheap and has little noise in it. Their number
-    is that of the features, if no feature is a combination of others.
-
-    Parameters
-    ----------
-    learner : FeatureLearner
-        Of data with an intercept.
-    known : ndarray of shape (n_atoms, n_samples)
-        Atoms to choose from.
-    most : int
-        Largest size.
+    is that of the features, if no feature is a combination of others. The learner must have an
+    intercept; `known` are atoms to choose from, in rows, and `most` is the largest size.
     """
     values, vectors = learner.axes
     rank = signal_rank(values, learner.X.shape)

@@ -41,19 +41,7 @@ class LearningSettings:
 
 
 class FeatureLearner:
-    """Features of one matrix.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float64.
-    settings : LearningSettings
-        How to learn.
-    progress : Progress
-        Watched from outside.
-    is_missing : ndarray of bool or None
-        Entries of X that are not data.
-    """
+    """Features of one matrix of float64; entries where `is_missing` is true are no data."""
 
     def __init__(
         self, X: np.ndarray, settings: LearningSettings, progress: Progress,

@@ -48,16 +48,9 @@ class LassoFit(Solution):
 
 
 class LassoProblem:
-    """One data matrix at one (l1, l2), to which atoms may be offered.
+    """One data matrix at one (l1, l2), lambda and tau of the paper, and atoms to begin with.
 
-    Parameters
-    ----------
-    atoms : AtomSet
-        The data, and atoms to begin with.
-    search : SteepestAtoms
-        Keeps its vectors from one step, and one l1, to the next.
-    l1, l2 : float
-        Weights: lambda and tau of the paper.
+    `search` keeps its vectors from one step, and one l1, to the next.
     """
 
     def __init__(

@@ -56,15 +56,7 @@ def read_rows(
 
 @dataclass(frozen=True)
 class GaussianFill(StoredPart):
-    """Mean and covariance of rows; an entry is filled by its mean given those that are there.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n_features,)
-        Of the rows.
-    covariance : ndarray of shape (n_features, n_features)
-        Of the rows, with a ridge.
-    """
+    """Mean and covariance of rows; an entry is filled by its mean given those that are there."""
 
     FIELDS: ClassVar[Fields] = {
         "mean": Floats("features", finite=True),
@@ -72,7 +64,7 @@ class GaussianFill(StoredPart):
     }
 
     mean: np.ndarray
-    covariance: np.ndarray
+    covariance: np.ndarray  # with a ridge
 
     @classmethod
     def of(cls, X: np.ndarray) -> GaussianFill:

@@ -32,27 +32,13 @@ _MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that
 
 @dataclass(frozen=True)
 class Mixture:
-    """K regressions in the space of features, with the shares of rows and noise of their parts.
+    """K regressions in the space of features, with the shares of rows and noise of their parts."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_components, n_features)
-        Weights.
-    shares : ndarray of shape (n_parts,)
-        Probability of each part: component, or subset in the order of `all_patterns`.
-    variances : ndarray of shape (n_parts,)
-        Of the noise of each.
-    log_likelihood : float
-        Of the rows they were fitted to.
-    outliers : float
-        Share of the rows that no part explains; their targets are spread evenly.
-    """
-
-    coef: np.ndarray
-    shares: np.ndarray
-    variances: np.ndarray
-    log_likelihood: float = -np.inf
-    outliers: float = 0.0
+    coef: np.ndarray  # (n_components, n_features)
+    shares: np.ndarray  # of each part: component, or subset in the order of `all_patterns`
+    variances: np.ndarray  # of the noise of each part
+    log_likelihood: float = -np.inf  # of the rows they were fitted to
+    outliers: float = 0.0  # share of rows that no part explains; their targets are spread evenly
 
     @property
     def size(self) -> int:
@@ -81,18 +67,9 @@ def log_densities(squares: np.ndarray, shares: np.ndarray, variances: np.ndarray
 class EMSteps(abc.ABC):
     """EM on given rows; a subclass says what the parts leave of a row, and fits them.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-        Rows.
-    targets : ndarray of shape (n_samples,)
-        What the parts explain.
-    l2 : float
-        Weight of half the squared norm of each component, next to the mean loss.
-    is_hard : bool
-        Give each row to its nearest part instead of sharing it out.
-    should_stop : callable
-        Asked before each iteration.
+    `l2` is the weight of half the squared norm of each component, next to the mean loss. With
+    `is_hard` each row is given to its nearest part instead of being shared out. `should_stop` is
+    asked before each iteration.
     """
 
     #: Share of the targets' variance below which residuals are rounding.

@@ -134,26 +134,12 @@ class LinearMap(FeatureMap):
 
 @dataclass(frozen=True)
 class KernelMap(FeatureMap):
-    """Phi(x) = k(x, basis) B, and a column of ones if there is an intercept.
+    """Phi(x) = k(x, basis) B, and a column of ones if there is an intercept."""
 
-    Parameters
-    ----------
-    kernel : str
-        Name of scikit-learn, or "precomputed".
-    options : dict
-        Of the kernel.
-    basis : ndarray
-        Rows; for "precomputed" their indices.
-    mixing : ndarray of shape (n_basis, r)
-        B, eigenvectors over the roots of their eigenvalues.
-    has_intercept : bool
-        Add the column of ones.
-    """
-
-    kernel: str
-    options: dict[str, float]
-    basis: np.ndarray
-    mixing: np.ndarray
+    kernel: str  # name of scikit-learn, or "precomputed"
+    options: dict[str, float]  # of the kernel
+    basis: np.ndarray  # rows; for "precomputed" their indices
+    mixing: np.ndarray  # B, (n_basis, r): eigenvectors over the roots of their eigenvalues
     has_intercept: bool
 
     FIELDS: ClassVar[Fields] = {

@@ -128,7 +128,7 @@ def make_gate(gate: Gate, rows: np.ndarray, codes: np.ndarray) -> FittedGate:
 
 
 def restore_gate(state: State, sizes: Mapping[str, int]) -> FittedGate:
-    """Inverse of `FittedGate.state`, for ``sizes["components"]`` and rows of ``sizes["columns"]``."""
+    """Inverse of `state`, for ``sizes["components"]`` and rows of ``sizes["columns"]``."""
     kind = state.pop("kind", None)
     if not isinstance(kind, str) or kind not in _GATES:
         raise ValueError(f"gate.kind must be {OneOf(*_GATES)}, got {kind!r}")

@@ -21,16 +21,8 @@ _TINY = float(np.finfo(float).tiny)
 class MixtureProblem:
     """Features and targets, the latter without what all rows have in common, and of unit size.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, r)
-        Phi.
-    y : ndarray of shape (n_samples,)
-        Targets.
-    has_common_part : bool
-        Whether every row has exactly one component, so that a function may be added to all.
-    l2 : float
-        Weight of half the squared norm of that function.
+    There is such a part if every row has exactly one component, so that a function may be added to
+    all of them; `l2` is the weight of half its squared norm.
     """
 
     def __init__(self, features: np.ndarray, y: np.ndarray, has_common_part: bool, l2: float):
@@ -61,19 +53,7 @@ class MixtureProblem:
 
 @dataclass(frozen=True)
 class FittedMixture(StoredPart):
-    """Functions, and the ways to combine them.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_components, r)
-        The functions in the space of features.
-    patterns : ndarray of shape (n_patterns, n_components)
-        Which components a row may have.
-    shares, variances : ndarray of shape (n_patterns,)
-        Of the patterns.
-    is_hard : bool
-        Give a row to the nearest pattern.
-    """
+    """Functions, and the ways to combine them."""
 
     FIELDS: ClassVar[Fields] = {
         "weights": Floats("components", "inner"),
@@ -83,11 +63,11 @@ class FittedMixture(StoredPart):
         "is_hard": Boolean(),
     }
 
-    weights: np.ndarray
-    patterns: np.ndarray
-    shares: np.ndarray
-    variances: np.ndarray
-    is_hard: bool
+    weights: np.ndarray  # the functions in the space of features
+    patterns: np.ndarray  # which components a row may have
+    shares: np.ndarray  # of the patterns
+    variances: np.ndarray  # of the patterns
+    is_hard: bool  # give a row to the nearest pattern
 
     def values(self, features: np.ndarray) -> np.ndarray:
         """Of each component at each row."""

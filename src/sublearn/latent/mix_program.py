@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import nnls
 
 from sublearn.fitting.progress import Progress
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
-from sublearn.latent.mix_system import System, kernel_of, make_system
+from sublearn.latent.mix_system import Solve, kernel_of, make_system
 from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["MixtureProgram", "Path", "Point"]
@@ -43,31 +43,15 @@ _COLUMNS = ("seconds", "l1", "objective", "certificate", "violation", "nnz_prima
 
 @dataclass(frozen=True)
 class Point:
-    """A solution for one weight of the penalty.
-
-    Parameters
-    ----------
-    l1 : float
-        The weight.
-    atoms : ndarray of shape (m, n)
-        Active z, those of large coefficients first.
-    weights : ndarray of shape (m,)
-        c, the norms of the atoms' functions.
-    dual : ndarray of shape (n,)
-        The residual a.
-    objective, bound : float
-        Value, and a lower bound on the minimum.
-    n_steps : int
-        Searches.
-    """
+    """A solution for one weight of the penalty."""
 
     l1: float
-    atoms: np.ndarray = field(repr=False)
-    weights: np.ndarray = field(repr=False)
-    dual: np.ndarray = field(repr=False)
+    atoms: np.ndarray = field(repr=False)  # (m, n), active z, those of large coefficients first
+    weights: np.ndarray = field(repr=False)  # c, the norms of the atoms' functions
+    dual: np.ndarray = field(repr=False)  # the residual a
     objective: float
-    bound: float
-    n_steps: int
+    bound: float  # on the minimum, from below
+    n_steps: int  # searches
 
     @property
     def certificate(self) -> float:
@@ -83,21 +67,21 @@ class Point:
         )
 
 
-class MixtureProgram:
-    """The program for given features and targets.
+@dataclass(frozen=True)
+class _Evaluation:
+    """Coefficients c, the system S there, the residual a = S^-1 y and the objective."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        Phi.
-    targets : ndarray of shape (n,)
-        y.
-    seed : int
-        Of the searches.
-    n_jobs : int
-        Threads of a search.
-    progress : Progress
-        Gets objective, gap and counts, and says when to stop.
+    c: np.ndarray
+    solve: Solve
+    dual: np.ndarray
+    value: float
+
+
+class MixtureProgram:
+    """The program for given features Phi (n x r) and targets y.
+
+    `progress` gets objective, gap and counts, and says when to stop; `seed` and `n_jobs` are of the
+    searches.
     """
 
     def __init__(
@@ -117,29 +101,25 @@ class MixtureProgram:
         """The least weight, as far as the search sees, at which no atom is active."""
         return float(np.sqrt(max(self._search(self.targets).value, 0.0))) / self.n
 
-    def solve(self, l1: float, start: Point | None, tol: float, max_iter: int) -> Point:
+    def solve(self, l1: float, init: Point | None, tol: float, max_iter: int) -> Point:
         """Algorithm 13 until the certificate, or what the search finds, is below `tol`."""
-        atoms = np.zeros((0, self.n)) if start is None else start.atoms
-        c = np.zeros(0) if start is None else start.weights
-        system, c, objective = self._correct(l1, atoms, c)
+        atoms = np.zeros((0, self.n)) if init is None else init.atoms
+        now = self._correct(l1, atoms, np.zeros(0) if init is None else init.weights)
         bound, n_steps = 0.0, 0
         for n_steps in range(1, max_iter + 1):  # noqa: B007 (told in the result)
-            dual = system.solve(self.targets)
-            found = self._search(dual)
+            found = self._search(now.dual)
             violation = float(np.sqrt(max(found.value, 0.0))) / (self.n * l1) - 1
-            bound = max(bound, self._dual_value(dual, found.bound, l1))
-            self._tell(l1, objective, bound, violation, c, dual)
+            bound = max(bound, self._dual_value(now.dual, found.bound, l1))
+            self._tell(l1, now, bound, violation)
             entering = self._entering(found, atoms, l1)
-            is_done = objective - bound <= tol * objective or violation <= 0.1 * tol
+            is_done = now.value - bound <= tol * now.value or violation <= 0.1 * tol
             if is_done or not len(entering) or self.progress.stop_requested:
                 break
             atoms = np.vstack([atoms, entering])
-            c = np.concatenate([c, np.zeros(len(entering))])
-            system, c, objective = self._correct(l1, atoms, c)
-            atoms, c = atoms[c > 0], c[c > 0]
-        order = np.argsort(-c, kind="stable")
-        dual = system.solve(self.targets)  # a limit ends the loop after a correction
-        return Point(l1, atoms[order], c[order], dual, objective, bound, n_steps)
+            now = self._correct(l1, atoms, np.concatenate([now.c, np.zeros(len(entering))]))
+            atoms, now = atoms[now.c > 0], replace(now, c=now.c[now.c > 0])
+        order = np.argsort(-now.c, kind="stable")
+        return Point(l1, atoms[order], now.c[order], now.dual, now.value, bound, n_steps)
 
     # --- search --------------------------------------------------------------------------------
 
@@ -175,68 +155,56 @@ class MixtureProgram:
 
     # --- correct -------------------------------------------------------------------------------
 
-    def _correct(
-        self, l1: float, atoms: np.ndarray, c: np.ndarray
-    ) -> tuple[System, np.ndarray, float]:
+    def _correct(self, l1: float, atoms: np.ndarray, c: np.ndarray) -> _Evaluation:
         """Minimise F(c) = y'S(c)^-1 y / (2N) + l1/2 sum(c) over c >= 0, (4.27)."""
-        system, value = self._evaluate(l1, atoms, c)
-        for _ in range(_MOST_NEWTON):
-            if not len(c):
-                break
-            gradient, hessian = self._derivatives(system, atoms, l1)
-            violation = np.where(c > 0, np.abs(gradient), np.maximum(-gradient, 0.0)).max()
+        now = self._evaluate(l1, atoms, c)
+        for _ in range(_MOST_NEWTON if len(c) else 0):
+            gradient, hessian = self._derivatives(now, atoms, l1)
+            violation = np.where(now.c > 0, np.abs(gradient), np.maximum(-gradient, 0.0)).max()
             if violation <= _NEWTON_TOL * l1 or self.progress.stop_requested:
                 break
-            direction = _newton_point(hessian, gradient, c) - c
-            slope = float(gradient @ direction)
-            system, c, new = self._line_search(l1, atoms, c, direction, value + 1e-15 * abs(value))
-            is_stalled = value - new <= 1e-12 * abs(value) and -slope <= 1e-12 * abs(value)
-            value = new
-            if is_stalled:
+            direction = _newton_point(hessian, gradient, now.c) - now.c
+            last, now = now, self._line_search(l1, atoms, now, direction)
+            rounding = 1e-12 * abs(last.value)
+            if last.value - now.value <= rounding and -float(gradient @ direction) <= rounding:
                 break
-        return system, c, value
+        return now
 
-    def _evaluate(self, l1: float, atoms: np.ndarray, c: np.ndarray) -> tuple[System, float]:
-        system = make_system(self.features, self.kernel, atoms, c / (self.n * l1))
-        dual = system.solve(self.targets)
-        return system, float(self.targets @ dual) / (2 * self.n) + 0.5 * l1 * float(c.sum())
+    def _evaluate(self, l1: float, atoms: np.ndarray, c: np.ndarray) -> _Evaluation:
+        solve = make_system(self.features, self.kernel, atoms, c / (self.n * l1))
+        dual = solve(self.targets)
+        value = float(self.targets @ dual) / (2 * self.n) + 0.5 * l1 * float(c.sum())
+        return _Evaluation(c, solve, dual, value)
 
     def _derivatives(
-        self, system: System, atoms: np.ndarray, l1: float
+        self, at: _Evaluation, atoms: np.ndarray, l1: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Of F. With v_k = D(z_k) Phi Phi' D(z_k) a they are, by (4.10) and once more,
 
         (l1 - v_k'a / (N^2 l1)) / 2   and   v_k'S^-1 v_l / (N^3 l1^2).
         """
-        dual = system.solve(self.targets)
-        V = atoms * (((atoms * dual) @ self.features) @ self.features.T)
-        gradient = 0.5 * (l1 - V @ dual / (self.n**2 * l1))
-        return gradient, V @ system.solve(V.T) / (self.n**3 * l1**2)
+        V = atoms * (((atoms * at.dual) @ self.features) @ self.features.T)
+        gradient = 0.5 * (l1 - V @ at.dual / (self.n**2 * l1))
+        return gradient, V @ at.solve(V.T) / (self.n**3 * l1**2)
 
     def _line_search(
-        self, l1: float, atoms: np.ndarray, c: np.ndarray, direction: np.ndarray, most: float
-    ) -> tuple[System, np.ndarray, float]:
+        self, l1: float, atoms: np.ndarray, start: _Evaluation, direction: np.ndarray
+    ) -> _Evaluation:
         step = 1.0
         while True:
-            moved = np.maximum(c + step * direction, 0.0)
-            system, value = self._evaluate(l1, atoms, moved)
-            if value <= most or step < 1e-6:
-                return system, moved, value
+            moved = self._evaluate(l1, atoms, np.maximum(start.c + step * direction, 0.0))
+            if moved.value <= start.value + 1e-15 * abs(start.value) or step < 1e-6:
+                return moved
             step *= 0.5
 
     # --- telling -------------------------------------------------------------------------------
 
-    def _tell(
-        self, l1: float, objective: float, bound: float, violation: float, c: np.ndarray,
-        dual: np.ndarray,
-    ) -> None:  # fmt: skip
-        seconds = time.perf_counter() - self._started
-        gap = max(0.0, objective - bound)
-        certificate = _relative(gap, objective)
-        n_active, n_dual = int(np.count_nonzero(c)), int(np.count_nonzero(dual))
-        row = (seconds, l1, objective, certificate, violation, n_active, n_dual)
-        self.rows.append(row)
-        self.progress.tell(objective=objective, gap=gap, nnz_primal=n_active, nnz_dual=n_dual)
+    def _tell(self, l1: float, now: _Evaluation, bound: float, violation: float) -> None:
+        seconds, gap = time.perf_counter() - self._started, max(0.0, now.value - bound)
+        n_active, n_dual = int(np.count_nonzero(now.c)), int(np.count_nonzero(now.dual))
+        certificate = _relative(gap, now.value)
+        self.rows.append((seconds, l1, now.value, certificate, violation, n_active, n_dual))
+        self.progress.tell(objective=now.value, gap=gap, nnz_primal=n_active, nnz_dual=n_dual)
 
     def trace(self) -> Trace:
         """One row per search."""
@@ -245,17 +213,7 @@ class MixtureProgram:
 
 
 class Path:
-    """Solutions at falling shares of `l1_max`, each found when it is first asked for.
-
-    Parameters
-    ----------
-    program : MixtureProgram
-        What is solved.
-    l1_shares : sequence of float
-        In the order in which they are solved, each from the solution before.
-    tol, max_iter : float and int
-        As of `MixtureProgram.solve`.
-    """
+    """Solutions at falling shares of `l1_max`, each from the one before, when first asked for."""
 
     def __init__(
         self, program: MixtureProgram, l1_shares: Sequence[float], *, tol: float, max_iter: int

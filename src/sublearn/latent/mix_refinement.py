@@ -83,20 +83,9 @@ class MixtureSearch(Settings):
 
 
 class Refiner(abc.ABC):
-    """Makes mixtures of given sizes.
+    """Makes mixtures of given sizes, each the best from `n_starts` starts of EM.
 
-    Parameters
-    ----------
-    problem : MixtureProblem
-        Rows.
-    search : MixtureSearch
-        Which EM.
-    n_starts : int
-        Starts of EM to choose from.
-    seed : int
-        Of random roundings.
-    progress : Progress
-        Asked now and then whether to stop.
+    `seed` is that of random starts; `progress` is asked now and then whether to stop.
     """
 
     def __init__(

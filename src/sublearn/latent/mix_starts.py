@@ -50,20 +50,7 @@ def covering_functions(
 ) -> np.ndarray:  # fmt: skip
     """`n_components` of the rows' functions, chosen greedily and then by swaps.
 
-    Parameters
-    ----------
-    point : Point
-        Solution of the program.
-    features, targets : ndarray
-        Its rows.
-    n_components : int
-        Number of functions.
-    rng : Generator, optional
-        Use a random half of the atoms and of the rows, to have another start.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_features)
+    With `rng` a random half of the atoms and of the rows is used, to have another start.
     """
     functions = _functions_of_rows(point, features, rng)
     losses = (targets[:, None] - features @ functions.T) ** 2  # row by function
@@ -135,20 +122,7 @@ def consensus_functions(
 ) -> np.ndarray:  # fmt: skip
     """One function after the other, each the one that explains most of the rows left.
 
-    Parameters
-    ----------
-    features, targets : ndarray
-        Rows.
-    n_components : int
-        Number of functions.
-    noise : float
-        Size of residuals that do not matter, in units of the targets' root mean square.
-    rng : Generator
-        Draws subsets.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_features)
+    `noise` is the size of residuals that do not matter, in units of the targets' root mean square.
     """
     basis, back = _orthogonal(features)
     level = max(noise * float(np.sqrt(np.mean(targets**2))), float(np.finfo(float).tiny) ** 0.25)

@@ -9,49 +9,34 @@ It is N x N, the identity plus E E' with E of N rows and r columns per atom.
 
 from __future__ import annotations
 
-import abc
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
 
-__all__ = ["System", "make_system"]
+__all__ = ["Solve", "kernel_of", "make_system"]
 
 _MOST_DIRECT = 3000  # rows of a factorised matrix: 3,000 cost 0.3 s and 72 MB
+_CG_TOL = 1e-8
+_CG_STEPS = 500
 
-
-class System(abc.ABC):
-    """S for fixed atoms and coefficients."""
-
-    @abc.abstractmethod
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        """S^-1 `right`, for one column or several."""
+#: S^-1 times one column or several.
+Solve = Callable[[np.ndarray], np.ndarray]
 
 
 def make_system(
     features: np.ndarray, kernel: np.ndarray | None, atoms: np.ndarray, weights: np.ndarray
-) -> System:
-    """The cheapest way.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        Phi.
-    kernel : ndarray of shape (n, n) or None
-        Phi Phi' if it was formed.
-    atoms : ndarray of shape (m, n)
-        z, of zeros and ones.
-    weights : ndarray of shape (m,)
-        c / (N l1).
-    """
+) -> Solve:
+    """The cheapest way for atoms in rows and weights c / (N l1); `kernel` is Phi Phi' if formed."""
     n, r = features.shape
     used = weights > 0
     atoms, weights = atoms[used], weights[used]
     n_columns = r * len(weights)
     if n_columns < n and n_columns <= _MOST_DIRECT:
-        return _ColumnSystem(features, atoms, weights)
+        return _by_columns(features, atoms, weights)
     if kernel is not None:
-        return _RowSystem(kernel, atoms, weights)
-    return _IterativeSystem(features, atoms, weights)
+        return _by_rows(kernel, atoms, weights)
+    return _by_iteration(features, atoms, weights)
 
 
 def kernel_of(features: np.ndarray) -> np.ndarray | None:
@@ -59,63 +44,51 @@ def kernel_of(features: np.ndarray) -> np.ndarray | None:
     return features @ features.T if len(features) <= _MOST_DIRECT else None
 
 
-class _RowSystem(System):
+def _by_rows(kernel: np.ndarray, atoms: np.ndarray, weights: np.ndarray) -> Solve:
     """Cholesky of S."""
-
-    def __init__(self, kernel: np.ndarray, atoms: np.ndarray, weights: np.ndarray):
-        S = kernel * ((atoms.T * weights) @ atoms)
-        S.flat[:: len(S) + 1] += 1.0
-        self._factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        return scipy.linalg.cho_solve(self._factor, right, check_finite=False)
+    S = kernel * ((atoms.T * weights) @ atoms)
+    S.flat[:: len(S) + 1] += 1.0
+    factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    return lambda right: scipy.linalg.cho_solve(factor, right, check_finite=False)
 
 
-class _ColumnSystem(System):
+def _by_columns(features: np.ndarray, atoms: np.ndarray, weights: np.ndarray) -> Solve:
     """Cholesky of I + E'E: (I + E E')^-1 = I - E (I + E'E)^-1 E'."""
-
-    def __init__(self, features: np.ndarray, atoms: np.ndarray, weights: np.ndarray):
-        blocks = [features * (z * np.sqrt(w))[:, None] for z, w in zip(atoms, weights, strict=True)]
-        self._E = np.hstack(blocks) if blocks else np.zeros((len(features), 0))
-        G = self._E.T @ self._E
-        G.flat[:: len(G) + 1] += 1.0
-        if len(G):
-            self._factor = scipy.linalg.cho_factor(G, overwrite_a=True, check_finite=False)
-
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        if not self._E.shape[1]:
-            return right.copy()
-        inner = scipy.linalg.cho_solve(self._factor, self._E.T @ right, check_finite=False)
-        return right - self._E @ inner
+    if not len(atoms) * features.shape[1]:
+        return lambda right: right.copy()
+    E = np.hstack(
+        [features * (z * np.sqrt(w))[:, None] for z, w in zip(atoms, weights, strict=True)]
+    )
+    G = E.T @ E
+    G.flat[:: len(G) + 1] += 1.0
+    factor = scipy.linalg.cho_factor(G, overwrite_a=True, check_finite=False)
+    return lambda right: right - E @ scipy.linalg.cho_solve(factor, E.T @ right, check_finite=False)
 
 
-class _IterativeSystem(System):
+def _by_iteration(features: np.ndarray, atoms: np.ndarray, weights: np.ndarray) -> Solve:
     """Conjugate gradients on all columns at once; a product costs 2 n r per atom and column."""
 
-    _TOL = 1e-8
-    _MOST_STEPS = 500
-
-    def __init__(self, features: np.ndarray, atoms: np.ndarray, weights: np.ndarray):
-        self._features, self._atoms, self._weights = features, atoms, weights
-
-    def _times(self, V: np.ndarray) -> np.ndarray:
+    def times(V: np.ndarray) -> np.ndarray:
         out = V.copy()
-        for z, w in zip(self._atoms, self._weights, strict=True):
-            out += (w * z)[:, None] * (self._features @ (self._features.T @ (z[:, None] * V)))
+        for z, w in zip(atoms, weights, strict=True):
+            out += (w * z)[:, None] * (features @ (features.T @ (z[:, None] * V)))
         return out
 
-    def solve(self, right: np.ndarray) -> np.ndarray:
+    def solve(right: np.ndarray) -> np.ndarray:
+        tiny = np.finfo(float).tiny
         B = right.reshape(len(right), -1)
         X, R = np.zeros_like(B), B.copy()
         P, rho = R.copy(), (R * R).sum(axis=0)
-        enough = self._TOL**2 * np.maximum(rho, np.finfo(float).tiny)
-        for _ in range(self._MOST_STEPS):
+        enough = _CG_TOL**2 * np.maximum(rho, tiny)
+        for _ in range(_CG_STEPS):
             if (rho <= enough).all():
                 break
-            SP = self._times(P)
-            step = rho / np.maximum((P * SP).sum(axis=0), np.finfo(float).tiny)
+            SP = times(P)
+            step = rho / np.maximum((P * SP).sum(axis=0), tiny)
             X += step * P
             R -= step * SP
             last, rho = rho, (R * R).sum(axis=0)
-            P = R + (rho / np.maximum(last, np.finfo(float).tiny)) * P
+            P = R + (rho / np.maximum(last, tiny)) * P
         return X.reshape(right.shape)
+
+    return solve

@@ -38,17 +38,7 @@ def default_rank(n_vertices: int) -> int:
 
 
 class Relaxation:
-    """One problem with its present vectors.
-
-    Parameters
-    ----------
-    form : QuadraticForm
-        Q.
-    linear : ndarray or None
-        The linear term.
-    domain : {"01", "pm1"}
-        What the variables are.
-    """
+    """The problem of a form Q and a linear term over a domain, "01" or "pm1", with its vectors."""
 
     def __init__(self, form: QuadraticForm, linear: np.ndarray | None, domain: str):
         self.form, self.domain = form, domain
