@@ -10,8 +10,8 @@ import numpy as np
 
 from sublearn.errors import ParameterError
 from sublearn.latent.lasso_problem import LassoFit
-from sublearn.validation import Interval, Positive, check_argument
-from sublearn.validation.values import show
+from sublearn.validation import Interval, check_argument
+from sublearn.validation.values import is_int64, show
 from sublearn.validation.weights import as_weights
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LatentFeaturePath:
 def share_or_values(l1s: int | ArrayLike, ratio: float) -> tuple[np.ndarray, bool]:
     """Falling weights, and whether they are shares of the largest useful one."""
     if np.ndim(l1s) == 0:
-        if not Positive(int).accepts(l1s):
+        if not is_int64(l1s) or l1s <= 0:
             raise ParameterError(
                 f"{_WHO}.l1s must be a positive integer or numbers, got {show(l1s)}"
             )

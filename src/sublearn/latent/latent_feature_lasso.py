@@ -512,8 +512,8 @@ class LatentFeatureLasso(
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        is_given = not isinstance(self.n_components, str)
-        if is_given and not was_stopped and self.n_components_ < self.n_components:
+        n_asked = 0 if isinstance(self.n_components, str) else self.n_components
+        if self.n_components_ < n_asked and not was_stopped:
             warnings.warn(
                 f"{type(self).__name__}: {self.n_components_} features leave no error; "
                 f"n_components={self.n_components} asks for more",
