@@ -36,6 +36,7 @@ from sublearn.io.state import pack_state
 from sublearn.latent import (
     LatentFeatureLasso,
     MixLassoRegressor,
+    MixtureSearch,
     solve_boolean_quadratic,
     solve_max_cut,
 )
@@ -122,7 +123,7 @@ FITS = {
     "LoadForecaster": forecaster,
     "MIPSIndex": lambda n: MIPSIndex(n_jobs=n, **SEED).fit(rng().normal(size=(500, 20))),
     "MixLassoRegressor": lambda n: MixLassoRegressor(
-        2, n_starts=2, max_iter=5, n_jobs=n, **SEED
+        2, search=MixtureSearch(n_starts=2), max_iter=5, n_jobs=n, **SEED
     ).fit(rng().normal(size=(60, 3)), rng().normal(size=60)),
     "PDSparseClassifier": lambda n: PDSparseClassifier(early_stopping=True, n_jobs=n, **SEED).fit(
         *labelled()

@@ -52,7 +52,9 @@ def test_agrees_with_enumeration_and_the_bound_holds(kind, with_linear, domain):
         A = rng.normal(size=(n, {"factored": 1, "wide factor": 9}.get(kind, 1)))
         C = A @ A.T if "factor" in kind else symmetric(n, seed, kind == "sparse")
         linear = rng.normal(size=n) if with_linear else None
-        given = {"dense": {"quadratic": C}, "sparse": {"quadratic": sp.csr_matrix(C)}}.get(kind, {"factor": A})
+        given = {"dense": {"quadratic": C}, "sparse": {"quadratic": sp.csr_matrix(C)}}.get(
+            kind, {"factor": A}
+        )
         found = maximise(**given, linear=linear, domain=domain, tol=1e-6)
         best = best_by_enumeration(C, linear, domain)
         assert found.value == pytest.approx(value(C, found.z, linear), abs=1e-9)
@@ -206,10 +208,16 @@ def test_a_callback_stops_the_sweeps_and_leaves_an_answer():
         ({"quadratic": np.ones((2, 3))}, r"quadratic must be a square matrix, got shape \(2, 3\)"),
         ({"quadratic": [[0.0, 1.0], [2.0, 0.0]]}, "quadratic must be symmetric"),
         ({"quadratic": np.eye(2), "linear": [1.0]}, r"linear must be of shape \(2,\)"),
-        ({"quadratic": np.eye(2), "linear": 1.0}, r"linear must be of shape \(2,\), got shape \(\)"),
+        (
+            {"quadratic": np.eye(2), "linear": 1.0},
+            r"linear must be of shape \(2,\), got shape \(\)",
+        ),
         ({"quadratic": [["a"]]}, "quadratic must be numbers, got"),
         ({"quadratic": [1.0, 2.0]}, "quadratic must be a matrix of finite numbers: Expected 2D"),
-        ({"quadratic": 1e200 * np.eye(2)}, r"quadratic must be at most 1e\+70 in size, got 1e\+200"),
+        (
+            {"quadratic": 1e200 * np.eye(2)},
+            r"quadratic must be at most 1e\+70 in size, got 1e\+200",
+        ),
         ({"quadratic": np.eye(2), "init": "last"}, "init must be numbers, got 'last'"),
         ({"quadratic": np.eye(2), "domain": "0/1"}, "domain must be '01' or 'pm1'"),
         ({"quadratic": np.eye(2), "tol": 0}, "tol must be a positive number"),
