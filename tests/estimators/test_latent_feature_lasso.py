@@ -265,7 +265,8 @@ def test_collinear_columns_do_no_harm():
     ("parameter", "value"),
     [
         ("n_components", 0), ("n_components", "many"), ("l1", 0.0), ("l2", -1.0),
-        ("violation_tol", 0), ("missing", "drop"), ("n_exchanges", -1), ("max_iter", 0), ("refine", 1),
+        ("violation_tol", 0), ("missing", "drop"), ("n_exchanges", -1), ("max_iter", 0),
+        ("refine", 1),
     ],
 )  # fmt: skip
 def test_refuses_parameters_that_mean_nothing(parameter, value):

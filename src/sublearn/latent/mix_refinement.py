@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -124,7 +124,7 @@ class Refiner(abc.ABC):
             else:
                 n_worse += 1
             self.progress.add(n_done=1)
-            if self.is_exact(mixture) or n_worse == _PATIENCE or self.should_stop():
+            if self._is_exact(mixture) or n_worse == _PATIENCE or self._should_stop():
                 break
         assert best is not None  # there is at least one size
         return best, criteria
@@ -133,17 +133,32 @@ class Refiner(abc.ABC):
         """The mixture for the targets as they were."""
         return self.problem.fitted(mixture, self.em.patterns(mixture.size), self.is_hard)
 
-    def should_stop(self) -> bool:
-        """Whether to end with what is reached."""
+    def _should_stop(self) -> bool:
         return self.progress.stop_requested
 
-    def error(self, mixture: Mixture) -> float:
+    def _cover(self, point: Point, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        return covering_functions(point, self.features, self.targets, size, rng)
+
+    def _random_starts(
+        self, points: Sequence[Point], sizes: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[np.ndarray]:
+        """Without end: covers from halves of the atoms and functions of normal weights, in turn."""
+        for i in itertools.count():
+            size, point = sizes[i % len(sizes)], points[i % len(points)]
+            is_free = i % 2 == 1
+            yield (
+                random_functions(self.features, size, rng)
+                if is_free
+                else self._cover(point, size, rng)
+            )
+
+    def _error(self, mixture: Mixture) -> float:
         """Mean square of what the nearest part leaves of each target."""
         return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
 
-    def is_exact(self, mixture: Mixture) -> bool:
+    def _is_exact(self, mixture: Mixture) -> bool:
         """Whether nothing but rounding is left of the targets."""
-        return self.error(mixture) <= _EXACT * self.em.scale
+        return self._error(mixture) <= _EXACT * self.em.scale
 
 
 def _criterion(mixture: Mixture, n_rows: int) -> float:
@@ -163,7 +178,7 @@ class GeneralRefiner(Refiner):
         """EM on all rows."""
         return SubsetEM(
             self.features, self.targets, self.problem.l2, is_hard=self.is_hard,
-            should_stop=self.should_stop,
+            should_stop=self._should_stop,
         )  # fmt: skip
 
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
@@ -174,7 +189,7 @@ class GeneralRefiner(Refiner):
             mixture = self.em.run(self.em.start(coef), max_iter, _ROUGH_TOL)
             if found is None or mixture.log_likelihood > found.log_likelihood:
                 found = mixture
-            if self.is_exact(found) or self.should_stop():
+            if self._is_exact(found) or self._should_stop():
                 break
         assert found is not None  # there is at least one start
         return self.em.run(found, max_iter, _FINAL_TOL)
@@ -186,13 +201,8 @@ class GeneralRefiner(Refiner):
         for point in points:
             kept.append(point)
             yield strongest_functions(point, self.features, n_components)
-            yield covering_functions(point, self.features, self.targets, n_components)
-        for i in itertools.count():
-            point = kept[i % len(kept)]
-            if i % 2:
-                yield random_functions(self.features, n_components, rng)
-            else:
-                yield covering_functions(point, self.features, self.targets, n_components, rng)
+            yield self._cover(point, n_components)
+        yield from self._random_starts(kept, [n_components], rng)
 
 
 class StandardRefiner(Refiner):
@@ -222,7 +232,7 @@ class StandardRefiner(Refiner):
             n_agreed = 1 if score > best + close else n_agreed + (score >= best - close)
             if found is None or score > best:
                 found, best = mixture, score
-            if self.is_exact(found) or n_agreed >= self._enough or self.should_stop():
+            if self._is_exact(found) or n_agreed >= self._enough or self._should_stop():
                 break
         assert found is not None  # there is at least one start
         if self.is_hard:
@@ -245,7 +255,7 @@ class StandardRefiner(Refiner):
         """What starts are compared by, and a difference in it that means nothing."""
         if not self.is_hard:
             return mixture.log_likelihood, _CLOSE * len(self.targets)
-        error = self.error(mixture)
+        error = self._error(mixture)
         return -error, _CLOSE * error
 
     def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
@@ -253,7 +263,7 @@ class StandardRefiner(Refiner):
 
         Without it a few wild rows blur a component or take one for themselves.
         """
-        if self.is_exact(mixture):
+        if self._is_exact(mixture):
             return mixture
         start = replace(mixture, outliers=_OUTLIERS, shares=(1 - _OUTLIERS) * mixture.shares)
         candidate = self.em.run(start, tol=_FINAL_TOL)
@@ -264,7 +274,7 @@ class StandardRefiner(Refiner):
     def _em(self, rows: np.ndarray, is_hard: bool = False) -> ComponentEM:
         return ComponentEM(
             self.features[rows], self.targets[rows], self.problem.l2, is_hard=is_hard,
-            should_stop=self.should_stop,
+            should_stop=self._should_stop,
         )  # fmt: skip
 
     def _starts(
@@ -285,27 +295,19 @@ class StandardRefiner(Refiner):
         for point in points:
             kept.append(point)
             for size in sizes:
-                yield covering_functions(point, self.features, self.targets, size), False
-            yield covering_functions(point, self.features, self.targets, sizes[0], rng), False
+                yield self._cover(point, size), False
+            yield self._cover(point, sizes[0], rng), False
             if len(kept) == 1 and self.is_refined:
-                yield from self._subset_starts(n_components, rng)
+                is_small = has_few_features(self.features, n_components)
+                for noise in _NOISES if is_small else ():
+                    yield (
+                        consensus_functions(self.features, self.targets, n_components, noise, rng),
+                        False,
+                    )
                 for _ in range(self._enough - len(sizes) - 1):
-                    half = covering_functions(point, self.features, self.targets, sizes[0], rng)
-                    yield half, True
-        for i in itertools.count():
-            size, point = sizes[i % len(sizes)], kept[i % len(kept)]
-            if i % 2:
-                yield random_functions(self.features, size, rng), True
-            else:
-                yield covering_functions(point, self.features, self.targets, size, rng), True
-
-    def _subset_starts(
-        self, n_components: int, rng: np.random.Generator
-    ) -> Iterator[tuple[np.ndarray, bool]]:
-        if has_few_features(self.features, n_components):
-            for noise in _NOISES:
-                coef = consensus_functions(self.features, self.targets, n_components, noise, rng)
-                yield coef, False
+                    yield self._cover(point, sizes[0], rng), True
+        for coef in self._random_starts(kept, sizes, rng):
+            yield coef, True
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
@@ -327,7 +329,7 @@ class StandardRefiner(Refiner):
     def _peel(self, mixture: Mixture) -> Mixture:
         """Solve the rows that no sharp component holds again, while that helps."""
         n_failures = 0
-        while n_failures < _PATIENCE and not self.should_stop():
+        while n_failures < _PATIENCE and not self._should_stop():
             sharp, rest = self._split(mixture)
             n_open = mixture.size - int(sharp.sum())
             if n_open < 2 or not sharp.any() or rest.sum() <= self.features.shape[1]:
@@ -355,13 +357,11 @@ class StandardRefiner(Refiner):
         em = self._em(rows)
         program = MixtureProgram(em.features, em.targets, seed=seed)
         rng = np.random.default_rng([seed, n_components])
-        found: Mixture | None = None
-        for point in Path(program, _REST_SHARES, tol=0.1, max_iter=_REST_STEPS):
-            for draw in (None, rng):
-                size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
-                coef = covering_functions(point, em.features, em.targets, size, draw)
-                mixture = self._shrink(em, coef, n_components)
-                if found is None or mixture.log_likelihood > found.log_likelihood:
-                    found = mixture
-        assert found is not None
-        return found
+        size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
+        starts = (
+            covering_functions(point, em.features, em.targets, size, draw)
+            for point in Path(program, _REST_SHARES, tol=0.1, max_iter=_REST_STEPS)
+            for draw in (None, rng)
+        )
+        mixtures = (self._shrink(em, coef, n_components) for coef in starts)
+        return max(mixtures, key=lambda mixture: mixture.log_likelihood)
