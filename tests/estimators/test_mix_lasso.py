@@ -12,7 +12,7 @@ import sublearn
 from sublearn.errors import ParameterError
 from sublearn.latent import Gate, Kernel, MixLassoRegressor, MixtureSearch
 from sublearn.latent.missing import GaussianFill
-from sublearn.latent.mix_em import ComponentEM
+from sublearn.latent.mixture import ComponentEM
 from sublearn.validation import assert_rules_complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

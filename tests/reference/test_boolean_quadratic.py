@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
 from sublearn.latent import solve_boolean_quadratic, solve_max_cut
-from sublearn.latent.quadratic_form import DenseForm, FactoredForm, SparseForm
+from sublearn.latent.quadratic_form import FactoredForm, form_of_matrix
 from sublearn.latent.relaxation import Relaxation
 from sublearn.trace import Status
 
@@ -86,8 +86,7 @@ def test_the_bound_is_the_optimum_of_the_semidefinite_program(domain):
 def test_three_forms_of_one_matrix_give_one_answer():
     A = np.random.default_rng(0).normal(size=(40, 6))
     C = A @ A.T
-    off = sp.csr_matrix(C - np.diag(C.diagonal()))
-    forms = [DenseForm(C), SparseForm(off, C.diagonal().copy()), FactoredForm(A)]
+    forms = [form_of_matrix(C), form_of_matrix(sp.csr_matrix(C)), FactoredForm(A)]
     found = []
     for form in forms:
         problem = Relaxation(form, None, "01")
@@ -111,8 +110,7 @@ def test_a_form_knows_when_a_diagonal_dominates_it(form, with_linear):
     Q = 0.25 * C
     if with_linear:
         Q = np.block([[Q, b[:, None]], [b[None, :], np.zeros((1, 1))]])
-    off = sp.csr_matrix(C - np.diag(C.diagonal()))
-    forms = {"dense": DenseForm(C), "sparse": SparseForm(off, C.diagonal().copy()),
+    forms = {"dense": form_of_matrix(C), "sparse": form_of_matrix(sp.csr_matrix(C)),
              "factored": FactoredForm(A)}  # fmt: skip
     d = rng.uniform(1, 2, size=len(Q))
     least = np.linalg.eigvalsh(np.diag(d) - Q)[0]
@@ -122,7 +120,7 @@ def test_a_form_knows_when_a_diagonal_dominates_it(form, with_linear):
 
 def test_without_a_factorisation_the_shift_still_covers_the_least_eigenvalue():
     C = symmetric(60, 7)
-    problem = Relaxation(DenseForm(C), None, "pm1")
+    problem = Relaxation(form_of_matrix(C), None, "pm1")
     d = np.random.default_rng(0).uniform(5, 9, size=60)
     least = np.linalg.eigvalsh(np.diag(d) - C)[0]
     assert least < 0

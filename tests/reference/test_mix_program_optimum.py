@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from sublearn.latent.mix_em import SubsetEM
-from sublearn.latent.mix_program import MixtureProgram
-from sublearn.latent.mix_system import kernel_of, make_system
+from sublearn.latent.mix_program import MixtureProgram, kernel_of, make_system
+from sublearn.latent.mixture import SubsetEM
 
 cp = pytest.importorskip("cvxpy")
 

@@ -1,7 +1,7 @@
 """Latent-variable models as convex problems, and the Boolean quadratic problems inside them."""
 
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
-from sublearn.latent.feature_path import LatentFeaturePath
+from sublearn.latent.lasso_problem import LatentFeaturePath
 from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
 from sublearn.latent.mix_features import Kernel

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
-from sublearn.latent.quadratic_form import DenseForm, QuadraticForm, SparseForm, form_of_factor
+from sublearn.latent.quadratic_form import QuadraticForm, form_of_factor, form_of_matrix
 from sublearn.latent.relaxation import Relaxation
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.typing import Matrix, MatrixLike, Seed
@@ -280,16 +280,7 @@ def _as_form(quadratic: MatrixLike | None, factor: ArrayLike | None) -> Quadrati
         )
     if factor is not None:
         return form_of_factor(as_matrix("solve_boolean_quadratic.factor", factor))
-    Q = as_symmetric("solve_boolean_quadratic.quadratic", quadratic)
-    Q = 0.5 * (Q + Q.T)
-    if not sp.issparse(Q):
-        return DenseForm(np.ascontiguousarray(Q))
-    diagonal = Q.diagonal()
-    off = sp.csr_matrix(Q - sp.diags(diagonal))
-    off.eliminate_zeros()
-    off.sort_indices()
-    off.indptr, off.indices = off.indptr.astype(np.int32), off.indices.astype(np.int32)
-    return SparseForm(off, diagonal)
+    return form_of_matrix(as_symmetric("solve_boolean_quadratic.quadratic", quadratic))
 
 
 @overload

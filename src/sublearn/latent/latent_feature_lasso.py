@@ -40,9 +40,8 @@ from sublearn.latent.feature_learning import (
     LearningSettings,
     facing_a_small_intercept,
 )
-from sublearn.latent.feature_path import LatentFeaturePath, share_or_values
 from sublearn.latent.feature_plot import draw_features
-from sublearn.latent.lasso_problem import LassoFit
+from sublearn.latent.lasso_problem import LassoFit, LatentFeaturePath, share_or_values
 from sublearn.latent.missing import read_rows
 from sublearn.trace import Callback, Status
 from sublearn.typing import MatrixLike, Seed, State

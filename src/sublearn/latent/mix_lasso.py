@@ -26,12 +26,11 @@ from sublearn.io.fields import (
     take_parts,
 )
 from sublearn.latent.missing import GaussianFill, read_rows
-from sublearn.latent.mix_em import Mixture
 from sublearn.latent.mix_features import FeatureMap, Kernel, LinearMap, make_map, restore_map
 from sublearn.latent.mix_gate import Gate, make_gate, restore_gate
-from sublearn.latent.mix_model import FittedMixture, MixtureProblem
 from sublearn.latent.mix_program import MixtureProgram, Path
 from sublearn.latent.mix_refinement import GeneralRefiner, MixtureSearch, Refiner, StandardRefiner
+from sublearn.latent.mixture import FittedMixture, Mixture, MixtureProblem
 from sublearn.latent.stored_part import StoredPart
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, MatrixLike, Seed, State

@@ -17,8 +17,6 @@ from typing import ClassVar
 import numpy as np
 
 from sublearn.fitting.progress import Progress
-from sublearn.latent.mix_em import ComponentEM, EMSteps, Mixture, SubsetEM
-from sublearn.latent.mix_model import FittedMixture, MixtureProblem
 from sublearn.latent.mix_program import MixtureProgram, Path, Point
 from sublearn.latent.mix_starts import (
     consensus_functions,
@@ -26,6 +24,14 @@ from sublearn.latent.mix_starts import (
     has_few_features,
     random_functions,
     strongest_functions,
+)
+from sublearn.latent.mixture import (
+    ComponentEM,
+    EMSteps,
+    FittedMixture,
+    Mixture,
+    MixtureProblem,
+    SubsetEM,
 )
 from sublearn.validation import Interval, OneOfOrNone, OrNone, Positive, Rule, Settings
 

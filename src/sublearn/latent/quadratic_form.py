@@ -13,8 +13,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from sublearn import _core
+from sublearn.typing import Matrix
 
-__all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm", "form_of_factor"]
+__all__ = ["FactoredForm", "QuadraticForm", "form_of_factor", "form_of_matrix"]
 
 # Vertices of a dense Cholesky factor: where Q is dense as well, and where it is sparse (then sweeps
 # take little time, and the factor must not take much more; a sparse one fills up on most graphs).
@@ -43,22 +44,19 @@ class QuadraticForm(abc.ABC):
         """
 
 
-class DenseForm(QuadraticForm):
-    """Q as an array."""
+class _DenseForm(QuadraticForm):
+    """Q as an array; dominated as a dense Cholesky factor says."""
 
     def __init__(self, Q: np.ndarray):
         self.Q, self.size = Q, len(Q)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Q v."""
         return self.Q @ v
 
     def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
-        """The problem as the core has it."""
         return _core.dense_boolean_quadratic(self.Q, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        """By a dense Cholesky factor."""
         if len(d) > _MOST_DENSE:
             return None
         S = np.zeros((len(d), len(d)), order="F")
@@ -74,27 +72,28 @@ class DenseForm(QuadraticForm):
         return True
 
 
-class SparseForm(QuadraticForm):
-    """Q as a CSR matrix without its diagonal, and the diagonal."""
+class _SparseForm(QuadraticForm):
+    """Q as a CSR matrix without its diagonal, and the diagonal; dominated as a dense one."""
 
-    def __init__(self, off_diagonal: sp.csr_matrix, diagonal: np.ndarray):
-        self.off_diagonal, self.diagonal, self.size = off_diagonal, diagonal, len(diagonal)
+    def __init__(self, Q: sp.csr_matrix):
+        self.diagonal, self.size = Q.diagonal(), Q.shape[0]
+        self.off = off = sp.csr_matrix(Q - sp.diags(self.diagonal))
+        off.eliminate_zeros()
+        off.sort_indices()
+        off.indptr, off.indices = off.indptr.astype(np.int32), off.indices.astype(np.int32)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Q v."""
-        return self.off_diagonal @ v + self.diagonal * v
+        return self.off @ v + self.diagonal * v
 
     def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
-        """The problem as the core has it."""
-        Q = self.off_diagonal
+        Q = self.off
         return _core.sparse_boolean_quadratic(Q.indptr, Q.indices, Q.data, self.diagonal, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        """By a dense Cholesky factor."""
         if len(d) > _MOST_SPARSE:
             return None
-        Q = (self.off_diagonal + sp.diags(self.diagonal)).toarray()
-        return DenseForm(Q).is_dominated(d, scale, b)
+        Q = (self.off + sp.diags(self.diagonal)).toarray()
+        return _DenseForm(Q).is_dominated(d, scale, b)
 
 
 class FactoredForm(QuadraticForm):
@@ -130,7 +129,13 @@ class FactoredForm(QuadraticForm):
         return bool(d[n] > inside)
 
 
+def form_of_matrix(Q: Matrix) -> QuadraticForm:
+    """An array or a CSR matrix that is symmetric but for rounding."""
+    Q = 0.5 * (Q + Q.T)
+    return _SparseForm(Q) if sp.issparse(Q) else _DenseForm(np.ascontiguousarray(Q))
+
+
 def form_of_factor(A: np.ndarray) -> QuadraticForm:
     """A A' in the form with the cheaper sweeps: n^2 operations, or 2 n d to use and keep A'V."""
     A = np.ascontiguousarray(A)
-    return DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)
+    return _DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)

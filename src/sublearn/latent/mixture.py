@@ -1,7 +1,7 @@
-"""EM for mixtures of regressions in which every part has a noise level of its own.
+"""Mixtures of regressions: what a fit reads, EM, and what it leaves for prediction.
 
-The parts are components, of which each row follows one, or subsets of components, whose functions
-add up.
+Every part of a mixture has a noise level of its own. The parts are components, of which each row
+follows one, or subsets of components, whose functions add up.
 
 The levels are what makes it find the components. A component that is right on its rows becomes
 sharp, gives up the rows of others, and so stays right while the rest still searches. Under one
@@ -16,15 +16,21 @@ import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
+from scipy.special import softmax
 
+from sublearn.io.fields import Fields, Floats
 from sublearn.latent.codes import all_patterns
+from sublearn.latent.stored_part import StoredPart
+from sublearn.validation import Boolean
 
-__all__ = ["ComponentEM", "EMSteps", "Mixture", "SubsetEM", "log_densities"]
+__all__ = ["ComponentEM", "EMSteps", "FittedMixture", "Mixture", "MixtureProblem", "SubsetEM"]
 
 _CAUTION = 0.3  # rows at the common noise level that each component sees, per degree of freedom
+_TINY = float(np.finfo(float).tiny)
 _LEAST_SCALE = 1e-280  # mean square of targets: shares of it are above 0 even if they all are 0
 _LEAST = 1e-20  # least variance, as a part of that of the targets
 _MOST_PRODUCTS = 20_000_000  # entries of the table of products of features that may be kept
@@ -59,9 +65,83 @@ class Mixture:
         )
 
 
-def log_densities(squares: np.ndarray, shares: np.ndarray, variances: np.ndarray) -> np.ndarray:
+def _log_densities(squares: np.ndarray, shares: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Of rows with given squared residuals under each part, but for a constant."""
     return np.log(shares) - 0.5 * np.log(variances) - squares / (2 * variances)
+
+
+class MixtureProblem:
+    """Features and targets, the latter without what all rows have in common, and of unit size.
+
+    There is such a part if every row has exactly one component, so that a function may be added to
+    all of them; `l2` is the weight of half its squared norm.
+    """
+
+    def __init__(self, features: np.ndarray, y: np.ndarray, has_common_part: bool, l2: float):
+        self.features, self.y, self.l2 = features, y, l2
+        self.common = np.zeros(features.shape[1])
+        if has_common_part:
+            ridge = np.sqrt(l2 * len(y))
+            lifted = np.vstack([features, ridge * np.eye(features.shape[1])])
+            longer = np.concatenate([y, np.zeros(features.shape[1])])
+            self.common = np.linalg.lstsq(lifted, longer, rcond=None)[0]
+        rest = y - features @ self.common
+        size = float(np.sqrt(np.mean(rest**2)))
+        is_rounding = size <= 1e-12 * float(np.abs(y).max(initial=0.0))
+        self.unit = 1.0 if is_rounding or size == 0 else size
+        self.targets = np.zeros_like(rest) if is_rounding else rest / self.unit
+
+    def fitted(self, mixture: Mixture, patterns: np.ndarray, is_hard: bool) -> FittedMixture:
+        """A mixture for the targets as they were, the component of the largest share first."""
+        order = np.argsort(-(mixture.shares @ patterns), kind="stable")
+        return FittedMixture(
+            weights=(self.common + self.unit * mixture.coef)[order],
+            patterns=patterns[:, order],
+            shares=mixture.shares,
+            variances=self.unit**2 * mixture.variances,
+            is_hard=is_hard,
+        )
+
+
+@dataclass(frozen=True)
+class FittedMixture(StoredPart):
+    """Functions, and the ways to combine them."""
+
+    FIELDS: ClassVar[Fields] = {
+        "weights": Floats("components", "inner"),
+        "patterns": Floats("patterns", "components"),
+        "shares": Floats("patterns"),
+        "variances": Floats("patterns"),
+        "is_hard": Boolean(),
+    }
+
+    weights: np.ndarray  # the functions in the space of features
+    patterns: np.ndarray  # which components a row may have
+    shares: np.ndarray  # of the patterns
+    variances: np.ndarray  # of the patterns
+    is_hard: bool  # give a row to the nearest pattern
+
+    def values(self, features: np.ndarray) -> np.ndarray:
+        """Of each component at each row."""
+        return features @ self.weights.T
+
+    def codes(self, features: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Probability that a row with target y has each component."""
+        squares = (y[:, None] - self.values(features) @ self.patterns.T) ** 2
+        if self.is_hard:
+            return self.patterns[squares.argmin(axis=1)]
+        variances = np.maximum(self.variances, _TINY)
+        chances = softmax(_log_densities(squares, self.shares, variances), axis=1)
+        return chances @ self.patterns
+
+    def noise(self, features: np.ndarray, y: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Standard deviation of the residuals of each component's rows."""
+        residuals = y - (codes * self.values(features)).sum(axis=1)
+        rows = np.maximum(codes.sum(axis=0), _TINY)
+        return np.sqrt((codes * residuals[:, None] ** 2).sum(axis=0) / rows)
+
+
+# --- EM ------------------------------------------------------------------------------------------
 
 
 class EMSteps(abc.ABC):
@@ -125,7 +205,7 @@ class EMSteps(abc.ABC):
         """Probability of each part for each row, and the log-likelihood."""
         squares = self.residuals(mixture.coef) ** 2
         outside = self.log_outside(mixture)
-        logs = log_densities(squares, mixture.shares, mixture.variances)
+        logs = _log_densities(squares, mixture.shares, mixture.variances)
         top = np.maximum(logs.max(axis=1, keepdims=True), outside)
         chances = np.exp(logs - top)
         total = chances.sum(axis=1, keepdims=True) + np.exp(outside - top)
@@ -182,13 +262,13 @@ class ComponentEM(EMSteps):
             return -np.inf
         # The constant that densities leave out is put back at the end, so it is taken out here.
         spread = float(np.ptp(self.targets)) if len(self.targets) else 0.0
-        log_range = np.log(max(spread, np.finfo(float).tiny)) - 0.5 * np.log(2 * np.pi)
+        log_range = np.log(max(spread, _TINY)) - 0.5 * np.log(2 * np.pi)
         return float(np.log(mixture.outliers) - log_range)
 
     def losses_without(self, mixture: Mixture) -> np.ndarray:
         """By how much the log-likelihood falls without each component, the others as they are."""
         squares = self.residuals(mixture.coef) ** 2
-        logs = log_densities(squares, mixture.shares, mixture.variances)
+        logs = _log_densities(squares, mixture.shares, mixture.variances)
         rows, owner = np.arange(self.n_rows), logs.argmax(axis=1)
         top = logs[rows, owner]
         terms = np.exp(logs - top[:, None])
