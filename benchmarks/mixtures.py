@@ -32,7 +32,7 @@ from judges.mixtures import (
     tensor_starts,
 )
 
-from sublearn.latent import MixLassoRegressor
+from sublearn.latent import Kernel, MixLassoRegressor, MixtureSearch
 
 BUDGET = 6.0
 N_RESTARTS = 100
@@ -259,8 +259,9 @@ def _our_curves(
     seed: int,
     refine: str = "soft",
 ) -> np.ndarray:
+    kernel = Kernel("poly", degree=degree, gamma=gamma, coef0=coef0)
     model = MixLassoRegressor(
-        4, kernel="poly", degree=degree, gamma=gamma, coef0=coef0, refine=refine, random_state=seed
+        4, kernel=kernel, search=MixtureSearch(refine=refine), random_state=seed
     )
     return _nearest(model.fit(x, y).predict_components(x), y)
 

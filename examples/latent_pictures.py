@@ -56,7 +56,7 @@ def main():
     shape, colours, n_components = SHAPES[options.pictures]
 
     start = time.perf_counter()
-    model = LatentFeatureLasso(n_components).fit(X)
+    model = LatentFeatureLasso(n_components, random_state=0).fit(X)
     seconds = time.perf_counter() - start
     spread = float(X.std(axis=0).mean())
     print(f"{len(X)} pictures, {model.n_components_} features in {seconds:.1f} s")

@@ -19,7 +19,7 @@ matplotlib.use("Agg")  # draws into files, needs no screen
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sublearn.latent import MixLassoRegressor
+from sublearn.latent import MixLassoRegressor, MixtureSearch
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
 COLOURS = ["#2171b5", "#d95f02", "#41ab5d", "#756bb1", "#636363", "#e7298a"]
@@ -35,7 +35,8 @@ def main():
         return
     stretch, tuned = np.loadtxt(DATA / "tonedata" / "tonedata.txt", skiprows=1).T
 
-    model = MixLassoRegressor(n_starts=8 if options.small else None, random_state=0)
+    search = MixtureSearch(n_starts=8 if options.small else None)
+    model = MixLassoRegressor(search=search, random_state=0)
     model.fit(stretch[:, None], tuned)
     for size, value in model.criteria_.items():
         print(f"{size} components: criterion {value:7.1f}")

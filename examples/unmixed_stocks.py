@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sublearn.latent import MixLassoRegressor
+from sublearn.latent import Kernel, MixLassoRegressor, MixtureSearch
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
 COMPANIES = ["IBM", "MSFT", "NVDA", "AAPL"]
@@ -44,8 +44,8 @@ def main():
 
     start = time.perf_counter()
     model = MixLassoRegressor(
-        4, kernel="poly", degree=8, gamma=2.0, coef0=2.0, n_starts=12 if options.small else None,
-        random_state=0,
+        4, kernel=Kernel("poly", degree=8, gamma=2.0, coef0=2.0), random_state=0,
+        search=MixtureSearch(n_starts=12 if options.small else None),
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # curves for a picture

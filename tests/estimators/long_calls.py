@@ -301,26 +301,25 @@ def latent_features(n_jobs):
     return fitting(
         lambda **p: LatentFeatureLasso(n_jobs=n_jobs, **p),
         (binary_features(6_000, 400, 30),), (binary_features(60, 10, 3),), lambda m: m.components_,
-        tol=1e-9, max_iter=FOR_EVER,
+        violation_tol=1e-9, max_iter=FOR_EVER, random_state=0,
     )  # fmt: skip
 
 
 @row()
 def latent_features_path(n_jobs):
-    from sublearn.latent import latent_feature_path
+    from sublearn.latent import LatentFeatureLasso
 
     long, small = binary_features(3_000, 300, 20), binary_features(60, 10, 3)
-    return Call(
-        lambda: latent_feature_path(long, tol=1e-9, max_iter=FOR_EVER, n_jobs=n_jobs),
-        lambda: latent_feature_path(small, n_jobs=n_jobs).l1s,
-    )
+    model = LatentFeatureLasso(n_jobs=n_jobs, random_state=0)
+    slow = LatentFeatureLasso(violation_tol=1e-9, max_iter=FOR_EVER, n_jobs=n_jobs, random_state=0)
+    return Call(lambda: slow.fit_path(long), lambda: model.fit_path(small).l1s)
 
 
 def mixture(n_jobs, **parameters):
-    from sublearn.latent import MixLassoRegressor
+    from sublearn.latent import MixLassoRegressor, MixtureSearch
 
     if "tol" not in parameters:  # a small fit
-        parameters |= {"n_components": 2, "n_starts": 2}
+        parameters |= {"n_components": 2, "search": MixtureSearch(n_starts=2)}
     return MixLassoRegressor(n_jobs=n_jobs, random_state=0, **parameters)
 
 
@@ -334,8 +333,10 @@ def mixtures(n_jobs):
 
 @row()
 def mixtures_of_kernels(n_jobs):
+    from sublearn.latent import Kernel
+
     return fitting(
-        lambda **p: mixture(n_jobs, kernel="rbf", **p),
+        lambda **p: mixture(n_jobs, kernel=Kernel("rbf"), **p),
         mixed_lines(6_000, 10, 6), mixed_lines(60, 2, 2),
         lambda m: m.predict(mixed_lines(9, 2, 2)[0]), tol=1e-9,
     )  # fmt: skip
@@ -354,12 +355,13 @@ def symmetric(n):
     return C + C.T
 
 
-def boolean_quadratic(C, n_jobs, **parameters):
+def boolean_quadratic(quadratic, n_jobs, **parameters):
     from sublearn.latent import solve_boolean_quadratic
 
+    run = {"n_jobs": n_jobs, "random_state": 0}
     return Call(
-        lambda: solve_boolean_quadratic(C, tol=TINY, n_jobs=n_jobs, **parameters),
-        lambda: solve_boolean_quadratic(symmetric(20), n_jobs=n_jobs).candidate_values,
+        lambda: solve_boolean_quadratic(quadratic, tol=TINY, **run, **parameters),
+        lambda: solve_boolean_quadratic(symmetric(20), **run).candidate_values,
     )
 
 
@@ -393,8 +395,8 @@ def max_cut(n_jobs):
 
     graph, small = random_graph(4_000, 40), random_graph(30, 4)
     return Call(
-        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs),
-        lambda: solve_max_cut(small, n_jobs=n_jobs).side,
+        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs, random_state=0),
+        lambda: solve_max_cut(small, n_jobs=n_jobs, random_state=0).side,
     )
 
 
@@ -404,8 +406,8 @@ def large_max_cut(n_jobs):
 
     graph, small = random_graph(100_000, 10), random_graph(30, 4)
     return Call(
-        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs),
-        lambda: solve_max_cut(small, n_jobs=n_jobs).side,
+        lambda: solve_max_cut(graph, tol=TINY, n_jobs=n_jobs, random_state=0),
+        lambda: solve_max_cut(small, n_jobs=n_jobs, random_state=0).side,
     )
 
 

@@ -27,7 +27,6 @@ from sublearn.hierarchy import (
 from sublearn.latent import (
     LatentFeatureLasso,
     MixLassoRegressor,
-    latent_feature_path,
     solve_boolean_quadratic,
     solve_max_cut,
 )
@@ -137,7 +136,7 @@ FEATURES = {
     "latent features fit": lambda X: fitted(LATENT, X).components_,
     "latent features transform": lambda X: known("latent").transform(X),
     "mixture fit": lambda X: fitted(MIXTURE, X, TARGETS).coef_,
-    "latent_feature_path": lambda X: latent_feature_path(X, n_l1=2, random_state=0).objectives,
+    "latent features path": lambda X: LATENT.fit_path(X, l1s=2).objectives,
     "linear_objective": lambda X: gradient_at_ones(linear_objective(X, SIGNS)),
     "minimise_linear": lambda X: minimise_linear(X, SIGNS, l1=0.01).x,
     "multinomial_objective": lambda X: gradient_at_ones(multinomial_objective(X, CODES, L)),
@@ -384,9 +383,7 @@ DENSE_CASES = {
     "embedding": (lambda X, y: fitted(EMBEDDING, X, y).weights_, ROWS, CODES),
     "latent features": (lambda X: fitted(LATENT, X).components_, ROWS),
     "mixture": (lambda X, y: fitted(MIXTURE, X, y).coef_, ROWS, TARGETS),
-    "latent_feature_path": (
-        lambda X: latent_feature_path(X, n_l1=2, random_state=0).objectives, ROWS,
-    ),
+    "latent features path": (lambda X: LATENT.fit_path(X, l1s=2).objectives, ROWS),
     "inverse covariance": (
         lambda X: fitted(SparseInverseCovariance(l1=0.1), X).precision_, ROWS,
     ),

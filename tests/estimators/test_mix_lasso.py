@@ -10,22 +10,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.latent import MixLassoRegressor
+from sublearn.latent import Gate, Kernel, MixLassoRegressor, MixtureSearch
 from sublearn.latent.missing import GaussianFill
-from sublearn.latent.mix_em import MixtureEM
+from sublearn.latent.mixture import ComponentEM
 from sublearn.validation import assert_rules_complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-FAST = {"n_starts": 2, "random_state": 0}
+FAST = {"search": MixtureSearch(n_starts=2), "random_state": 0}
 
 
 @parametrize_with_checks(
     [
-        MixLassoRegressor(2, l1=0.5, n_starts=1, max_iter=3),
+        MixLassoRegressor(2, search=MixtureSearch(l1_share=0.5, n_starts=1), max_iter=3),
         MixLassoRegressor(
-            2, mixture="generalised", kernel="poly", refine=None, gate="shares", l1=0.5,
-            n_starts=1, max_iter=3,
+            2, mixture="generalised", kernel=Kernel("poly"), gate=Gate("shares"),
+            search=MixtureSearch(l1_share=0.5, n_starts=1, refine=None), max_iter=3,
         ),
     ]
 )  # fmt: skip
@@ -89,7 +89,7 @@ def test_own_noise_levels_and_peeling_find_what_em_from_random_starts_misses():
     X, y, W, _ = planes(500, 8, 8, seed=1)
     model = MixLassoRegressor(8, fit_intercept=False, random_state=0).fit(X, y)
     assert distance(model.coef_, W).max() < 1e-4
-    em, rng = MixtureEM(X, y, 1e-9, is_hard=True), np.random.default_rng(0)
+    em, rng = ComponentEM(X, y, 1e-9, is_hard=True), np.random.default_rng(0)
     plain = [em.run(em.start(rng.normal(size=(8, 8)))).coef for _ in range(10)]
     assert min(distance(coef, W).max() for coef in plain) > 0.1
 
@@ -110,7 +110,8 @@ def test_sets_wild_rows_apart():
     x, y, _ = lines(n=200)
     wild = np.arange(0, 200, 12)
     y[wild] += np.random.default_rng(0).uniform(-6, 6, size=len(wild))
-    model = MixLassoRegressor(l1=0.5, max_components=3, n_starts=2, random_state=0).fit(x, y)
+    search = MixtureSearch(l1_share=0.5, n_starts=2)
+    model = MixLassoRegressor(search=search, max_components=3, random_state=0).fit(x, y)
     assert model.n_components_ == 2
     assert 0.03 < model.outlier_share_ < 0.12
     np.testing.assert_allclose(sorted(model.coef_.ravel()), [-1, 1.5], atol=0.05)
@@ -127,9 +128,9 @@ def test_adding_a_function_of_x_to_all_targets_adds_it_to_all_components():
 @pytest.mark.parametrize(
     "options",
     [
-        {"kernel": "poly", "degree": 2},
-        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5},
-        {"kernel": "rbf", "gamma": 1.0, "l2": 1e-5, "n_basis": 15},
+        {"kernel": Kernel("poly", degree=2)},
+        {"kernel": Kernel("rbf", gamma=1.0), "l2": 1e-5},
+        {"kernel": Kernel("rbf", gamma=1.0, n_basis=15), "l2": 1e-5},
     ],
     ids=["poly", "rbf", "nystroem"],
 )
@@ -152,7 +153,8 @@ def test_curves_that_cross_are_found_exactly():
     x = rng.uniform(-1, 1, size=(100, 1))
     truth = x ** np.arange(1, 7) @ rng.uniform(-4, 4, size=(4, 6)).T  # all of them meet at 0
     y = truth[np.arange(100), rng.integers(4, size=100)]
-    model = MixLassoRegressor(4, kernel="poly", degree=6, gamma=1.0, random_state=0).fit(x, y)
+    kernel = Kernel("poly", degree=6, gamma=1.0)
+    model = MixLassoRegressor(4, kernel=kernel, random_state=0).fit(x, y)
     assert np.abs(model.predict_components(x) - y[:, None]).min(axis=1).max() < 1e-4
 
 
@@ -160,16 +162,18 @@ def test_a_precomputed_linear_kernel_gives_the_linear_model():
     X, y, _, _ = planes(80, 3, 2)
     options = {"n_components": 2, "fit_intercept": False, "l2": 1e-9, **FAST}
     linear = MixLassoRegressor(**options).fit(X, y)
-    kernel = MixLassoRegressor(kernel="precomputed", **options).fit(X @ X.T, y)
+    kernel = MixLassoRegressor(kernel=Kernel("precomputed"), **options).fit(X @ X.T, y)
     new = np.random.default_rng(9).normal(size=(5, 3))
-    found = kernel.predict_components(new @ X.T)
-    np.testing.assert_allclose(found, linear.predict_components(new), atol=1e-5)
+    found, expected = kernel.predict_components(new @ X.T), linear.predict_components(new)
+    # Both components have half of the rows: which one comes first is left to rounding.
+    first = np.abs(found[0, 0] - expected[0]).argmin()
+    np.testing.assert_allclose(found, expected[:, [first, 1 - first]], atol=1e-5)
 
 
 def test_hard_and_unrefined_fits_give_each_row_to_one_component():
     x, y, _ = lines()
-    hard = MixLassoRegressor(2, refine="hard", **FAST).fit(x, y)
-    rounded = MixLassoRegressor(2, refine=None, **FAST).fit(x, y)
+    searches = [MixtureSearch(n_starts=2, refine=refine) for refine in ("hard", None)]
+    hard, rounded = (MixLassoRegressor(2, search=s, random_state=0).fit(x, y) for s in searches)
     for model in (hard, rounded):
         assert set(np.unique(model.codes_)) == {0.0, 1.0}
     assert hard.noise_.mean() <= rounded.noise_.mean() + 1e-12
@@ -187,13 +191,13 @@ def split_lines():
 @pytest.mark.parametrize("gate", ["neighbours", "classifier"])
 def test_a_gate_that_sees_the_side_predicts_well(gate):
     x, y = split_lines()
-    model = MixLassoRegressor(2, gate=gate, **FAST).fit(x, y)
+    model = MixLassoRegressor(2, gate=Gate(gate), **FAST).fit(x, y)
     assert model.score(x, y) > 0.9
 
 
 def test_shares_predict_the_mean_of_the_components():
     x, y = split_lines()
-    model = MixLassoRegressor(2, gate="shares", **FAST).fit(x, y)
+    model = MixLassoRegressor(2, gate=Gate("shares"), **FAST).fit(x, y)
     np.testing.assert_allclose(model.predict(x), model.predict_components(x) @ model.shares_)
 
 
@@ -231,9 +235,9 @@ def test_float32_frames_and_sparse_matrices_are_taken():
     "options",
     [
         {},
-        {"gate": "classifier"},
-        {"gate": "shares", "mixture": "generalised", "n_components": 2},
-        {"kernel": "rbf", "n_components": 2, "l2": 1e-3},
+        {"gate": Gate("classifier")},
+        {"gate": Gate("shares"), "mixture": "generalised", "n_components": 2},
+        {"kernel": Kernel("rbf"), "n_components": 2, "l2": 1e-3},
     ],
     ids=["auto", "classifier", "generalised", "rbf"],
 )
@@ -246,11 +250,27 @@ def test_a_loaded_model_predicts_the_same(tmp_path, options):
     np.testing.assert_array_equal(loaded.predict_codes(x, y), model.predict_codes(x, y))
     assert loaded.trace_ == model.trace_
     assert getattr(loaded, "criteria_", None) == getattr(model, "criteria_", None)
+    assert loaded.get_params() == model.get_params()
+
+
+def test_parameters_of_earlier_files_become_settings():
+    stored = {
+        "kernel": "rbf", "gamma": 2.0, "degree": 3, "coef0": 1.0, "n_basis": 8, "l1": 0.4,
+        "refine": None, "n_starts": 5, "gate": "classifier", "n_neighbors": 7, "l2": 1e-3,
+    }  # fmt: skip
+    expected = {
+        "kernel": Kernel("rbf", gamma=2.0, n_basis=8), "gate": Gate("classifier", n_neighbors=7),
+        "search": MixtureSearch(l1_share=0.4, n_starts=5, refine=None), "l2": 1e-3,
+    }  # fmt: skip
+    assert MixLassoRegressor._current_params(stored) == expected
+    backwards = dict(reversed(stored.items()))
+    assert MixLassoRegressor._current_params(backwards) == expected
 
 
 def test_certificate_and_trace_tell_how_the_program_went():
     x, y, _ = lines()
-    model = MixLassoRegressor(2, l1=0.5, tol=0.2, **FAST).fit(x, y)
+    search = MixtureSearch(l1_share=0.5, n_starts=2)
+    model = MixLassoRegressor(2, search=search, tol=0.2, random_state=0).fit(x, y)
     assert 0 <= model.certificate_ <= 0.2
     assert len(model.trace_) == model.n_iter_
     assert model.trace_["certificate"][-1] == pytest.approx(model.certificate_)
@@ -338,17 +358,18 @@ def refusals():
     x, y, _ = lines(n=30)
     holes = x.copy()
     holes[3] = np.nan
+    given = Kernel("precomputed")
     return [
         ({"n_components": 31}, x, y, "n_components must be at most the number of samples, 30"),
         ({"n_components": 11, "mixture": "generalised"}, x, y, "at most 10 for mixture"),
         ({"n_components": "many"}, x, y, "n_components must be a positive integer or 'auto'"),
-        ({"l1": 1.5}, x, y, r"MixLassoRegressor\.l1 must be"),
-        ({"kernel": "precomputed"}, x, y, r"symmetric matrix.*got shape \(30, 1\)"),
-        ({"kernel": "precomputed"}, np.tri(30), y, "symmetric matrix.*entries that differ by 1"),
+        ({"kernel": "rbf"}, x, y, r"MixLassoRegressor\.kernel must be a Kernel or None, got 'rbf'"),
+        ({"kernel": given}, x, y, r"symmetric matrix.*got shape \(30, 1\)"),
+        ({"kernel": given}, np.tri(30), y, "symmetric matrix.*entries that differ by 1"),
         ({}, 1e200 * x, y, r"X must be at most 1e\+100 in size"),
         ({}, x, ["many"] * 30, "y must be numbers, got 'many'"),
         ({}, [["many"]] * 30, y, "X must hold numbers alone, got 'many' in row 0"),
-        ({"kernel": "precomputed"}, -np.eye(30), y, "positive semidefinite"),
+        ({"kernel": given}, -np.eye(30), y, "positive semidefinite"),
         ({}, holes, y, "NaN"),
         ({}, x, y[:-1], "one number for each of 30 samples"),
     ]
@@ -358,6 +379,19 @@ def refusals():
 def test_refuses_with_a_sentence(options, X, y, message):
     with pytest.raises((ParameterError, ValueError), match=message):
         MixLassoRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "value"),
+    [
+        (Kernel, "kind", "sigmoid"), (Kernel, "gamma", 0.0), (Kernel, "n_basis", 0),
+        (Gate, "kind", "trees"), (Gate, "n_neighbors", 0),
+        (MixtureSearch, "l1_share", 1.5), (MixtureSearch, "refine", "softly"),
+    ],
+)  # fmt: skip
+def test_settings_are_refused_when_they_are_made(settings, field, value):
+    with pytest.raises(ParameterError, match=rf"^{settings.__name__}\.{field} must be"):
+        settings(**{field: value})
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -397,8 +431,8 @@ def test_missing_entries_are_refused_with_a_hint():
     X = np.array([[1.0], [np.nan], [3.0]])
     with pytest.raises(ValueError, match="missing='mask'"):
         MixLassoRegressor(1).fit(X, [1.0, 2, 3])
-    with pytest.raises(ParameterError, match="'refuse' for kernel='precomputed'"):
-        MixLassoRegressor(1, kernel="precomputed", missing="mask").fit(X @ X.T, [1.0, 2, 3])
+    with pytest.raises(ParameterError, match="'refuse' for a precomputed kernel"):
+        MixLassoRegressor(1, kernel=Kernel("precomputed"), missing="mask").fit(X @ X.T, [1.0, 2, 3])
 
 
 def test_refuses_to_predict_before_fit():

@@ -28,7 +28,7 @@ from sublearn.hierarchy import (
     HierarchicalMultilabelClassifier,
     Taxonomy,
 )
-from sublearn.latent import LatentFeatureLasso, MixLassoRegressor
+from sublearn.latent import LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
     SparseInverseCovariance,
     SparseLinearRegression,
@@ -200,8 +200,13 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
             _TREE, group_weights=GroupWeights(max_iter=2), **_FAST
         ), _X, _LEAF_SETS, 1_500,
     ),
-    "latent": (lambda: LatentFeatureLasso(2, n_exchanges=1, **_FAST), _X, None, 1_500),
-    "mixture": (lambda: MixLassoRegressor(2, n_starts=1, **_FAST), _X, _NUMBERS, 1_500),
+    "latent": (
+        lambda: LatentFeatureLasso(2, n_exchanges=1, random_state=0, **_FAST), _X, None, 1_500,
+    ),
+    "mixture": (
+        lambda: MixLassoRegressor(2, search=MixtureSearch(n_starts=1), **_FAST), _X, _NUMBERS,
+        1_500,
+    ),
     "forecast": (
         lambda: LoadForecaster(
             1, lead_blocks=[1], lags=[1, 2], profile_weeks=1, steps_per_day=2, relevance_rows=20,

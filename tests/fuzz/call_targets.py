@@ -92,8 +92,8 @@ def _minimise(X: Any, y: Any, l1: Any, weights: Any, init: Any, options: Any) ->
         raise Failure("objective of a solution is not finite")
 
 
-def _quadratic(C: Any, linear: Any, warm_start: Any, options: Any) -> None:
-    solve_boolean_quadratic(C, linear=linear, warm_start=warm_start, **options)
+def _quadratic(quadratic: Any, linear: Any, init: Any, options: Any) -> None:
+    solve_boolean_quadratic(quadratic, linear=linear, init=init, **options)
 
 
 def _index(rows: Any, more: Any, ids: Any, queries: Any, k: Any) -> None:
@@ -159,8 +159,8 @@ CALLS: dict[str, tuple[Callable[..., None], dict[str, Any], int]] = {
         "options": {"max_iter": 10, "solver": "newton", "fit_intercept": True, "l2": 0.1},
     }, 8_000),
     "quadratic": (_quadratic, {
-        "C": _SQUARE, "linear": np.ones(4), "warm_start": None,
-        "options": {"max_iter": 20, "n_rounds": 4, "n_candidates": 2, "rank": 2, "domain": "01"},
+        "quadratic": _SQUARE, "linear": np.ones(4), "init": None,
+        "options": {"max_iter": 20, "n_rounds": 4, "rank": 2, "domain": "01"},
     }, 6_000),
     "max-cut": (solve_max_cut, {"graph": np.ones((4, 4)) - np.eye(4)}, 3_000),
     "index": (_index, {

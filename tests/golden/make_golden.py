@@ -98,7 +98,8 @@ def latent_features() -> Any:
     from sublearn.latent import LatentFeatureLasso
 
     Z = np.random.default_rng(0).integers(0, 2, size=(40, 3))
-    return LatentFeatureLasso().fit(Z @ np.array([[3.0, 0, 0, 1], [0, 2, 0, 1], [0, 0, 4, 1]]))
+    W = np.array([[3.0, 0, 0, 1], [0, 2, 0, 1], [0, 0, 4, 1]])
+    return LatentFeatureLasso(random_state=0).fit(Z @ W)
 
 
 def forecaster() -> Any:
@@ -118,11 +119,12 @@ def index() -> Any:
 
 
 def mixture(**options: Any) -> Any:
-    from sublearn.latent import MixLassoRegressor
+    from sublearn.latent import Kernel, MixLassoRegressor
 
     x = np.linspace(-1, 1, 60)[:, None]
     y = np.where(np.arange(60) % 3, 2 * x[:, 0], 1 - x[:, 0])
-    return MixLassoRegressor(random_state=0, **options).fit(x, y)
+    kernel = Kernel(**options.pop("kernel", {}))
+    return MixLassoRegressor(kernel=kernel, random_state=0, **options).fit(x, y)
 
 
 def pd_sparse() -> Any:
@@ -336,7 +338,7 @@ GOLDEN = {
     "MIPSIndex": Golden(index, ask_index, _X),
     "MixLassoRegressor": Golden(mixture, ask_numbers, np.linspace(-1, 1, 7)[:, None]),
     "MixLassoRegressor-kernel": Golden(
-        lambda: mixture(kernel="rbf", n_components=2, n_basis=8), ask_numbers,
+        lambda: mixture(kernel={"kind": "rbf", "n_basis": 8}, n_components=2), ask_numbers,
         np.linspace(-1, 1, 7)[:, None],
     ),
     "PDSparseClassifier": Golden(pd_sparse, ask_top, _X),

@@ -119,11 +119,12 @@ def _latent() -> Any:
     return LatentFeatureLasso(n_components=2, random_state=0).fit(_DENSE)
 
 
-def _mix(**options: Any) -> Any:
-    from sublearn.latent import MixLassoRegressor
+def _mix(kernel: str = "linear", gate: str = "neighbours") -> Any:
+    from sublearn.latent import Gate, Kernel, MixLassoRegressor
 
     y = _DENSE[:, 0] * np.where(np.arange(24) % 2, 2.0, -3.0)
-    return MixLassoRegressor(n_components=2, random_state=0, **options).fit(_DENSE, y)
+    model = MixLassoRegressor(2, kernel=Kernel(kernel), gate=Gate(gate), random_state=0)
+    return model.fit(_DENSE, y)
 
 
 def _forecast() -> Any:

@@ -450,7 +450,7 @@ def boolean_quadratics(rng):
     linear = rng.normal(size=n) if rng.random() < 0.5 else None
     domain, levels = [("01", (0, 1)), ("pm1", (-1, 1))][int(rng.integers(2))]
     found = solve_boolean_quadratic(
-        C, linear=linear, domain=domain, max_iter=random_limit(rng, 500), tol=1e-4
+        C, linear=linear, domain=domain, max_iter=random_limit(rng, 500), tol=1e-4, random_state=0
     )
 
     def value(z):
@@ -466,7 +466,7 @@ def cuts(rng):
     n = int(rng.integers(2, 8))
     G = np.triu(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.6), 1)
     G = G + G.T
-    found = solve_max_cut(G, max_iter=random_limit(rng, 500), tol=1e-4)
+    found = solve_max_cut(G, max_iter=random_limit(rng, 500), tol=1e-4, random_state=0)
 
     def weight(side):
         side = np.asarray(side)
@@ -484,8 +484,9 @@ def latent_features(rng):
     n, d = X.shape
     l1, l2, has_intercept = float(rng.choice([0.02, 0.3])), 0.7, bool(rng.random() < 0.5)
     model = LatentFeatureLasso(
-        1, l1=l1, l2=l2, fit_intercept=has_intercept, tol=1e-3, max_iter=random_limit(rng, 50)
-    ).fit(X)
+        1, l1=l1, l2=l2, fit_intercept=has_intercept, violation_tol=1e-3,
+        max_iter=random_limit(rng, 50), random_state=0,
+    ).fit(X)  # fmt: skip
     atoms = np.array(list(itertools.product((0, 1), repeat=n)), dtype=float)[1:].T
     W, b = cp.Variable((atoms.shape[1], d)), cp.Variable((1, d))
     fit = atoms @ W + (np.ones((n, 1)) @ b if has_intercept else 0)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sublearn.latent import LatentFeatureLasso
-from sublearn.latent.atom_weights import best_weights, features_of
-from sublearn.latent.atoms import AtomSet
+from sublearn.latent.atoms import AtomSet, best_weights, features_of
 from sublearn.latent.codes import best_codes, codes_by_enumeration, improve_codes
 
 
@@ -28,8 +27,9 @@ def test_reaches_the_optimum_over_all_atoms(l1, with_intercept):
     X = np.random.default_rng(2).normal(size=(7, 4))
     best = optimum_over_all_atoms(X, l1, 0.7, with_intercept)
     model = LatentFeatureLasso(
-        2, l1=l1, l2=0.7, fit_intercept=with_intercept, tol=1e-4, max_iter=500
-    ).fit(X)
+        2, l1=l1, l2=0.7, fit_intercept=with_intercept, violation_tol=1e-4, max_iter=500,
+        random_state=0,
+    ).fit(X)  # fmt: skip
     assert model.objective_ == pytest.approx(best, rel=1e-3)
     assert model.objective_ >= best * (1 - 1e-5)
     assert model.objective_ * (1 - model.certificate_) <= best * (1 + 1e-5)

@@ -7,58 +7,49 @@ vector, which takes the first place where there is no intercept, has the value 0
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from sublearn import _core
 from sublearn.latent.quadratic_form import FactoredForm, form_of_factor
 from sublearn.latent.relaxation import Relaxation, default_rank
 
 __all__ = ["SteepestAtoms", "atoms_in_span", "principal_axes", "signal_rank"]
 
-_MAX_PASSES = 200
+_N_ROUNDS = 32  # hyperplanes
+_MAX_SWEEPS, _BOUND_SWEEPS = 20, 300  # to find atoms, and to bound them
 _RANK = 24  # of the vectors; with 45 and more the same atoms take twice the time
 
 
 class SteepestAtoms:
     """Approximate maximisers of z'RR'z for residuals R that change slowly, (13) of the paper.
 
-    Parameters
-    ----------
-    has_intercept : bool
-        Whether columns of R sum to zero.
-    seed : int
-        Of sweeps and hyperplanes.
+    With an intercept columns of R sum to zero. `monitor` stops a search.
     """
 
-    def __init__(self, has_intercept: bool, seed: int, n_threads: int = 1):
+    def __init__(self, has_intercept: bool, seed: int, n_threads: int, monitor: _core.Monitor):
         self.has_intercept, self.seed, self.n_threads = has_intercept, seed, n_threads
+        self.monitor = monitor
         self._vectors: np.ndarray | None = None
         self._n_calls = 0
 
-    def find(
-        self, R: np.ndarray, monitor: Any, *, max_sweeps: int = 20, n_rounds: int = 32
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Distinct atoms, best first, and their z'RR'z."""
-        problem = self._mixed(R, monitor, max_sweeps, 1e-4)
-        found, values = problem.round(
-            n_rounds, _MAX_PASSES, self.seed + self._n_calls, self.n_threads, monitor
-        )
-        if not self.has_intercept:
-            return found, values
-        return ((found + 1) // 2).astype(np.int8), 0.25 * values
+        problem = self._mixed(R, _MAX_SWEEPS, 1e-4)
+        seed = self.seed + self._n_calls
+        found, values = problem.round(_N_ROUNDS, seed, self.n_threads, self.monitor)
+        return (_as_atoms(found), 0.25 * values) if self.has_intercept else (found, values)
 
-    def bound(self, R: np.ndarray, monitor: Any) -> float:
+    def bound(self, R: np.ndarray) -> float:
         """No atom has a larger z'RR'z."""
-        problem = self._mixed(R, monitor, 300, 1e-6)
+        problem = self._mixed(R, _BOUND_SWEEPS, 1e-6)
         bound, _ = problem.bound(problem.evaluate()[1])
         return 0.25 * bound if self.has_intercept else bound
 
-    def _mixed(self, R: np.ndarray, monitor: Any, max_sweeps: int, tol: float) -> Relaxation:
+    def _mixed(self, R: np.ndarray, max_sweeps: int, tol: float) -> Relaxation:
         problem = Relaxation(form_of_factor(R), None, "pm1" if self.has_intercept else "01")
         problem.start(self._vectors, min(_RANK, default_rank(problem.n_vertices)), self.seed)
         size = float(np.abs(problem.evaluate()[1]).sum())
-        problem.sweep(max_sweeps, tol * size, self.seed + self._n_calls, monitor)
+        problem.sweep(max_sweeps, tol * size, self.seed + self._n_calls, self.monitor)
         self._vectors = problem.vectors()
         self._n_calls += 1
         return problem
@@ -91,8 +82,8 @@ def signal_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
 
 
 def atoms_in_span(
-    basis: np.ndarray, n_starts: int, seed: int, n_threads: int, monitor: Any
-) -> tuple[np.ndarray, np.ndarray]:
+    basis: np.ndarray, n_starts: int, seed: int, n_threads: int, monitor: _core.Monitor
+) -> np.ndarray:
     """Binary vectors close to the span of orthonormal, centred columns U and the constants.
 
     Under the conditions of theorem 4 these are the features themselves. The share of y = 2z - 1
@@ -101,17 +92,16 @@ def atoms_in_span(
     U g + t, g and t normal: rows on either side of a random threshold, so that rare features are
     found as well. (The whitening does it: y'XX'y prefers sums of strong features.)
 
-    Returns
-    -------
-    atoms : ndarray of int8, shape (n_found, n_samples)
-        Distinct, best first; an atom is as good as its complement, of which it has no more ones.
-    shares : ndarray of shape (n_found,)
-        In [0, 1].
+    They are the rows, distinct and best first; an atom is as good as its complement, of which it
+    has no more ones.
     """
     n_samples, rank = basis.shape
     constant = np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))
     problem = Relaxation(FactoredForm(np.hstack([constant, basis])), None, "pm1")
     problem.start(np.hstack([np.sqrt(rank) * constant, basis]), None, seed)
-    found, values = problem.round(n_starts, _MAX_PASSES, seed, n_threads, monitor)
-    rare = found * np.where(found.sum(axis=1, keepdims=True) > 0, -1, 1)
-    return ((rare + 1) // 2).astype(np.int8), values / len(basis)
+    found, _ = problem.round(n_starts, seed, n_threads, monitor)
+    return _as_atoms(found * np.where(found.sum(axis=1, keepdims=True) > 0, -1, 1))
+
+
+def _as_atoms(signs: np.ndarray) -> np.ndarray:
+    return ((signs + 1) // 2).astype(np.int8)

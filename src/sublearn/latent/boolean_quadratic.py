@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,14 +13,10 @@ from sklearn.utils.validation import check_array
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
-from sublearn.latent.quadratic_form import (
-    DenseForm,
-    QuadraticForm,
-    SparseForm,
-    form_of_factor,
-)
+from sublearn.latent.quadratic_form import QuadraticForm, form_of_factor, form_of_matrix
 from sublearn.latent.relaxation import Relaxation
 from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.typing import Matrix, MatrixLike, Seed
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
@@ -37,17 +33,18 @@ from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import show
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 __all__ = ["BooleanQuadraticSolution", "solve_boolean_quadratic"]
 
 _ASYMMETRY = 1e-10  # of the largest entry: what rounding may leave
 _LARGEST = 1e70  # of entries: sums of squares of products with A A' stay finite
-_MAX_PASSES = 100  # of flips; five are usual
 _MOST_INT = 2**31 - 1
 
 _RULES: dict[str, Rule] = {
     "domain": OneOf("01", "pm1"),
     "n_rounds": Interval(int, 1, 10**6),
-    "n_candidates": Positive(int),
     "rank": OrNone(Positive(int)),
     "certify": Boolean(),
     "max_iter": Positive(int),
@@ -60,9 +57,9 @@ _RULES: dict[str, Rule] = {
 class BooleanQuadraticSolution(Solution):
     """What :func:`solve_boolean_quadratic` found.
 
-    `status` is converged if the relaxation is solved to `tol`, `n_iter` counts sweeps of the mixing
-    method, and `trace` has a row for each: seconds, value of the relaxation, bound of the latest
-    check.
+    `certificate` is (bound - value) / abs(bound), 0 where both are 0. `status` is converged if the
+    relaxation is solved to `tol`, `n_iter` counts sweeps of the mixing method, and `trace` has a
+    row for each: seconds, value of the relaxation, bound of the latest check.
 
     Parameters
     ----------
@@ -73,11 +70,11 @@ class BooleanQuadraticSolution(Solution):
     relaxed_value : float
         Value of the semidefinite relaxation at `vectors`; at most `bound`.
     candidates : ndarray of int8, shape (n_candidates, n)
-        Distinct good points, best first.
+        Distinct good points, best first: what the hyperplanes and flips came to.
     candidate_values : ndarray of shape (n_candidates,)
         Their values.
     vectors : ndarray of shape (n or n + 1, rank)
-        Unit vectors of the relaxation, for `warm_start`.
+        Unit vectors of the relaxation, for `init`.
     is_proved : bool
         Whether a factorisation proved `bound`. Otherwise it rests on the smallest eigenvalue that
         Lanczos saw.
@@ -96,11 +93,6 @@ class BooleanQuadraticSolution(Solution):
         """The objective, which is maximised."""
         return self.objective
 
-    @property
-    def gap(self) -> float:
-        """The certificate: (bound - value) / abs(bound), 0 where both are 0."""
-        return self.certificate
-
 
 def relative_gap(value: float, bound: float) -> float:
     """(bound - value) / abs(bound), 0 where both are 0 and infinite without a bound."""
@@ -111,45 +103,42 @@ def relative_gap(value: float, bound: float) -> float:
 
 
 def solve_boolean_quadratic(
-    C: Any = None,
+    quadratic: MatrixLike | None = None,
     *,
-    factor: Any = None,
-    linear: Any = None,
+    factor: ArrayLike | None = None,
+    linear: ArrayLike | None = None,
     domain: str = "01",
     n_rounds: int = 64,
-    n_candidates: int = 16,
     rank: int | None = None,
     certify: bool = True,
     max_iter: int = 1000,
     tol: float = 1e-4,
-    warm_start: Any = None,
+    init: BooleanQuadraticSolution | ArrayLike | None = None,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: Seed = None,
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> BooleanQuadraticSolution:
-    r"""Maximise :math:`z^T C z + l^T z` over binary vectors, and bound the maximum.
+    r"""Maximise :math:`z^T Q z + l^T z` over binary vectors, and bound the maximum.
 
-    The semidefinite relaxation, (13) to (16) of the paper, is solved by the mixing method [1]_:
-    coordinate ascent over unit vectors, :math:`n r` numbers in all, r their length. Random
-    hyperplanes turn the vectors into points, and flips of single variables improve these until none
-    helps. The multipliers of the relaxation, shifted until they are feasible, give `bound`.
+    The semidefinite relaxation is solved by the mixing method [1]_: coordinate ascent over unit
+    vectors, :math:`n r` numbers in all, r their length. Random hyperplanes turn the vectors into
+    points, and flips of single variables improve these until none helps. The multipliers of the
+    relaxation, shifted until they are feasible, give `bound`.
 
     Parameters
     ----------
-    C : array-like or sparse matrix of shape (n, n), optional
-        A symmetric matrix. A sweep costs r operations per nonzero.
+    quadratic : array-like or sparse matrix of shape (n, n), optional
+        Q, symmetric. A sweep costs r operations per nonzero.
     factor : array-like of shape (n, d), optional
-        A in C = A A', instead of `C`: a sweep costs 2 n d r. C is formed only where n <= 2 d, which
-        makes sweeps cheaper.
+        A in Q = A A', instead of `quadratic`: a sweep costs 2 n d r. Q is formed only where
+        n <= 2 d, which makes sweeps cheaper.
     linear : array-like of shape (n,), optional
         l.
     domain : {"01", "pm1"}, default="01"
         Values of the variables: 0 and 1, or -1 and 1.
     n_rounds : int, default=64
         Random hyperplanes, in blocks of 32; a million at most.
-    n_candidates : int, default=16
-        Points to return at most.
     rank : int, optional
         Length of the unit vectors; by default :math:`\lceil\sqrt{2 n}\rceil`, at most 64.
     certify : bool, default=True
@@ -157,13 +146,13 @@ def solve_boolean_quadratic(
     max_iter : int, default=1000
         Limit of sweeps.
     tol : float, default=1e-4
-        Stop when `bound` exceeds the value of the relaxation by at most `tol` times the sum of the
-        multipliers' sizes.
-    warm_start : BooleanQuadraticSolution or ndarray, optional
+        Relative gap of the relaxation: stop when `bound` exceeds its value by at most `tol` times
+        the sum of the multipliers' sizes.
+    init : BooleanQuadraticSolution or array-like, optional
         Vectors to begin with, from a problem of the same size.
     n_jobs : int or None, default=None
         Threads for the hyperplanes. The result does not depend on it.
-    random_state : int, RandomState, Generator or None, default=0
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the first vectors, of the order of visits and of the hyperplanes.
     verbose : int, default=0
         1 draws a progress bar on standard error.
@@ -183,15 +172,15 @@ def solve_boolean_quadratic(
     Examples
     --------
     >>> from sublearn.latent import solve_boolean_quadratic
-    >>> found = solve_boolean_quadratic([[1.0, -2.0], [-2.0, 3.0]])
+    >>> found = solve_boolean_quadratic([[1.0, -2.0], [-2.0, 3.0]], random_state=0)
     >>> found.z.tolist(), found.value, round(found.bound, 3)
     ([0, 1], 3.0, 3.0)
     """
     check_arguments("solve_boolean_quadratic", locals(), _RULES)
-    form = _as_form(C, factor)
+    form = _as_form(quadratic, factor)
     problem = Relaxation(form, _as_linear(linear, form.size), domain)
     solver = _Solver(problem, as_seed(random_state), tol, min(max_iter, _MOST_INT), certify)
-    problem.start(_as_vectors(warm_start, problem), rank, solver.seed)
+    problem.start(_as_vectors(init, problem), rank, solver.seed)
     watch(
         solver.run,
         solver.progress,
@@ -201,7 +190,7 @@ def solve_boolean_quadratic(
         title="Boolean quadratic",
         may_be_left=True,
     )
-    return solver.solution(n_rounds, n_candidates, as_n_threads(n_jobs))
+    return solver.solution(n_rounds, as_n_threads(n_jobs))
 
 
 class _Solver:
@@ -247,23 +236,20 @@ class _Solver:
         self.progress.tell(gap=self.bound - self.value)
         return self.bound - self.value <= self.tol * size
 
-    def solution(
-        self, n_rounds: int, n_candidates: int, n_threads: int
-    ) -> BooleanQuadraticSolution:
-        was_stopped = self.progress.stop_requested
-        monitor = _core.Monitor()
+    def _status(self) -> Status:
+        if self.has_converged:
+            return Status.CONVERGED
+        if self.progress.stop_requested:
+            return Status.STOPPED
+        return Status.MAX_ITER if len(self._rows) >= self.max_iter else Status.STALLED
+
+    def solution(self, n_rounds: int, n_threads: int) -> BooleanQuadraticSolution:
+        status, monitor = self._status(), _core.Monitor()
         found, values = watch(
-            lambda: self.problem.round(n_rounds, _MAX_PASSES, self.seed, n_threads, monitor),
+            lambda: self.problem.round(n_rounds, self.seed, n_threads, monitor),
             monitor,
             may_be_left=True,
         )
-        if self.has_converged:
-            status = Status.CONVERGED
-        elif was_stopped:
-            status = Status.STOPPED
-        else:
-            is_spent = len(self._rows) >= self.max_iter
-            status = Status.MAX_ITER if is_spent else Status.STALLED
         columns = np.array(self._rows).reshape(-1, 3).T
         value = float(values[0])
         bound = max(self.bound, value)
@@ -276,8 +262,8 @@ class _Solver:
             z=found[0],
             bound=bound,
             relaxed_value=self.value,
-            candidates=found[:n_candidates],
-            candidate_values=values[:n_candidates],
+            candidates=found,
+            candidate_values=values,
             vectors=self.problem.vectors(),
             is_proved=self.is_proved,
         )
@@ -286,29 +272,22 @@ class _Solver:
 # --- what comes in -----------------------------------------------------------------------------
 
 
-def _as_form(C: Any, factor: Any) -> QuadraticForm:
-    if (C is None) == (factor is None):
-        what = "neither" if C is None else "both"
+def _as_form(quadratic: MatrixLike | None, factor: ArrayLike | None) -> QuadraticForm:
+    if (quadratic is None) == (factor is None):
+        what = "neither" if factor is None else "both"
         raise ParameterError(
-            f"solve_boolean_quadratic takes either C or factor, got {what} of them"
+            f"solve_boolean_quadratic takes either quadratic or factor, got {what} of them"
         )
     if factor is not None:
         return form_of_factor(as_matrix("solve_boolean_quadratic.factor", factor))
-    name = "solve_boolean_quadratic.C"
-    C = as_matrix(name, C, accept_sparse="csr")
-    check_symmetric(name, C)
-    C = 0.5 * (C + C.T)
-    if not sp.issparse(C):
-        return DenseForm(np.ascontiguousarray(C))
-    diagonal = C.diagonal()
-    off = sp.csr_matrix(C - sp.diags(diagonal))
-    off.eliminate_zeros()
-    off.sort_indices()
-    off.indptr, off.indices = off.indptr.astype(np.int32), off.indices.astype(np.int32)
-    return SparseForm(off, diagonal)
+    return form_of_matrix(as_symmetric("solve_boolean_quadratic.quadratic", quadratic))
 
 
-def as_matrix(name: str, values: Any, **options: Any) -> Any:
+@overload
+def as_matrix(name: str, values: object, *, ensure_2d: bool = ...) -> np.ndarray: ...
+@overload
+def as_matrix(name: str, values: object, *, accept_sparse: Literal["csr"]) -> Matrix: ...
+def as_matrix(name: str, values: object, **options: object) -> Matrix:
     """Finite float64 numbers in C order; `options` are those of scikit-learn's `check_array`."""
     values = check_layout(values, name)
     try:
@@ -327,19 +306,21 @@ def as_matrix(name: str, values: Any, **options: Any) -> Any:
     return found if sp.issparse(found) else as_native(found)
 
 
-def check_symmetric(name: str, C: Any) -> None:
-    """Refuses what is not square, or differs from its transpose by more than rounding."""
-    if C.shape[0] != C.shape[1]:
-        raise ParameterError(f"{name} must be a square matrix, got shape {C.shape}")
-    difference = abs(C - C.T).max()
-    if difference > _ASYMMETRY * max(abs(C).max(), np.finfo(float).tiny):
+def as_symmetric(name: str, values: object) -> Matrix:
+    """A square matrix, dense or CSR, that differs from its transpose by no more than rounding."""
+    Q = as_matrix(name, values, accept_sparse="csr")
+    if Q.shape[0] != Q.shape[1]:
+        raise ParameterError(f"{name} must be a square matrix, got shape {Q.shape}")
+    difference = abs(Q - Q.T).max()
+    if difference > _ASYMMETRY * max(abs(Q).max(), np.finfo(float).tiny):
         raise ParameterError(
             f"{name} must be symmetric (use (M + M.T) / 2), got entries that differ by "
             f"{difference:g}"
         )
+    return Q
 
 
-def _as_linear(linear: Any, n: int) -> Any:
+def _as_linear(linear: ArrayLike | None, n: int) -> np.ndarray | None:
     if linear is None:
         return None
     if np.shape(linear) != (n,):
@@ -347,15 +328,16 @@ def _as_linear(linear: Any, n: int) -> Any:
     return as_matrix("solve_boolean_quadratic.linear", linear, ensure_2d=False)
 
 
-def _as_vectors(warm_start: Any, problem: Relaxation) -> np.ndarray | None:
-    if warm_start is None:
+def _as_vectors(
+    init: BooleanQuadraticSolution | ArrayLike | None, problem: Relaxation
+) -> np.ndarray | None:
+    if init is None:
         return None
-    is_solution = isinstance(warm_start, BooleanQuadraticSolution)
-    vectors = warm_start.vectors if is_solution else warm_start
-    vectors = as_matrix("solve_boolean_quadratic.warm_start", vectors)
+    given = init.vectors if isinstance(init, BooleanQuadraticSolution) else init
+    vectors = as_matrix("solve_boolean_quadratic.init", given)
     if len(vectors) != problem.n_vertices:
         must = f"from a problem with {problem.n_vertices} vectors"
-        raise _refusal("warm_start", must, f"{len(vectors)} vectors")
+        raise _refusal("init", must, f"{len(vectors)} vectors")
     return vectors
 
 

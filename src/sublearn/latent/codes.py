@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["MOST_ENUMERATED", "best_codes", "codes_by_enumeration", "improve_codes"]
+__all__ = ["all_patterns", "best_codes", "codes_by_enumeration", "improve_codes"]
 
-MOST_ENUMERATED = 14  # features: 16,384 patterns, a second for 10,000 rows
+_MOST_ENUMERATED = 14  # features: 16,384 patterns, a second for 10,000 rows
 _CHUNK = 4_000_000  # numbers in a temporary array
 _MAX_ROUNDS = 50
 
 
+def all_patterns(n: int) -> np.ndarray:
+    """The 2^n rows of zeros and ones; bit k of the row's number is entry k."""
+    return ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+
+
 def best_codes(scores: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """Codes of rows with scores X W': exact for few features, else the best of two descents."""
-    if len(gram) <= MOST_ENUMERATED:
+    if len(gram) <= _MOST_ENUMERATED:
         return codes_by_enumeration(scores, gram)
     relaxed = np.linalg.lstsq(gram, scores.T, rcond=None)[0].T
     starts = [(relaxed > 0.5).astype(np.int8), np.zeros(scores.shape, dtype=np.int8)]
@@ -28,9 +33,8 @@ def best_codes(scores: np.ndarray, gram: np.ndarray) -> np.ndarray:
 
 def codes_by_enumeration(scores: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """The best of all 2^K patterns for each row; of equal ones that with the fewest features."""
-    n_features = len(gram)
-    patterns = (np.arange(2**n_features)[:, None] >> np.arange(n_features)) & 1
-    patterns = patterns[np.argsort(patterns.sum(axis=1), kind="stable")].astype(np.float64)
+    patterns = all_patterns(len(gram))
+    patterns = patterns[np.argsort(patterns.sum(axis=1), kind="stable")]
     own = np.einsum("pk,kl,pl->p", patterns, gram, patterns, optimize=True)
     out = np.empty(scores.shape, dtype=np.int8)
     step = max(1, _CHUNK // len(patterns))

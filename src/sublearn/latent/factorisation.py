@@ -13,6 +13,7 @@ import scipy.linalg
 
 from sublearn.fitting.progress import Progress
 from sublearn.latent.atom_search import SteepestAtoms
+from sublearn.latent.atoms import centred_columns
 from sublearn.latent.codes import improve_codes
 
 __all__ = ["Factorisation", "Factoriser"]
@@ -22,6 +23,7 @@ _QUICK_ALTERNATIONS = 15  # enough to see whether an exchange pays
 _LEAST_DROP = 1e-6  # of the error, by an alternation
 _ROUNDING = 1e-18  # of the data's square
 _DEPENDENT = 0.1  # share of a column's square: a few wrong bits of another one
+_LEAST_SQUARE = 1e-9  # of a column, per row: less is rounding
 _PATIENCE = 4  # exchanges in vain before the search for more ends
 
 
@@ -36,14 +38,9 @@ class Factorisation:
 
 
 class Factoriser:
-    """Factorisations of one data matrix.
+    """Factorisations of one data matrix; without an intercept b is zero.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data; entries where `is_missing` is true are replaced by the model's as it improves.
-    has_intercept : bool
-        Whether b may differ from zero.
+    Entries of X where `is_missing` is true are replaced by the model's as it improves.
     """
 
     def __init__(
@@ -58,7 +55,10 @@ class Factoriser:
         """Least squares for given codes."""
         codes = Z.astype(np.float64)
         W, b = self._least_squares(codes)
-        return Factorisation(Z, W, b, self._error(codes, W, b))
+        R = self.X - b - codes @ W
+        if self.is_missing is not None:
+            R[self.is_missing] = 0.0
+        return Factorisation(Z, W, b, float(np.einsum("ij,ij->", R, R)))
 
     def refined(
         self, start: Factorisation, max_alternations: int = _MAX_ALTERNATIONS
@@ -115,16 +115,12 @@ class Factoriser:
         Atoms already chosen are projected out of the others, so that an atom is judged by what it
         adds.
         """
-        columns = self._centred(atoms.T.astype(np.float64))
-        R = self._centred(self.X)
-        squares = np.einsum("nk,nk->k", columns, columns)
-        least = 1e-9 * len(R)
+        columns, R = self._centred(atoms.T), self._centred(self.X)
+        squares = np.maximum(np.einsum("nk,nk->k", columns, columns), _LEAST_SQUARE * len(R))
         chosen: list[int] = []
         while len(chosen) < min(n_components, len(atoms)):
-            left = np.einsum("nk,nk->k", columns, columns)
-            cross = columns.T @ R
-            gains = np.einsum("kd,kd->k", cross, cross) / np.maximum(left, least)
-            gains[left <= 1e-9 * np.maximum(squares, least)] = -1.0
+            gains, left = _gains(columns, R)
+            gains[left <= 1e-9 * squares] = -1.0
             k = int(np.argmax(gains))
             if gains[k] < 0:
                 break
@@ -152,7 +148,7 @@ class Factoriser:
 
     def least_useful(self, model: Factorisation) -> np.ndarray:
         """Features, first those whose loss raises the error least, all others refitted."""
-        centred = self._centred(model.Z.astype(np.float64))
+        centred = self._centred(model.Z)
         inverse = scipy.linalg.inv(_with_ridge(centred.T @ centred))
         losses = np.einsum("kd,kd->k", model.W, model.W) / inverse.diagonal()
         return np.argsort(losses, kind="stable")
@@ -160,7 +156,7 @@ class Factoriser:
     # --- parts ---------------------------------------------------------------------------------
 
     def _centred(self, columns: np.ndarray) -> np.ndarray:
-        return columns - columns.mean(axis=0) if self.has_intercept else columns
+        return centred_columns(columns, self.has_intercept)
 
     def _least_squares(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = self.X.mean(axis=0) if self.has_intercept else np.zeros(self.X.shape[1])
@@ -170,15 +166,6 @@ class Factoriser:
         gram = _with_ridge(centred.T @ centred)
         W = scipy.linalg.solve(gram, centred.T @ self.X, assume_a="pos")
         return W, mean - codes.mean(axis=0) @ W if self.has_intercept else mean
-
-    def _residual(self, model: Factorisation) -> np.ndarray:
-        return self.X - model.b - model.Z @ model.W
-
-    def _error(self, codes: np.ndarray, W: np.ndarray, b: np.ndarray) -> float:
-        R = self.X - b - codes @ W
-        if self.is_missing is not None:
-            R[self.is_missing] = 0.0
-        return float(np.einsum("ij,ij->", R, R))
 
     def _fill(self, model: Factorisation) -> None:
         """Missing entries from the model: the next steps can only lower the error of the others."""
@@ -194,13 +181,16 @@ class Factoriser:
 
     def _best_atom(self, model: Factorisation, search: SteepestAtoms) -> np.ndarray:
         """Of the atoms found for the residual the one that explains most of it alone."""
-        R = self._residual(model)
-        Z, _ = search.find(R, self.progress.core)
-        columns = self._centred(Z.T.astype(np.float64))
-        cross = columns.T @ R
-        squares = np.einsum("nk,nk->k", columns, columns)
-        gains = np.einsum("kd,kd->k", cross, cross) / np.maximum(squares, 1e-9 * len(R))
-        return Z[int(np.argmax(gains))]
+        R = self.X - model.b - model.Z @ model.W
+        Z, _ = search.find(R)
+        return Z[int(np.argmax(_gains(self._centred(Z.T), R)[0]))]
+
+
+def _gains(columns: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much each column alone lowers the square of R, and the columns' own squares."""
+    cross, squares = columns.T @ R, np.einsum("nk,nk->k", columns, columns)
+    least = _LEAST_SQUARE * len(R)
+    return np.einsum("kd,kd->k", cross, cross) / np.maximum(squares, least), squares
 
 
 def _with_ridge(gram: np.ndarray) -> np.ndarray:

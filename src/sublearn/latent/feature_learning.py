@@ -11,16 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from sublearn.fitting.progress import Progress
-from sublearn.latent.atom_search import (
-    SteepestAtoms,
-    atoms_in_span,
-    principal_axes,
-    signal_rank,
-)
+from sublearn.latent.atom_search import SteepestAtoms, atoms_in_span, principal_axes, signal_rank
 from sublearn.latent.atoms import AtomSet
 from sublearn.latent.codes import best_codes
 from sublearn.latent.factorisation import Factorisation, Factoriser
-from sublearn.latent.lasso_problem import LassoFit, LassoProblem, largest_l1
+from sublearn.latent.lasso_problem import LassoFit, LassoProblem
 
 __all__ = ["FeatureLearner", "LearningSettings", "facing_a_small_intercept"]
 
@@ -37,7 +32,7 @@ class LearningSettings:
     l1: float | None
     l2: float
     has_intercept: bool
-    tol: float
+    violation_tol: float
     max_iter: int
     n_exchanges: int
     does_refine: bool
@@ -46,19 +41,7 @@ class LearningSettings:
 
 
 class FeatureLearner:
-    """Features of one matrix.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float64.
-    settings : LearningSettings
-        How to learn.
-    progress : Progress
-        Watched from outside.
-    is_missing : ndarray of bool or None
-        Entries of X that are not data.
-    """
+    """Features of one matrix of float64; entries where `is_missing` is true are no data."""
 
     def __init__(
         self, X: np.ndarray, settings: LearningSettings, progress: Progress,
@@ -69,8 +52,9 @@ class FeatureLearner:
         # a triangular factor has the same ones. Missing entries need the columns themselves.
         is_wide = X.shape[1] > len(X) and is_missing is None
         self.X = _triangular_factor(X) if is_wide else X
-        self.search = SteepestAtoms(settings.has_intercept, settings.seed, settings.n_threads)
-        self.factoriser = Factoriser(self.X, settings.has_intercept, progress, is_missing)
+        has_intercept = settings.has_intercept
+        self.search = SteepestAtoms(has_intercept, settings.seed, settings.n_threads, progress.core)
+        self.factoriser = Factoriser(self.X, has_intercept, progress, is_missing)
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -80,53 +64,45 @@ class FeatureLearner:
     @cached_property
     def largest_l1(self) -> float:
         """At and above it no atom has weight (as far as the search can see)."""
-        _, values = self.search.find(self._centred(), self.progress.core)
-        return largest_l1(float(values[0]), len(self.X), self.settings.l2)
+        _, values = self.search.find(self._centred())
+        return float(values[0]) / (2.0 * len(self.X) ** 2 * self.settings.l2)
 
     @property
     def l1(self) -> float:
         """The weight in use."""
         if self.settings.l1 is not None:
             return self.settings.l1
-        # Without any variation every weight does the same.
-        return _SHARE_OF_LARGEST * self.largest_l1 or 1.0
+        return _SHARE_OF_LARGEST * self.largest_l1 or 1.0  # all the same if nothing varies
 
     def span_atoms(self, n_components: int | None) -> np.ndarray:
         """Atoms in the span of the leading axes, one per row, with complements if they differ."""
         values, vectors = self.axes
         rank = n_components or signal_rank(values, self.X.shape)
         rank = min(rank, int((values > 0).sum()), _MOST_SPAN_RANK)
-        n_samples = len(self.X)
+        n_samples, settings = len(self.X), self.settings
         if rank == 0:
             return np.empty((0, n_samples), dtype=np.int8)
-        atoms, _ = atoms_in_span(
-            vectors[:, :rank], _SPAN_STARTS, self.settings.seed, self.settings.n_threads,
-            self.progress.core,
-        )  # fmt: skip
-        atoms = atoms[: 4 * rank]
-        if self.settings.has_intercept:
+        atoms = atoms_in_span(
+            vectors[:, :rank], _SPAN_STARTS, settings.seed, settings.n_threads, self.progress.core
+        )[: 4 * rank]
+        if settings.has_intercept:
             return atoms
         return np.vstack([np.ones((1, n_samples), dtype=np.int8), atoms, 1 - atoms])
 
     def lasso(self, offered: np.ndarray, certify: bool = True) -> LassoFit:
         """The convex problem at `l1`; atoms that help may come from `offered`."""
+        return self.follow(np.array([self.l1]), offered, certify)[0]
+
+    def follow(self, l1s: np.ndarray, offered: np.ndarray, certify: bool = True) -> list[LassoFit]:
+        """The convex problem at falling weights, each from the one before, until asked to stop."""
         settings = self.settings
         atoms = AtomSet(self._centred(), settings.has_intercept)
         atoms.add(offered)
-        problem = LassoProblem(atoms, self.search, self.l1, settings.l2, self.progress)
-        start = np.full(len(atoms), _FIRST_WEIGHT)
-        return problem.solve(start, settings.tol, settings.max_iter, certify)
-
-    def follow(self, l1s: np.ndarray) -> list[LassoFit]:
-        """The convex problem at falling weights; ends early if somebody asks to stop."""
-        settings = self.settings
-        atoms = AtomSet(self._centred(), settings.has_intercept)
-        atoms.add(self.span_atoms(None))
         c = np.full(len(atoms), _FIRST_WEIGHT)
         fits: list[LassoFit] = []
         for l1 in l1s:
             problem = LassoProblem(atoms, self.search, float(l1), settings.l2, self.progress)
-            fits.append(problem.solve(c, settings.tol, settings.max_iter))
+            fits.append(problem.solve(c, settings.violation_tol, settings.max_iter, certify))
             c = fits[-1].c
             if self.progress.stop_requested:
                 break
@@ -139,21 +115,21 @@ class FeatureLearner:
         and those closest to the span; without an intercept also the choice that one would allow.
         The best after refinement goes on to exchanges.
         """
-        factoriser = self.factoriser
+        factoriser, settings = self.factoriser, self.settings
         known = np.vstack([fit.Z.T, offered])
         starts = [fit.Z[:, :n_components]]
-        if self.settings.does_refine:
+        if settings.does_refine:
             starts.append(factoriser.chosen(known, n_components))
             starts.append(self._turned(factoriser.first_independent(offered, n_components)))
-            if not self.settings.has_intercept:
+            if not settings.has_intercept:
                 starts.append(self._turned(self._centring().chosen(known, n_components)))
         models = []
         for Z in starts:
             model = factoriser.extended(factoriser.fitted(Z), n_components, self.search)
-            models.append(factoriser.refined(model) if self.settings.does_refine else model)
+            models.append(factoriser.refined(model) if settings.does_refine else model)
         best = min(models, key=lambda model: model.error)
-        if self.settings.does_refine and not factoriser.is_exact(best):
-            best = factoriser.exchanged(best, self.search, self.settings.n_exchanges)
+        if settings.does_refine and not factoriser.is_exact(best):
+            best = factoriser.exchanged(best, self.search, settings.n_exchanges)
             best = factoriser.refined(best)
         return best
 

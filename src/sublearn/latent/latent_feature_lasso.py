@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -18,6 +24,7 @@ from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
 from sublearn.io.fields import (
     AnyOf,
+    Fields,
     Floats,
     Integers,
     Number,
@@ -26,17 +33,18 @@ from sublearn.io.fields import (
     take_parts,
 )
 from sublearn.latent.codes import best_codes
+from sublearn.latent.factorisation import Factoriser
+from sublearn.latent.feature_count import gains_by_size, held_out_errors, largest_fall
 from sublearn.latent.feature_learning import (
     FeatureLearner,
     LearningSettings,
     facing_a_small_intercept,
 )
 from sublearn.latent.feature_plot import draw_features
-from sublearn.latent.held_out import size_by_held_out_error
-from sublearn.latent.lasso_problem import LassoFit
+from sublearn.latent.lasso_problem import LassoFit, LatentFeaturePath, share_or_values
 from sublearn.latent.missing import read_rows
-from sublearn.latent.size_by_gap import gains_by_size, largest_fall
 from sublearn.trace import Callback, Status
+from sublearn.typing import MatrixLike, Seed, State
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
@@ -53,9 +61,16 @@ from sublearn.validation import (
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
+
 __all__ = ["LatentFeatureLasso"]
 
 _LARGEST = 1e70  # sums of squares of squares stay finite
+_Result = TypeVar("_Result")
 _FILLS = 20  # rounds between the codes of rows with missing entries and these entries
 
 
@@ -97,15 +112,15 @@ class LatentFeatureLasso(
         Whether NaN in `X` is an error or an entry to leave out.
     max_components : int, default=50
         Largest K that "gap" and "cv" may choose.
-    tol : float, default=0.05
+    violation_tol : float, default=0.05
         The convex stage ends when no column found violates optimality by more than this share of
-        `l1`.
+        `l1`. The certificate, which costs as much as several steps, is computed once at the end.
     max_iter : int, default=50
         Limit of its steps.
     n_jobs : int or None, default=None
         Threads of the search; None means 1, -1 all processors. The result does not depend on it.
         BLAS is held to one thread.
-    random_state : int, RandomState, Generator or None, default=0
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the search.
     verbose : int, default=0
         1 draws a progress bar on standard error.
@@ -170,7 +185,7 @@ class LatentFeatureLasso(
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.integers(0, 2, size=(60, 3))
     >>> W = np.array([[3.0, 0, 0, 1], [0, 2, 0, 1], [0, 0, 4, 1]])
-    >>> model = LatentFeatureLasso().fit(Z @ W + 5.0)
+    >>> model = LatentFeatureLasso(random_state=0).fit(Z @ W + 5.0)
     >>> model.n_components_
     3
     >>> np.abs(np.round(model.components_, 6)).tolist()
@@ -186,10 +201,12 @@ class LatentFeatureLasso(
         "n_exchanges": NonNegative(int),
         "missing": OneOf("refuse", "mask"),
         "max_components": Positive(int),
-        "tol": Positive(float),
+        "violation_tol": Positive(float),
         "max_iter": Positive(int),
         **RUN_RULES,
     }
+
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"tol": "violation_tol"}
 
     components_: np.ndarray
     intercept_: np.ndarray
@@ -203,7 +220,7 @@ class LatentFeatureLasso(
 
     def __init__(
         self,
-        n_components: Any = "gap",
+        n_components: int | str = "gap",
         *,
         l1: float | None = None,
         l2: float = 1.0,
@@ -212,10 +229,10 @@ class LatentFeatureLasso(
         n_exchanges: int = 20,
         missing: str = "refuse",
         max_components: int = 50,
-        tol: float = 0.05,
+        violation_tol: float = 0.05,
         max_iter: int = 50,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -227,7 +244,7 @@ class LatentFeatureLasso(
         self.n_exchanges = n_exchanges
         self.missing = missing
         self.max_components = max_components
-        self.tol = tol
+        self.violation_tol = violation_tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -235,7 +252,7 @@ class LatentFeatureLasso(
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> LatentFeatureLasso:
+    def fit(self, X: MatrixLike, y: object = None) -> LatentFeatureLasso:
         """Find features and the codes of the rows.
 
         Parameters
@@ -255,15 +272,59 @@ class LatentFeatureLasso(
         for name in ("cv_results_", "gains_"):  # of another fit
             self.__dict__.pop(name, None)
         progress = Progress(int(self.max_iter), n_done=0)
-        # Threads of BLAS would change the rounding, hence the result, with their number.
-        with threadpool_limits(1, user_api="blas"):
-            fit, learned = self._watch(lambda: self._learn(X, progress), progress, may_be_left=True)
+        fit, learned = self._run(lambda: self._learn(X, progress), progress)
         self.__dict__.update(learned)
         self._keep_solution(fit, warns=False)
         self._warn(fit.status, progress.stop_requested)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def fit_path(
+        self, X: MatrixLike, *, l1s: int | ArrayLike = 8, ratio: float = 0.05
+    ) -> LatentFeaturePath:
+        """Solve the convex problem along falling l1, each time from the solution before.
+
+        Columns, weights and the vectors of the search pass from one weight to the next. The
+        estimator itself stays as it is, fitted or not; its `n_components` and `l1` are not used.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        l1s : int or array-like, default=8
+            The weights, in any order; a number takes so many of equal ratio from just below the
+            least one at which no column has weight.
+        ratio : float, default=0.05
+            The last over that least one.
+
+        Returns
+        -------
+        LatentFeaturePath
+            Shorter if the callback asks to stop.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sublearn.latent import LatentFeatureLasso
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.integers(0, 2, size=(60, 3)) @ rng.normal(size=(3, 8))
+        >>> path = LatentFeatureLasso(random_state=0).fit_path(X, l1s=4)
+        >>> bool((np.diff(path.l1s) < 0).all()), bool((np.diff(path.objectives) < 0).all())
+        (True, True)
+        """
+        check_params(self)
+        weights, are_shares = share_or_values(l1s, ratio)
+        data, is_missing = _filled(clone(self)._check(X, reset=True))
+        progress = Progress(len(weights) * int(self.max_iter), n_done=0)
+
+        def follow() -> LatentFeaturePath:
+            learner = FeatureLearner(data, self._settings(), progress, is_missing)
+            # Of data that do not vary every weight does the same.
+            values = (learner.largest_l1 or 1.0) * weights if are_shares else weights
+            return LatentFeaturePath.of(values, learner.follow(values, learner.span_atoms(None)))
+
+        return self._run(follow, progress)
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Codes of rows: the features whose sum is closest to each.
 
         All :math:`2^K` codes are compared up to K = 14. With more features, codes descend by
@@ -293,7 +354,7 @@ class LatentFeatureLasso(
                 break
         return Z
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """Rows from codes: intercept plus the sum of the features.
 
         Parameters
@@ -316,7 +377,7 @@ class LatentFeatureLasso(
             raise ValueError(f"{name}: X must hold finite numbers, got {show(X)}")
         return codes.astype(self.components_.dtype) @ self.components_ + self.intercept_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Minus the mean square of what codes and features leave of `X`: larger is better.
 
         Parameters
@@ -334,7 +395,9 @@ class LatentFeatureLasso(
         left = rows - self.inverse_transform(self.transform(X))
         return -float(np.nanmean(np.square(left, dtype=np.float64)))
 
-    def plot_features(self, shape: tuple[int, int], *, ax: Any = None, n_columns: int = 8) -> Any:
+    def plot_features(
+        self, shape: tuple[int, int], *, ax: Sequence[Axes] | None = None, n_columns: int = 8
+    ) -> Figure:
         """Features as images, the intercept first.
 
         Parameters
@@ -362,7 +425,7 @@ class LatentFeatureLasso(
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
@@ -371,7 +434,7 @@ class LatentFeatureLasso(
 
     # --- learning ------------------------------------------------------------------------------
 
-    def _check(self, X: Any, reset: bool) -> np.ndarray:
+    def _check(self, X: MatrixLike, reset: bool) -> np.ndarray:
         return read_rows(self, X, reset=reset, allows_nan=self.missing == "mask", most=_LARGEST)
 
     def _settings(self) -> LearningSettings:
@@ -379,7 +442,7 @@ class LatentFeatureLasso(
             l1=None if self.l1 is None else float(self.l1),
             l2=float(self.l2),
             has_intercept=bool(self.fit_intercept),
-            tol=float(self.tol),
+            violation_tol=float(self.violation_tol),
             max_iter=int(self.max_iter),
             n_exchanges=int(self.n_exchanges),
             does_refine=bool(self.refine),
@@ -387,20 +450,18 @@ class LatentFeatureLasso(
             n_threads=as_n_threads(self.n_jobs),
         )
 
-    def _learn(self, X: np.ndarray, progress: Progress) -> tuple[LassoFit, dict[str, Any]]:
+    def _run(self, job: Callable[[], _Result], progress: Progress) -> _Result:
+        # Threads of BLAS would change the rounding, hence the result, with their number.
+        with threadpool_limits(1, user_api="blas"):
+            return self._watch(job, progress, may_be_left=True)
+
+    def _learn(self, X: np.ndarray, progress: Progress) -> tuple[LassoFit, State]:
         """The solution of the convex problem, and the fitted attributes beside it."""
-        learned: dict[str, Any] = {}
-        dtype, settings = X.dtype, self._settings()
-        is_missing = np.isnan(X) if self.missing == "mask" else None
-        if is_missing is not None and not is_missing.any():
-            is_missing = None
-        data = X.astype(np.float64)
-        if is_missing is not None:
-            means = np.nanmean(data, axis=0)
-            data = np.where(is_missing, means, data)
+        settings, (data, is_missing) = self._settings(), _filled(X)
+        learned: State = {}
         size = self.n_components
         if size == "cv":
-            folds = size_by_held_out_error(data, settings, progress, int(self.max_components))
+            folds = held_out_errors(data, settings, progress, int(self.max_components))
             size = int(folds["n_components"][int(np.argmin(folds["mean_error"]))])
             learned["cv_results_"] = folds
         learner = FeatureLearner(data, settings, progress, is_missing)
@@ -409,41 +470,35 @@ class LatentFeatureLasso(
         if size == "gap":
             learned["gains_"] = self._gains(learner, fit, offered)
             size = max(largest_fall(learned["gains_"]), 0 if self.fit_intercept else 1)
-        model = learner.factorise(fit, offered, int(size))
-        return fit, learned | self._attributes(fit, model.Z, learner, data, dtype, is_missing)
-
-    def _gains(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> np.ndarray:
-        """Without an intercept a column of ones hides the gap: ask the problem that has one."""
-        if not self.fit_intercept:
-            settings = replace(self._settings(), has_intercept=True)
-            learner = FeatureLearner(learner.X, settings, learner.progress)
-            offered = learner.span_atoms(None)
-            fit = learner.lasso(offered, certify=False)
-        known = np.vstack([fit.Z.T, offered])
-        return gains_by_size(learner, known, int(self.max_components))
-
-    def _attributes(
-        self, fit: LassoFit, Z: np.ndarray, learner: FeatureLearner, data: np.ndarray,
-        dtype: Any, is_missing: np.ndarray | None,
-    ) -> dict[str, Any]:  # fmt: skip
+        Z = learner.factorise(fit, offered, int(size)).Z
         factoriser = learner.factoriser
         if factoriser.X.shape != data.shape:  # a triangular factor stood for wide data
-            factoriser = type(factoriser)(data, self.fit_intercept, learner.progress)
+            factoriser = Factoriser(data, settings.has_intercept, progress)
         model = factoriser.fitted(Z)
         if self.fit_intercept:
             model = facing_a_small_intercept(model)
         sizes = np.einsum("kd,kd->k", model.W, model.W) * model.Z.var(axis=0)
         order = np.argsort(-sizes, kind="stable")
         n_entries = data.size if is_missing is None else int((~is_missing).sum())
-        return {
+        return fit, learned | {
             "codes_": np.ascontiguousarray(model.Z[:, order]),
-            "intercept_": model.b.astype(dtype),
+            "intercept_": model.b.astype(X.dtype),
             "reconstruction_error_": float(np.sqrt(model.error / n_entries)),
             "atom_scores_": fit.scores,
             "atom_weights_": fit.c,
             "l1_": learner.l1,
-            "components_": model.W[order].astype(dtype),
+            "components_": model.W[order].astype(X.dtype),
         }
+
+    def _gains(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> np.ndarray:
+        """Without an intercept a column of ones hides the gap: ask the problem that has one."""
+        if not self.fit_intercept:
+            settings = replace(learner.settings, has_intercept=True)
+            learner = FeatureLearner(learner.X, settings, learner.progress)
+            offered = learner.span_atoms(None)
+            fit = learner.lasso(offered, certify=False)
+        known = np.vstack([fit.Z.T, offered])
+        return gains_by_size(learner, known, int(self.max_components))
 
     def _warn(self, status: Status, was_stopped: bool) -> None:
         if status is not Status.CONVERGED:
@@ -451,12 +506,13 @@ class LatentFeatureLasso(
             violation = self.trace_["violation"][-1] - 1.0 if len(self.trace_) else np.inf
             warnings.warn(
                 f"{type(self).__name__}: {why}; the best column found violates optimality by "
-                f"{violation:.3g} of l1, asked for tol={self.tol:g} (n_iter={self.n_iter_})",
+                f"{violation:.3g} of l1, asked for violation_tol={self.violation_tol:g} "
+                f"(n_iter={self.n_iter_})",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        is_given = not isinstance(self.n_components, str)
-        if is_given and not was_stopped and self.n_components_ < self.n_components:
+        n_asked = 0 if isinstance(self.n_components, str) else self.n_components
+        if self.n_components_ < n_asked and not was_stopped:
             warnings.warn(
                 f"{type(self).__name__}: {self.n_components_} features leave no error; "
                 f"n_components={self.n_components} asks for more",
@@ -471,11 +527,11 @@ class LatentFeatureLasso(
         "atom_weights_", "l1_", "gains_",
     )  # fmt: skip
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         folds = getattr(self, "cv_results_", {})
         return super()._to_bundle() | {f"cv_results_.{k}": v for k, v in folds.items()}
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "components_": Floats("components", "features", finite=True),
             "intercept_": Floats("features", finite=True),
@@ -489,8 +545,16 @@ class LatentFeatureLasso(
             "cv_results_.*": AnyOf(Integers(None, low=None), Floats(None), Floats(None, None)),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         folds = take_parts(state, "cv_results_.")
         if folds:
             self.cv_results_ = folds
         super()._restore(state)
+
+
+def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Data as float64 with the columns' means where entries are missing, and where that is."""
+    data, is_missing = X.astype(np.float64), np.isnan(X)
+    if not is_missing.any():
+        return data, None
+    return np.where(is_missing, np.nanmean(data, axis=0), data), is_missing

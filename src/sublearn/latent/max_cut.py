@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from sublearn.errors import ParameterError
 from sublearn.latent.boolean_quadratic import (
     BooleanQuadraticSolution,
-    as_matrix,
-    check_symmetric,
+    as_symmetric,
     relative_gap,
     solve_boolean_quadratic,
 )
 from sublearn.trace import Solution
+from sublearn.typing import Matrix, MatrixLike
+
+if TYPE_CHECKING:
+    import networkx
 
 __all__ = ["MaxCutSolution", "solve_max_cut"]
 
@@ -25,7 +28,8 @@ __all__ = ["MaxCutSolution", "solve_max_cut"]
 class MaxCutSolution(Solution):
     """What :func:`solve_max_cut` found.
 
-    `status` is converged if the relaxation is solved to `tol`; `n_iter` and `trace` are of sweeps.
+    `certificate` is (bound - cut) / bound, 0 where both are 0. `status` is converged if the
+    relaxation is solved to `tol`; `n_iter` and `trace` are of sweeps.
 
     Parameters
     ----------
@@ -36,7 +40,7 @@ class MaxCutSolution(Solution):
     relaxed_cut : float
         Value of the semidefinite relaxation.
     details : BooleanQuadraticSolution
-        The Boolean quadratic problem behind it: vectors for `warm_start`, candidates.
+        The Boolean quadratic problem behind it: vectors for `init`, candidates.
     """
 
     side: np.ndarray = field(repr=False)
@@ -49,13 +53,8 @@ class MaxCutSolution(Solution):
         """The objective: weight of the edges between the sides."""
         return self.objective
 
-    @property
-    def gap(self) -> float:
-        """The certificate: (bound - cut) / bound, 0 where both are 0."""
-        return self.certificate
 
-
-def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
+def solve_max_cut(graph: MatrixLike | networkx.Graph, **options: Any) -> MaxCutSolution:
     r"""Split the vertices of a graph so that much weight lies between the two sides.
 
     Maximises :math:`\tfrac12 \sum_{i<j} w_{ij} (1 - y_i y_j)` over signs y, a Boolean quadratic
@@ -70,8 +69,7 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
         nodes.
     **options
         As of :func:`sublearn.latent.solve_boolean_quadratic`: `n_rounds`, `tol`, `max_iter`,
-        `rank`, `warm_start`, `n_jobs`, `random_state`, `verbose`, `callback`, `certify`,
-        `n_candidates`.
+        `rank`, `init`, `n_jobs`, `random_state`, `verbose`, `callback`, `certify`.
 
     Returns
     -------
@@ -85,15 +83,14 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
     Examples
     --------
     >>> from sublearn.latent import solve_max_cut
-    >>> found = solve_max_cut([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    >>> found = solve_max_cut([[0, 1, 1], [1, 0, 1], [1, 1, 0]], random_state=0)
     >>> found.cut, found.side.tolist().count(0) in (1, 2)
     (2.0, True)
     """
-    for name in ("C", "factor", "linear", "domain"):
+    for name in ("quadratic", "factor", "linear", "domain"):
         if name in options:
             raise ParameterError(f"solve_max_cut takes no {name}: the graph stands for it")
-    weights = as_matrix("solve_max_cut.graph", _as_weights(graph), accept_sparse="csr")
-    check_symmetric("solve_max_cut.graph", weights)
+    weights = as_symmetric("solve_max_cut.graph", _as_weights(graph))
     weights = weights - _diagonal(weights)
     found = solve_boolean_quadratic(-0.25 * weights, domain="pm1", **options)
     all_edges = 0.25 * float(weights.sum())
@@ -111,7 +108,7 @@ def solve_max_cut(graph: Any, **options: Any) -> MaxCutSolution:
     )
 
 
-def _as_weights(graph: Any) -> Any:
+def _as_weights(graph: MatrixLike | networkx.Graph) -> MatrixLike:
     """The matrix of a graph of networkx, in the order of its nodes; others as they are."""
     if not hasattr(graph, "is_directed"):
         return graph
@@ -122,7 +119,7 @@ def _as_weights(graph: Any) -> Any:
     return networkx.to_scipy_sparse_array(graph, dtype=np.float64, format="csr")
 
 
-def _diagonal(weights: Any) -> Any:
+def _diagonal(weights: Matrix) -> Matrix:
     if sp.issparse(weights):
         return sp.diags(weights.diagonal(), format="csr")
     return np.diag(np.diag(weights))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from sublearn.io.fields import Floats
+from sublearn.io.fields import Fields, Floats
+from sublearn.latent.stored_part import StoredPart
+from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
 
 __all__ = ["GaussianFill", "read_rows"]
@@ -19,7 +22,9 @@ _TOL = 1e-4  # of the columns' spread, by which entries still move
 _RIDGE = 1e-6  # of the variances: columns may be equal
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool, allows_nan: bool, most: float) -> np.ndarray:
+def read_rows(
+    estimator: BaseEstimator, X: MatrixLike, *, reset: bool, allows_nan: bool, most: float
+) -> np.ndarray:
     """`X` as a dense array, in which NaN stands for missing entries if they are allowed.
 
     An entry larger than `most` is refused.
@@ -50,24 +55,16 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, allows_nan: bool, most: fl
 
 
 @dataclass(frozen=True)
-class GaussianFill:
-    """Mean and covariance of rows; an entry is filled by its mean given those that are there.
+class GaussianFill(StoredPart):
+    """Mean and covariance of rows; an entry is filled by its mean given those that are there."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (n_features,)
-        Of the rows.
-    covariance : ndarray of shape (n_features, n_features)
-        Of the rows, with a ridge.
-    """
-
-    FIELDS: ClassVar[dict[str, Any]] = {
+    FIELDS: ClassVar[Fields] = {
         "mean": Floats("features", finite=True),
         "covariance": Floats("features", "features", finite=True),
     }
 
     mean: np.ndarray
-    covariance: np.ndarray
+    covariance: np.ndarray  # with a ridge
 
     @classmethod
     def of(cls, X: np.ndarray) -> GaussianFill:

@@ -1,70 +1,231 @@
-"""Standard mixtures: EM from MixLasso's solutions, and again on the rows left unexplained.
+"""From MixLasso's solutions to components: starts, EM, and how many components there are.
 
-EM from a good start finds some components exactly and lets others share what is left. So the sharp
-ones are kept and the rest of the rows is a smaller problem of the same kind: search, correct, and
-peel off what is right.
+In standard mixtures EM from a good start finds some components exactly and lets others share what
+is left. So the sharp ones are kept and the rest of the rows is a smaller problem of the same kind:
+search, correct, and peel off what is right.
 """
 
 from __future__ import annotations
 
+import abc
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from sublearn.latent.mix_consensus import consensus_functions, has_few_features
-from sublearn.latent.mix_em import Mixture, MixtureEM
-from sublearn.latent.mix_program import MixtureProgram, Point
-from sublearn.latent.mix_rounding import covering_functions, random_functions
+from sublearn.fitting.progress import Progress
+from sublearn.latent.mix_program import MixtureProgram, Path, Point
+from sublearn.latent.mix_starts import (
+    consensus_functions,
+    covering_functions,
+    has_few_features,
+    random_functions,
+    strongest_functions,
+)
+from sublearn.latent.mixture import (
+    ComponentEM,
+    EMSteps,
+    FittedMixture,
+    Mixture,
+    MixtureProblem,
+    SubsetEM,
+)
+from sublearn.validation import Interval, OneOfOrNone, OrNone, Positive, Rule, Settings
 
-__all__ = ["StandardRefiner"]
+__all__ = ["GeneralRefiner", "MixtureSearch", "Refiner", "StandardRefiner"]
 
+_STARTS_COST = 1e8  # operations of one step of EM in all starts
 _SHARP = 0.1  # a component is sharp if its variance is at most this part of the largest
 _SPARE = 1.6  # components to begin with, for each that is asked for
 _ROUGH_TOL = 1e-5
 _FINAL_TOL = 1e-8
-_PATIENCE = 2  # rests that do not improve the whole
-_REST_L1S = (0.5, 0.2)  # of l1_max
+_PATIENCE = 2  # rests that do not improve the whole, or sizes without a better criterion
+_REST_SHARES = (0.5, 0.2)  # of l1_max
 _REST_STEPS = 6
 _AGREED = 8  # one start in so many, at least 3, ends in the best mixture: more would do so as well
 _CLOSE = 1e-3  # of the error, or in the mean log-likelihood: the same mixture
 _OUTLIERS = 0.05  # share of rows without a component, to begin with
 _MOST_OUTLIERS = 0.25  # more of them are a component that is missing
 _NOISES = (0.001, 0.03, 0.1)  # levels at which few features are tried by subsets of rows
-_EXACT = 1e-12  # part of the targets' mean square that is rounding
+_EXACT = 1e-12  # share of the targets' mean square that is rounding
 
 
-class StandardRefiner:
-    """Makes mixtures of a given size.
+@dataclass(frozen=True)
+class MixtureSearch(Settings):
+    r"""How components are found from the solutions of the convex program.
 
     Parameters
     ----------
-    features, targets : ndarray
-        Rows.
-    l2 : float
-        Weight of half the squared norm of each component.
-    refine : {"soft", "hard"} or None
-        EM with shared rows, with each row given to one component, or a single least-squares fit.
-    n_starts : int
-        Starts of EM to choose from.
-    seed : int
-        Of random roundings.
-    should_stop : callable
-        Asked now and then.
+    l1_share : float or None, default=None
+        Weight of the program's penalty, as a share of the least weight at which no atom is active.
+        None tries 0.5, 0.25 and 0.12. In the paper: :math:`\lambda = l_1 / 2`, :math:`\tau = l_1`.
+    n_starts : int or None, default=None
+        Starts to refine at most; the most likely mixture is kept. The first of them are roundings
+        of the solutions; then, for standard mixtures with few features, functions through random
+        rows; the others are random. None is 8 to 40, more where EM is cheap.
+    refine : {"soft", "hard"} or None, default="soft"
+        EM after rounding: with shared rows, with each row given to one component, or none.
+    """
+
+    l1_share: float | None = None
+    n_starts: int | None = None
+    refine: str | None = "soft"
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "l1_share": OrNone(Interval(float, 0, 1, "neither")),
+        "n_starts": OrNone(Positive(int)),
+        "refine": OneOfOrNone("soft", "hard"),
+    }
+
+    def n_starts_for(self, features: np.ndarray, n_components: int) -> int:
+        """The number of starts."""
+        if self.n_starts is not None:
+            return int(self.n_starts)
+        cost = features.shape[0] * features.shape[1] ** 2 * n_components  # of a step of EM
+        return int(np.clip(_STARTS_COST / cost, 8, 40))
+
+
+class Refiner(abc.ABC):
+    """Makes mixtures of given sizes, each the best from `n_starts` starts of EM.
+
+    `seed` is that of random starts; `progress` is asked now and then whether to stop.
     """
 
     def __init__(
-        self, features: np.ndarray, targets: np.ndarray, *, l2: float, refine: str | None,
-        n_starts: int, seed: int, should_stop: Callable[[], bool],
+        self, problem: MixtureProblem, search: MixtureSearch, n_starts: int, seed: int,
+        progress: Progress,
     ):  # fmt: skip
-        self.features, self.targets, self.l2 = features, targets, l2
-        self.is_hard, self.n_starts, self.seed = refine != "soft", n_starts, seed
-        self.is_refined = refine is not None
-        self._enough = max(3, n_starts // _AGREED)
-        self.should_stop = should_stop
-        self.em = self._em(np.ones(len(targets), dtype=bool))
-        self.hard_em = MixtureEM(features, targets, l2, is_hard=True, should_stop=should_stop)
+        self.problem, self.features, self.targets = problem, problem.features, problem.targets
+        self.is_hard, self.is_refined = search.refine != "soft", search.refine is not None
+        self.n_starts, self.seed, self.progress = n_starts, seed, progress
+
+    @property
+    @abc.abstractmethod
+    def em(self) -> EMSteps:
+        """EM on all rows."""
+
+    @abc.abstractmethod
+    def best(self, points: Iterable[Point], n_components: int) -> Mixture:
+        """The best mixture of a size from several starts."""
+
+    def select(
+        self, points: Iterable[Point], sizes: Iterable[int]
+    ) -> tuple[Mixture, dict[int, float]]:
+        """The mixture of least criterion, and the criterion of each size that was tried.
+
+        Sizes are tried in turn until the criterion rises twice. One that explains the rows up to
+        rounding ends the search: more components cannot be told from it.
+        """
+        best: Mixture | None = None
+        criteria: dict[int, float] = {}
+        n_worse = 0
+        for size in sizes:
+            mixture = self.best(points, size)
+            criteria[size] = _criterion(mixture, len(self.targets))
+            if best is None or criteria[size] < criteria[best.size]:
+                best, n_worse = mixture, 0
+            else:
+                n_worse += 1
+            self.progress.add(n_done=1)
+            if self._is_exact(mixture) or n_worse == _PATIENCE or self._should_stop():
+                break
+        assert best is not None  # there is at least one size
+        return best, criteria
+
+    def fitted(self, mixture: Mixture) -> FittedMixture:
+        """The mixture for the targets as they were."""
+        return self.problem.fitted(mixture, self.em.patterns(mixture.size), self.is_hard)
+
+    def _should_stop(self) -> bool:
+        return self.progress.stop_requested
+
+    def _cover(self, point: Point, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        return covering_functions(point, self.features, self.targets, size, rng)
+
+    def _random_starts(
+        self, points: Sequence[Point], sizes: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[np.ndarray]:
+        """Without end: covers from halves of the atoms and functions of normal weights, in turn."""
+        for i in itertools.count():
+            size, point = sizes[i % len(sizes)], points[i % len(points)]
+            is_free = i % 2 == 1
+            yield (
+                random_functions(self.features, size, rng)
+                if is_free
+                else self._cover(point, size, rng)
+            )
+
+    def _error(self, mixture: Mixture) -> float:
+        """Mean square of what the nearest part leaves of each target."""
+        return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
+
+    def _is_exact(self, mixture: Mixture) -> bool:
+        """Whether nothing but rounding is left of the targets."""
+        return self._error(mixture) <= _EXACT * self.em.scale
+
+
+def _criterion(mixture: Mixture, n_rows: int) -> float:
+    """Bayesian information criterion.
+
+    -2 log-likelihood + (number of weights, shares and variances) log N.
+    """
+    n_parameters = mixture.coef.size + 2 * len(mixture.shares) - 1 + (mixture.outliers > 0)
+    return float(-2 * mixture.log_likelihood + n_parameters * np.log(n_rows))
+
+
+class GeneralRefiner(Refiner):
+    """Generalised mixtures, in which a row may have any subset of components."""
+
+    @cached_property
+    def em(self) -> SubsetEM:
+        """EM on all rows."""
+        return SubsetEM(
+            self.features, self.targets, self.problem.l2, is_hard=self.is_hard,
+            should_stop=self._should_stop,
+        )  # fmt: skip
+
+    def best(self, points: Iterable[Point], n_components: int) -> Mixture:
+        """The most likely mixture from several starts."""
+        found: Mixture | None = None
+        max_iter = 500 if self.is_refined else 1
+        for coef in itertools.islice(self._starts(points, n_components), self.n_starts):
+            mixture = self.em.run(self.em.start(coef), max_iter, _ROUGH_TOL)
+            if found is None or mixture.log_likelihood > found.log_likelihood:
+                found = mixture
+            if self._is_exact(found) or self._should_stop():
+                break
+        assert found is not None  # there is at least one start
+        return self.em.run(found, max_iter, _FINAL_TOL)
+
+    def _starts(self, points: Iterable[Point], n_components: int) -> Iterator[np.ndarray]:
+        """The strongest atoms of each solution, functions that cover the rows, random halves."""
+        rng = np.random.default_rng([self.seed, n_components])
+        kept: list[Point] = []
+        for point in points:
+            kept.append(point)
+            yield strongest_functions(point, self.features, n_components)
+            yield self._cover(point, n_components)
+        yield from self._random_starts(kept, [n_components], rng)
+
+
+class StandardRefiner(Refiner):
+    """Standard mixtures, in which a row has one component."""
+
+    @cached_property
+    def em(self) -> ComponentEM:
+        """EM on all rows, with shared rows whatever the end is."""
+        return self._em(np.ones(len(self.targets), dtype=bool))
+
+    @cached_property
+    def _hard_em(self) -> ComponentEM:
+        return self._em(np.ones(len(self.targets), dtype=bool), is_hard=True)
+
+    @property
+    def _enough(self) -> int:
+        return max(3, self.n_starts // _AGREED)
 
     def best(self, points: Iterable[Point], n_components: int) -> Mixture:
         """The best mixture from several starts: most likely, or of least error if it is hard."""
@@ -77,7 +238,7 @@ class StandardRefiner:
             n_agreed = 1 if score > best + close else n_agreed + (score >= best - close)
             if found is None or score > best:
                 found, best = mixture, score
-            if self.is_exact(found) or n_agreed >= self._enough or self.should_stop():
+            if self._is_exact(found) or n_agreed >= self._enough or self._should_stop():
                 break
         assert found is not None  # there is at least one start
         if self.is_hard:
@@ -90,11 +251,11 @@ class StandardRefiner:
         Peeling costs as much as several starts, so that it is for mixtures above `least`.
         """
         if not self.is_refined:
-            return self.hard_em.run(self.hard_em.start(coef), max_iter=1)
+            return self._hard_em.run(self._hard_em.start(coef), max_iter=1)
         mixture = self._shrink(self.em, coef, n_components)
         if mixture.log_likelihood > least:
             mixture = self._peel(mixture)
-        return self.hard_em.run(mixture) if self.is_hard else mixture
+        return self._hard_em.run(mixture) if self.is_hard else mixture
 
     def _score(self, mixture: Mixture) -> tuple[float, float]:
         """What starts are compared by, and a difference in it that means nothing."""
@@ -103,19 +264,12 @@ class StandardRefiner:
         error = self._error(mixture)
         return -error, _CLOSE * error
 
-    def _error(self, mixture: Mixture) -> float:
-        return float((self.em.residuals(mixture.coef) ** 2).min(axis=1).mean())
-
-    def is_exact(self, mixture: Mixture) -> bool:
-        """Whether nothing but rounding is left of the targets."""
-        return self._error(mixture) <= _EXACT * float(np.mean(self.targets**2))
-
     def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
         """Let some rows belong to nobody, if the likelihood gains more than that costs.
 
         Without it a few wild rows blur a component or take one for themselves.
         """
-        if self.is_exact(mixture):
+        if self._is_exact(mixture):
             return mixture
         start = replace(mixture, outliers=_OUTLIERS, shares=(1 - _OUTLIERS) * mixture.shares)
         candidate = self.em.run(start, tol=_FINAL_TOL)
@@ -123,9 +277,11 @@ class StandardRefiner:
         is_better = 2 * gain > np.log(len(self.targets)) and candidate.outliers <= _MOST_OUTLIERS
         return candidate if is_better else mixture
 
-    def _em(self, rows: np.ndarray) -> MixtureEM:
-        features, targets = self.features[rows], self.targets[rows]
-        return MixtureEM(features, targets, self.l2, should_stop=self.should_stop)
+    def _em(self, rows: np.ndarray, is_hard: bool = False) -> ComponentEM:
+        return ComponentEM(
+            self.features[rows], self.targets[rows], self.problem.l2, is_hard=is_hard,
+            should_stop=self._should_stop,
+        )  # fmt: skip
 
     def _starts(
         self, points: Iterable[Point], n_components: int
@@ -145,27 +301,19 @@ class StandardRefiner:
         for point in points:
             kept.append(point)
             for size in sizes:
-                yield covering_functions(point, self.features, self.targets, size), False
-            yield covering_functions(point, self.features, self.targets, sizes[0], rng), False
+                yield self._cover(point, size), False
+            yield self._cover(point, sizes[0], rng), False
             if len(kept) == 1 and self.is_refined:
-                yield from self._subset_starts(n_components, rng)
+                is_small = has_few_features(self.features, n_components)
+                for noise in _NOISES if is_small else ():
+                    yield (
+                        consensus_functions(self.features, self.targets, n_components, noise, rng),
+                        False,
+                    )
                 for _ in range(self._enough - len(sizes) - 1):
-                    half = covering_functions(point, self.features, self.targets, sizes[0], rng)
-                    yield half, True
-        for i in itertools.count():
-            size, point = sizes[i % len(sizes)], kept[i % len(kept)]
-            if i % 2:
-                yield random_functions(self.features, size, rng), True
-            else:
-                yield covering_functions(point, self.features, self.targets, size, rng), True
-
-    def _subset_starts(
-        self, n_components: int, rng: np.random.Generator
-    ) -> Iterator[tuple[np.ndarray, bool]]:
-        if has_few_features(self.features, n_components):
-            for noise in _NOISES:
-                coef = consensus_functions(self.features, self.targets, n_components, noise, rng)
-                yield coef, False
+                    yield self._cover(point, sizes[0], rng), True
+        for coef in self._random_starts(kept, sizes, rng):
+            yield coef, True
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
@@ -173,7 +321,7 @@ class StandardRefiner:
         has_spare = spare > n_components and self.is_refined
         return [spare, n_components] if has_spare else [n_components]
 
-    def _shrink(self, em: MixtureEM, coef: np.ndarray, n_components: int) -> Mixture:
+    def _shrink(self, em: ComponentEM, coef: np.ndarray, n_components: int) -> Mixture:
         """EM, and without half of the spare components, those missed least, until none is left."""
         mixture = em.run(em.start(coef), tol=_ROUGH_TOL)
         while mixture.size > n_components:
@@ -187,7 +335,7 @@ class StandardRefiner:
     def _peel(self, mixture: Mixture) -> Mixture:
         """Solve the rows that no sharp component holds again, while that helps."""
         n_failures = 0
-        while n_failures < _PATIENCE and not self.should_stop():
+        while n_failures < _PATIENCE and not self._should_stop():
             sharp, rest = self._split(mixture)
             n_open = mixture.size - int(sharp.sum())
             if n_open < 2 or not sharp.any() or rest.sum() <= self.features.shape[1]:
@@ -215,13 +363,11 @@ class StandardRefiner:
         em = self._em(rows)
         program = MixtureProgram(em.features, em.targets, seed=seed)
         rng = np.random.default_rng([seed, n_components])
-        found: Mixture | None = None
-        for point in program.path(_REST_L1S, 0.1, _REST_STEPS):
-            for draw in (None, rng):
-                size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
-                coef = covering_functions(point, em.features, em.targets, size, draw)
-                mixture = self._shrink(em, coef, n_components)
-                if found is None or mixture.log_likelihood > found.log_likelihood:
-                    found = mixture
-        assert found is not None
-        return found
+        size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
+        starts = (
+            covering_functions(point, em.features, em.targets, size, draw)
+            for point in Path(program, _REST_SHARES, tol=0.1, max_iter=_REST_STEPS)
+            for draw in (None, rng)
+        )
+        mixtures = (self._shrink(em, coef, n_components) for coef in starts)
+        return max(mixtures, key=lambda mixture: mixture.log_likelihood)

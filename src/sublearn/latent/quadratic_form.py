@@ -1,130 +1,112 @@
 """The symmetric matrix of a Boolean quadratic problem, in whichever form it was given.
 
 Three forms answer the same questions: the product with a vector, the native problem, and whether
-``Diag(d) - [scale C, b; b', 0]`` is positive definite, which proves an upper bound.
+``Diag(d) - [scale Q, b; b', 0]`` is positive definite, which proves an upper bound.
 """
 
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
 from sublearn import _core
+from sublearn.typing import Matrix
 
-__all__ = ["DenseForm", "FactoredForm", "QuadraticForm", "SparseForm", "form_of_factor"]
+__all__ = ["FactoredForm", "QuadraticForm", "form_of_factor", "form_of_matrix"]
 
-# Vertices of a dense Cholesky factor: where C is dense as well, and where it is sparse (then sweeps
+# Vertices of a dense Cholesky factor: where Q is dense as well, and where it is sparse (then sweeps
 # take little time, and the factor must not take much more; a sparse one fills up on most graphs).
 _MOST_DENSE, _MOST_SPARSE = 8000, 4000
 
 
 class QuadraticForm(abc.ABC):
-    """A symmetric matrix C."""
+    """A symmetric matrix Q of `size` rows."""
 
-    @property
-    @abc.abstractmethod
-    def size(self) -> int:
-        """Rows of C."""
+    size: int
 
     @abc.abstractmethod
     def times(self, v: np.ndarray) -> np.ndarray:
-        """C v."""
+        """Q v."""
 
     @abc.abstractmethod
-    def native(self, scale: float, b: np.ndarray | None) -> Any:
-        """scale * y'Cy + 2 b'y as the core has it."""
+    def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
+        """scale * y'Qy + 2 b'y as the core has it."""
 
     @abc.abstractmethod
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        """Whether Diag(d) - [scale C, b; b', 0] is positive definite; None if that costs too much.
+        """Whether Diag(d) - [scale Q, b; b', 0] is positive definite; None if that costs too much.
 
         A factorisation that runs to its end is a proof but for rounding, for which the caller
         leaves a margin.
         """
 
 
-@dataclass(frozen=True)
-class DenseForm(QuadraticForm):
-    """C as an array."""
+class _DenseForm(QuadraticForm):
+    """Q as an array; dominated as a dense Cholesky factor says."""
 
-    C: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Rows of C."""
-        return len(self.C)
+    def __init__(self, Q: np.ndarray):
+        self.Q, self.size = Q, len(Q)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """C v."""
-        return self.C @ v
+        return self.Q @ v
 
-    def native(self, scale: float, b: np.ndarray | None) -> Any:
-        """The problem as the core has it."""
-        return _core.dense_boolean_quadratic(self.C, scale, b)
+    def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
+        return _core.dense_boolean_quadratic(self.Q, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        """By a dense Cholesky factor."""
         if len(d) > _MOST_DENSE:
             return None
         S = np.zeros((len(d), len(d)), order="F")
         n = self.size
-        np.multiply(self.C, -scale, out=S[:n, :n])
+        np.multiply(self.Q, -scale, out=S[:n, :n])
         if b is not None:
             S[n, :n] = S[:n, n] = -b
         S[np.diag_indices(len(d))] += d
-        return _has_cholesky(S)
+        try:
+            np.linalg.cholesky(S)  # SciPy's would hold the lock of Python, and Ctrl-C, for seconds
+        except np.linalg.LinAlgError:
+            return False
+        return True
 
 
-@dataclass(frozen=True)
-class SparseForm(QuadraticForm):
-    """C as a CSR matrix without its diagonal, and the diagonal."""
+class _SparseForm(QuadraticForm):
+    """Q as a CSR matrix without its diagonal, and the diagonal; dominated as a dense one."""
 
-    off_diagonal: sp.csr_matrix
-    diagonal: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Rows of C."""
-        return len(self.diagonal)
+    def __init__(self, Q: sp.csr_matrix):
+        self.diagonal, self.size = Q.diagonal(), Q.shape[0]
+        self.off = off = sp.csr_matrix(Q - sp.diags(self.diagonal))
+        off.eliminate_zeros()
+        off.sort_indices()
+        off.indptr, off.indices = off.indptr.astype(np.int32), off.indices.astype(np.int32)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """C v."""
-        return self.off_diagonal @ v + self.diagonal * v
+        return self.off @ v + self.diagonal * v
 
-    def native(self, scale: float, b: np.ndarray | None) -> Any:
-        """The problem as the core has it."""
-        C = self.off_diagonal
-        return _core.sparse_boolean_quadratic(C.indptr, C.indices, C.data, self.diagonal, scale, b)
+    def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
+        Q = self.off
+        return _core.sparse_boolean_quadratic(Q.indptr, Q.indices, Q.data, self.diagonal, scale, b)
 
     def is_dominated(self, d: np.ndarray, scale: float, b: np.ndarray | None) -> bool | None:
-        """By a dense Cholesky factor."""
         if len(d) > _MOST_SPARSE:
             return None
-        C = (self.off_diagonal + sp.diags(self.diagonal)).toarray()
-        return DenseForm(C).is_dominated(d, scale, b)
+        Q = (self.off + sp.diags(self.diagonal)).toarray()
+        return _DenseForm(Q).is_dominated(d, scale, b)
 
 
-@dataclass(frozen=True)
 class FactoredForm(QuadraticForm):
-    """C = A A'."""
+    """Q = A A'."""
 
-    A: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Rows of C."""
-        return len(self.A)
+    def __init__(self, A: np.ndarray):
+        self.A, self.size = A, len(A)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """C v."""
+        """Q v."""
         return self.A @ (self.A.T @ v)
 
-    def native(self, scale: float, b: np.ndarray | None) -> Any:
+    def native(self, scale: float, b: np.ndarray | None) -> _core.BooleanQuadratic:
         """The problem as the core has it."""
         return _core.factored_boolean_quadratic(self.A, scale, b)
 
@@ -147,15 +129,13 @@ class FactoredForm(QuadraticForm):
         return bool(d[n] > inside)
 
 
+def form_of_matrix(Q: Matrix) -> QuadraticForm:
+    """An array or a CSR matrix that is symmetric but for rounding."""
+    Q = 0.5 * (Q + Q.T)
+    return _SparseForm(Q) if sp.issparse(Q) else _DenseForm(np.ascontiguousarray(Q))
+
+
 def form_of_factor(A: np.ndarray) -> QuadraticForm:
     """A A' in the form with the cheaper sweeps: n^2 operations, or 2 n d to use and keep A'V."""
     A = np.ascontiguousarray(A)
-    return DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)
-
-
-def _has_cholesky(S: np.ndarray) -> bool:
-    try:
-        np.linalg.cholesky(S)  # SciPy's would hold the lock of Python, and Ctrl-C, for seconds
-    except scipy.linalg.LinAlgError:
-        return False
-    return True
+    return _DenseForm(A @ A.T) if len(A) <= 2 * A.shape[1] else FactoredForm(A)

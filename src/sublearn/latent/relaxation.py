@@ -1,27 +1,28 @@
 """The semidefinite relaxation of a Boolean quadratic problem: sweeps, bound and rounding.
 
-For ``domain="01"`` the substitution z = (1 + y) / 2 turns z'Cz + l'z into
+For ``domain="01"`` the substitution z = (1 + y) / 2 turns z'Qz + l'z into
 
-    1/4 y'Cy + 2 b'y + constant,    b = (C1 + l) / 4,    constant = 1'C1 / 4 + 1'l / 2,
+    1/4 y'Qy + 2 b'y + constant,    b = (Q1 + l) / 4,    constant = 1'Q1 / 4 + 1'l / 2,
 
-over signs y, equations (14) and (15) of the paper; the core couples b to one more vertex.
+over signs y, equations (14) and (15) of the paper (Yen and others, 2017). The matrix of the
+relaxation is lifted by one vertex, which b couples to the others.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from sublearn import _core
 from sublearn.latent.quadratic_form import QuadraticForm
 
 __all__ = ["Relaxation", "default_rank"]
 
 # Moving past the optimum of each vertex, as successive over-relaxation does: on graphs and on Gram
 # matrices the same value takes half the sweeps or less of 1.0; 1.9 begins too slowly.
-RELAXATION = 1.8
+_RELAXATION = 1.8
+_MAX_PASSES = 200  # of flips; five are usual
 _LANCZOS_STEPS = 80
 _MOST_DOUBLINGS = 60
 _MATTERS = 1e-2
@@ -37,17 +38,7 @@ def default_rank(n_vertices: int) -> int:
 
 
 class Relaxation:
-    """One problem with its present vectors.
-
-    Parameters
-    ----------
-    form : QuadraticForm
-        C.
-    linear : ndarray or None
-        The linear term.
-    domain : {"01", "pm1"}
-        What the variables are.
-    """
+    """The problem of a form Q and a linear term over a domain, "01" or "pm1", with its vectors."""
 
     def __init__(self, form: QuadraticForm, linear: np.ndarray | None, domain: str):
         self.form, self.domain = form, domain
@@ -76,15 +67,10 @@ class Relaxation:
             self._native.start_from(np.ascontiguousarray(vectors, dtype=np.float64))
 
     def sweep(
-        self,
-        max_sweeps: int,
-        least_gain: float,
-        seed: int,
-        monitor: Any,
-        relaxation: float = RELAXATION,
+        self, max_sweeps: int, least_gain: float, seed: int, monitor: _core.Monitor
     ) -> dict[str, np.ndarray]:
         """Passes of the mixing method until one gains no more than `least_gain`."""
-        return self._native.sweep(max_sweeps, least_gain, relaxation, seed, monitor)
+        return self._native.sweep(max_sweeps, least_gain, _RELAXATION, seed, monitor)
 
     def vectors(self) -> np.ndarray:
         """The unit vectors, one in each row."""
@@ -98,13 +84,13 @@ class Relaxation:
     def bound(self, multipliers: np.ndarray) -> tuple[float, bool]:
         """An upper bound on the problem from any multipliers, and whether it is proved.
 
-        With shift the least number that makes Diag(multipliers + shift) - Q positive definite, Q
-        the matrix of the relaxation, no signs have a value above sum(multipliers + shift). Lanczos
-        guesses the shift and a factorisation proves it; a guess too small is doubled.
+        With shift the least number that makes Diag(multipliers + shift) minus the lifted matrix
+        positive definite, no signs have a value above sum(multipliers + shift). Lanczos guesses the
+        shift and a factorisation proves it; a guess too small is doubled.
         """
         n = len(multipliers)
         size = float(np.abs(multipliers).max(initial=0.0))
-        if size == 0.0:  # Q = 0
+        if size == 0.0:  # of a matrix of zeros
             return self.constant, True
         margin = 4.0 * n * np.finfo(float).eps * size  # of rounding inside the factorisation
         shift = max(0.0, -self._guess_least_eigenvalue(multipliers)) * 1.02 + margin
@@ -119,11 +105,11 @@ class Relaxation:
         return float(multipliers.sum() + n * (shift + margin)) + self.constant, is_proved
 
     def round(
-        self, n_rounds: int, max_passes: int, seed: int, n_threads: int, monitor: Any
+        self, n_rounds: int, seed: int, n_threads: int, monitor: _core.Monitor
     ) -> tuple[np.ndarray, np.ndarray]:
         """Distinct answers, best first, and their values."""
         n_blocks = -(-n_rounds // 32)
-        signs, values = self._native.round(n_blocks, max_passes, seed, n_threads, monitor)
+        signs, values = self._native.round(n_blocks, _MAX_PASSES, seed, n_threads, monitor)
         if self.b is None:  # y and -y are one answer: let the first sign be -1, which is z = 0
             signs = signs * -signs[:, :1]
         order = np.argsort(-values, kind="stable")
@@ -131,7 +117,7 @@ class Relaxation:
         found = signs[first] if self.domain == "pm1" else (signs[first] + 1) // 2
         return found.astype(np.int8), values[first] + self.constant
 
-    def _times_q(self, v: np.ndarray) -> np.ndarray:
+    def _times_lifted(self, v: np.ndarray) -> np.ndarray:
         n = self.form.size
         out = np.empty_like(v)
         out[:n] = self.scale * self.form.times(v[:n])
@@ -141,7 +127,7 @@ class Relaxation:
         return out
 
     def _guess_least_eigenvalue(self, multipliers: np.ndarray) -> float:
-        """Of Diag(multipliers) - Q, from above: a few steps of Lanczos, fully orthogonalised."""
+        """Of Diag(multipliers) - lifted, from above: some steps of Lanczos, orthogonalised."""
         n = len(multipliers)
         steps = min(n, _LANCZOS_STEPS)
         basis = np.zeros((steps + 1, n))
@@ -149,7 +135,7 @@ class Relaxation:
         basis[0] = _some_vector(n)
         k = 0
         for k in range(steps):
-            w = multipliers * basis[k] - self._times_q(basis[k])
+            w = multipliers * basis[k] - self._times_lifted(basis[k])
             alpha[k] = basis[k] @ w
             for _ in range(2):  # once is not enough
                 w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
@@ -161,7 +147,7 @@ class Relaxation:
         return float(tridiagonal[0])
 
     def _careful_shift(self, multipliers: np.ndarray) -> float:
-        """What Diag(multipliers) - Q lacks, where it is too large to be factorised.
+        """What Diag(multipliers) - lifted lacks, where it is too large to be factorised.
 
         Restarted Lanczos on the mirrored spectrum, to a thousandth of what would matter (a shift
         of `_MATTERS` of the multipliers' mean), and that much again as a margin.
@@ -170,7 +156,7 @@ class Relaxation:
         accuracy = 1e-3 * _MATTERS * float(np.abs(multipliers).mean())
         mirrored = LinearOperator(
             (len(multipliers),) * 2,
-            matvec=lambda v: (top - multipliers) * v + self._times_q(v),
+            matvec=lambda v: (top - multipliers) * v + self._times_lifted(v),
             dtype=np.float64,
         )
         try:
