@@ -6,14 +6,17 @@ A graph of seven million factors is a handful of such groups: nothing here loops
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn import _core
-from sublearn.graph.table_makers import as_table
+from sublearn.graph.table_makers import TableLike, as_table
 from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Factors", "make_factors"]
 
@@ -69,7 +72,7 @@ class Factors:
             each = np.broadcast_to(one, (len(part), one.size))
         return part.scaled(each)
 
-    def take(self, chosen: Any) -> Factors:
+    def take(self, chosen: slice | np.ndarray) -> Factors:
         """Some of the factors, by slice, positions or mask."""
         rows = None if self.rows is None else self.rows[chosen]
         scale = None if self.scale is None else self.scale[chosen]
@@ -77,7 +80,7 @@ class Factors:
 
 
 def make_factors(
-    scopes: Any, table: Any, scale: Any, domain: np.ndarray, caller: str
+    scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, domain: np.ndarray, caller: str
 ) -> list[Factors]:
     """Checked factors over distinct variables.
 
@@ -96,7 +99,7 @@ def make_factors(
     return _merge_repeated(factors, caller)
 
 
-def _check_scopes(scopes: Any, n_variables: int, caller: str) -> np.ndarray:
+def _check_scopes(scopes: ArrayLike, n_variables: int, caller: str) -> np.ndarray:
     found = np.asarray(scopes)
     if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "iu":
         raise ValueError(
@@ -143,7 +146,9 @@ def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, caller: 
             )
 
 
-def _check_scale(scale: Any, n_factors: int, table: Table, caller: str) -> np.ndarray | None:
+def _check_scale(
+    scale: ArrayLike | None, n_factors: int, table: Table, caller: str
+) -> np.ndarray | None:
     if scale is None or (is_finite_number(scale) and scale == 1):
         return None
     try:

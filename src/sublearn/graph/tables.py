@@ -8,7 +8,6 @@ stored once, and what solvers prepare for it (sorted lists) is prepared once. Sc
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,9 @@ class Table:
 
     def __init__(self, shape: tuple[int, ...]):
         self.shape = shape
-        self._natives: dict[int, tuple[float, list[Any]]] = {}  # by sign, of one depth each
+        self._natives: dict[
+            int, tuple[float, list[_core.FactorTable]]
+        ] = {}  # by sign, of one depth each
 
     def at(self, labels: np.ndarray) -> np.ndarray:
         """Scores of joint states: `labels` is (n_states, arity), one state in each row."""
@@ -66,7 +67,7 @@ class Table:
         """Whether a state is forbidden."""
         return bool(np.isneginf(self._stored()).any())
 
-    def _compiled(self, sign: int, depth: float) -> list[Any]:
+    def _compiled(self, sign: int, depth: float) -> list[_core.FactorTable]:
         """Tables of the core, times `sign`; forbidden states are `depth` below the best state."""
         depth = depth if self.has_forbidden else 0.0
         known_depth, natives = self._natives.get(sign, (-1.0, []))
@@ -78,7 +79,7 @@ class Table:
     def _stored(self) -> np.ndarray:
         raise NotImplementedError
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         raise NotImplementedError
 
     def _filled(self, values: np.ndarray, sign: int, depth: float) -> np.ndarray:
@@ -88,7 +89,7 @@ class Table:
             return out
         return np.where(np.isneginf(out), self.bounds[1][0] - depth, out)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_natives": {}}  # the core's tables are made again
 
     def __repr__(self) -> str:
@@ -113,7 +114,7 @@ class DenseTable(Table):
     def _stored(self) -> np.ndarray:
         return self._values
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         values = self._filled(self._values, sign, depth)
         return [_core.FactorTable.dense(_as_shape(self.shape), values)]
 
@@ -145,7 +146,7 @@ class SparseTable(Table):
         """Whether a joint state has the default."""
         return len(self._cells) < n_cells(self.shape)
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         default = self._default if self._is_open() else 0.0  # nothing has it: any number will do
         scores = self._filled(np.append(self._values, default), sign, depth)
         values, default = scores[:-1], float(scores[-1])
@@ -166,7 +167,7 @@ class DifferenceTable(Table):
     def _stored(self) -> np.ndarray:
         return self._values
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         values = self._filled(self._values, sign, depth)
         return [_core.FactorTable.difference(_as_shape(self.shape), values)]
 
@@ -198,7 +199,7 @@ class LowRankTable(Table):
         bound = np.array([longest[0] * longest[1]])
         return -bound, bound
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         return [_core.FactorTable.low_rank(sign * self._left, self._right)]
 
 
@@ -230,7 +231,7 @@ class TableStack(Table):
     def _stored(self) -> np.ndarray:
         return self.values
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         values = self.values.reshape(len(self.values), -1)
         values = values if sign > 0 else -values
         if self.has_forbidden:

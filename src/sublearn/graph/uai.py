@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from sublearn.graph.factors import Factors
 from sublearn.io.files import PathLike, open_binary, reading, write_atomically
 from sublearn.io.limits import ReadLimits
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from sublearn.graph.map import MapResult
 
 __all__ = ["read_evidence", "read_map", "read_uai", "write_map", "write_uai"]
 
@@ -129,7 +134,7 @@ def write_uai(graph: FactorGraph, path: PathLike, *, tables: str = "linear") -> 
             stream.write(_core.format_tables(_as_written(rows, tables)))
 
 
-def write_map(result: Any, path: PathLike) -> None:
+def write_map(result: MapResult | ArrayLike, path: PathLike) -> None:
     """Write an assignment as the competitions want it: ``MAP``, then ``n x0 x1 ...``.
 
     Parameters
@@ -172,7 +177,7 @@ def _read_text(path: PathLike, limits: ReadLimits | None) -> bytes:
         return stream.read() + b"\n"  # numbers of the parser end before white space
 
 
-def _graph_of(parts: Mapping[str, Any]) -> FactorGraph:
+def _graph_of(parts: Mapping[str, np.ndarray]) -> FactorGraph:
     graph = FactorGraph(parts["domain"])
     scope, begin = _without_single_labels(parts["scope"], parts["scope_begin"], graph.domain)
     arity = np.diff(begin)
@@ -197,7 +202,7 @@ def _without_single_labels(
 
 
 def _add_by_shape(
-    graph: FactorGraph, chosen: np.ndarray, scopes: np.ndarray, parts: Mapping[str, Any]
+    graph: FactorGraph, chosen: np.ndarray, scopes: np.ndarray, parts: Mapping[str, np.ndarray]
 ) -> None:
     """Factors whose tables have the same shape become one group."""
     shapes, kind = np.unique(graph.domain[scopes], axis=0, return_inverse=True)
@@ -221,7 +226,7 @@ def _name_bad_factor(
     scopes: np.ndarray,
     values: np.ndarray,
     numbers: np.ndarray,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, np.ndarray],
 ) -> None:
     trial = FactorGraph(graph.domain)
     for scope, table, f in zip(scopes, values, numbers.tolist(), strict=True):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["as_domain", "as_numbers", "as_unaries"]
 
 _MAX_LABELS = int(np.iinfo(np.int32).max)
 
 
-def as_domain(domain: Any, unary: Any) -> np.ndarray:
+def as_domain(domain: ArrayLike | None, unary: ArrayLike | None) -> np.ndarray:
     """Number of labels of each variable, given or told by the unary scores."""
     if domain is None:
         domain = _domain_of(unary)
@@ -30,7 +34,7 @@ def as_domain(domain: Any, unary: Any) -> np.ndarray:
     return out
 
 
-def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
+def as_unaries(unary: ArrayLike | None, domain: np.ndarray, name: str) -> np.ndarray:
     """All unary scores in one row, finite or -inf."""
     n_scores = int(domain.sum(dtype=np.int64))
     if unary is None:
@@ -49,7 +53,7 @@ def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
     return out
 
 
-def _domain_of(unary: Any) -> Any:
+def _domain_of(unary: ArrayLike | None) -> ArrayLike:
     if unary is None:
         raise ValueError("FactorGraph.domain must be given where unary is not")
     if _is_list_of_rows(unary):
@@ -62,7 +66,7 @@ def _domain_of(unary: Any) -> Any:
     return np.full(len(scores), scores.shape[1])
 
 
-def _is_list_of_rows(unary: Any) -> bool:
+def _is_list_of_rows(unary: object) -> TypeGuard[Sequence[np.ndarray]]:
     """Whether each variable has an array or list of its own."""
     return isinstance(unary, (list, tuple)) and all(np.ndim(scores) == 1 for scores in unary)
 
@@ -78,7 +82,7 @@ def _check_rows(sizes: list[int], domain: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} must have {domain[i]} scores for variable {i}, got {sizes[i]}")
 
 
-def as_numbers(values: Any, name: str) -> np.ndarray:
+def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """A copy in float64."""
     try:
         return np.array(values, dtype=np.float64)
