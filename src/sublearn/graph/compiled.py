@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sublearn import _core
 from sublearn.graph.factors import Factors
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
 
 __all__ = ["compile_graph", "fill_forbidden", "forbidden_depth"]
 

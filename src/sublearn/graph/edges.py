@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 if TYPE_CHECKING:
     import networkx
-    from numpy.typing import ArrayLike
 
 __all__ = [
     "Edges",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
 from sublearn.graph import edges as edge_lists
@@ -14,12 +15,9 @@ from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_dep
 from sublearn.graph.edges import Edges, GridWeights, NodeScores
 from sublearn.graph.factors import Factors, make_factors
 from sublearn.graph.table_makers import TableLike, as_table, dense
-from sublearn.graph.tables import DenseTable, Table
+from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.graph.unaries import as_domain, as_numbers, as_unaries
 from sublearn.validation.values import is_int64, show
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = ["FactorGraph"]
 
@@ -331,7 +329,7 @@ class FactorGraph:
 
     def _shared(self, table: Table) -> Table:
         """The table that an equal array became before."""
-        if not isinstance(table, DenseTable):
+        if not isinstance(table, DenseTable) or isinstance(table, TableStack):
             return table
         values = table.to_array()
         key = (values.shape, hashlib.blake2b(values.data, digest_size=16).digest())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
 from sublearn.errors import ParameterError
@@ -24,9 +24,6 @@ from sublearn.validation import (
     check_arguments,
 )
 from sublearn.validation.values import show
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = ["MapResult", "solve_map"]
 

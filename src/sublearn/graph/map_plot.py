@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.validation.values import is_int64, show
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.typing import ColorType
-    from numpy.typing import ArrayLike
 
     from sublearn.graph.map import MapResult
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sublearn.graph.tables import (
@@ -17,12 +18,10 @@ from sublearn.graph.tables import (
     TableStack,
     n_cells,
 )
+from sublearn.graph.unaries import refuse_nan
 from sublearn.typing import SparseMatrix
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_finite_number, is_int64, show
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = [
     "TableLike",
@@ -49,7 +48,7 @@ def dense(values: ArrayLike) -> Table:
     values : array-like of numbers
         One axis for each variable. -inf forbids a state. Copied.
     """
-    return DenseTable(_as_scores(values, "dense.values"))
+    return DenseTable(_as_scores(values, "dense.values")[None])
 
 
 def sparse_table(
@@ -177,7 +176,7 @@ def as_table(table: TableLike, arity: int, name: str) -> Table:
         else:
             values = _as_scores(table, name)
             is_stack = values.ndim == arity + 1
-            table = _stack(values, name) if is_stack else DenseTable(values)
+            table = _stack(values, name) if is_stack else DenseTable(values[None])
     if len(table.shape) != arity:
         raise ValueError(
             f"{name} must have an axis for each of {arity} variables, got shape {table.shape}"
@@ -208,8 +207,7 @@ def _as_scores(
         raise ValueError(f"{name} must have {ndim or 'one or more'} axes, got {out.ndim}")
     if out.size == 0 and not may_forbid_all:
         raise ValueError(f"{name} must not be empty, got shape {out.shape}")
-    if np.isnan(out).any() or np.isposinf(out).any():
-        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")
+    refuse_nan(out, name)
     if not may_forbid_all and np.isneginf(out).all():
         raise ValueError(f"{name} must allow at least one joint state, got -inf everywhere")
     out.flags.writeable = False

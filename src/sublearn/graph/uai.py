@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.factors import Factors
 from sublearn.io.files import PathLike, open_binary, reading, write_atomically
 from sublearn.io.limits import ReadLimits
+from sublearn.validation import OneOf, check_argument
 from sublearn.validation.values import show
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from sublearn.graph.map import MapResult
 
 __all__ = ["read_evidence", "read_map", "read_uai", "write_map", "write_uai"]
 
 _CHUNK_CELLS = 1 << 20
 _LN10 = float(np.log(10.0))
-_TABLES = ("linear", "log", "log10")
+_TABLES = OneOf("linear", "log", "log10")
 
 
 def read_uai(
@@ -60,8 +60,7 @@ def read_uai(
         too large, variables that do not exist, tables of a wrong size or zero everywhere, text
         after the last table.
     """
-    if tables not in _TABLES:
-        raise ValueError(f"read_uai.tables must be one of {', '.join(_TABLES)}, got {show(tables)}")
+    check_argument("read_uai.tables", tables, _TABLES)
     text = _read_text(path, limits)
     with reading(path):
         graph = _graph_of(_core.parse_uai(text, _core.UaiTables[tables]))
@@ -117,10 +116,7 @@ def write_uai(graph: FactorGraph, path: PathLike, *, tables: str = "linear") -> 
     """
     if not isinstance(graph, FactorGraph):
         raise ValueError(f"write_uai.graph must be a FactorGraph, got {show(graph)}")
-    if tables not in _TABLES:
-        raise ValueError(
-            f"write_uai.tables must be one of {', '.join(_TABLES)}, got {show(tables)}"
-        )
+    check_argument("write_uai.tables", tables, _TABLES)
     n_scopes = graph.n_variables + graph.n_factors
     with write_atomically(path) as stream:
         stream.write(f"MARKOV\n{graph.n_variables}\n".encode())

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.validation.values import show
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = ["as_domain", "as_numbers", "as_unaries"]
+__all__ = ["as_domain", "as_numbers", "as_unaries", "refuse_nan"]
 
 _MAX_LABELS = int(np.iinfo(np.int32).max)
 
@@ -48,8 +46,7 @@ def as_unaries(unary: ArrayLike | None, domain: np.ndarray, name: str) -> np.nda
     out = scores.ravel()
     if out.shape != (n_scores,):
         raise ValueError(f"{name} must have {n_scores} scores, one for each label, got {out.size}")
-    if np.isnan(out).any() or np.isposinf(out).any():
-        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")
+    refuse_nan(out, name)
     return out
 
 
@@ -88,3 +85,9 @@ def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold numbers, got {show(values)}") from None
+
+
+def refuse_nan(scores: np.ndarray, name: str) -> None:
+    """Scores are finite or -inf."""
+    if np.isnan(scores).any() or np.isposinf(scores).any():
+        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
@@ -34,8 +35,6 @@ from sublearn.validation.values import show
 from sublearn.validation.weights import check_sample_weight
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from sublearn.structured.named_features import Position
 
 __all__ = ["ChainSVM"]

@@ -216,7 +216,10 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
     def _learn(self, X: sp.csr_matrix, labels: EncodedLabels) -> tuple[PairWeights, Solution]:
         at_zero = float(self.C) * labels.n_samples * labels.n_classes  # every label wrong
         progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
-        settings = self._settings()
+        settings = _core.PairwiseSettings()
+        settings.C, settings.gamma = float(self.C), float(self.pair_penalty)
+        settings.has_pairs = self.pairs == "all"
+        settings.seed, settings.n_threads = as_seed(self.random_state), as_n_threads(self.n_jobs)
 
         def job() -> tuple[PairWeights, Solution]:
             rows = append_columns(X, np.ones(X.shape[0])) if self.fit_intercept else X
@@ -224,19 +227,9 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
             labelled = _core.labelled_rows(*arrays, labels.indptr, labels.rows)
             learner = _core.pairwise_learner(labelled, settings)
             limits = (float(self.tol), int(self.max_iter), int(self.evaluate_every))
-            has_pairs = self.pairs == "all"
-            return run_passes(learner, labels.n_classes, has_pairs, *limits, progress)
+            return run_passes(learner, labels.n_classes, settings.has_pairs, *limits, progress)
 
         return self._watch(job, progress)
-
-    def _settings(self) -> _core.PairwiseSettings:
-        settings = _core.PairwiseSettings()
-        settings.C = float(self.C)
-        settings.gamma = float(self.pair_penalty)
-        settings.has_pairs = self.pairs == "all"
-        settings.seed = as_seed(self.random_state)
-        settings.n_threads = as_n_threads(self.n_jobs)
-        return settings
 
     def _take_over(self, labels: EncodedLabels, weights: PairWeights) -> None:
         self._keep_labels(labels)
@@ -267,7 +260,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         ndarray, sparse matrix or list of lists
             In the form in which `fit` got the labels.
         """
-        return self._predict(X)[0]
+        return self.predict_with_bounds(X)[0]
 
     def predict_with_bounds(self, X: MatrixLike) -> tuple[DecodedLabels, np.ndarray, np.ndarray]:
         """The sets of `predict`, their scores, and what no set can exceed.
@@ -286,9 +279,6 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         bounds : ndarray of shape (n_samples,)
             Equal to the score where the set is proven to be the best.
         """
-        return self._predict(X)
-
-    def _predict(self, X: MatrixLike) -> tuple[DecodedLabels, np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         kind = self._kind

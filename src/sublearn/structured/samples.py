@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from sublearn.graph.edges import grid_neighbours
 from sublearn.structured.sequences import stack_rows
 from sublearn.typing import Matrix, MatrixLike
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import count_rows, show
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = ["MOST_NODES", "Graphs", "Sample", "stack_samples"]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from sublearn.structured.named_features import Position, grow_vocabulary, look_up
 from sublearn.typing import Matrix, MatrixLike
@@ -23,8 +24,6 @@ from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import count_rows, show
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from sublearn.structured.chain_svm import ChainSVM
 
 __all__ = [
