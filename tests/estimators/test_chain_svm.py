@@ -490,6 +490,25 @@ def test_a_saved_model_predicts_the_same(tmp_path, words, form):
     assert sublearn.load(tmp_path / "again").predict(X) == model.predict(X)
 
 
+def test_parameters_of_an_earlier_version_are_translated():
+    stored = {
+        "C": 0.3, "method": "away", "rho": 2.0, "label_parts": 3, "evaluate_every": 0,
+        "early_stopping": True, "n_iter_no_change": 7,
+    }  # fmt: skip
+    passes = Passes(evaluate_every=0, rho=2.0, label_parts=3)
+    expected = {"C": 0.3, "solver": "frank_wolfe", "passes": passes, "early_stopping": 7}
+    assert ChainSVM._current_params(stored) == expected
+    without = ChainSVM._current_params(stored | {"early_stopping": False})
+    assert without == expected | {"early_stopping": False}
+
+
+def test_settings_of_passes_come_back_from_a_file(tmp_path, words):
+    model = chain(passes=Passes(rho=1.0), early_stopping=2).fit(*words)
+    model.save(tmp_path / "chain")
+    again = sublearn.load(tmp_path / "chain")
+    assert (again.passes, again.early_stopping) == (Passes(rho=1.0), 2)
+
+
 def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
     X, y = words
     model = chain().fit(X, [[(t,) for t in s] for s in y])

@@ -11,18 +11,22 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
+from sublearn.fitting.held_out import patience_of
 from sublearn.fitting.progress import Progress
 from sublearn.structured.problem import Problem, Weights, split_tables
 from sublearn.trace import Solution, Status, Trace
 from sublearn.validation import NonNegative, OrNone, Positive, Rule, Settings
 
-__all__ = ["Learnt", "Passes", "Plan", "learn"]
+if TYPE_CHECKING:
+    from sublearn.structured.model import StructuredModel
+
+__all__ = ["Learnt", "Passes", "learn"]
 
 #: The solver of the core: by the precision of the features, and for pairs or larger factors.
 Learner: TypeAlias = (
@@ -65,20 +69,6 @@ class Passes(Settings):
     }
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How to learn and when to stop; `patience` is None without held-out samples."""
-
-    C: float
-    tol: float
-    max_iter: int
-    average: bool
-    solver: str
-    passes: Passes
-    patience: int | None
-    seed: int
-
-
 @dataclass(frozen=True, eq=False)
 class Learnt:
     """The weights that are kept, and how they were found.
@@ -116,12 +106,12 @@ class _Candidate:
 class _Run:
     """A fit while it goes on."""
 
+    model: StructuredModel
     problem: Problem
-    plan: Plan
-    primal: Callable[[Weights], float]
-    held_out: Callable[[Weights], float] | None
+    held_out: Problem | None
     progress: Progress
     learner: Learner
+    of_truth: Weights
     bound: float = -math.inf  # the best lower bound so far
     best: _Candidate | None = None
     rows: list[dict[str, float]] = field(default_factory=list)
@@ -138,7 +128,7 @@ class _Run:
             if is_due or self.held_out is not None:
                 found = replace(found, weights=self.weights())
             if self.held_out is not None:
-                found = replace(found, held_out=self.ask(self.held_out, found))
+                found = replace(found, held_out=self.ask(self.accuracy, found))
             if is_due:
                 bound = self.update_bound()
                 found = self.lower(found)
@@ -147,21 +137,21 @@ class _Run:
 
     def is_due(self, n_iter: int) -> bool:
         """Whether the objective is computed after this pass."""
-        every = self.plan.passes.evaluate_every
-        return every > 0 and (n_iter % every == 0 or n_iter == self.plan.max_iter)
+        every = Passes.of(self.model.passes).evaluate_every
+        return every > 0 and (n_iter % every == 0 or n_iter == self.model.max_iter)
 
     def lower(self, found: _Candidate) -> _Candidate:
         """With its objective; without held-out samples the mean or the last, whichever is lower."""
         found = replace(found, primal=self.ask(self.primal, found))
-        if not self.plan.average or self.held_out is not None:
+        if not self.model.average or self.held_out is not None:
             return found
         last = replace(found, weights=self.weights(is_mean=False))
         last = replace(last, primal=self.ask(self.primal, last))
         return last if last.is_better_than(found) else found
 
     def weights(self, is_mean: bool | None = None) -> Weights:
-        """Those of the learner, as arrays of their own; the mean over passes by the plan."""
-        is_mean = self.plan.average if is_mean is None else is_mean
+        """Those of the learner, as arrays of their own; by default the mean if the model is one."""
+        is_mean = bool(self.model.average if is_mean is None else is_mean)
         indptr, indices, values = self.learner.weights(is_mean)
         n_labels = self.problem.n_labels
         W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
@@ -172,6 +162,17 @@ class _Run:
         assert found.weights is not None
         answer = judge(found.weights)
         return math.nan if self.progress.stop_requested else answer
+
+    def primal(self, weights: Weights) -> float:
+        """The objective, by exact inference; an upper bound where that cannot be had."""
+        worst = self.model._worst_score(self.problem, weights, self.progress.core)
+        loss = max(0.0, worst - weights.dot(self.of_truth))
+        return 0.5 * weights.squared_norm() + self.model.C * loss
+
+    def accuracy(self, weights: Weights) -> float:
+        """Share of right labels on held-out samples."""
+        assert self.held_out is not None
+        return self.model._share_right(self.held_out, weights, self.progress.core)
 
     def update_bound(self) -> float:
         bound = float(self.learner.feasible_dual())
@@ -209,12 +210,12 @@ class _Run:
             self.progress.tell(objective=found.primal, gap=certificate * found.primal)
 
 
-def _learner(problem: Problem, plan: Plan) -> Learner:
+def _learner(model: StructuredModel, problem: Problem, seed: int) -> Learner:
     """The solver of the core at its start, where all weights are zero."""
-    settings = _core.GdmmLearnSettings()
-    settings.C, settings.rho, settings.seed = plan.C, plan.passes.rho or 0.0, plan.seed
-    settings.n_parts = plan.passes.label_parts
-    settings.uses_away_steps = plan.solver == "frank_wolfe"
+    settings, passes = _core.GdmmLearnSettings(), Passes.of(model.passes)
+    settings.C, settings.rho, settings.seed = float(model.C), float(passes.rho or 0.0), seed
+    settings.n_parts = int(passes.label_parts)
+    settings.uses_away_steps = model.solver == "frank_wolfe"
     kind = "GdmmLearner" if max(problem.arity, default=2) == 2 else "GdmmHighOrderLearner"
     make = getattr(_core, f"{kind}{8 * problem.X.dtype.itemsize}")
     X, arity = problem.X, np.array(problem.arity, dtype=np.int32)
@@ -229,57 +230,46 @@ def _learner(problem: Problem, plan: Plan) -> Learner:
 
 
 def learn(
+    model: StructuredModel,
     problem: Problem,
-    plan: Plan,
-    primal: Callable[[Weights], float],
-    held_out: Callable[[Weights], float] | None,
+    held_out: Problem | None,
+    seed: int,
     progress: Progress,
 ) -> Learnt:
-    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `plan` ends it.
+    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `model` ends it.
 
-    Parameters
-    ----------
-    problem : Problem
-    plan : Plan
-    primal : callable
-        Objective of given weights, by exact inference; an upper bound where that cannot be had.
-    held_out : callable or None
-        Share of right labels on held-out samples.
-    progress : Progress
-        Told about each pass; may ask to stop.
-
-    Returns
-    -------
-    Learnt
-        Its weights are those of the pass that was best on held-out samples; without them, those
-        of least objective among the evaluated ones, and the last if none was.
+    The weights are those of the pass that was best on held-out samples; without them, those of
+    least objective among the evaluated ones, and the last if none was.
     """
-    run = _Run(problem, plan, primal, held_out, progress, _learner(problem, plan))
+    learner = _learner(model, problem, seed)
+    run = _Run(model, problem, held_out, progress, learner, problem.features_of_truth())
+    patience = math.inf if held_out is None else patience_of(model.early_stopping)
     ended_early = False
-    for n_iter in range(1, plan.max_iter + 1):
+    for n_iter in range(1, int(model.max_iter) + 1):
         found = run.step(n_iter)
         if found.is_better_than(run.best):
             run.best = found
-        if progress.stop_requested or run.certificate(found) <= plan.tol:
+        if progress.stop_requested or run.certificate(found) <= model.tol:
             ended_early = held_out is not None  # the best pass may have been another one
             break
-        if run.best is not None and n_iter - run.best.n_iter >= (plan.patience or math.inf):
+        if run.best is not None and n_iter - run.best.n_iter >= patience:
             ended_early = True
             break
     return _finish(run, found, ended_early)
 
 
 def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
-    best, plan, was_stopped = run.best, run.plan, run.progress.stop_requested
+    best, was_stopped = run.best, run.progress.stop_requested
+    is_evaluated = Passes.of(run.model.passes).evaluate_every > 0
     if best is None or best.weights is None or (was_stopped and run.held_out is None):
         best = last if last.weights is not None else replace(last, weights=run.weights())
-    if plan.passes.evaluate_every > 0 and math.isnan(best.primal) and not was_stopped:
+    if is_evaluated and math.isnan(best.primal) and not was_stopped:
         run.update_bound()
         best = replace(best, primal=run.ask(run.primal, best))
     assert best.weights is not None
     certificate = run.certificate(best)
     status = Status.MAX_ITER
-    if certificate <= plan.tol:
+    if certificate <= run.model.tol:
         status = Status.CONVERGED
     elif was_stopped:
         status = Status.STOPPED
@@ -292,5 +282,5 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
         trace=Trace({name: [row[name] for row in run.rows] for name in run.rows[0]}),
     )
     held_out = None if run.held_out is None else best.held_out
-    is_blind = plan.passes.evaluate_every == 0 and not was_stopped
+    is_blind = not is_evaluated and not was_stopped
     return Learnt(best.weights, solution, held_out, ended_early or is_blind)

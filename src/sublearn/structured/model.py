@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,12 +12,12 @@ from sklearn.base import BaseEstimator
 
 from sublearn import _core
 from sublearn.errors import ParameterError
-from sublearn.fitting.held_out import patience_of, split_rows
+from sublearn.fitting.held_out import split_rows
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
 from sublearn.io.fields import Fields, Labels, Number, Sparse
 from sublearn.metrics.names import find_positions
-from sublearn.structured.learning import Passes, Plan, learn
+from sublearn.structured.learning import Passes, learn
 from sublearn.structured.problem import Problem, Weights
 from sublearn.typing import Seed, State
 from sublearn.validation import (
@@ -107,29 +106,9 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         if held_out is None and self.early_stopping:
             problem, held_out = self._divide(problem, seed)
         self._refuse_large_loss(problem)
-        plan = Plan(
-            C=float(self.C),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            average=bool(self.average),
-            solver=self.solver,
-            passes=Passes.of(self.passes),
-            patience=None if held_out is None else patience_of(self.early_stopping),
-            seed=seed,
-        )
         at_zero = self.C * len(problem.truth)  # where the dual bound is 0
-        progress = Progress(plan.max_iter, n_done=0, objective=at_zero, gap=at_zero)
-        of_truth = problem.features_of_truth()
-
-        def primal(weights: Weights) -> float:
-            worst = self._worst_score(problem, weights, progress.core)
-            loss = max(0.0, worst - weights.dot(of_truth))
-            return 0.5 * weights.squared_norm() + self.C * loss
-
-        judge = None
-        if held_out is not None:
-            judge = partial(self._share_right, held_out, monitor=progress.core)
-        learnt = self._watch(lambda: learn(problem, plan, primal, judge, progress), progress)
+        progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
+        learnt = self._watch(lambda: learn(self, problem, held_out, seed, progress), progress)
         self._keep_solution(learnt.solution, warns=not learnt.ended_early)
         self.held_out_accuracy_ = learnt.held_out
         return learnt.weights

@@ -16,38 +16,20 @@ __all__ = ["Problem", "Weights", "begins", "split_tables"]
 class Problem:
     """Samples as the core reads them: nodes with features and true labels, factors over them.
 
-    Parameters
-    ----------
-    X : csr_matrix
-        A row for each node.
-    truth : ndarray of int32
-        Label of each node.
-    n_labels : int
-        Of every node.
-    node_begin, factor_begin : ndarray of int64, shape (n_samples + 1,)
-        First node and first factor of each sample, and the ends. A sample may be empty.
-    scope : ndarray of int32
-        Nodes of each factor, one factor after another.
-    table : ndarray of int32, shape (n_factors,)
-        Which table scores a factor.
-    arity : tuple of int
-        For each table, how many nodes its factors have.
-    scale : ndarray of float64, shape (n_factors,), or None
-        What the table is multiplied by; None is 1.
-    weight : ndarray of float64, shape (n_samples,), or None
-        What the loss of each sample counts; None is 1.
+    A sample may be empty. `scope` has the nodes of one factor after another, and `arity` tells for
+    each table how many nodes its factors have.
     """
 
-    X: sp.csr_matrix
-    truth: np.ndarray
-    n_labels: int
-    node_begin: np.ndarray
-    factor_begin: np.ndarray
-    scope: np.ndarray
-    table: np.ndarray
+    X: sp.csr_matrix  # a row for each node
+    truth: np.ndarray  # int32, label of each node
+    n_labels: int  # of every node
+    node_begin: np.ndarray  # int64, first node of each sample, and the end
+    factor_begin: np.ndarray  # int64, first factor of each sample, and the end
+    scope: np.ndarray  # int32
+    table: np.ndarray  # int32, which table scores a factor
     arity: tuple[int, ...]
-    scale: np.ndarray | None
-    weight: np.ndarray | None = None
+    scale: np.ndarray | None  # of each factor, what its table is multiplied by; None is 1
+    weight: np.ndarray | None = None  # of each sample, what its loss counts; None is 1
 
     @property
     def n_nodes(self) -> np.ndarray:
