@@ -272,7 +272,7 @@ def gdmm(graph: Any, max_iter: int, n_jobs: int = 1) -> Any:
     """This many iterations."""
     from sublearn.graph import solve_map
 
-    how = {"method": "gdmm", "tol": 0.0, "search_work": 0.0}
+    how = {"solver": "gdmm", "tol": 0.0, "search_work": 0.0, "random_state": 0}
     return solve_map(graph, max_iter=max_iter, n_jobs=n_jobs, **how)
 
 

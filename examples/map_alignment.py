@@ -28,7 +28,7 @@ def main():
     graph = read_uai(path)
     print(graph)
     start = time.perf_counter()
-    result = solve_map(graph, time_limit=8.0)
+    result = solve_map(graph, time_limit=8.0, random_state=0)
     show_result(path.name, result, time.perf_counter() - start)
     known = graph.score(read_map(path.with_suffix(".map")))
     print(f"log10: {result.score / math.log(10):.4f}; best known {known / math.log(10):.4f}")

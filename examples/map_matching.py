@@ -35,7 +35,7 @@ def main():
     graph.add_factors(scopes, closeness(ties, n_people))
     print(graph)
     start = time.perf_counter()
-    result = solve_map(graph, time_limit=8.0)
+    result = solve_map(graph, time_limit=8.0, random_state=0)
     show_result(f"{n_taken} of {n_people} people", result, time.perf_counter() - start)
 
     found = {"features alone": best_alone(graph), "with ties": result.assignment}

@@ -34,7 +34,7 @@ def main():
         graph.set_unary(np.column_stack([np.zeros_like(own), own + bonus]))
         alone = (own + bonus > 0).astype(int)
         start = time.perf_counter()
-        result = solve_map(graph, time_limit=3.0, start=result)
+        result = solve_map(graph, time_limit=3.0, random_state=0, init=result)
         name = f"bonus {bonus:.2f}, {alone.sum()} one by one, {result.assignment.sum()} together"
         show_result(name, result, time.perf_counter() - start)
         rows.append((alone.sum(), result.assignment.sum(), graph.score(alone), result.score))

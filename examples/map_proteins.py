@@ -32,7 +32,7 @@ def main():
             return
         graph = read_uai(path)
         start = time.perf_counter()
-        result = solve_map(graph, time_limit=5.0)
+        result = solve_map(graph, time_limit=5.0, random_state=0)
         show_result(f"{name}, {graph.n_variables} side chains", result, time.perf_counter() - start)
         changed.append(np.mean(best_alone(graph) != result.assignment))
     draw(names, changed, result, options.picture)

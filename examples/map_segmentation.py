@@ -34,7 +34,7 @@ def main():
     weights = [np.exp(-(np.diff(smooth(image), axis=axis) ** 2) / 0.02) + 0.2 for axis in (1, 0)]
     graph = FactorGraph.grid(unary, potts(len(LEVELS), 1.6), weights)
     start = time.perf_counter()
-    result = solve_map(graph, time_limit=10.0)
+    result = solve_map(graph, time_limit=10.0, random_state=0)
     show_result(f"{height} x {width} pixels", result, time.perf_counter() - start)
 
     alone = best_alone(graph)

@@ -17,7 +17,7 @@ import numpy as np
 from map_pictures import BLUE, find_data, two_axes
 from pictures import read_options
 
-from sublearn.structured import ChainSVM
+from sublearn.structured import ChainSVM, Passes
 
 SHOWN = 30
 SENTENCE = "They refuse to permit us to obtain the refuse permit ."
@@ -33,8 +33,8 @@ def main():
     test = [s for sentences in files[::5] for s in sentences]
     X, y = zip(*map(split, train), strict=True)
     model = ChainSVM(
-        C=0.1, early_stopping=True, evaluate_every=0, max_iter=3 if options.small else 15,
-        random_state=0, n_jobs=-1,
+        C=0.1, early_stopping=True, passes=Passes(evaluate_every=0),
+        max_iter=3 if options.small else 15, random_state=0, n_jobs=-1,
     )  # fmt: skip
     start = time.perf_counter()
     model.fit(X, y)

@@ -58,12 +58,16 @@ def exponents(rows: Sequence[Sequence[Any]]) -> list[str]:
 
 def timed(chains: Chains) -> list[float]:
     """Milliseconds and operations of a late pass; seconds of the first ones; what is active."""
-    from sublearn.structured import ChainSVM
+    from sublearn.structured import ChainSVM, Passes
 
     seconds, model = {}, None
     for n_iter in (FEW, MANY):
         model = ChainSVM(
-            C=GROWTH_C, max_iter=n_iter, evaluate_every=0, fit_intercept=False, random_state=0
+            C=GROWTH_C,
+            max_iter=n_iter,
+            passes=Passes(evaluate_every=0),
+            fit_intercept=False,
+            random_state=0,
         )
         fit = partial(model.fit, chains.X, chains.y.tolist(), lengths=chains.lengths)
         seconds[n_iter] = cpu_timed(fit)[1]

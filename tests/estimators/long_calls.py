@@ -764,8 +764,8 @@ def map_inference(n_jobs):
 
     long, small = grid_graph(150, 20), grid_graph(3, 2)
     return Call(
-        lambda: solve_map(long, tol=TINY, max_iter=FOR_EVER, n_jobs=n_jobs),
-        lambda: solve_map(small, n_jobs=n_jobs).assignment,
+        lambda: solve_map(long, tol=TINY, max_iter=FOR_EVER, n_jobs=n_jobs, random_state=0),
+        lambda: solve_map(small, n_jobs=n_jobs, random_state=0).assignment,
     )
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.structured import ChainSVM
+from sublearn.structured import ChainSVM, Passes
 from sublearn.validation import assert_rules_complete
 
 
@@ -258,11 +258,11 @@ BAD_FITS = {
     "strings as names": ([[["a"], [["b"]]]], [["a", "b"]], {}),
     r"X\[0\] must be a matrix or a list of positions": (["the dog"], [["a", "b"]], {}),
     r"X\[0\] must have shape": ([np.ones((2, 2, 2))], [["a", "b"]], {}),
-    r"y\[0\] must have a tag for each of 2 positions, got 1": ([MATRIX], [["a"]], {}),
-    r"y\[0\] must be a list of tags, got 'ab'": ([MATRIX], ["ab"], {}),
-    "y must have a list of tags for each of 1 sequences, got 2": ([MATRIX], [["a"], ["b"]], {}),
-    "y must have 2 tags, got 1": (MATRIX, ["a"], {"lengths": [2]}),
-    "y must have a tag for each position, got None": ([MATRIX], None, {}),
+    r"y\[0\] must have 2 labels, got 1": ([MATRIX], [["a"]], {}),
+    r"y\[0\] must be a list of labels, got 'ab'": ([MATRIX], ["ab"], {}),
+    "y must have a list of labels for each of 1 samples, got 2": ([MATRIX], [["a"], ["b"]], {}),
+    "y must have 2 labels, got 1": (MATRIX, ["a"], {"lengths": [2]}),
+    "y must have a list of labels for each of 1 samples, got None": ([MATRIX], None, {}),
     "y needs at least 2 different labels, got 1": ([MATRIX], [["a", "a"]], {}),
     "y must hold labels of one type": ([MATRIX], [["a", 1]], {}),
     "y must not have missing labels": ([MATRIX], [["a", None]], {}),
@@ -285,20 +285,27 @@ def test_refuses_bad_input_by_a_sentence(sentence):
         ("C", float("nan")),
         ("tol", -1),
         ("max_iter", 0),
-        ("evaluate_every", -1),
         ("end_features", "yes"),
         ("transitions", 1),
         ("validation_fraction", 1.0),
-        ("rho", 0.0),
         ("average", 1),
-        ("method", "frank-wolfe"),
-        ("label_parts", 0),
+        ("solver", "away"),
+        ("early_stopping", 0),
+        ("passes", {"rho": 1.0}),
         ("n_jobs", 0),
     ],
 )
 def test_refuses_bad_parameters(parameter, value, words):
     with pytest.raises(ParameterError, match=rf"ChainSVM\.{parameter} must be"):
         ChainSVM(**{parameter: value}).fit(*words)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("evaluate_every", -1), ("rho", 0.0), ("label_parts", 0)]
+)
+def test_refuses_passes_that_cannot_be_made(field, value):
+    with pytest.raises(ParameterError, match=rf"Passes\.{field} must be"):
+        Passes(**{field: value})
 
 
 def test_refuses_a_C_that_would_overflow(words):
@@ -317,7 +324,9 @@ def test_refuses_other_features_than_in_fit(fitted, words):
 
 
 def test_refuses_early_stopping_on_one_sequence():
-    with pytest.raises(ValueError, match="at least 2 sequences for early_stopping"):
+    with pytest.raises(
+        ValueError, match="X must have at least 2 samples for early_stopping, got 1"
+    ):
         ChainSVM(early_stopping=True).fit([MATRIX], [["a", "b"]])
 
 
@@ -370,7 +379,7 @@ def test_warns_of_what_was_not_reached(words):
 
 
 def test_without_evaluation_there_is_no_certificate_and_no_warning(words):
-    model = ChainSVM(max_iter=4, evaluate_every=0, random_state=0).fit(*words)
+    model = ChainSVM(max_iter=4, passes=Passes(evaluate_every=0), random_state=0).fit(*words)
     assert model.n_iter_ == 4
     assert model.certificate_ == np.inf
     assert np.isnan(model.objective_)
@@ -422,7 +431,7 @@ def test_early_stopping_returns_the_best_pass_not_the_last():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(5, 6)) for _ in range(60)]
     y = [rng.integers(3, size=5).tolist() for _ in range(60)]  # noise: training only hurts
-    options = {"C": 10.0, "random_state": 0, "n_iter_no_change": 4, "max_iter": 50}
+    options = {"C": 10.0, "random_state": 0, "early_stopping": 4, "max_iter": 50}
     model = ChainSVM(**options).fit(X[:40], y[:40], eval_set=(X[40:], y[40:]))
     held_out = model.trace_["held_out"]
     assert held_out[-1] < held_out.max(), "the data were to be such that the last is not the best"
@@ -481,6 +490,25 @@ def test_a_saved_model_predicts_the_same(tmp_path, words, form):
     assert sublearn.load(tmp_path / "again").predict(X) == model.predict(X)
 
 
+def test_parameters_of_an_earlier_version_are_translated():
+    stored = {
+        "C": 0.3, "method": "away", "rho": 2.0, "label_parts": 3, "evaluate_every": 0,
+        "early_stopping": True, "n_iter_no_change": 7,
+    }  # fmt: skip
+    passes = Passes(evaluate_every=0, rho=2.0, label_parts=3)
+    expected = {"C": 0.3, "solver": "frank_wolfe", "passes": passes, "early_stopping": 7}
+    assert ChainSVM._current_params(stored) == expected
+    without = ChainSVM._current_params(stored | {"early_stopping": False})
+    assert without == expected | {"early_stopping": False}
+
+
+def test_settings_of_passes_come_back_from_a_file(tmp_path, words):
+    model = chain(passes=Passes(rho=1.0), early_stopping=2).fit(*words)
+    model.save(tmp_path / "chain")
+    again = sublearn.load(tmp_path / "chain")
+    assert (again.passes, again.early_stopping) == (Passes(rho=1.0), 2)
+
+
 def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
     X, y = words
     model = chain().fit(X, [[(t,) for t in s] for s in y])
@@ -489,7 +517,7 @@ def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
 
 
 def test_the_mean_over_passes_counts_later_ones_more(words):
-    options = {"C": 0.3, "evaluate_every": 0, "random_state": 0}
+    options = {"C": 0.3, "passes": Passes(evaluate_every=0), "random_state": 0}
     passes = [ChainSVM(max_iter=t, average=False, **options).fit(*words) for t in (1, 2, 3)]
     mean = ChainSVM(max_iter=3, **options).fit(*words)
     for name in ("coef_", "transitions_"):

@@ -72,7 +72,7 @@ STRUCTURAL = StructuralSVM(max_iter=3, random_state=0)
 def solve_pair(unary, table):
     graph = FactorGraph(unary=[unary, unary])
     graph.add_factor([0, 1], table)
-    return solve_map(graph).assignment
+    return solve_map(graph, random_state=0).assignment
 
 
 def fitted(model, *data, **options):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.structured import Sample, StructuralSVM
+from sublearn.structured import Passes, Sample, StructuralSVM
 from sublearn.validation import assert_rules_complete
 
 
@@ -129,17 +129,17 @@ def two(edges=None, scale=None, **options):
 
 
 BAD_SAMPLES = {
-    "samples must be a list of Sample": two(),
-    "samples must have at least one Sample": [],
-    r"samples\[1\] must be a Sample, got": [two(), np.eye(2)],
-    r"samples\[0\]\.features must have shape": [Sample(np.zeros(3))],
+    "X must be a list of Sample": two(),
+    "X must have at least one Sample": [],
+    r"X\[1\] must be a Sample, got": [two(), np.eye(2)],
+    r"X\[0\]\.features must have shape": [Sample(np.zeros(3))],
     "at least one node": [Sample(np.zeros((0, 3)))],
-    r"one number of features, got 2 and 3 \(samples\[1\]\)": [two(), Sample(np.eye(3))],
+    r"one number of features, got 2 and 3 \(X\[1\]\)": [two(), Sample(np.eye(3))],
     "must have 2 to 4 nodes for each factor, got 5": [two({"t": [[0, 1, 2, 3, 4]]})],
     "must have 2 to 4 nodes for each factor, got 1": [two({"t": [[0]]})],
     "must have as many nodes in each row": [two({"t": [[0, 1], [0]]})],
     r"must connect different nodes, got \[0, 1, 0\]": [two({"t": [[0, 1, 0]]})],
-    r"samples\[1\].edges\['t'\] must have 2 nodes for each factor, as in samples before, got 3": [
+    r"X\[1\].edges\['t'\] must have 2 nodes for each factor, as in samples before, got 3": [
         two({"t": [[0, 1]]}),
         Sample(np.eye(3, 2), {"t": [[0, 1, 2]]}),
     ],
@@ -169,12 +169,12 @@ def test_refuses_bad_samples_by_a_sentence(sentence):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        ([["a"]], r"labels\[0\] must have a label for each of 2 nodes, got 1"),
-        ([["a", "b"], ["a"]], "labels must have a list for each of 1 samples, got 2"),
-        (["ab"], r"labels\[0\] must be a list of labels, got 'ab'"),
-        (3, "labels must have a list for each sample, got 3"),
-        ([["a", "a"]], "labels needs at least 2 different labels"),
-        ([["a", 1]], "labels must hold labels of one type"),
+        ([["a"]], r"y\[0\] must have 2 labels, got 1"),
+        ([["a", "b"], ["a"]], "y must have a list of labels for each of 1 samples, got 2"),
+        (["ab"], r"y\[0\] must be a list of labels, got 'ab'"),
+        (3, "y must have a list of labels for each of 1 samples, got 3"),
+        ([["a", "a"]], "y needs at least 2 different labels"),
+        ([["a", 1]], "y must hold labels of one type"),
     ],
 )
 def test_refuses_bad_labels_by_a_sentence(labels, sentence):
@@ -193,7 +193,7 @@ def test_transitions_of_several_kinds_have_tables_of_their_own():
         pairs = np.column_stack([np.arange(7), np.arange(1, 8)])
         samples.append(Sample(X, {"next": pairs[~comma], "comma": pairs[comma]}))
         labels.append(y)
-    model = StructuralSVM(max_iter=100, evaluate_every=0, random_state=0)
+    model = StructuralSVM(max_iter=100, passes=Passes(evaluate_every=0), random_state=0)
     model.fit(samples[:20], labels[:20])
     assert model.score(samples[20:], labels[20:]) == 1.0
     assert (np.diag(model.tables_["next"]) > 1.0).all()
@@ -242,5 +242,7 @@ def test_refuses_unknown_templates_and_other_features(fitted):
         StructuralSVM(map_time_limit=0.0).fit([two()], [["a", "b"]])
     with pytest.raises(ValueError, match=r"Sample\.grid\.features must have shape"):
         Sample.grid(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="at least 2 for early_stopping"):
+    with pytest.raises(
+        ValueError, match="X must have at least 2 samples for early_stopping, got 1"
+    ):
         StructuralSVM(early_stopping=True).fit([two()], [["a", "b"]])

@@ -199,7 +199,7 @@ def test_a_damaged_compressed_file_is_refused(file):
 
 
 def test_other_kinds_of_tables_are_refused(file):
-    with pytest.raises(ValueError, match=r"read_uai\.tables must be one of linear, log, log10"):
+    with pytest.raises(ValueError, match=r"read_uai\.tables must be 'linear', 'log' or 'log10'"):
         read_uai(file(SMALL), tables="cubic")
 
 

@@ -433,8 +433,8 @@ def assignments(rng):
         table = rng.normal(size=tuple(domain[scope])) * 10.0 ** rng.uniform(-2, 2)
         graph.add_factor(scope, table)
     found = solve_map(
-        graph, method=str(rng.choice(["auto", "gdmm"])), max_iter=random_limit(rng, 500),
-        search_work=float(rng.choice([1.0, 1e6])),
+        graph, solver=str(rng.choice(["auto", "gdmm"])), max_iter=random_limit(rng, 500),
+        search_work=float(rng.choice([1.0, 1e6])), random_state=0,
         time_limit=None if rng.random() < 0.8 else 1e-9,
     )  # fmt: skip
     best = max(graph.score(x) for x in itertools.product(*(range(k) for k in domain)))

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from structured_judges import EnumeratedSVM, chain_sample, labelings
 
-from sublearn.structured import ChainSVM, Sample, StructuralSVM
+from sublearn.structured import ChainSVM, Passes, Sample, StructuralSVM
 
 
 def sequences(n_labels, n_features=4, lengths=(4, 1, 3, 2, 4), seed=0):
@@ -26,7 +26,12 @@ def weights_of(model):
 
 
 def tight(**options):
-    return {"tol": 1e-4, "max_iter": 3000, "evaluate_every": 20, "random_state": 0} | options
+    return {
+        "tol": 1e-4,
+        "max_iter": 3000,
+        "passes": Passes(evaluate_every=20),
+        "random_state": 0,
+    } | options
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 4])
@@ -50,9 +55,9 @@ def test_every_bound_is_below_the_optimum():
     best, _ = judge.optimum(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = ChainSVM(1.0, fit_intercept=False, max_iter=25, evaluate_every=1, tol=1e-9).fit(
-            X, y
-        )
+        model = ChainSVM(
+            1.0, fit_intercept=False, max_iter=25, passes=Passes(evaluate_every=1), tol=1e-9
+        ).fit(X, y)
     trace = model.trace_
     assert (trace["bound"] <= best * (1 + 1e-6)).all()
     assert (trace["primal"] >= best * (1 - 1e-6)).all()
@@ -172,12 +177,12 @@ def factor_trees(seed):
     return samples, labels, EnumeratedSVM(judged, 2, 3, arities=[2, 3, 4])
 
 
-@pytest.mark.parametrize("method", ["block", "away"])
+@pytest.mark.parametrize("solver", ["block_descent", "frank_wolfe"])
 @pytest.mark.parametrize("C", [0.1, 2.0])
-def test_factors_of_three_and_four_nodes_reach_the_optimum(C, method):
+def test_factors_of_three_and_four_nodes_reach_the_optimum(C, solver):
     samples, labels, judge = factor_trees(3)
     best, w = judge.optimum(C)
-    model = StructuralSVM(C, fit_intercept=False, method=method, **tight(max_iter=6000))
+    model = StructuralSVM(C, fit_intercept=False, solver=solver, **tight(max_iter=6000))
     model.fit(samples, labels)
     assert [table.ndim for table in model.tables_.values()] == [2, 3, 4]
     tables = [table.ravel() for table in model.tables_.values()]
@@ -223,14 +228,19 @@ def test_on_cycles_the_relaxed_optimum_is_no_less_than_the_exact_one():
 
 @pytest.mark.parametrize(
     "options",
-    [{"method": "away"}, {"label_parts": 2}, {"average": False}, {"rho": 5.0}],
+    [
+        {"solver": "frank_wolfe"},
+        {"passes": Passes(20, label_parts=2)},
+        {"average": False},
+        {"passes": Passes(20, rho=5.0)},
+    ],
     ids=lambda options: next(iter(options)),
 )
 def test_every_way_leads_to_the_same_optimum(options):
     X, y = sequences(4)
     judge = EnumeratedSVM([chain_sample(*pair) for pair in zip(X, y, strict=True)], 4, 1)
     best, _ = judge.optimum(0.5)
-    model = ChainSVM(0.5, fit_intercept=False, **tight(tol=1e-3), **options).fit(X, y)
+    model = ChainSVM(0.5, fit_intercept=False, **tight(tol=1e-3, **options)).fit(X, y)
     assert model.certificate_ <= 1e-3
     assert model.objective_ == pytest.approx(judge.objective(weights_of(model), 0.5), rel=1e-9)
     assert best * (1 - 1e-6) <= model.objective_ <= best * (1 + 1.1e-3)

@@ -2,19 +2,21 @@
 
 import scipy.sparse as sp
 
-from sublearn.structured import ChainSVM
+from sublearn.structured import ChainSVM, Passes
 
 #: Passes at most: twice the default of ChainSVM, rounded to a power of two.
 MAX_PASSES = 64
 
 
 def fit(train, task):
-    settings = {"evaluate_every": 0, **task.settings}
+    settings = dict(task.settings)
+    passes = Passes(evaluate_every=settings.pop("evaluate_every", 0))
     most = settings.pop("max_passes", MAX_PASSES)
     n_iter = min(settings.pop("n_iter"), most)
     model = ChainSVM(
         **settings,
         max_iter=n_iter,
+        passes=passes,
         fit_intercept=False,
         end_features=False,
         random_state=task.seed,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sublearn import _core
 from sublearn.graph.factors import Factors
@@ -55,7 +55,7 @@ def compile_graph(
     begin: np.ndarray,
     factors: Sequence[Factors],
     depth: float,
-) -> Any:
+) -> _core.FactorGraph:
     """The graph of the core. Tables that were compiled before are taken as they are."""
     tables = _NativeTables(depth)
     table_of = [tables.number(group) for group in factors]
@@ -74,7 +74,7 @@ class _NativeTables:
     """Numbers the core's tables; a negative scale is that of a negated twin, made once."""
 
     def __init__(self, depth: float):
-        self.all: list[Any] = []
+        self.all: list[_core.FactorTable] = []
         self._depth = depth
         self._first: dict[tuple[int, int], int] = {}
 
@@ -106,7 +106,7 @@ def _scope_begin(factors: Sequence[Factors]) -> np.ndarray:
     return _joined(parts, np.int64)
 
 
-def _joined(parts: list[np.ndarray], dtype: Any) -> np.ndarray:
+def _joined(parts: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
     """All parts in a row; one alone is not copied, for large graphs are often one group."""
     joined = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
     return joined.astype(dtype, copy=False)

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.validation.values import is_finite_number, is_int64, show
 
-__all__ = ["edges_of", "grid_edges", "nodes_of"]
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = [
+    "Edges",
+    "GridWeights",
+    "NodeScores",
+    "edges_of",
+    "grid_edges",
+    "grid_neighbours",
+    "nodes_of",
+]
 
 
-def grid_edges(height: int, width: int, weights: Any) -> tuple[np.ndarray, Any]:
-    """Neighbours in rows, then in columns, with their scale."""
+#: A graph of networkx, or pairs of nodes, perhaps with a scale behind them.
+Edges: TypeAlias = "networkx.Graph | np.ndarray | Iterable[Sequence[Hashable]]"
+#: Scale of all edges of a grid, or of those in rows and of those in columns.
+GridWeights: TypeAlias = "float | tuple[ArrayLike, ArrayLike] | None"
+#: Scores by node, or of all nodes in order.
+NodeScores: TypeAlias = "ArrayLike | Mapping[Hashable, ArrayLike]"
+
+
+def grid_neighbours(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of neighbours in rows and in columns; ``y * width + x`` is in row y, column x."""
     number = np.arange(height * width).reshape(height, width)
     across = np.stack([number[:, :-1], number[:, 1:]], axis=-1).reshape(-1, 2)
     down = np.stack([number[:-1], number[1:]], axis=-1).reshape(-1, 2)
-    scopes = np.concatenate([across, down])
+    return across, down
+
+
+def grid_edges(
+    height: int, width: int, weights: GridWeights
+) -> tuple[np.ndarray, float | np.ndarray | None]:
+    """Neighbours in rows, then in columns, with their scale."""
+    scopes = np.concatenate(grid_neighbours(height, width))
     if weights is None or is_finite_number(weights):
         return scopes, weights
     shapes = [(height, width - 1), (height - 1, width)]
     try:
-        parts = [np.asarray(part, dtype=np.float64) for part in weights]
+        parts = [
+            np.asarray(part, dtype=np.float64) for part in cast("Sequence[ArrayLike]", weights)
+        ]
     except (TypeError, ValueError):
         parts = []
     if [part.shape for part in parts] != shapes:
@@ -33,9 +62,13 @@ def grid_edges(height: int, width: int, weights: Any) -> tuple[np.ndarray, Any]:
     return scopes, np.concatenate([part.ravel() for part in parts])
 
 
-def nodes_of(edges: Any, unary: Any) -> tuple[list[Hashable] | None, Any]:
+def _is_graph(edges: Edges) -> TypeGuard[networkx.Graph]:
+    return hasattr(edges, "nodes")
+
+
+def nodes_of(edges: Edges, unary: NodeScores) -> tuple[list[Hashable] | None, ArrayLike]:
     """Names of the nodes, if they have any, and their unary scores in that order."""
-    nodes = list(edges.nodes) if hasattr(edges, "nodes") else None
+    nodes = list(edges.nodes) if _is_graph(edges) else None
     if isinstance(unary, Mapping):
         names = list(unary) if nodes is None else nodes
         missing = [name for name in names if name not in unary]
@@ -49,7 +82,7 @@ def nodes_of(edges: Any, unary: Any) -> tuple[list[Hashable] | None, Any]:
 
 
 def edges_of(
-    edges: Any, places: Mapping[Hashable, int], n_nodes: int, weight: str | None
+    edges: Edges, places: Mapping[Hashable, int], n_nodes: int, weight: str | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Pairs of variables, and the scale of each if there is one."""
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
@@ -59,7 +92,7 @@ def edges_of(
             )
         if not places:
             return edges, None
-    if hasattr(edges, "nodes"):
+    if _is_graph(edges):
         found = edges.edges() if weight is None else edges.edges(data=weight, default=1.0)
     elif weight is not None:
         raise ValueError("FactorGraph.from_edges.weight must be None for a list of edges")
@@ -76,7 +109,7 @@ def edges_of(
     return scopes, _scale([row[2] for row in rows]) if sizes == {3} else None
 
 
-def _place(node: Any, places: Mapping[Hashable, int], n_nodes: int) -> int:
+def _place(node: Hashable, places: Mapping[Hashable, int], n_nodes: int) -> int:
     if places:
         if node in places:
             return places[node]
@@ -87,7 +120,7 @@ def _place(node: Any, places: Mapping[Hashable, int], n_nodes: int) -> int:
     )
 
 
-def _scale(values: Sequence[Any]) -> np.ndarray:
+def _scale(values: Sequence[Hashable]) -> np.ndarray:
     for value in values:
         if not is_finite_number(value):
             raise ValueError(

@@ -7,12 +7,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sublearn import _core
 from sublearn.graph import edges as edge_lists
 from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_depth, unary_bounds
+from sublearn.graph.edges import Edges, GridWeights, NodeScores
 from sublearn.graph.factors import Factors, make_factors
-from sublearn.graph.table_makers import as_table, dense
-from sublearn.graph.tables import DenseTable, Table
+from sublearn.graph.table_makers import TableLike, as_table, dense
+from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.graph.unaries import as_domain, as_numbers, as_unaries
 from sublearn.validation.values import is_int64, show
 
@@ -54,30 +57,41 @@ class FactorGraph:
     """
 
     def __init__(
-        self, domain: Any = None, unary: Any = None, *, names: Sequence[Hashable] | None = None
+        self,
+        domain: ArrayLike | None = None,
+        unary: ArrayLike | None = None,
+        *,
+        names: Sequence[Hashable] | None = None,
     ):
         self._domain = as_domain(domain, unary)
         self._begin = np.concatenate([[0], np.cumsum(self._domain, dtype=np.int64)])
         self._unary = as_unaries(unary, self._domain, "FactorGraph.unary")
         self._factors: list[Factors] = []
         self._known: dict[tuple[tuple[int, ...], bytes], Table] = {}
-        self._native: Any = None  # of the core, and the depth of its forbidden states
-        self._native_depth = 0.0
+        self._native: _core.FactorGraph | None = None
+        self._native_depth = 0.0  # of its forbidden states
         self._is_unary_new = False
         self.grid_shape: tuple[int, int] | None = None
         self._set_names(names)
 
     @classmethod
     def from_arrays(
-        cls, unary: Any, scopes: Any, table: Any, scale: Any = None, **options: Any
+        cls,
+        unary: ArrayLike,
+        scopes: ArrayLike,
+        table: TableLike,
+        scale: ArrayLike | None = None,
+        *,
+        domain: ArrayLike | None = None,
+        names: Sequence[Hashable] | None = None,
     ) -> FactorGraph:
         """A graph with factors of one arity: see `add_factors`."""
-        graph = cls(unary=unary, **options)
+        graph = cls(domain, unary, names=names)
         graph.add_factors(scopes, table, scale)
         return graph
 
     @classmethod
-    def grid(cls, unary: Any, table: Any, weights: Any = None) -> FactorGraph:
+    def grid(cls, unary: ArrayLike, table: TableLike, weights: GridWeights = None) -> FactorGraph:
         """A grid of variables with factors between neighbours in rows and in columns.
 
         Parameters
@@ -105,7 +119,7 @@ class FactorGraph:
 
     @classmethod
     def from_edges(
-        cls, edges: Any, unary: Any, table: Any, *, weight: str | None = None
+        cls, edges: Edges, unary: NodeScores, table: TableLike, *, weight: str | None = None
     ) -> FactorGraph:
         """A graph with one table on all edges.
 
@@ -152,12 +166,12 @@ class FactorGraph:
         """What variables are called."""
         return self._names
 
-    def unary(self, variable: int) -> np.ndarray:
+    def unary(self, variable: Hashable) -> np.ndarray:
         """Scores of the labels of a variable."""
         i = self._place(variable, "FactorGraph.unary.variable")
         return self._unary[self._begin[i] : self._begin[i + 1]].copy()
 
-    def set_unary(self, scores: Any) -> None:
+    def set_unary(self, scores: ArrayLike) -> None:
         """Replace all unary scores, in any form that the constructor takes.
 
         Tables stay as they are: solving again after this is a warm start.
@@ -165,12 +179,12 @@ class FactorGraph:
         self._unary = as_unaries(scores, self._domain, "FactorGraph.set_unary.scores")
         self._is_unary_new = True
 
-    def add_unary(self, variable: int, scores: Any) -> None:
+    def add_unary(self, variable: Hashable, scores: ArrayLike) -> None:
         """Add scores to those of the labels of a variable."""
         i = self._place(variable, "FactorGraph.add_unary.variable")
         self._add([[i]], scores, None, "FactorGraph.add_unary")
 
-    def add_factor(self, variables: Any, table: Any, scale: float = 1.0) -> None:
+    def add_factor(self, variables: ArrayLike, table: TableLike, scale: float = 1.0) -> None:
         """Add one factor.
 
         Parameters
@@ -191,7 +205,9 @@ class FactorGraph:
         made = as_table(table, len(places), "FactorGraph.add_factor.table")
         self._add(places[None], self._shared(made), scale, "FactorGraph.add_factor")
 
-    def add_factors(self, scopes: Any, table: Any, scale: Any = None) -> None:
+    def add_factors(
+        self, scopes: ArrayLike, table: TableLike, scale: ArrayLike | None = None
+    ) -> None:
         """Add many factors of one arity.
 
         Parameters
@@ -206,7 +222,7 @@ class FactorGraph:
         """
         self._add(scopes, table, scale, "FactorGraph.add_factors")
 
-    def add_interactions(self, pairs: Any, weights: Any) -> None:
+    def add_interactions(self, pairs: ArrayLike, weights: ArrayLike) -> None:
         """Add pairwise factors of binary variables that score ``weights`` where both are 1.
 
         Parameters
@@ -217,9 +233,9 @@ class FactorGraph:
         """
         self._add(pairs, _BOTH_ON, weights, "FactorGraph.add_interactions")
 
-    def score(self, assignment: Any) -> float:
+    def score(self, assignment: ArrayLike) -> float:
         """Value of an assignment, -inf if it has a forbidden state."""
-        labels = self._labels(assignment)
+        labels = self._labels(assignment, "FactorGraph.score.assignment")
         total = float(self._unary[self._begin[:-1] + labels].sum())
         return total + sum(float(group.scores(labels).sum()) for group in self._factors)
 
@@ -262,7 +278,7 @@ class FactorGraph:
     def __copy__(self) -> FactorGraph:
         return self.copy()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_native": None}  # the core's graph is made again
 
     def __repr__(self) -> str:
@@ -280,7 +296,7 @@ class FactorGraph:
         """Groups of factors that share tables, as arrays `scopes`, `table`, `rows`, `scale`."""
         return tuple(self._factors)
 
-    def _compiled(self) -> Any:
+    def _compiled(self) -> _core.FactorGraph:
         """The graph of the core, made when it is first needed and after changes."""
         if self._native is not None and not self._is_unary_new:
             return self._native
@@ -294,7 +310,9 @@ class FactorGraph:
         self._native_depth, self._is_unary_new = depth, False
         return self._native
 
-    def _add(self, scopes: Any, table: Any, scale: Any, caller: str) -> None:
+    def _add(
+        self, scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, caller: str
+    ) -> None:
         for group in make_factors(scopes, table, scale, self._domain, caller):
             if group.scopes.shape[1] == 1:
                 self._absorb(group)
@@ -311,7 +329,7 @@ class FactorGraph:
 
     def _shared(self, table: Table) -> Table:
         """The table that an equal array became before."""
-        if not isinstance(table, DenseTable):
+        if not isinstance(table, DenseTable) or isinstance(table, TableStack):
             return table
         values = table.to_array()
         key = (values.shape, hashlib.blake2b(values.data, digest_size=16).digest())
@@ -339,18 +357,18 @@ class FactorGraph:
                     f"factor forbids"
                 )
 
-    def _labels(self, assignment: Any) -> np.ndarray:
+    def _labels(self, assignment: ArrayLike, name: str) -> np.ndarray:
         labels = np.asarray(assignment)
         if labels.shape != (self.n_variables,) or labels.dtype.kind not in "iu":
             raise ValueError(
-                f"FactorGraph.score.assignment must be {self.n_variables} integers, got shape "
+                f"{name} must be {self.n_variables} integers, got shape "
                 f"{labels.shape} and dtype {labels.dtype}"
             )
         is_bad = (labels < 0) | (labels >= self._domain)
         if is_bad.any():
             i = int(np.argmax(is_bad))
             raise ValueError(
-                f"FactorGraph.score.assignment must give variable {i} a label in "
+                f"{name} must give variable {i} a label in "
                 f"0..{self._domain[i] - 1}, got {labels[i]}"
             )
         return labels
@@ -364,7 +382,7 @@ class FactorGraph:
                 f"{len(self._places)}"
             )
 
-    def _place(self, variable: Any, what: str) -> int:
+    def _place(self, variable: Hashable, what: str) -> int:
         if self._names is not None and _is_key(variable, self._places):
             return self._places[variable]
         if not is_int64(variable) or not 0 <= variable < self.n_variables:
@@ -374,7 +392,7 @@ class FactorGraph:
         return int(variable)
 
 
-def _is_key(value: Any, mapping: Mapping[Any, Any]) -> bool:
+def _is_key(value: Hashable, mapping: Mapping[Hashable, int]) -> bool:
     try:
         return value in mapping
     except TypeError:  # unhashable

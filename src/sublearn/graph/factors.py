@@ -6,12 +6,12 @@ A graph of seven million factors is a handful of such groups: nothing here loops
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
-from sublearn.graph.table_makers import as_table
+from sublearn.graph.table_makers import TableLike, as_table
 from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show
 
@@ -32,10 +32,7 @@ class Factors:
 
     def scores(self, labels: np.ndarray) -> np.ndarray:
         """The score of each factor under an assignment of all variables."""
-        states = labels[self.scopes]
-        if isinstance(self.table, TableStack):
-            return self.scaled(self.table.rows_at(self.rows_or_first(), states))
-        return self.scaled(self.table.at(states))
+        return self.scaled(self.table.at(labels[self.scopes], self.rows))
 
     def scaled(self, scores: np.ndarray) -> np.ndarray:
         """Scores times the scale; a factor of scale 0 forbids nothing."""
@@ -62,14 +59,11 @@ class Factors:
     def tables_of_factors(self, chosen: slice) -> np.ndarray:
         """The scaled table of each chosen factor, in rows."""
         part = self.take(chosen)
-        if isinstance(self.table, TableStack):
-            each = self.table.values[part.rows_or_first()].reshape(len(part), -1)
-        else:
-            one = self.table.to_array().ravel()
-            each = np.broadcast_to(one, (len(part), one.size))
-        return part.scaled(each)
+        table = self.table
+        values = table.values if isinstance(table, DenseTable) else table.to_array()[None]
+        return part.scaled(values[part.rows_or_first()].reshape(len(part), -1))
 
-    def take(self, chosen: Any) -> Factors:
+    def take(self, chosen: slice | np.ndarray) -> Factors:
         """Some of the factors, by slice, positions or mask."""
         rows = None if self.rows is None else self.rows[chosen]
         scale = None if self.scale is None else self.scale[chosen]
@@ -77,7 +71,7 @@ class Factors:
 
 
 def make_factors(
-    scopes: Any, table: Any, scale: Any, domain: np.ndarray, caller: str
+    scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, domain: np.ndarray, caller: str
 ) -> list[Factors]:
     """Checked factors over distinct variables.
 
@@ -89,14 +83,18 @@ def make_factors(
     made = as_table(table, arity, f"{caller}.table")
     rows = None
     if isinstance(made, TableStack):
-        _check_stack(made, n, caller)
+        if made.n_tables != n:
+            raise ValueError(
+                f"{caller}.table must be one table or one for each of {n} factors, "
+                f"got {made.n_tables}"
+            )
         made, rows = _share_equal_tables(made)
     _check_labels(places, made, domain, caller)
     factors = Factors(places, made, rows, _check_scale(scale, n, made, caller))
     return _merge_repeated(factors, caller)
 
 
-def _check_scopes(scopes: Any, n_variables: int, caller: str) -> np.ndarray:
+def _check_scopes(scopes: ArrayLike, n_variables: int, caller: str) -> np.ndarray:
     found = np.asarray(scopes)
     if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "iu":
         raise ValueError(
@@ -111,14 +109,6 @@ def _check_scopes(scopes: Any, n_variables: int, caller: str) -> np.ndarray:
     out = np.array(found, dtype=np.int32, order="C")
     out.flags.writeable = False
     return out
-
-
-def _check_stack(table: TableStack, n_factors: int, caller: str) -> None:
-    if table.n_tables != n_factors:
-        raise ValueError(
-            f"{caller}.table must be one table or one for each of {n_factors} factors, "
-            f"got {table.n_tables}"
-        )
 
 
 def _share_equal_tables(stack: TableStack) -> tuple[Table, np.ndarray]:
@@ -143,7 +133,9 @@ def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, caller: 
             )
 
 
-def _check_scale(scale: Any, n_factors: int, table: Table, caller: str) -> np.ndarray | None:
+def _check_scale(
+    scale: ArrayLike | None, n_factors: int, table: Table, caller: str
+) -> np.ndarray | None:
     if scale is None or (is_finite_number(scale) and scale == 1):
         return None
     try:
@@ -187,7 +179,7 @@ def _on_diagonal(factors: Factors, kind: np.ndarray, caller: str) -> Factors:
     kept = np.unique(kind)
     shape = tuple(factors.table.shape[p] for p in kept)
     labels = np.indices(shape).reshape(len(shape), -1).T[:, np.searchsorted(kept, kind)]
-    if isinstance(factors.table, TableStack):
+    if isinstance(factors.table, DenseTable):
         cells = (slice(None), *labels.T)
         values = factors.table.values[cells].reshape(-1, *shape)
     else:
@@ -197,6 +189,4 @@ def _on_diagonal(factors: Factors, kind: np.ndarray, caller: str) -> Factors:
             f"{caller}.table must allow a joint state in which a repeated variable has one label, "
             f"got none"
         )
-    is_stack = isinstance(factors.table, TableStack)
-    table = TableStack(values) if is_stack else DenseTable(values[0])
-    return Factors(factors.scopes[:, kept], table, factors.rows, factors.scale)
+    return Factors(factors.scopes[:, kept], DenseTable(values), factors.rows, factors.scale)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.trace import Callback, Solution, Status, Trace, watch
+from sublearn.typing import Seed
 from sublearn.validation import (
     RUN_RULES,
     NonNegative,
@@ -31,9 +32,8 @@ _RULES: dict[str, Rule] = {
     "tol": NonNegative(float),
     "max_iter": Positive(int),
     "search_work": NonNegative(float),
-    "method": OneOf("auto", "gdmm"),
+    "solver": OneOf("auto", "gdmm"),
     "rho": OrNone(Positive(float)),
-    "eta": OrNone(Positive(float)),
     **RUN_RULES,
 }
 
@@ -75,12 +75,11 @@ def solve_map(
     tol: float = 1e-6,
     max_iter: int = 2000,
     search_work: float = 1e9,
-    method: str = "auto",
+    solver: str = "auto",
     rho: float | None = None,
-    eta: float | None = None,
-    start: Any = None,
-    n_jobs: int | None = 1,
-    random_state: Any = 0,
+    init: MapResult | ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: Seed = None,
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> MapResult:
@@ -117,19 +116,20 @@ def solve_map(
     search_work : float, default 1e9
         Operations (some seconds) of the search on one component after the bound has converged,
         where there is no time limit.
-    method : {"auto", "gdmm"}, default "auto"
+    solver : {"auto", "gdmm"}, default "auto"
         "gdmm" leaves out reductions, elimination, message passing and branch and bound: GDMM and
         the search, on the graph as it is.
-    rho, eta : float, optional
-        Penalty and dual step of GDMM. By default rho is chosen from the scores and then balanced
-        between primal and dual residual, and eta is rho.
-    start : MapResult or array-like of int, optional
+    rho : float, optional
+        Penalty and dual step of GDMM. By default it is chosen from the scores and then balanced
+        between primal and dual residual.
+    init : MapResult or array-like of int, optional
         An assignment to start from, of an earlier graph with other scores for example. A good one
         lets the solver exclude labels from the beginning.
     n_jobs : int, optional
-        Threads. Without a time limit the answer is the same for any number.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of the search.
+        Threads; None means 1, -1 all processors. Without a time limit the answer is the same for
+        any number.
+    random_state : int, RandomState, Generator or None, optional
+        Seed of the search. The same seed gives the same answer where there is no time limit.
     verbose : int, default 0
         1 draws a progress bar.
     callback : callable, optional
@@ -155,10 +155,9 @@ def solve_map(
     settings = _core.MapSettings()
     settings.tol, settings.max_iter, settings.search_work = tol, int(max_iter), search_work
     settings.time_limit = np.inf if time_limit is None else time_limit
-    settings.rho, settings.eta = rho or 0.0, eta or 0.0
-    settings.reduce = method == "auto"
+    settings.rho, settings.reduce = rho or 0.0, solver == "auto"
     settings.n_threads, settings.seed = as_n_threads(n_jobs), as_seed(random_state)
-    native, labels, monitor = graph._compiled(), _as_labels(start, graph), _core.Monitor()
+    native, labels, monitor = graph._compiled(), _as_labels(init, graph), _core.Monitor()
     found = watch(
         lambda: _core.solve_map(native, settings, labels, monitor),
         monitor,
@@ -171,15 +170,14 @@ def solve_map(
     return _result(graph, found)
 
 
-def _as_labels(start: Any, graph: FactorGraph) -> np.ndarray | None:
-    if start is None:
+def _as_labels(init: MapResult | ArrayLike | None, graph: FactorGraph) -> np.ndarray | None:
+    if init is None:
         return None
-    labels = start.assignment if isinstance(start, MapResult) else start
-    graph.score(labels)  # refuses what is no assignment of the graph
-    return np.ascontiguousarray(labels, dtype=np.int32)
+    given = init.assignment if isinstance(init, MapResult) else init
+    return np.ascontiguousarray(graph._labels(given, "solve_map.init"), dtype=np.int32)
 
 
-def _result(graph: FactorGraph, found: dict[str, Any]) -> MapResult:
+def _result(graph: FactorGraph, found: dict) -> MapResult:
     score, status = graph.score(found["labels"]), Status.of(found["status"])
     if np.isneginf(score) and status is Status.CONVERGED:
         raise ValueError(

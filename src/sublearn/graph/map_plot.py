@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.validation.values import is_int64, show
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from matplotlib.axes import Axes
+    from matplotlib.typing import ColorType
+
+    from sublearn.graph.map import MapResult
 
 __all__ = ["plot_map"]
 
@@ -17,14 +26,14 @@ _MAX_LEGEND = 24
 
 def plot_map(
     graph: FactorGraph | tuple[int, int],
-    assignment: Any,
+    assignment: MapResult | ArrayLike,
     *,
-    image: Any = None,
+    image: ArrayLike | None = None,
     label_names: Sequence[str] | None = None,
-    colours: Sequence[Any] | None = None,
+    colours: Sequence[ColorType] | None = None,
     alpha: float = 0.55,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the labels of a grid as an image, with a legend of the labels that occur.
 
     Parameters
@@ -75,7 +84,7 @@ def plot_map(
     return ax
 
 
-def _shape_of(graph: Any) -> tuple[int, int]:
+def _shape_of(graph: FactorGraph | tuple[int, int]) -> tuple[int, int]:
     shape = graph.grid_shape if isinstance(graph, FactorGraph) else graph
     if shape is None:
         raise ValueError(
@@ -88,7 +97,7 @@ def _shape_of(graph: Any) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-def _as_labels(assignment: Any, height: int, width: int) -> np.ndarray:
+def _as_labels(assignment: MapResult | ArrayLike, height: int, width: int) -> np.ndarray:
     labels = np.asarray(getattr(assignment, "assignment", assignment))
     if labels.size != height * width or labels.dtype.kind not in "iu":
         raise ValueError(
@@ -100,7 +109,7 @@ def _as_labels(assignment: Any, height: int, width: int) -> np.ndarray:
     return labels.reshape(height, width)
 
 
-def _as_image(image: Any, height: int, width: int) -> np.ndarray:
+def _as_image(image: ArrayLike, height: int, width: int) -> np.ndarray:
     picture = np.asarray(image)
     if picture.shape[:2] != (height, width) or picture.ndim not in (2, 3):
         raise ValueError(
@@ -110,7 +119,7 @@ def _as_image(image: Any, height: int, width: int) -> np.ndarray:
     return picture
 
 
-def _colours(n_labels: int, plt: Any) -> np.ndarray:
+def _colours(n_labels: int, plt: ModuleType) -> np.ndarray:
     """Red, green and blue of each label: distinct ones for a few, a range of colours for many."""
     if n_labels <= 20:
         return plt.get_cmap("tab10" if n_labels <= 10 else "tab20")(np.arange(n_labels))[:, :3]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sublearn.graph.tables import (
@@ -17,10 +18,13 @@ from sublearn.graph.tables import (
     TableStack,
     n_cells,
 )
+from sublearn.graph.unaries import refuse_nan
+from sublearn.typing import SparseMatrix
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
+    "TableLike",
     "as_table",
     "dense",
     "label_distance",
@@ -30,10 +34,13 @@ __all__ = [
     "truncated_linear",
 ]
 
+#: What becomes a table: scores for every joint state, or for some of them.
+TableLike: TypeAlias = "Table | ArrayLike | SparseMatrix"
+
 _MAX_LABELS = int(np.iinfo(np.int32).max)
 
 
-def dense(values: Any) -> Table:
+def dense(values: ArrayLike) -> Table:
     """A table with a score for every joint state of its variables.
 
     Parameters
@@ -41,13 +48,13 @@ def dense(values: Any) -> Table:
     values : array-like of numbers
         One axis for each variable. -inf forbids a state. Copied.
     """
-    return DenseTable(_as_scores(values, "dense.values"))
+    return DenseTable(_as_scores(values, "dense.values")[None])
 
 
 def sparse_table(
-    values: Any,
+    values: ArrayLike | SparseMatrix,
     *,
-    cells: Any = None,
+    cells: ArrayLike | None = None,
     shape: tuple[int, ...] | None = None,
     default: float = 0.0,
 ) -> Table:
@@ -111,7 +118,7 @@ def truncated_linear(n_labels: int, slope: float = 1.0, limit: float = np.inf) -
 
 
 def label_distance(
-    n_labels: int | tuple[int, int], score: Callable[[np.ndarray], Any] | Any
+    n_labels: int | tuple[int, int], score: Callable[[np.ndarray], ArrayLike] | ArrayLike
 ) -> Table:
     """A score that depends on the second label minus the first only.
 
@@ -135,7 +142,7 @@ def label_distance(
     return DifferenceTable((first, second), values)
 
 
-def low_rank(left: Any, right: Any = None) -> Table:
+def low_rank(left: ArrayLike, right: ArrayLike | None = None) -> Table:
     """Inner products of label embeddings: score ``left[a] @ right[b]``.
 
     Parameters
@@ -158,7 +165,7 @@ def low_rank(left: Any, right: Any = None) -> Table:
     return LowRankTable(*sides)
 
 
-def as_table(table: Any, arity: int, name: str) -> Table:
+def as_table(table: TableLike, arity: int, name: str) -> Table:
     """A table of `arity` variables, made from an array or a SciPy matrix if need be.
 
     An array with one axis more is a stack: a table for each factor.
@@ -169,7 +176,7 @@ def as_table(table: Any, arity: int, name: str) -> Table:
         else:
             values = _as_scores(table, name)
             is_stack = values.ndim == arity + 1
-            table = _stack(values, name) if is_stack else DenseTable(values)
+            table = _stack(values, name) if is_stack else DenseTable(values[None])
     if len(table.shape) != arity:
         raise ValueError(
             f"{name} must have an axis for each of {arity} variables, got shape {table.shape}"
@@ -188,7 +195,7 @@ def _stack(values: np.ndarray, name: str) -> Table:
 
 
 def _as_scores(
-    values: Any, name: str, ndim: int | None = None, *, may_forbid_all: bool = False
+    values: ArrayLike, name: str, ndim: int | None = None, *, may_forbid_all: bool = False
 ) -> np.ndarray:
     """A copy in float64 that nobody else can change; NaN and +inf are refused."""
     try:
@@ -200,21 +207,20 @@ def _as_scores(
         raise ValueError(f"{name} must have {ndim or 'one or more'} axes, got {out.ndim}")
     if out.size == 0 and not may_forbid_all:
         raise ValueError(f"{name} must not be empty, got shape {out.shape}")
-    if np.isnan(out).any() or np.isposinf(out).any():
-        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")
+    refuse_nan(out, name)
     if not may_forbid_all and np.isneginf(out).all():
         raise ValueError(f"{name} must allow at least one joint state, got -inf everywhere")
     out.flags.writeable = False
     return out
 
 
-def _parts_of_matrix(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def _parts_of_matrix(matrix: SparseMatrix) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     entries = check_sparse(matrix, "sparse_table.values").tocoo(copy=True)
     entries.sum_duplicates()
     return entries.data, np.column_stack([entries.row, entries.col]), entries.shape
 
 
-def _flat_cells(cells: Any, shape: tuple[int, ...], n_values: int) -> np.ndarray:
+def _flat_cells(cells: ArrayLike, shape: tuple[int, ...], n_values: int) -> np.ndarray:
     found = np.asarray(cells)
     if n_values == 0 and found.size == 0:
         return np.zeros(0, dtype=np.int64)
@@ -228,7 +234,7 @@ def _flat_cells(cells: Any, shape: tuple[int, ...], n_values: int) -> np.ndarray
     return np.ravel_multi_index(tuple(found.astype(np.int64).T), shape).astype(np.int64)
 
 
-def _check_shape(shape: Any, name: str, arity: int | None = None) -> tuple[int, ...]:
+def _check_shape(shape: Sequence[int], name: str, arity: int | None = None) -> tuple[int, ...]:
     sizes = tuple(shape)
     is_right = all(is_int64(size) and 1 <= size <= _MAX_LABELS for size in sizes)
     if not is_right or not sizes or (arity is not None and len(sizes) != arity):
@@ -238,7 +244,7 @@ def _check_shape(shape: Any, name: str, arity: int | None = None) -> tuple[int, 
     return tuple(int(size) for size in sizes)
 
 
-def _check_number(value: Any, name: str) -> float:
+def _check_number(value: float, name: str) -> float:
     if not is_finite_number(value):
         raise ValueError(f"{name} must be a finite number, got {show(value)}")
     return float(value)

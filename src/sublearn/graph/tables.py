@@ -8,7 +8,6 @@ stored once, and what solvers prepare for it (sorted lists) is prepared once. Sc
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -38,10 +37,15 @@ class Table:
 
     def __init__(self, shape: tuple[int, ...]):
         self.shape = shape
-        self._natives: dict[int, tuple[float, list[Any]]] = {}  # by sign, of one depth each
+        self._natives: dict[
+            int, tuple[float, list[_core.FactorTable]]
+        ] = {}  # by sign, of one depth each
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
-        """Scores of joint states: `labels` is (n_states, arity), one state in each row."""
+    def at(self, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Scores of joint states, one in each row of `labels`, (n_states, arity).
+
+        `rows` tells of which table each state is, where there are several.
+        """
         raise NotImplementedError
 
     def to_array(self) -> np.ndarray:
@@ -66,7 +70,7 @@ class Table:
         """Whether a state is forbidden."""
         return bool(np.isneginf(self._stored()).any())
 
-    def _compiled(self, sign: int, depth: float) -> list[Any]:
+    def _compiled(self, sign: int, depth: float) -> list[_core.FactorTable]:
         """Tables of the core, times `sign`; forbidden states are `depth` below the best state."""
         depth = depth if self.has_forbidden else 0.0
         known_depth, natives = self._natives.get(sign, (-1.0, []))
@@ -78,7 +82,7 @@ class Table:
     def _stored(self) -> np.ndarray:
         raise NotImplementedError
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         raise NotImplementedError
 
     def _filled(self, values: np.ndarray, sign: int, depth: float) -> np.ndarray:
@@ -88,7 +92,7 @@ class Table:
             return out
         return np.where(np.isneginf(out), self.bounds[1][0] - depth, out)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_natives": {}}  # the core's tables are made again
 
     def __repr__(self) -> str:
@@ -96,26 +100,47 @@ class Table:
 
 
 class DenseTable(Table):
-    """A score for every joint state."""
+    """A score for every joint state; several tables of one shape stand one after another."""
 
     def __init__(self, values: np.ndarray):
-        super().__init__(values.shape)
-        self._values = values
+        super().__init__(values.shape[1:])
+        self.values = values  # (n_tables, *shape)
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
+    def at(self, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Scores of joint states, one in each row."""
-        return self._values[tuple(labels.T)]
+        cells = (0 if rows is None else rows, *labels.T)
+        return self.values[cells]
 
     def to_array(self) -> np.ndarray:
         """The array itself, which cannot be written."""
-        return self._values
+        return self.values[0]
+
+    @property
+    def n_tables(self) -> int:
+        """How many tables there are."""
+        return len(self.values)
+
+    @cached_property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest allowed score of each table."""
+        values = self.values.reshape(len(self.values), -1)
+        low = np.where(np.isfinite(values), values, np.inf).min(axis=1)
+        return low, values.max(axis=1)
 
     def _stored(self) -> np.ndarray:
-        return self._values
+        return self.values
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
-        values = self._filled(self._values, sign, depth)
-        return [_core.FactorTable.dense(_as_shape(self.shape), values)]
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
+        values = self.values.reshape(len(self.values), -1)
+        values = values if sign > 0 else -values
+        if self.has_forbidden:
+            floor = values.max(axis=1, keepdims=True) - depth
+            values = np.where(np.isneginf(values), floor, values)
+        return _core.FactorTable.dense_stack(_as_shape(self.shape), values.ravel())
+
+
+class TableStack(DenseTable):
+    """A dense table for each factor."""
 
 
 class SparseTable(Table):
@@ -127,7 +152,7 @@ class SparseTable(Table):
         super().__init__(shape)
         self._cells, self._values, self._default = cells, values, default
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
+    def at(self, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Scores of joint states, one in each row."""
         out = np.full(len(labels), self._default)
         if len(self._cells) == 0:
@@ -145,7 +170,7 @@ class SparseTable(Table):
         """Whether a joint state has the default."""
         return len(self._cells) < n_cells(self.shape)
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         default = self._default if self._is_open() else 0.0  # nothing has it: any number will do
         scores = self._filled(np.append(self._values, default), sign, depth)
         values, default = scores[:-1], float(scores[-1])
@@ -159,14 +184,14 @@ class DifferenceTable(Table):
         super().__init__(shape)
         self._values = values
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
+    def at(self, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Scores of joint states, one in each row."""
         return self._values[labels[:, 1] - labels[:, 0] + self.shape[0] - 1]
 
     def _stored(self) -> np.ndarray:
         return self._values
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         values = self._filled(self._values, sign, depth)
         return [_core.FactorTable.difference(_as_shape(self.shape), values)]
 
@@ -178,7 +203,7 @@ class LowRankTable(Table):
         super().__init__((len(left), len(right)))
         self._left, self._right = left, right
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
+    def at(self, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Scores of joint states, one in each row."""
         return np.einsum("nr,nr->n", self._left[labels[:, 0]], self._right[labels[:, 1]])
 
@@ -198,45 +223,8 @@ class LowRankTable(Table):
         bound = np.array([longest[0] * longest[1]])
         return -bound, bound
 
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
+    def _make_native(self, sign: int, depth: float) -> list[_core.FactorTable]:
         return [_core.FactorTable.low_rank(sign * self._left, self._right)]
-
-
-class TableStack(Table):
-    """Many dense tables of one shape in one array, first axis first."""
-
-    def __init__(self, values: np.ndarray):
-        super().__init__(values.shape[1:])
-        self.values = values
-
-    @property
-    def n_tables(self) -> int:
-        """How many tables there are."""
-        return len(self.values)
-
-    def rows_at(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Scores of joint states, each in its own table."""
-        cells = (rows, *labels.T)
-        return self.values[cells]
-
-    @cached_property
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest allowed score of each table."""
-        values = self.values.reshape(len(self.values), -1)
-        is_allowed = np.isfinite(values)
-        low = np.where(is_allowed, values, np.inf).min(axis=1)
-        return low, values.max(axis=1)
-
-    def _stored(self) -> np.ndarray:
-        return self.values
-
-    def _make_native(self, sign: int, depth: float) -> list[Any]:
-        values = self.values.reshape(len(self.values), -1)
-        values = values if sign > 0 else -values
-        if self.has_forbidden:
-            floor = values.max(axis=1, keepdims=True) - depth
-            values = np.where(np.isneginf(values), floor, values)
-        return _core.FactorTable.dense_stack(_as_shape(self.shape), values.ravel())
 
 
 def n_cells(shape: tuple[int, ...]) -> int:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn import _core
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.factors import Factors
 from sublearn.io.files import PathLike, open_binary, reading, write_atomically
 from sublearn.io.limits import ReadLimits
+from sublearn.validation import OneOf, check_argument
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from sublearn.graph.map import MapResult
 
 __all__ = ["read_evidence", "read_map", "read_uai", "write_map", "write_uai"]
 
 _CHUNK_CELLS = 1 << 20
 _LN10 = float(np.log(10.0))
-_TABLES = ("linear", "log", "log10")
+_TABLES = OneOf("linear", "log", "log10")
 
 
 def read_uai(
@@ -55,8 +60,7 @@ def read_uai(
         too large, variables that do not exist, tables of a wrong size or zero everywhere, text
         after the last table.
     """
-    if tables not in _TABLES:
-        raise ValueError(f"read_uai.tables must be one of {', '.join(_TABLES)}, got {show(tables)}")
+    check_argument("read_uai.tables", tables, _TABLES)
     text = _read_text(path, limits)
     with reading(path):
         graph = _graph_of(_core.parse_uai(text, _core.UaiTables[tables]))
@@ -112,10 +116,7 @@ def write_uai(graph: FactorGraph, path: PathLike, *, tables: str = "linear") -> 
     """
     if not isinstance(graph, FactorGraph):
         raise ValueError(f"write_uai.graph must be a FactorGraph, got {show(graph)}")
-    if tables not in _TABLES:
-        raise ValueError(
-            f"write_uai.tables must be one of {', '.join(_TABLES)}, got {show(tables)}"
-        )
+    check_argument("write_uai.tables", tables, _TABLES)
     n_scopes = graph.n_variables + graph.n_factors
     with write_atomically(path) as stream:
         stream.write(f"MARKOV\n{graph.n_variables}\n".encode())
@@ -129,7 +130,7 @@ def write_uai(graph: FactorGraph, path: PathLike, *, tables: str = "linear") -> 
             stream.write(_core.format_tables(_as_written(rows, tables)))
 
 
-def write_map(result: Any, path: PathLike) -> None:
+def write_map(result: MapResult | ArrayLike, path: PathLike) -> None:
     """Write an assignment as the competitions want it: ``MAP``, then ``n x0 x1 ...``.
 
     Parameters
@@ -172,7 +173,7 @@ def _read_text(path: PathLike, limits: ReadLimits | None) -> bytes:
         return stream.read() + b"\n"  # numbers of the parser end before white space
 
 
-def _graph_of(parts: Mapping[str, Any]) -> FactorGraph:
+def _graph_of(parts: Mapping[str, np.ndarray]) -> FactorGraph:
     graph = FactorGraph(parts["domain"])
     scope, begin = _without_single_labels(parts["scope"], parts["scope_begin"], graph.domain)
     arity = np.diff(begin)
@@ -197,7 +198,7 @@ def _without_single_labels(
 
 
 def _add_by_shape(
-    graph: FactorGraph, chosen: np.ndarray, scopes: np.ndarray, parts: Mapping[str, Any]
+    graph: FactorGraph, chosen: np.ndarray, scopes: np.ndarray, parts: Mapping[str, np.ndarray]
 ) -> None:
     """Factors whose tables have the same shape become one group."""
     shapes, kind = np.unique(graph.domain[scopes], axis=0, return_inverse=True)
@@ -221,7 +222,7 @@ def _name_bad_factor(
     scopes: np.ndarray,
     values: np.ndarray,
     numbers: np.ndarray,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, np.ndarray],
 ) -> None:
     trial = FactorGraph(graph.domain)
     for scope, table, f in zip(scopes, values, numbers.tolist(), strict=True):

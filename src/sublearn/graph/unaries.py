@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sublearn.validation.values import show
 
-__all__ = ["as_domain", "as_numbers", "as_unaries"]
+__all__ = ["as_domain", "as_numbers", "as_unaries", "refuse_nan"]
 
 _MAX_LABELS = int(np.iinfo(np.int32).max)
 
 
-def as_domain(domain: Any, unary: Any) -> np.ndarray:
+def as_domain(domain: ArrayLike | None, unary: ArrayLike | None) -> np.ndarray:
     """Number of labels of each variable, given or told by the unary scores."""
     if domain is None:
         domain = _domain_of(unary)
@@ -30,7 +32,7 @@ def as_domain(domain: Any, unary: Any) -> np.ndarray:
     return out
 
 
-def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
+def as_unaries(unary: ArrayLike | None, domain: np.ndarray, name: str) -> np.ndarray:
     """All unary scores in one row, finite or -inf."""
     n_scores = int(domain.sum(dtype=np.int64))
     if unary is None:
@@ -44,12 +46,11 @@ def as_unaries(unary: Any, domain: np.ndarray, name: str) -> np.ndarray:
     out = scores.ravel()
     if out.shape != (n_scores,):
         raise ValueError(f"{name} must have {n_scores} scores, one for each label, got {out.size}")
-    if np.isnan(out).any() or np.isposinf(out).any():
-        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")
+    refuse_nan(out, name)
     return out
 
 
-def _domain_of(unary: Any) -> Any:
+def _domain_of(unary: ArrayLike | None) -> ArrayLike:
     if unary is None:
         raise ValueError("FactorGraph.domain must be given where unary is not")
     if _is_list_of_rows(unary):
@@ -62,7 +63,7 @@ def _domain_of(unary: Any) -> Any:
     return np.full(len(scores), scores.shape[1])
 
 
-def _is_list_of_rows(unary: Any) -> bool:
+def _is_list_of_rows(unary: object) -> TypeGuard[Sequence[np.ndarray]]:
     """Whether each variable has an array or list of its own."""
     return isinstance(unary, (list, tuple)) and all(np.ndim(scores) == 1 for scores in unary)
 
@@ -78,9 +79,15 @@ def _check_rows(sizes: list[int], domain: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} must have {domain[i]} scores for variable {i}, got {sizes[i]}")
 
 
-def as_numbers(values: Any, name: str) -> np.ndarray:
+def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """A copy in float64."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold numbers, got {show(values)}") from None
+
+
+def refuse_nan(scores: np.ndarray, name: str) -> None:
+    """Scores are finite or -inf."""
+    if np.isnan(scores).any() or np.isposinf(scores).any():
+        raise ValueError(f"{name} must hold finite numbers or -inf, got NaN or +inf")

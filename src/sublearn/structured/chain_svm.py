@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
 from sublearn.execution import all_or_nothing
-from sublearn.fitting.held_out import split_rows
-from sublearn.io.fields import Floats, OrAbsent, Strings
-from sublearn.structured.learning import Problem, Weights
-from sublearn.structured.model import LEARNING_RULES, StructuredModel
+from sublearn.io.fields import Fields, Floats, OrAbsent, Strings
+from sublearn.structured.learning import Passes
+from sublearn.structured.model import LEARNING_RULES, StructuredModel, append_columns
+from sublearn.structured.problem import Problem, Weights, begins
 from sublearn.structured.sequences import (
-    Chains,
     FlatInput,
-    encode_tags,
+    LabelLists,
+    Sequences,
+    encode_flat,
     flatten,
-    flatten_tags,
+    flatten_labels,
+    learn_rows,
     read_rows,
-    rows_of,
+    split_lists,
 )
 from sublearn.trace import Callback, attend
+from sublearn.typing import MatrixLike, Seed, State, WeightsLike
 from sublearn.validation import Boolean, Either, OneOf, Rule, as_n_threads, check_params
+from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import show
 from sublearn.validation.weights import check_sample_weight
 
+if TYPE_CHECKING:
+    from sublearn.structured.named_features import Position
+
 __all__ = ["ChainSVM"]
+
+EvalSequences: TypeAlias = (
+    "tuple[Sequences, LabelLists] | tuple[Sequences, LabelLists, ArrayLike | None] | None"
+)
 
 
 class ChainSVM(StructuredModel):
@@ -67,36 +80,24 @@ class ChainSVM(StructuredModel):
         The fit ends when `certificate_` is at most this.
     max_iter : int, default=30
         Limit on the passes over the sequences.
-    evaluate_every : int, default=5
-        Passes from one computation of the objective and its bound to the next; it takes
-        exact decoding of all sequences, as long as some passes. After the last pass it is
-        computed in any case. 0 never computes it: the fit then takes `max_iter` passes.
-    early_stopping : bool, default=False
+    early_stopping : bool or int, default=False
         Keep sequences away from training, end the fit when the share of right tags in them has not
-        risen for `n_iter_no_change` passes, and return the best model, not the last.
+        risen for so many passes, 3 if True, and return the best model, not the last.
     validation_fraction : float, default=0.1
         Share of the sequences that `early_stopping` keeps away if `fit` gets no `eval_set`.
-    n_iter_no_change : int, default=3
-        Patience of early stopping, in passes.
     average : bool, default=True
         Whether the model is a mean over passes, in which pass t counts as t (t + 1) (t + 2): fewer
         of the last sequences that were visited show in it. It is mostly the better one before the
         optimum is reached, above all for large `C`. Where the objective is computed and there are
         no held-out sequences, the mean or the last weights are kept, whichever have the lower one.
-    method : {"block", "away"}, default="block"
+    solver : {"block_descent", "frank_wolfe"}, default="block_descent"
         What a visit does to the shares of the active tags of a position, or of the active pairs of
-        neighbours: "block" is algorithm 4 of [1]_, the best shares at once; "away" is
-        algorithm 2 on each of them, a Frank-Wolfe step towards the best or away from the worst one.
-        Both end at the same optimum; "away" takes more passes.
-    rho : float or None, default=None
-        Penalty on disagreement of positions and pairs, and step of the messages; it does not
-        change the optimum, but the way there. Larger values make them agree sooner and the weights
-        follow the data later. None is 0.3 C times the mean of :math:`|x_t|^2`. In the paper:
-        :math:`\rho = \eta`.
-    label_parts : int, default=1
-        Parts into which the tags are cut; a visit to a position searches one of them, drawn at
-        random, beside the active tags, (21) of [1]_. More parts make passes cheaper and more of
-        them necessary: of use with thousands of tags whose features have weights for most of them.
+        neighbours: "block_descent" is algorithm 4 of [1]_, the best shares at once; "frank_wolfe"
+        is algorithm 2 on each of them, a step towards the best or away from the worst one. Both
+        end at the same optimum; "frank_wolfe" takes more passes.
+    passes : Passes or None, default=None
+        How often the objective is computed, and what else passes may do differently; None means
+        ``Passes()``.
     n_jobs : int or None, default=None
         Threads for prediction and for computing the objective; None means 1, -1 all processors.
         Passes run on one thread. The model does not depend on it.
@@ -161,9 +162,9 @@ class ChainSVM(StructuredModel):
         "end_features": Either(OneOf("auto"), Boolean()),
     }
 
-    _weights: sp.csr_matrix  # a row for each feature, then for the bias, the first and the last
     transitions_: np.ndarray
     feature_names_: np.ndarray | None
+    _vocabulary: dict[str, int] | None
     _has_ends: bool
 
     def __init__(
@@ -172,19 +173,16 @@ class ChainSVM(StructuredModel):
         *,
         transitions: bool = True,
         fit_intercept: bool = True,
-        end_features: Any = "auto",
+        end_features: bool | str = "auto",
         tol: float = 0.01,
         max_iter: int = 30,
-        evaluate_every: int = 5,
-        early_stopping: bool = False,
+        early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
         average: bool = True,
-        method: str = "block",
-        rho: float | None = None,
-        label_parts: int = 1,
+        solver: str = "block_descent",
+        passes: Passes | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -194,14 +192,11 @@ class ChainSVM(StructuredModel):
         self.end_features = end_features
         self.tol = tol
         self.max_iter = max_iter
-        self.evaluate_every = evaluate_every
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.average = average
-        self.method = method
-        self.rho = rho
-        self.label_parts = label_parts
+        self.solver = solver
+        self.passes = passes
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -210,12 +205,12 @@ class ChainSVM(StructuredModel):
     @all_or_nothing
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Sequences,
+        y: LabelLists,
         *,
-        lengths: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
+        lengths: ArrayLike | None = None,
+        sample_weight: WeightsLike | None = None,
+        eval_set: EvalSequences = None,
     ) -> ChainSVM:
         """Learn from sequences and their tags.
 
@@ -247,54 +242,22 @@ class ChainSVM(StructuredModel):
         check_params(self)
         name = type(self).__name__
         flat = flatten(X, lengths, name)
-        tags = flatten_tags(y, flat, name)
-        rows, vocabulary = read_rows(self, flat, None, reset=True)
-        self.classes_, codes = encode_tags(tags, name)
-        self._vocabulary = vocabulary
-        self.feature_names_ = None if vocabulary is None else _as_names(vocabulary)
-        self._has_ends = flat.is_named if self.end_features == "auto" else bool(self.end_features)
-        chains = self._with_extras(Chains(rows, flat.lengths))
-        seed = self._seed()
+        tags = flatten_labels(y, flat, f"{name}: y")
+        rows, self._vocabulary = learn_rows(self, flat)
+        self.classes_, truth = encode_flat(tags, name)
+        names = self._vocabulary
+        self.feature_names_ = None if names is None else np.array(list(names), dtype=object)
+        self._has_ends = (
+            flat.positions is not None if self.end_features == "auto" else bool(self.end_features)
+        )
         weight = check_sample_weight(sample_weight, len(flat.lengths), estimator_name=name)
-        train, truth, held_out, weight = self._divide(chains, codes, weight, eval_set, seed)
-        problem = self._problem(train, truth, weight)
-        of_truth = problem.features_of_truth()
-
-        def primal(weights: Weights, monitor: Any) -> float:
-            _, scores = self._decode(train, weights, monitor, truth)
-            total = scores.sum() if weight is None else scores @ weight
-            loss = total - weights.dot(of_truth)
-            return 0.5 * weights.squared_norm() + self.C * float(loss)
-
-        learnt = self._learn(problem, seed, primal, self._judge(held_out))
-        self._weights, self.transitions_ = learnt.weights.W, self._table(learnt.weights)
+        problem = self._problem(rows, flat.lengths, truth, weight)
+        held_out = None if eval_set is None else self._read_eval_set(eval_set)
+        weights = self._learn(problem, held_out)
+        self._weights, self.transitions_ = weights.W, self._table(weights)
         return self
 
-    def _divide(
-        self,
-        chains: Chains,
-        codes: np.ndarray,
-        weight: np.ndarray | None,
-        eval_set: Any,
-        seed: int,
-    ) -> tuple[Chains, np.ndarray, tuple[Chains, np.ndarray] | None, np.ndarray | None]:
-        """Training sequences, their tags, held-out sequences with theirs, and weights."""
-        if eval_set is not None:
-            return chains, codes, self._read_eval_set(eval_set), weight
-        if not self.early_stopping:
-            return chains, codes, None, weight
-        if len(chains.lengths) < 2:
-            raise ValueError(
-                f"{type(self).__name__}: X must have at least 2 sequences for early_stopping, "
-                f"got {len(chains.lengths)}"
-            )
-        rng = np.random.default_rng(seed)
-        some, others = split_rows(len(chains.lengths), self.validation_fraction, rng)
-        held_out = chains.take(others), codes[rows_of(chains.lengths, others)]
-        weight = None if weight is None else weight[some]
-        return chains.take(some), codes[rows_of(chains.lengths, some)], held_out, weight
-
-    def _read_eval_set(self, eval_set: Any) -> tuple[Chains, np.ndarray]:
+    def _read_eval_set(self, eval_set: EvalSequences) -> Problem:
         name = type(self).__name__
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
             raise ValueError(
@@ -302,46 +265,53 @@ class ChainSVM(StructuredModel):
             )
         X, y, lengths = (*eval_set, None)[:3]
         flat = flatten(X, lengths, f"{name}.eval_set")
-        tags = flatten_tags(y, flat, f"{name}.eval_set")
-        return self._read(flat), self._codes_of(tags, "eval_set[1]")
+        tags = flatten_labels(y, flat, f"{name}.eval_set: y")
+        return self._read(flat, self._codes_of(tags, "eval_set[1]"))
 
-    def _judge(self, held_out: tuple[Chains, np.ndarray] | None) -> Any:
-        if held_out is None:
-            return None
-        chains, truth = held_out
-
-        def accuracy(weights: Weights, monitor: Any) -> float:
-            found, _ = self._decode(chains, weights, monitor)
-            return float(np.mean(found == truth)) if len(truth) else 0.0
-
-        return accuracy
-
-    def _problem(self, chains: Chains, truth: np.ndarray, weight: np.ndarray | None) -> Problem:
-        filled = chains.lengths > 0
-        lengths = chains.lengths[filled]
-        node_begin = np.concatenate([[0], np.cumsum(lengths)])
-        n_pairs = lengths - 1 if self.transitions else np.zeros_like(lengths)
-        firsts = np.arange(chains.n_positions, dtype=np.int32)
-        firsts = np.delete(firsts, node_begin[1:] - 1) if self.transitions else firsts[:0]
+    def _problem(
+        self, rows: sp.csr_matrix, lengths: np.ndarray, truth: np.ndarray, weight: np.ndarray | None
+    ) -> Problem:
+        node_begin = begins(lengths)
+        n_pairs = np.maximum(lengths - 1, 0) if self.transitions else np.zeros_like(lengths)
+        firsts = np.arange(rows.shape[0], dtype=np.int32)
+        firsts = (
+            np.delete(firsts, node_begin[1:][lengths > 0] - 1) if self.transitions else firsts[:0]
+        )
         return Problem(
-            X=chains.X,
-            truth=np.ascontiguousarray(truth, dtype=np.int32),
+            X=self._with_extras(rows, lengths),
+            truth=truth,
             n_labels=len(self.classes_),
-            node_begin=node_begin.astype(np.int64),
-            factor_begin=np.concatenate([[0], np.cumsum(n_pairs)]).astype(np.int64),
-            scope=np.column_stack([firsts, firsts + 1]).astype(np.int32).reshape(-1),
+            node_begin=node_begin,
+            factor_begin=begins(n_pairs),
+            scope=np.column_stack([firsts, firsts + 1]).reshape(-1),
             table=np.zeros(len(firsts), dtype=np.int32),
             arity=(2,) if self.transitions else (),
             scale=None,
-            weight=None if weight is None else np.ascontiguousarray(weight[filled]),
+            weight=weight,
         )
+
+    def _with_extras(self, X: sp.csr_matrix, lengths: np.ndarray) -> sp.csr_matrix:
+        """Columns for the bias, the first and the last position behind those of the features."""
+        extras = [np.ones(X.shape[0])] if self.fit_intercept else []
+        if self._has_ends:
+            ends, filled = np.cumsum(lengths), lengths > 0
+            for places in ((ends - lengths)[filled], ends[filled] - 1):
+                extras.append(np.zeros(X.shape[0]))
+                extras[-1][places] = 1.0
+        return append_columns(X, *extras) if extras else X
 
     def _table(self, weights: Weights) -> np.ndarray:
         if self.transitions:
             return weights.tables[0]
         return np.zeros((len(self.classes_), len(self.classes_)))
 
-    def predict(self, X: Any, *, lengths: Any = None) -> Any:
+    @property
+    def _model(self) -> Weights:
+        return Weights(self._weights, [self.transitions_])
+
+    def predict(
+        self, X: Sequences, *, lengths: ArrayLike | None = None
+    ) -> list[list[Hashable]] | np.ndarray:
         """The tags of highest score of each sequence, exactly.
 
         Parameters
@@ -357,23 +327,23 @@ class ChainSVM(StructuredModel):
         """
         return self.predict_with_scores(X, lengths=lengths)[0]
 
-    def predict_one(self, sequence: Any) -> list[Any]:
+    def predict_one(self, sequence: MatrixLike | list[Position]) -> list[Hashable]:
         """The tags of one sequence: a matrix, or a list of positions."""
         return self.predict([sequence])[0]
 
-    def predict_with_scores(self, X: Any, *, lengths: Any = None) -> tuple[Any, np.ndarray]:
+    def predict_with_scores(
+        self, X: Sequences, *, lengths: ArrayLike | None = None
+    ) -> tuple[list[list[Hashable]] | np.ndarray, np.ndarray]:
         """Tags as in `predict`, and the score of each sequence with them."""
         check_is_fitted(self)
         flat = flatten(X, lengths, type(self).__name__)
-        weights = Weights(self._weights, [self.transitions_])
-        chains = self._read(flat)
-        codes, scores = attend(
-            lambda monitor: self._decode(chains, weights, monitor), self._n_operations(chains)
-        )
+        codes, scores = self._decode(self._read(flat), self._model)
         tags = self.classes_[codes]
-        return (tags if flat.is_one else _cut(tags.tolist(), flat.lengths)), scores
+        return (tags if flat.is_one else split_lists(tags.tolist(), flat.lengths)), scores
 
-    def decision_function(self, X: Any, *, lengths: Any = None) -> Any:
+    def decision_function(
+        self, X: Sequences, *, lengths: ArrayLike | None = None
+    ) -> list[np.ndarray] | np.ndarray:
         """Scores of each tag at each position, without transitions.
 
         Returns
@@ -387,30 +357,15 @@ class ChainSVM(StructuredModel):
             return scores
         return np.split(scores, np.cumsum(flat.lengths)[:-1])
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None) -> float:
+    def score(self, X: Sequences, y: LabelLists, *, lengths: ArrayLike | None = None) -> float:
         """Share of positions with the right tag; a tag that `fit` did not see is never right."""
         check_is_fitted(self)
         name = type(self).__name__
         flat = flatten(X, lengths, name)
-        truth = self._codes_of(flatten_tags(y, flat, name), "y")
+        truth = self._codes_of(flatten_labels(y, flat, f"{name}: y"), "y")
         if not len(truth):
             raise ValueError(f"{name}: X must have at least one position, got none")
-        chains, weights = self._read(flat), Weights(self._weights, [self.transitions_])
-        judge = self._judge((chains, truth))
-        return attend(lambda monitor: judge(weights, monitor), self._n_operations(chains))
-
-    def _n_operations(self, chains: Chains) -> float:
-        return float(chains.n_positions) * len(self.classes_) ** 2
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of features, a row for each tag."""
-        return self._weights[: self.n_features_in_].T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Bias of each tag."""
-        return self._extra(0) if self.fit_intercept else np.zeros(len(self.classes_))
+        return self._share_right(self._read(flat, truth), self._model)
 
     @property
     def start_(self) -> np.ndarray:
@@ -422,94 +377,66 @@ class ChainSVM(StructuredModel):
         """Score of each tag for being the last."""
         return self._extra(-1) if self._has_ends else np.zeros(len(self.classes_))
 
-    def _extra(self, which: int) -> np.ndarray:
-        return self._weights[self.n_features_in_ :][[which]].toarray()[0]
-
-    def _read(self, flat: FlatInput) -> Chains:
+    def _read(self, flat: FlatInput, truth: np.ndarray | None = None) -> Problem:
         """New sequences, with the columns of the fit."""
-        rows, _ = read_rows(self, flat, self._vocabulary, reset=False)
-        return self._with_extras(Chains(rows, flat.lengths))
+        rows = read_rows(self, flat, self._vocabulary)
+        truth = np.zeros(rows.shape[0], dtype=np.int32) if truth is None else truth
+        return self._problem(rows, flat.lengths, truth, None)
 
-    def _with_extras(self, chains: Chains) -> Chains:
-        """Columns for the bias, the first and the last position behind those of the features."""
-        extras = []
-        if self.fit_intercept:
-            extras.append(np.ones(chains.n_positions))
-        if self._has_ends:
-            ends = np.cumsum(chains.lengths)
-            filled = chains.lengths > 0
-            for places in ((ends - chains.lengths)[filled], ends[filled] - 1):
-                extras.append(np.zeros(chains.n_positions))
-                extras[-1][places] = 1.0
-        if not extras:
-            return chains
-        more = sp.csr_matrix(np.column_stack(extras).astype(chains.X.dtype))
-        return Chains(sp.hstack([chains.X, more], format="csr"), chains.lengths)
+    def _best_labels(
+        self, problem: Problem, weights: Weights, monitor: _core.Monitor | None = None
+    ) -> np.ndarray:
+        return self._decode(problem, weights, monitor)[0]
+
+    def _worst_score(self, problem: Problem, weights: Weights, monitor: _core.Monitor) -> float:
+        _, scores = self._decode(problem, weights, monitor, problem.truth)
+        return float(scores.sum() if problem.weight is None else scores @ problem.weight)
 
     def _decode(
-        self, chains: Chains, weights: Weights, monitor: Any, truth: np.ndarray | None = None
+        self,
+        problem: Problem,
+        weights: Weights,
+        monitor: _core.Monitor | None = None,
+        truth: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Best labels of all positions and score of each sequence; with `truth`, plus mistakes."""
-        X, W, scores = chains.X, weights.W, np.zeros(len(chains.lengths))
-        if not chains.n_positions:
+        X, W, lengths = problem.X, weights.W, problem.n_nodes
+        if monitor is None:
+            n_operations = float(X.shape[0]) * problem.n_labels**2
+            return attend(lambda own: self._decode(problem, weights, own), n_operations)
+        scores = np.zeros(len(lengths))
+        if not X.shape[0]:
             return np.zeros(0, dtype=np.int32), scores
-        filled = chains.lengths > 0
+        if X.dtype != W.dtype:
+            X = as_precise_as(W.dtype, X, f"{type(self).__name__}: X")
+        filled = lengths > 0
         labels, scores[filled] = _core.viterbi(
-            (
-                X.indptr.astype(np.int32, copy=False),
-                X.indices.astype(np.int32, copy=False),
-                self._as_dtype(X.data, W.dtype),
-            ),
-            (
-                W.indptr.astype(np.int64, copy=False),
-                W.indices.astype(np.int32, copy=False),
-                W.data,
-            ),
+            (*(ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices)), X.data),
+            (W.indptr.astype(np.int64, copy=False), W.indices.astype(np.int32, copy=False), W.data),
             np.ascontiguousarray(self._table(weights)),
-            chains.lengths[filled],
+            lengths[filled],
             truth,
             as_n_threads(self.n_jobs),
             monitor,
         )
         return labels, scores
 
-    def _as_dtype(self, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        if values.dtype == dtype:
-            return values
-        with np.errstate(over="ignore"):
-            cast = values.astype(dtype)
-        if not np.isfinite(cast).all():
-            raise ValueError(
-                f"{type(self).__name__}: X must be finite as {dtype}, the type in fit, got "
-                f"{np.abs(values).max():g}"
-            )
-        return cast
-
-    def _to_bundle(self) -> dict[str, Any]:
-        state = {"weights": self._weights, "transitions_": self.transitions_}
+    def _to_bundle(self) -> State:
+        state = {"transitions_": self.transitions_, "has_ends": self._has_ends}
         if self.feature_names_ is not None:
             state["feature_names_"] = self.feature_names_
-        return super()._to_bundle() | state | {"has_ends": self._has_ends}
+        return super()._to_bundle() | state
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "transitions_": Floats("classes", "classes", finite=True, bits=64),
             "feature_names_": OrAbsent(Strings("features", distinct=True)),
             "has_ends": Boolean(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._refuse_other_rows(state, self.fit_intercept + 2 * state["has_ends"])
-        self._weights, self._has_ends = state.pop("weights"), state.pop("has_ends")
+    def _restore(self, state: State) -> None:
+        self._has_ends = state.pop("has_ends")
+        self._restore_weights(state, self.fit_intercept + 2 * self._has_ends)
         names = self.feature_names_ = state.pop("feature_names_", None)
         self._vocabulary = None if names is None else {n: j for j, n in enumerate(names.tolist())}
         super()._restore(state)
-
-
-def _as_names(vocabulary: dict[str, int]) -> np.ndarray:
-    return np.fromiter(vocabulary, dtype=object, count=len(vocabulary))
-
-
-def _cut(flat: list[Any], lengths: np.ndarray) -> list[list[Any]]:
-    ends = np.cumsum(lengths).tolist()
-    return [flat[end - n : end] for end, n in zip(ends, lengths.tolist(), strict=True)]

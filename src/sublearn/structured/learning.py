@@ -9,134 +9,64 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
+from sublearn.fitting.held_out import patience_of
 from sublearn.fitting.progress import Progress
+from sublearn.structured.problem import Problem, Weights, split_tables
 from sublearn.trace import Solution, Status, Trace
+from sublearn.validation import NonNegative, OrNone, Positive, Rule, Settings
 
-__all__ = ["Learnt", "Plan", "Problem", "Weights", "learn"]
+if TYPE_CHECKING:
+    from sublearn.structured.model import StructuredModel
 
+__all__ = ["Learnt", "Passes", "learn"]
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Samples as the core reads them: nodes with features and true labels, factors over them.
-
-    Parameters
-    ----------
-    X : csr_matrix
-        A row for each node.
-    truth : ndarray of int32
-        Label of each node.
-    n_labels : int
-        Of every node.
-    node_begin, factor_begin : ndarray of int64, shape (n_samples + 1,)
-        First node and first factor of each sample, and the ends.
-    scope : ndarray of int32
-        Nodes of each factor, one factor after another.
-    table : ndarray of int32, shape (n_factors,)
-        Which table scores a factor.
-    arity : tuple of int
-        For each table, how many nodes its factors have.
-    scale : ndarray of float64, shape (n_factors,), or None
-        What the table is multiplied by; None is 1.
-    weight : ndarray of float64, shape (n_samples,), or None
-        What the loss of each sample counts; None is 1.
-    """
-
-    X: sp.csr_matrix
-    truth: np.ndarray
-    n_labels: int
-    node_begin: np.ndarray
-    factor_begin: np.ndarray
-    scope: np.ndarray
-    table: np.ndarray
-    arity: tuple[int, ...]
-    scale: np.ndarray | None
-    weight: np.ndarray | None = None
-
-    def learner(self, plan: Plan) -> Any:
-        """The solver of the core at its start, where all weights are zero."""
-        settings = _core.GdmmLearnSettings()
-        settings.C, settings.rho, settings.seed = plan.C, plan.rho or 0.0, plan.seed
-        settings.n_parts, settings.uses_away_steps = plan.n_parts, plan.method == "away"
-        kind = "GdmmLearner" if max(self.arity, default=2) == 2 else "GdmmHighOrderLearner"
-        make = getattr(_core, f"{kind}{8 * self.X.dtype.itemsize}")
-        X, arity = self.X, np.array(self.arity, dtype=np.int32)
-        indptr, indices = (ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices))
-        nodes = (self.truth, self.node_begin)
-        factors = (self.factor_begin, self.scope, self.table, arity)
-        return make((indptr, indices, X.data), X.shape[1], nodes, self.n_labels, factors,
-                    self.scale, self.weight, settings)  # fmt: skip
-
-    def scopes_of(self, table: int) -> tuple[np.ndarray, np.ndarray]:
-        """Which factors have this table, and their nodes: shape (n_factors, arity)."""
-        chosen = np.flatnonzero(self.table == table)
-        sizes = np.array(self.arity, dtype=np.int64)[self.table]
-        begin = (np.cumsum(sizes) - sizes)[chosen]
-        return chosen, self.scope[begin[:, None] + np.arange(self.arity[table])]
-
-    def split_tables(self, cells: np.ndarray) -> list[np.ndarray]:
-        """Tables of shape (n_labels, ..., n_labels) from their cells, one after another."""
-        ends = np.cumsum([self.n_labels**arity for arity in self.arity])
-        parts = np.split(cells, ends[:-1]) if self.arity else []
-        shapes = [(self.n_labels,) * arity for arity in self.arity]
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-    def features_of_truth(self) -> Weights:
-        """The sum of phi(x, y) over samples: its product with w is the score of all truths."""
-        n_nodes = len(self.truth)
-        weight = np.ones(len(self.node_begin) - 1) if self.weight is None else self.weight
-        of_nodes = np.repeat(weight, np.diff(self.node_begin))
-        of_factors = np.repeat(weight, np.diff(self.factor_begin))
-        Y = sp.csr_matrix((of_nodes, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
-        if self.scale is not None:
-            of_factors = of_factors * self.scale
-        tables = [np.zeros((self.n_labels,) * arity) for arity in self.arity]
-        for number, table in enumerate(tables):
-            chosen, nodes = self.scopes_of(number)
-            np.add.at(table, tuple(self.truth[nodes].T), of_factors[chosen])
-        return Weights((self.X.T @ Y).tocsr(), tables)
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """W, a row for each feature and a column for each label, and a table for each template."""
-
-    W: sp.csr_matrix
-    tables: Sequence[np.ndarray]
-
-    def dot(self, other: Weights) -> float:
-        """Inner product."""
-        of_nodes = self.W.astype(np.float64).multiply(other.W).sum()
-        pairs = zip(self.tables, other.tables, strict=True)
-        return float(of_nodes + sum(np.vdot(mine, its) for mine, its in pairs))
-
-    def squared_norm(self) -> float:
-        """|w|^2."""
-        of_nodes = np.square(self.W.data, dtype=np.float64).sum()
-        return float(of_nodes + sum(np.vdot(table, table) for table in self.tables))
+#: The solver of the core: by the precision of the features, and for pairs or larger factors.
+Learner: TypeAlias = (
+    "_core.GdmmLearner32 | _core.GdmmLearner64"
+    " | _core.GdmmHighOrderLearner32 | _core.GdmmHighOrderLearner64"
+)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to learn and when to stop; `patience` is None without held-out samples."""
+class Passes(Settings):
+    r"""How the passes of a fit of :class:`ChainSVM` or :class:`StructuralSVM` go.
 
-    C: float
-    rho: float | None
-    tol: float
-    max_iter: int
-    evaluate_every: int
-    patience: int | None
-    average: bool
-    method: str
-    n_parts: int
-    seed: int
+    The optimum is the same whatever they are.
+
+    Parameters
+    ----------
+    evaluate_every : int, default=5
+        Passes from one computation of the objective and its bound to the next; it takes exact
+        decoding of all samples, as long as some passes. After the last pass it is computed in any
+        case. 0 never computes it: the fit then takes `max_iter` passes.
+    rho : float or None, default=None
+        Penalty on disagreement of nodes and edges, and step of the messages. Larger values make
+        them agree sooner and the weights follow the data later. None is 0.3 C times the mean of
+        :math:`|x_t|^2`. In the paper: :math:`\rho = \eta`.
+    label_parts : int, default=1
+        Parts into which the labels are cut; a visit to a node searches one of them, drawn at
+        random, beside the active labels, (21) of the paper. More parts make passes cheaper and more
+        of them necessary: of use with thousands of labels whose features have weights for most of
+        them.
+    """
+
+    evaluate_every: int = 5
+    rho: float | None = None
+    label_parts: int = 1
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "evaluate_every": NonNegative(int),
+        "rho": OrNone(Positive(float)),
+        "label_parts": Positive(int),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +106,12 @@ class _Candidate:
 class _Run:
     """A fit while it goes on."""
 
+    model: StructuredModel
     problem: Problem
-    plan: Plan
-    primal: Callable[[Weights], float]
-    held_out: Callable[[Weights], float] | None
+    held_out: Problem | None
     progress: Progress
-    learner: Any
+    learner: Learner
+    of_truth: Weights
     bound: float = -math.inf  # the best lower bound so far
     best: _Candidate | None = None
     rows: list[dict[str, float]] = field(default_factory=list)
@@ -198,7 +128,7 @@ class _Run:
             if is_due or self.held_out is not None:
                 found = replace(found, weights=self.weights())
             if self.held_out is not None:
-                found = replace(found, held_out=self.ask(self.held_out, found))
+                found = replace(found, held_out=self.ask(self.accuracy, found))
             if is_due:
                 bound = self.update_bound()
                 found = self.lower(found)
@@ -207,31 +137,42 @@ class _Run:
 
     def is_due(self, n_iter: int) -> bool:
         """Whether the objective is computed after this pass."""
-        every = self.plan.evaluate_every
-        return every > 0 and (n_iter % every == 0 or n_iter == self.plan.max_iter)
+        every = Passes.of(self.model.passes).evaluate_every
+        return every > 0 and (n_iter % every == 0 or n_iter == self.model.max_iter)
 
     def lower(self, found: _Candidate) -> _Candidate:
         """With its objective; without held-out samples the mean or the last, whichever is lower."""
         found = replace(found, primal=self.ask(self.primal, found))
-        if not self.plan.average or self.held_out is not None:
+        if not self.model.average or self.held_out is not None:
             return found
         last = replace(found, weights=self.weights(is_mean=False))
         last = replace(last, primal=self.ask(self.primal, last))
         return last if last.is_better_than(found) else found
 
     def weights(self, is_mean: bool | None = None) -> Weights:
-        """Those of the learner, as arrays of their own; the mean over passes by the plan."""
-        is_mean = self.plan.average if is_mean is None else is_mean
+        """Those of the learner, as arrays of their own; by default the mean if the model is one."""
+        is_mean = bool(self.model.average if is_mean is None else is_mean)
         indptr, indices, values = self.learner.weights(is_mean)
         n_labels = self.problem.n_labels
         W = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_labels))
-        return Weights(W, self.problem.split_tables(self.learner.tables(is_mean)))
+        return Weights(W, split_tables(self.learner.tables(is_mean), self.problem.table_shapes))
 
     def ask(self, judge: Callable[[Weights], float], found: _Candidate) -> float:
         """What `judge` says of the weights; NaN if a stop cut its work short."""
         assert found.weights is not None
         answer = judge(found.weights)
         return math.nan if self.progress.stop_requested else answer
+
+    def primal(self, weights: Weights) -> float:
+        """The objective, by exact inference; an upper bound where that cannot be had."""
+        worst = self.model._worst_score(self.problem, weights, self.progress.core)
+        loss = max(0.0, worst - weights.dot(self.of_truth))
+        return 0.5 * weights.squared_norm() + self.model.C * loss
+
+    def accuracy(self, weights: Weights) -> float:
+        """Share of right labels on held-out samples."""
+        assert self.held_out is not None
+        return self.model._share_right(self.held_out, weights, self.progress.core)
 
     def update_bound(self) -> float:
         bound = float(self.learner.feasible_dual())
@@ -269,59 +210,66 @@ class _Run:
             self.progress.tell(objective=found.primal, gap=certificate * found.primal)
 
 
+def _learner(model: StructuredModel, problem: Problem, seed: int) -> Learner:
+    """The solver of the core at its start, where all weights are zero."""
+    settings, passes = _core.GdmmLearnSettings(), Passes.of(model.passes)
+    settings.C, settings.rho, settings.seed = float(model.C), float(passes.rho or 0.0), seed
+    settings.n_parts = int(passes.label_parts)
+    settings.uses_away_steps = model.solver == "frank_wolfe"
+    kind = "GdmmLearner" if max(problem.arity, default=2) == 2 else "GdmmHighOrderLearner"
+    make = getattr(_core, f"{kind}{8 * problem.X.dtype.itemsize}")
+    X, arity = problem.X, np.array(problem.arity, dtype=np.int32)
+    indptr, indices = (ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices))
+    filled = problem.n_nodes > 0
+    kept = np.concatenate([[True], filled])  # empty samples are not visited
+    nodes = (problem.truth, problem.node_begin[kept])
+    factors = (problem.factor_begin[kept], problem.scope, problem.table, arity)
+    weight = None if problem.weight is None else problem.weight[filled]
+    return make((indptr, indices, X.data), X.shape[1], nodes, problem.n_labels, factors,
+                problem.scale, weight, settings)  # fmt: skip
+
+
 def learn(
+    model: StructuredModel,
     problem: Problem,
-    plan: Plan,
-    primal: Callable[[Weights], float],
-    held_out: Callable[[Weights], float] | None,
+    held_out: Problem | None,
+    seed: int,
     progress: Progress,
 ) -> Learnt:
-    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `plan` ends it.
+    """Algorithm 1 with algorithm 4 or 2 inside, until one of the rules of `model` ends it.
 
-    Parameters
-    ----------
-    problem : Problem
-    plan : Plan
-    primal : callable
-        Objective of given weights, by exact inference; an upper bound where that cannot be had.
-    held_out : callable or None
-        Share of right labels on held-out samples.
-    progress : Progress
-        Told about each pass; may ask to stop.
-
-    Returns
-    -------
-    Learnt
-        Its weights are those of the pass that was best on held-out samples; without them, those
-        of least objective among the evaluated ones, and the last if none was.
+    The weights are those of the pass that was best on held-out samples; without them, those of
+    least objective among the evaluated ones, and the last if none was.
     """
-    learner = problem.learner(plan)
-    run = _Run(problem, plan, primal, held_out, progress, learner)
+    learner = _learner(model, problem, seed)
+    run = _Run(model, problem, held_out, progress, learner, problem.features_of_truth())
+    patience = math.inf if held_out is None else patience_of(model.early_stopping)
     ended_early = False
-    for n_iter in range(1, plan.max_iter + 1):
+    for n_iter in range(1, int(model.max_iter) + 1):
         found = run.step(n_iter)
         if found.is_better_than(run.best):
             run.best = found
-        if progress.stop_requested or run.certificate(found) <= plan.tol:
+        if progress.stop_requested or run.certificate(found) <= model.tol:
             ended_early = held_out is not None  # the best pass may have been another one
             break
-        if run.best is not None and n_iter - run.best.n_iter >= (plan.patience or math.inf):
+        if run.best is not None and n_iter - run.best.n_iter >= patience:
             ended_early = True
             break
     return _finish(run, found, ended_early)
 
 
 def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
-    best, plan, was_stopped = run.best, run.plan, run.progress.stop_requested
+    best, was_stopped = run.best, run.progress.stop_requested
+    is_evaluated = Passes.of(run.model.passes).evaluate_every > 0
     if best is None or best.weights is None or (was_stopped and run.held_out is None):
         best = last if last.weights is not None else replace(last, weights=run.weights())
-    if plan.evaluate_every > 0 and math.isnan(best.primal) and not was_stopped:
+    if is_evaluated and math.isnan(best.primal) and not was_stopped:
         run.update_bound()
         best = replace(best, primal=run.ask(run.primal, best))
     assert best.weights is not None
     certificate = run.certificate(best)
     status = Status.MAX_ITER
-    if certificate <= plan.tol:
+    if certificate <= run.model.tol:
         status = Status.CONVERGED
     elif was_stopped:
         status = Status.STOPPED
@@ -334,5 +282,5 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
         trace=Trace({name: [row[name] for row in run.rows] for name in run.rows[0]}),
     )
     held_out = None if run.held_out is None else best.held_out
-    is_blind = plan.evaluate_every == 0 and not was_stopped
+    is_blind = not is_evaluated and not was_stopped
     return Learnt(best.weights, solution, held_out, ended_early or is_blind)

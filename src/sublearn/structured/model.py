@@ -1,32 +1,38 @@
-"""What the structured estimators share: running a fit, what it leaves behind, saving."""
+"""What the structured estimators share: running a fit, judging, what it leaves behind, saving."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import abc
+from collections.abc import Hashable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from sublearn import _core
 from sublearn.errors import ParameterError
+from sublearn.fitting.held_out import split_rows
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Labels, Number, Sparse
+from sublearn.io.fields import Fields, Labels, Number, Sparse
 from sublearn.metrics.names import find_positions
-from sublearn.structured.learning import Learnt, Plan, Problem, Weights, learn
+from sublearn.structured.learning import Passes, learn
+from sublearn.structured.problem import Problem, Weights
+from sublearn.typing import Seed, State
 from sublearn.validation import (
+    EARLY_STOPPING,
     RUN_RULES,
     Boolean,
     Interval,
-    NonNegative,
     OneOf,
-    OrNone,
     Positive,
     Rule,
+    SettingsOf,
     as_seed,
 )
 
-__all__ = ["LEARNING_RULES", "StructuredModel"]
+__all__ = ["LEARNING_RULES", "StructuredModel", "append_columns"]
 
 #: Parameters of learning that all structured estimators have.
 LEARNING_RULES: dict[str, Rule] = {
@@ -34,71 +40,96 @@ LEARNING_RULES: dict[str, Rule] = {
     "fit_intercept": Boolean(),
     "tol": Positive(float),
     "max_iter": Positive(int),
-    "evaluate_every": NonNegative(int),
-    "early_stopping": Boolean(),
+    "early_stopping": EARLY_STOPPING,
     "validation_fraction": Interval(float, 0, 1, "neither"),
-    "n_iter_no_change": Positive(int),
     "average": Boolean(),
-    "method": OneOf("block", "away"),
-    "rho": OrNone(Positive(float)),
-    "label_parts": Positive(int),
+    "solver": OneOf("block_descent", "frank_wolfe"),
+    "passes": SettingsOf(Passes),
     **RUN_RULES,
 }
 
 
-class StructuredModel(FittedModel, BaseEstimator):
+def append_columns(X: sp.csr_matrix, *columns: np.ndarray) -> sp.csr_matrix:
+    """Columns behind those of the features, in their precision and with their type of indices."""
+    more = sp.csr_matrix(np.column_stack(columns).astype(X.dtype))
+    out = sp.hstack([X, more], format="csr")
+    out.indptr, out.indices = (
+        ids.astype(X.indices.dtype, copy=False) for ids in (out.indptr, out.indices)
+    )
+    return out
+
+
+class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
     """A structural SVM: subclasses read the data and decode, this class learns and remembers."""
 
     C: float
+    fit_intercept: bool
     tol: float
     max_iter: int
-    evaluate_every: int
-    n_iter_no_change: int
+    early_stopping: bool | int
+    validation_fraction: float
     average: bool
-    method: str
-    rho: float | None
-    label_parts: int
-    random_state: Any
+    solver: str
+    passes: Passes | None
+    n_jobs: int | None
+    random_state: Seed
 
     classes_: np.ndarray
     held_out_accuracy_: float | None
+    _weights: sp.csr_matrix  # a row for each feature, then for the bias and what else was added
 
     _STORED = ("classes_", "held_out_accuracy_")
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        "method": "solver",
+        "evaluate_every": "passes.evaluate_every",
+        "rho": "passes.rho",
+        "label_parts": "passes.label_parts",
+        "n_iter_no_change": None,  # the number that `early_stopping` may be now
+    }
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {
+        "solver": {"block": "block_descent", "away": "frank_wolfe"}
+    }
 
-    def _learn(
-        self,
-        problem: Problem,
-        seed: int,
-        primal: Callable[[Weights, Any], float],
-        held_out: Callable[[Weights, Any], float] | None,
-    ) -> Learnt:
-        """Fit, and set the attributes that tell about it.
+    @abc.abstractmethod
+    def _best_labels(
+        self, problem: Problem, weights: Weights, monitor: _core.Monitor | None = None
+    ) -> np.ndarray:
+        """Labels of highest score of all nodes; without a monitor it is that of no fit."""
 
-        `primal` and `held_out` get the monitor of the core beside the weights.
-        """
+    @abc.abstractmethod
+    def _worst_score(self, problem: Problem, weights: Weights, monitor: _core.Monitor) -> float:
+        """The highest score plus mistakes of any labels, summed over samples by their weight."""
+
+    def _learn(self, problem: Problem, held_out: Problem | None = None) -> Weights:
+        """Fit, and set the attributes that tell about it."""
+        seed = as_seed(self.random_state)
+        if held_out is None and self.early_stopping:
+            problem, held_out = self._divide(problem, seed)
         self._refuse_large_loss(problem)
-        plan = Plan(
-            C=float(self.C),
-            rho=None if self.rho is None else float(self.rho),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            evaluate_every=int(self.evaluate_every),
-            patience=None if held_out is None else int(self.n_iter_no_change),
-            average=bool(self.average),
-            method=self.method,
-            n_parts=int(self.label_parts),
-            seed=seed,
-        )
         at_zero = self.C * len(problem.truth)  # where the dual bound is 0
-        progress = Progress(plan.max_iter, n_done=0, objective=at_zero, gap=at_zero)
-        judge = None if held_out is None else lambda w: held_out(w, progress.core)
-        learnt = self._watch(
-            lambda: learn(problem, plan, lambda w: primal(w, progress.core), judge, progress),
-            progress,
-        )
+        progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
+        learnt = self._watch(lambda: learn(self, problem, held_out, seed, progress), progress)
         self._keep_solution(learnt.solution, warns=not learnt.ended_early)
         self.held_out_accuracy_ = learnt.held_out
-        return learnt
+        return learnt.weights
+
+    def _divide(self, problem: Problem, seed: int) -> tuple[Problem, Problem]:
+        """Training samples and held-out ones."""
+        n_samples = len(problem.n_nodes)
+        if n_samples < 2:
+            raise ValueError(
+                f"{type(self).__name__}: X must have at least 2 samples for early_stopping, got 1"
+            )
+        rng = np.random.default_rng(seed)
+        train, held_out = split_rows(n_samples, self.validation_fraction, rng)
+        return problem.take(train), problem.take(held_out)
+
+    def _share_right(
+        self, problem: Problem, weights: Weights, monitor: _core.Monitor | None = None
+    ) -> float:
+        """Share of nodes with the right label; 0 if there is none."""
+        found = self._best_labels(problem, weights, monitor)
+        return float(np.mean(found == problem.truth)) if len(found) else 0.0
 
     def _refuse_large_loss(self, problem: Problem) -> None:
         # Weights reach C times the sum of a feature's values; their squares are summed up.
@@ -109,27 +140,49 @@ class StructuredModel(FittedModel, BaseEstimator):
                 f"below 1e15, got {self.C * len(problem.truth) * largest:g}"
             )
 
-    def _seed(self) -> int:
-        return as_seed(self.random_state)
-
-    def _codes_of(self, tags: list[Any], argument: str) -> np.ndarray:
-        """Numbers of tags, -1 for those that the fit did not see."""
-        given = np.fromiter(tags, dtype=object, count=len(tags))
+    def _codes_of(self, labels: Sequence[Hashable], argument: str) -> np.ndarray:
+        """Numbers of labels, -1 for those that the fit did not see."""
+        given = np.fromiter(labels, dtype=object, count=len(labels))
         head = f"{type(self).__name__}: {argument}"
         try:
-            return find_positions(self.classes_.astype(object), given, argument=head)
+            found = find_positions(self.classes_.astype(object), given, argument=head)
         except TypeError as error:
-            raise ValueError(f"{head} must hold hashable tags: {error}") from None
+            raise ValueError(f"{head} must hold hashable labels: {error}") from None
+        return found.astype(np.int32)
 
-    def _fields(self) -> Any:
+    @property
+    def coef_(self) -> sp.csc_matrix:
+        """Weights of features, a row for each label."""
+        return self._weights[: self.n_features_in_].T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Bias of each label."""
+        return self._extra(0) if self.fit_intercept else np.zeros(len(self.classes_))
+
+    def _extra(self, which: int) -> np.ndarray:
+        """Weights of one of the columns behind the features."""
+        return self._weights[self.n_features_in_ :][[which]].toarray()[0]
+
+    def _to_bundle(self) -> State:
+        return super()._to_bundle() | {"weights": self._weights}
+
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "classes_": Labels("classes"),
             "held_out_accuracy_": Number(or_none=True),
             "weights": Sparse("rows", "classes", finite=True),
         }
 
-    def _refuse_other_rows(self, state: dict[str, Any], n_extra: int) -> None:
+    def _restore_weights(self, state: State, n_extra: int) -> None:
         """Stored weights have a row for each feature, and some for what is added to them."""
-        n_rows, n_features = state["weights"].shape[0], state["n_features_in_"]
+        self._weights = state.pop("weights")
+        n_rows, n_features = self._weights.shape[0], state["n_features_in_"]
         if n_rows != n_features + n_extra:
             raise ValueError(f"weights must have {n_features} + {n_extra} rows, got {n_rows}")
+
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        if stored.get("early_stopping") is True and "n_iter_no_change" in stored:
+            stored = {**stored, "early_stopping": stored["n_iter_no_change"]}
+        return super()._current_params(stored)

@@ -10,22 +10,27 @@ from __future__ import annotations
 
 import numbers
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn.validation.values import show
 
-__all__ = ["grow_vocabulary", "look_up"]
+__all__ = ["Position", "grow_vocabulary", "look_up"]
+
+#: Features of a position by name.
+Position: TypeAlias = Collection[str] | Mapping[str, str | float]
 
 _MOST_ENTRIES = 2**31 - 1  # the core numbers entries with 32 bits
 _LISTS = (list, tuple, set, frozenset)
 
 
-def grow_vocabulary(positions: Sequence[Any], head: str) -> tuple[sp.csr_matrix, dict[str, int]]:
+def grow_vocabulary(
+    positions: Sequence[Position], head: str
+) -> tuple[sp.csr_matrix, dict[str, int]]:
     """A row for each position, and the column of each name, in the order of first appearance.
 
     `head` stands at the beginning of error messages.
@@ -39,7 +44,9 @@ def grow_vocabulary(positions: Sequence[Any], head: str) -> tuple[sp.csr_matrix,
     return _as_csr(columns, values, counts, len(found)), found
 
 
-def look_up(positions: Sequence[Any], vocabulary: Mapping[str, int], head: str) -> sp.csr_matrix:
+def look_up(
+    positions: Sequence[Position], vocabulary: Mapping[str, int], head: str
+) -> sp.csr_matrix:
     """A row for each position; names that the vocabulary lacks are left out."""
     names, values, counts = _flatten(positions, head)
     columns = _columns(map(vocabulary.get, names, repeat(-1)), counts, head)
@@ -51,7 +58,9 @@ def look_up(positions: Sequence[Any], vocabulary: Mapping[str, int], head: str) 
     return _as_csr(columns, values, counts, len(vocabulary))
 
 
-def _flatten(positions: Sequence[Any], head: str) -> tuple[Iterable[str], np.ndarray, np.ndarray]:
+def _flatten(
+    positions: Sequence[Position], head: str
+) -> tuple[Iterable[str], np.ndarray, np.ndarray]:
     """Names of all features one after another, their values, and how many each position has."""
     types = set(map(type, positions))
     for wrong in types:
@@ -65,12 +74,14 @@ def _flatten(positions: Sequence[Any], head: str) -> tuple[Iterable[str], np.nda
     if all(issubclass(t, _LISTS) for t in types):
         return chain.from_iterable(positions), np.ones(counts.sum(), np.float32), counts
     if all(issubclass(t, Mapping) for t in types):
-        names, values = _flatten_dicts(positions, head)
-        return names, values, counts
+        dicts = cast("Sequence[Mapping[str, str | float]]", positions)
+        return *_flatten_dicts(dicts, head), counts
     raise ValueError(f"{head} must have either lists or dicts as positions, got both")
 
 
-def _flatten_dicts(positions: Sequence[Any], head: str) -> tuple[Iterable[str], np.ndarray]:
+def _flatten_dicts(
+    positions: Sequence[Mapping[str, str | float]], head: str
+) -> tuple[Iterable[str], np.ndarray]:
     names = chain.from_iterable(positions)
     values = list(chain.from_iterable(position.values() for position in positions))
     types = set(map(type, values))
@@ -107,7 +118,7 @@ def _columns(found: Iterable[int], counts: np.ndarray, head: str) -> np.ndarray:
         raise ValueError(f"{head} must have strings as names of features: {error}") from None
 
 
-def _refuse_other_names(vocabulary: Mapping[Any, int], head: str) -> None:
+def _refuse_other_names(vocabulary: Mapping[str, int], head: str) -> None:
     for name in vocabulary:
         if not isinstance(name, str):
             raise ValueError(f"{head} must have strings as names of features, got {show(name)}")

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 
-__all__ = ["PairWeights", "run_passes"]
+__all__ = ["Learner", "PairWeights", "run_passes"]
+
+#: The solver of the core: by the precision of the features, and the type of their indices.
+Learner: TypeAlias = (
+    "_core.PairwiseLearnerFloat32 | _core.PairwiseLearnerFloat32Long"
+    " | _core.PairwiseLearnerFloat64 | _core.PairwiseLearnerFloat64Long"
+)
 
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",
@@ -41,7 +48,7 @@ class PairWeights:
 
 
 def run_passes(
-    learner: Any,
+    learner: Learner,
     n_labels: int,
     has_pairs: bool,
     tol: float,
@@ -101,11 +108,11 @@ def _relative_gap(objective: float, dual: float) -> float:
     return max(0.0, objective - dual) / objective if objective > 0 else 0.0
 
 
-def _weights(learner: Any, n_labels: int) -> PairWeights:
+def _weights(learner: Learner, n_labels: int) -> PairWeights:
     return PairWeights(_csr(learner.weights(), n_labels), _csr(learner.pairs(), n_labels))
 
 
-def _csr(arrays: tuple[Any, Any, Any], n_columns: int) -> sp.csr_matrix:
+def _csr(arrays: tuple[np.ndarray, ...], n_columns: int) -> sp.csr_matrix:
     indptr, indices, values = arrays
     csr = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
     csr.has_sorted_indices = True

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import LabelClassifier
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Floats, Sparse
+from sublearn.io.fields import Fields, Floats, Sparse
+from sublearn.structured.model import append_columns
 from sublearn.structured.pairwise_learning import PairWeights, run_passes
 from sublearn.trace import Callback, Solution
+from sublearn.typing import LabelsLike, MatrixLike, Seed
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
@@ -31,6 +34,9 @@ from sublearn.validation import (
     decode_predictions,
     encode_labels,
 )
+
+if TYPE_CHECKING:
+    from sublearn.validation.labels import DecodedLabels
 
 __all__ = ["PairwiseMultilabelSVM"]
 
@@ -166,7 +172,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         max_iter: int = 100,
         evaluate_every: int = 5,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -183,7 +189,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> PairwiseMultilabelSVM:
+    def fit(self, X: MatrixLike, y: LabelsLike) -> PairwiseMultilabelSVM:
         """Learn the weights of labels and of pairs of labels.
 
         Parameters
@@ -210,33 +216,20 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
     def _learn(self, X: sp.csr_matrix, labels: EncodedLabels) -> tuple[PairWeights, Solution]:
         at_zero = float(self.C) * labels.n_samples * labels.n_classes  # every label wrong
         progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
-        settings = self._settings()
+        settings = _core.PairwiseSettings()
+        settings.C, settings.gamma = float(self.C), float(self.pair_penalty)
+        settings.has_pairs = self.pairs == "all"
+        settings.seed, settings.n_threads = as_seed(self.random_state), as_n_threads(self.n_jobs)
 
         def job() -> tuple[PairWeights, Solution]:
-            learner = _core.pairwise_learner(self._labelled(X, labels), settings)
+            rows = append_columns(X, np.ones(X.shape[0])) if self.fit_intercept else X
+            arrays = (rows.indptr, rows.indices, rows.data, rows.shape[1])
+            labelled = _core.labelled_rows(*arrays, labels.indptr, labels.rows)
+            learner = _core.pairwise_learner(labelled, settings)
             limits = (float(self.tol), int(self.max_iter), int(self.evaluate_every))
-            has_pairs = self.pairs == "all"
-            return run_passes(learner, labels.n_classes, has_pairs, *limits, progress)
+            return run_passes(learner, labels.n_classes, settings.has_pairs, *limits, progress)
 
         return self._watch(job, progress)
-
-    def _settings(self) -> Any:
-        settings = _core.PairwiseSettings()
-        settings.C = float(self.C)
-        settings.gamma = float(self.pair_penalty)
-        settings.has_pairs = self.pairs == "all"
-        settings.seed = as_seed(self.random_state)
-        settings.n_threads = as_n_threads(self.n_jobs)
-        return settings
-
-    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels) -> Any:
-        if self.fit_intercept:
-            index_type = X.indices.dtype
-            X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
-            indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
-        else:
-            indptr, indices = X.indptr, X.indices
-        return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
 
     def _take_over(self, labels: EncodedLabels, weights: PairWeights) -> None:
         self._keep_labels(labels)
@@ -254,7 +247,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         check_is_fitted(self)
         return self.weights_.T
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> DecodedLabels:
         """The best set of labels of each sample, pairs included; of one label if `y` was 1-D.
 
         Parameters
@@ -267,9 +260,9 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         ndarray, sparse matrix or list of lists
             In the form in which `fit` got the labels.
         """
-        return self._predict(X)[0]
+        return self.predict_with_bounds(X)[0]
 
-    def predict_with_bounds(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def predict_with_bounds(self, X: MatrixLike) -> tuple[DecodedLabels, np.ndarray, np.ndarray]:
         """The sets of `predict`, their scores, and what no set can exceed.
 
         Parameters
@@ -286,9 +279,6 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         bounds : ndarray of shape (n_samples,)
             Equal to the score where the set is proven to be the best.
         """
-        return self._predict(X)
-
-    def _predict(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         kind = self._kind
@@ -326,7 +316,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
 
     _STORED = (*LabelClassifier._STORED, "weights_", "intercept_", "interactions_")
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "label_kind_": OneOf(*(kind.name for kind in LabelKind if kind.is_multilabel)),
             "weights_": Sparse("features", "classes", finite=True),
@@ -334,7 +324,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
             "interactions_": Sparse("classes", "classes", finite=True),
         }
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from sublearn.graph.edges import grid_neighbours
+from sublearn.structured.sequences import stack_rows
+from sublearn.typing import Matrix, MatrixLike
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import count_rows, show
 
-__all__ = ["Graphs", "Sample", "stack_samples"]
+__all__ = ["MOST_NODES", "Graphs", "Sample", "stack_samples"]
 
-_MOST_NODES = 4  # of a factor: LineTable::kMostEnds of the core
+MOST_NODES = 4  # of a factor: LineTable::kMostEnds of the core
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +49,19 @@ class Sample:
     (['horizontal', 'vertical'], 16, 15)
     """
 
-    features: Any
-    edges: Mapping[str, Any] = field(default_factory=dict)
-    scale: Mapping[str, Any] = field(default_factory=dict)
+    features: MatrixLike
+    edges: Mapping[str, ArrayLike] = field(default_factory=dict)
+    scale: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     @classmethod
-    def chain(cls, features: Any) -> Sample:
+    def chain(cls, features: MatrixLike) -> Sample:
         """Nodes in a row, with the template "next"."""
         n_nodes = count_rows(features, "Sample.features")
         first = np.arange(n_nodes - 1)
         return cls(features, {"next": np.column_stack([first, first + 1])})
 
     @classmethod
-    def grid(cls, features: Any) -> Sample:
+    def grid(cls, features: ArrayLike) -> Sample:
         """Pixels with features of shape (height, width, n_features).
 
         Templates are "horizontal" (left, right) and "vertical" (upper, lower); node
@@ -71,14 +74,8 @@ class Sample:
                 f"got {pixels.shape}"
             )
         height, width, n_features = pixels.shape
-        node = np.arange(height * width).reshape(height, width)
-        return cls(
-            pixels.reshape(-1, n_features),
-            {
-                "horizontal": np.stack([node[:, :-1], node[:, 1:]], axis=-1).reshape(-1, 2),
-                "vertical": np.stack([node[:-1], node[1:]], axis=-1).reshape(-1, 2),
-            },
-        )
+        across, down = grid_neighbours(height, width)
+        return cls(pixels.reshape(-1, n_features), {"horizontal": across, "vertical": down})
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +86,7 @@ class Graphs:
     nodes of one factor after another.
     """
 
-    rows: Any
+    rows: Matrix
     n_nodes: np.ndarray
     n_factors: np.ndarray
     scope: np.ndarray
@@ -98,28 +95,28 @@ class Graphs:
     arities: dict[str, int]
 
 
-def stack_samples(samples: Any, arities: dict[str, int] | None, head: str) -> Graphs:
+def stack_samples(samples: Sequence[Sample], arities: dict[str, int] | None, head: str) -> Graphs:
     """All samples as one graph; `arities` are those of the fit, None in the fit itself."""
     if isinstance(samples, (Sample, str, bytes, Mapping)) or not isinstance(samples, Sequence):
-        raise ValueError(f"{head}: samples must be a list of Sample, got {show(samples)}")
+        raise ValueError(f"{head}: X must be a list of Sample, got {show(samples)}")
     for i, sample in enumerate(samples):
         if not isinstance(sample, Sample):
-            raise ValueError(f"{head}: samples[{i}] must be a Sample, got {show(sample)}")
-        _refuse_other_mappings(sample, f"{head}: samples[{i}]")
+            raise ValueError(f"{head}: X[{i}] must be a Sample, got {show(sample)}")
+        _refuse_other_mappings(sample, f"{head}: X[{i}]")
     if not samples:
-        raise ValueError(f"{head}: samples must have at least one Sample, got none")
-    matrices = [_as_matrix(s.features, f"{head}: samples[{i}]") for i, s in enumerate(samples)]
+        raise ValueError(f"{head}: X must have at least one Sample, got none")
+    matrices = [_as_matrix(s.features, f"{head}: X[{i}]") for i, s in enumerate(samples)]
     n_nodes = np.array([matrix.shape[0] for matrix in matrices], dtype=np.int64)
     if arities is None:
         arities = _find_arities(samples, head)
     edges = [
-        _edges_of(sample, int(n), arities, f"{head}: samples[{i}]")
+        _edges_of(sample, int(n), arities, f"{head}: X[{i}]")
         for i, (sample, n) in enumerate(zip(samples, n_nodes, strict=True))
     ]
     first = np.repeat(np.cumsum(n_nodes) - n_nodes, [len(scope) for scope, _, _ in edges])
     scale = np.concatenate([scale for _, _, scale in edges])
     return Graphs(
-        rows=_stack(matrices, head),
+        rows=stack_rows(matrices, head),
         n_nodes=n_nodes,
         n_factors=np.array([len(table) for _, table, _ in edges], dtype=np.int64),
         scope=(np.concatenate([scope for scope, _, _ in edges]) + first).astype(np.int32),
@@ -134,12 +131,12 @@ def _find_arities(samples: Sequence[Sample], head: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for i, sample in enumerate(samples):
         for name, edges in sample.edges.items():
-            shape = _as_array(edges, f"{head}: samples[{i}].edges[{name!r}]").shape
+            shape = _as_array(edges, f"{head}: X[{i}].edges[{name!r}]").shape
             if len(shape) != 2 or not shape[0]:
                 continue  # empty, or refused by _as_scopes
             if found.setdefault(name, shape[1]) != shape[1]:
                 raise ValueError(
-                    f"{head}: samples[{i}].edges[{name!r}] must have {found[name]} nodes for each "
+                    f"{head}: X[{i}].edges[{name!r}] must have {found[name]} nodes for each "
                     f"factor, as in samples before, got {shape[1]}"
                 )
     names = {name for sample in samples for name in sample.edges}
@@ -155,7 +152,7 @@ def _refuse_other_mappings(sample: Sample, head: str) -> None:
             )
 
 
-def _as_matrix(features: Any, head: str) -> Any:
+def _as_matrix(features: MatrixLike, head: str) -> Matrix:
     matrix = features if sp.issparse(features) else np.asarray(features)
     matrix = check_layout(matrix, f"{head}.features")
     if matrix.ndim != 2 or not matrix.shape[0]:
@@ -164,19 +161,6 @@ def _as_matrix(features: Any, head: str) -> Any:
             f"got {matrix.shape}"
         )
     return matrix
-
-
-def _stack(matrices: list[Any], head: str) -> Any:
-    widths = [matrix.shape[1] for matrix in matrices]
-    for i, width in enumerate(widths):
-        if width != widths[0]:
-            raise ValueError(
-                f"{head}: samples must have one number of features, got {widths[0]} and "
-                f"{width} (samples[{i}])"
-            )
-    if any(sp.issparse(matrix) for matrix in matrices):
-        return sp.vstack([sp.csr_matrix(matrix) for matrix in matrices], format="csr")
-    return np.concatenate(matrices)
 
 
 def _edges_of(
@@ -203,20 +187,20 @@ def _edges_of(
     return np.concatenate(scopes), np.concatenate(tables), np.concatenate(scales)
 
 
-def _as_array(edges: Any, name: str) -> np.ndarray:
+def _as_array(edges: ArrayLike, name: str) -> np.ndarray:
     try:
         return np.asarray(edges)
     except ValueError:
         raise ValueError(f"{name} must have as many nodes in each row, got several") from None
 
 
-def _as_scopes(edges: Any, n_nodes: int, arity: int, name: str) -> np.ndarray:
+def _as_scopes(edges: ArrayLike, n_nodes: int, arity: int, name: str) -> np.ndarray:
     scopes = _as_array(edges, name)
     if scopes.size == 0:
         return np.zeros((0, arity), dtype=np.int64)
-    if scopes.ndim == 2 and not 2 <= scopes.shape[1] <= _MOST_NODES:
+    if scopes.ndim == 2 and not 2 <= scopes.shape[1] <= MOST_NODES:
         raise ValueError(
-            f"{name} must have 2 to {_MOST_NODES} nodes for each factor, got {scopes.shape[1]}"
+            f"{name} must have 2 to {MOST_NODES} nodes for each factor, got {scopes.shape[1]}"
         )
     if scopes.ndim != 2 or scopes.shape[1] != arity or scopes.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers of shape (n_edges, {arity}), got {show(edges)}")
@@ -233,7 +217,7 @@ def _as_scopes(edges: Any, n_nodes: int, arity: int, name: str) -> np.ndarray:
     return scopes.astype(np.int64)
 
 
-def _as_scale(scale: Any, n_edges: int, name: str) -> np.ndarray:
+def _as_scale(scale: ArrayLike, n_edges: int, name: str) -> np.ndarray:
     try:
         found = np.asarray(scale, dtype=np.float64)
     except (TypeError, ValueError):

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn import _core
 from sublearn.execution import all_or_nothing
-from sublearn.fitting.held_out import split_rows
-from sublearn.graph import FactorGraph, solve_map
-from sublearn.io.fields import Floats, ListOf, OrAbsent
-from sublearn.structured.learning import Problem, Weights
-from sublearn.structured.model import LEARNING_RULES, StructuredModel
-from sublearn.structured.samples import Graphs, stack_samples
-from sublearn.structured.sequences import encode_tags
+from sublearn.graph import FactorGraph, MapResult, solve_map
+from sublearn.io.fields import Fields, Floats, ListOf, OrAbsent
+from sublearn.structured.learning import Passes
+from sublearn.structured.model import LEARNING_RULES, StructuredModel, append_columns
+from sublearn.structured.problem import Problem, Weights, begins, split_tables
+from sublearn.structured.samples import MOST_NODES, Graphs, Sample, stack_samples
+from sublearn.structured.sequences import LabelLists, encode_flat, flatten_lists, split_lists
 from sublearn.trace import Callback
+from sublearn.typing import Seed, State
 from sublearn.validation import (
     InstanceOf,
     Interval,
@@ -30,7 +35,6 @@ from sublearn.validation.values import show
 
 __all__ = ["StructuralSVM"]
 
-_MOST_NODES = 4  # of a factor
 _MOST_CELLS = 10**8  # of a table: 800 MB
 _MAP_ITER = 200  # of the solver of the linear program, where a graph has cycles
 
@@ -63,25 +67,13 @@ class StructuralSVM(StructuredModel):
         The fit ends when `certificate_` is at most this.
     max_iter : int, default=30
         Limit on the passes over the samples.
-    evaluate_every : int, default=5
-        Passes from one computation of the objective to the next; it takes MAP inference on all
-        samples. After the last pass it is computed in any case. 0 never computes it: the fit then
-        takes `max_iter` passes.
-    early_stopping : bool, default=False
+    early_stopping : bool or int, default=False
         Keep samples away from training, end the fit when the share of right labels in them has not
-        risen for `n_iter_no_change` passes, and return the best model, not the last.
+        risen for so many passes, 3 if True, and return the best model, not the last.
     validation_fraction : float, default=0.1
         Share of the samples that `early_stopping` keeps away.
-    n_iter_no_change : int, default=3
-        Patience of early stopping, in passes.
-    average : bool, default=True
-        Whether the model is a mean over passes, as in :class:`ChainSVM`.
-    method : {"block", "away"}, default="block"
-        Algorithm 4 or algorithm 2 of [1]_, as in :class:`ChainSVM`.
-    rho : float or None, default=None
-        Penalty on disagreement of nodes and edges, as in :class:`ChainSVM`.
-    label_parts : int, default=1
-        Parts of the labels of which a visit to a node searches one, as in :class:`ChainSVM`.
+    average, solver, passes
+        As in :class:`ChainSVM`.
     map_time_limit : float or None, default=None
         Seconds of MAP inference in one call of `predict`. None: no limit; with a limit the answer
         may depend on the machine.
@@ -127,10 +119,10 @@ class StructuralSVM(StructuredModel):
     >>> from sublearn.structured import Sample, StructuralSVM
     >>> import numpy as np
     >>> star = {"child": [[0, 1], [0, 2]]}
-    >>> samples = [Sample(np.array([[1.0], [0.0], [0.0]]), star), Sample(-np.eye(3, 1), star)]
+    >>> X = [Sample(np.array([[1.0], [0.0], [0.0]]), star), Sample(-np.eye(3, 1), star)]
     >>> model = StructuralSVM(C=10.0, max_iter=100, random_state=0)
-    >>> model = model.fit(samples, [["on", "on", "on"], ["off", "off", "off"]])
-    >>> model.predict(samples)
+    >>> model = model.fit(X, [["on", "on", "on"], ["off", "off", "off"]])
+    >>> model.predict(X)
     [['on', 'on', 'on'], ['off', 'off', 'off']]
     """
 
@@ -138,7 +130,6 @@ class StructuralSVM(StructuredModel):
         "map_time_limit": OrNone(Positive(float)),
     }
 
-    _weights: sp.csr_matrix  # a row for each feature, then for the bias
     _arities: dict[str, int]  # how many nodes the factors of each template have
     templates_: tuple[str, ...]
     tables_: dict[str, np.ndarray]
@@ -150,17 +141,14 @@ class StructuralSVM(StructuredModel):
         fit_intercept: bool = True,
         tol: float = 0.01,
         max_iter: int = 30,
-        evaluate_every: int = 5,
-        early_stopping: bool = False,
+        early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
         average: bool = True,
-        method: str = "block",
-        rho: float | None = None,
-        label_parts: int = 1,
+        solver: str = "block_descent",
+        passes: Passes | None = None,
         map_time_limit: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -168,14 +156,11 @@ class StructuralSVM(StructuredModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
-        self.evaluate_every = evaluate_every
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.average = average
-        self.method = method
-        self.rho = rho
-        self.label_parts = label_parts
+        self.solver = solver
+        self.passes = passes
         self.map_time_limit = map_time_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -183,13 +168,13 @@ class StructuralSVM(StructuredModel):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, samples: Any, labels: Any) -> StructuralSVM:
+    def fit(self, X: Sequence[Sample], y: LabelLists) -> StructuralSVM:
         """Learn from samples and the labels of their nodes.
 
         Parameters
         ----------
-        samples : list of Sample
-        labels : list of array-like
+        X : list of Sample
+        y : list of array-like
             For each sample a label for each node; a grid of labels is read row by row. Labels are
             strings, numbers or anything else that is hashable, of one type.
 
@@ -200,30 +185,15 @@ class StructuralSVM(StructuredModel):
         """
         check_params(self)
         name = type(self).__name__
-        given = stack_samples(samples, None, name)
-        flat = _flatten_labels(labels, given.n_nodes, name)
-        X = self._with_bias(check_features(self, given.rows, reset=True))
-        self.classes_, truth = encode_tags(flat, name, "labels")
-        self._arities = given.arities
-        self.templates_ = tuple(given.arities)
+        graphs = stack_samples(X, None, name)
+        labels = _flatten_labels(y, graphs.n_nodes, name)
+        rows = check_features(self, graphs.rows, reset=True)
+        self.classes_, truth = encode_flat(labels, name)
+        self._arities, self.templates_ = graphs.arities, tuple(graphs.arities)
         self._refuse_large_tables()
-        seed = self._seed()
-        train, held_out = self._divide(samples, seed)
-        if held_out is None:
-            problem, judge = self._problem(given, X, truth), None
-        else:
-            ends = np.cumsum(given.n_nodes)
-            nodes = [np.arange(end - n, end) for end, n in zip(ends, given.n_nodes, strict=True)]
-            parts = []
-            for which in (train, held_out):
-                rows = np.concatenate([nodes[i] for i in which])
-                graphs = stack_samples([samples[i] for i in which], self._arities, name)
-                parts.append(self._problem(graphs, X[rows], truth[rows]))
-            problem, judged = parts
-            judge = self._judge(judged)
-        learnt = self._learn(problem, seed, self._primal(problem), judge)
-        self._weights = learnt.weights.W
-        self.tables_ = dict(zip(self.templates_, learnt.weights.tables, strict=True))
+        weights = self._learn(self._problem(graphs, rows, truth))
+        self._weights = weights.W
+        self.tables_ = dict(zip(self.templates_, weights.tables, strict=True))
         return self
 
     def _refuse_large_tables(self) -> None:
@@ -235,56 +205,43 @@ class StructuralSVM(StructuredModel):
                     f"{_MOST_CELLS:,} cells, got {n_labels} labels at {arity} nodes"
                 )
 
-    def _divide(self, samples: Any, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        if not self.early_stopping:
-            return np.arange(len(samples)), None
-        if len(samples) < 2:
-            raise ValueError(
-                f"{type(self).__name__}: samples must be at least 2 for early_stopping, got 1"
-            )
-        return split_rows(len(samples), self.validation_fraction, np.random.default_rng(seed))
-
-    def _problem(self, graphs: Graphs, X: sp.csr_matrix, truth: np.ndarray) -> Problem:
+    def _problem(self, graphs: Graphs, rows: sp.csr_matrix, truth: np.ndarray) -> Problem:
         return Problem(
-            X=X,
-            truth=np.ascontiguousarray(truth, dtype=np.int32),
+            X=append_columns(rows, np.ones(rows.shape[0])) if self.fit_intercept else rows,
+            truth=truth,
             n_labels=len(self.classes_),
-            node_begin=np.concatenate([[0], np.cumsum(graphs.n_nodes)]),
-            factor_begin=np.concatenate([[0], np.cumsum(graphs.n_factors)]),
+            node_begin=begins(graphs.n_nodes),
+            factor_begin=begins(graphs.n_factors),
             scope=graphs.scope,
             table=graphs.table,
             arity=tuple(graphs.arities.values()),
             scale=graphs.scale,
         )
 
-    def _primal(self, problem: Problem) -> Any:
-        """1/2 |w|^2 + C (best score with mistakes counted - score of the truth)."""
-        of_truth = problem.features_of_truth()
+    def _best_labels(
+        self, problem: Problem, weights: Weights, monitor: _core.Monitor | None = None
+    ) -> np.ndarray:
+        return self._solve(problem, weights, 0.0, monitor).assignment
+
+    def _worst_score(self, problem: Problem, weights: Weights, monitor: _core.Monitor) -> float:
         mistakes = np.ones((len(problem.truth), problem.n_labels))
         mistakes[np.arange(len(problem.truth)), problem.truth] = 0.0
+        return self._solve(problem, weights, mistakes, monitor).bound
 
-        def primal(weights: Weights, monitor: Any) -> float:
-            found = self._solve(problem, weights, mistakes, monitor)
-            loss = max(0.0, found.bound - weights.dot(of_truth))
-            return 0.5 * weights.squared_norm() + self.C * loss
-
-        return primal
-
-    def _judge(self, problem: Problem) -> Any:
-        def accuracy(weights: Weights, monitor: Any) -> float:
-            found = self._solve(problem, weights, 0.0, monitor)
-            return float(np.mean(found.assignment == problem.truth))
-
-        return accuracy
-
-    def _solve(self, graphs: Problem, weights: Weights, extra: Any, monitor: Any = None) -> Any:
+    def _solve(
+        self,
+        problem: Problem,
+        weights: Weights,
+        extra: np.ndarray | float,
+        monitor: _core.Monitor | None,
+    ) -> MapResult:
         """MAP inference on all samples at once: one graph of as many components."""
-        unary = np.asarray((graphs.X @ weights.W).todense(), dtype=np.float64) + extra
+        unary = np.asarray((problem.X @ weights.W).todense(), dtype=np.float64) + extra
         graph = FactorGraph(unary=unary)
         for number, table in enumerate(weights.tables):
-            chosen, nodes = graphs.scopes_of(number)
+            chosen, nodes = problem.scopes_of(number)
             if len(chosen):
-                scale = None if graphs.scale is None else graphs.scale[chosen]
+                scale = None if problem.scale is None else problem.scale[chosen]
                 graph.add_factors(nodes, table, scale)
         return solve_map(
             graph,
@@ -292,110 +249,74 @@ class StructuralSVM(StructuredModel):
             time_limit=self.map_time_limit if monitor is None else None,
             search_work=1e8 if monitor is None else 0.0,
             n_jobs=self.n_jobs,
+            random_state=0,  # predictions do not depend on chance
             callback=None if monitor is None else (lambda _: monitor.stop_requested),
         )
 
-    def predict(self, samples: Any) -> list[list[Any]]:
+    def predict(self, X: Sequence[Sample]) -> list[list[Hashable]]:
         """Labels of the nodes of each sample, of highest score; exactly on trees."""
         check_is_fitted(self)
-        problem, n_nodes = self._read(samples)
-        found = self._solve(problem, self._model, 0.0).assignment
-        labels = self.classes_[found].tolist()
-        ends = np.cumsum(n_nodes).tolist()
-        return [labels[end - n : end] for end, n in zip(ends, n_nodes.tolist(), strict=True)]
+        problem = self._read(X)
+        found = self._best_labels(problem, self._model)
+        return split_lists(self.classes_[found].tolist(), problem.n_nodes)
 
-    def decision_function(self, samples: Any) -> list[np.ndarray]:
+    def decision_function(self, X: Sequence[Sample]) -> list[np.ndarray]:
         """Scores of each label at each node, without edges: (n_nodes, n_classes) per sample."""
         check_is_fitted(self)
-        problem, n_nodes = self._read(samples)
-        return np.split((problem.X @ self._weights).toarray(), np.cumsum(n_nodes)[:-1])
+        problem = self._read(X)
+        return np.split((problem.X @ self._weights).toarray(), problem.node_begin[1:-1])
 
-    def score(self, samples: Any, labels: Any) -> float:
+    def score(self, X: Sequence[Sample], y: LabelLists) -> float:
         """Share of nodes with the right label; one that `fit` did not see is never right."""
         check_is_fitted(self)
-        problem, n_nodes = self._read(samples)
-        flat = _flatten_labels(labels, n_nodes, type(self).__name__)
-        found = self._solve(problem, self._model, 0.0).assignment
-        return float(np.mean(found == self._codes_of(flat, "labels")))
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of features, a row for each label."""
-        return self._weights[: self.n_features_in_].T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Bias of each label."""
-        if not self.fit_intercept:
-            return np.zeros(len(self.classes_))
-        return self._weights[[self.n_features_in_]].toarray()[0]
+        problem = self._read(X)
+        labels = _flatten_labels(y, problem.n_nodes, type(self).__name__)
+        return self._share_right(replace(problem, truth=self._codes_of(labels, "y")), self._model)
 
     @property
     def _model(self) -> Weights:
         return Weights(self._weights, list(self.tables_.values()))
 
-    def _read(self, samples: Any) -> tuple[Problem, np.ndarray]:
-        graphs = stack_samples(samples, self._arities, type(self).__name__)
-        X = self._with_bias(check_features(self, graphs.rows, reset=False))
-        return self._problem(graphs, X, np.zeros(X.shape[0])), graphs.n_nodes
+    def _read(self, X: Sequence[Sample]) -> Problem:
+        graphs = stack_samples(X, self._arities, type(self).__name__)
+        rows = check_features(self, graphs.rows, reset=False)
+        return self._problem(graphs, rows, np.zeros(rows.shape[0], dtype=np.int32))
 
-    def _with_bias(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        if not self.fit_intercept:
-            return X
-        return sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
-
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         cells = [np.zeros(0), *(table.reshape(-1) for table in self.tables_.values())]
-        state = {
-            "weights": self._weights,
+        return super()._to_bundle() | {
             "templates": list(self.templates_),
             "arities": list(self._arities.values()),
             "tables": np.concatenate(cells),
         }
-        return super()._to_bundle() | state
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "templates": ListOf(InstanceOf(str), "templates"),
-            "arities": OrAbsent(ListOf(Interval(int, 1, _MOST_NODES), "templates")),
+            "arities": OrAbsent(ListOf(Interval(int, 1, MOST_NODES), "templates")),
             "tables": Floats(None, finite=True, bits=64),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._refuse_other_rows(state, int(self.fit_intercept))
-        self._weights, self.templates_ = state.pop("weights"), tuple(state.pop("templates"))
+    def _restore(self, state: State) -> None:
+        self._restore_weights(state, int(self.fit_intercept))
+        self.templates_ = tuple(state.pop("templates"))
         # Files of before templates of three nodes have no arities: all of them were pairs.
         arities = state.pop("arities", [2] * len(self.templates_))
         self._arities = dict(zip(self.templates_, arities, strict=True))
         cells, n_labels = state.pop("tables").reshape(-1), len(state["classes_"])
-        n_cells = sum(n_labels**arity for arity in self._arities.values())
+        shapes = [(n_labels,) * arity for arity in self._arities.values()]
+        n_cells = sum(math.prod(shape) for shape in shapes)
         if len(self._arities) < len(self.templates_) or len(cells) != n_cells:
             raise ValueError(
                 f"tables must have {n_cells} cells for {n_labels} classes_ and templates "
                 f"{show(self._arities)}, got {len(cells)}"
             )
-        self.tables_ = {}
-        for name, arity in self._arities.items():
-            part, cells = np.split(cells, [n_labels**arity])
-            self.tables_[name] = part.reshape((n_labels,) * arity)
+        self.tables_ = dict(zip(self._arities, split_tables(cells, shapes), strict=True))
         super()._restore(state)
 
 
-def _flatten_labels(labels: Any, n_nodes: np.ndarray, head: str) -> list[Any]:
-    if not hasattr(labels, "__len__") or isinstance(labels, (str, bytes)):
-        raise ValueError(f"{head}: labels must have a list for each sample, got {show(labels)}")
-    if len(labels) != len(n_nodes):
-        raise ValueError(
-            f"{head}: labels must have a list for each of {len(n_nodes)} samples, got {len(labels)}"
-        )
-    flat: list[Any] = []
-    for i, (some, n) in enumerate(zip(labels, n_nodes.tolist(), strict=True)):
-        if isinstance(some, (str, bytes)) or not hasattr(some, "__len__"):
-            raise ValueError(f"{head}: labels[{i}] must be a list of labels, got {show(some)}")
-        found = some.ravel().tolist() if isinstance(some, np.ndarray) else list(some)
-        if len(found) != n:
-            raise ValueError(
-                f"{head}: labels[{i}] must have a label for each of {n} nodes, got {len(found)}"
-            )
-        flat.extend(found)
-    return flat
+def _flatten_labels(y: LabelLists, n_nodes: np.ndarray, name: str) -> list[Hashable]:
+    """Labels of all nodes one after another; a grid of labels is read row by row."""
+    if isinstance(y, (list, tuple)):
+        y = [labels.ravel() if isinstance(labels, np.ndarray) else labels for labels in y]
+    return flatten_lists(y, n_nodes, f"{name}: y")

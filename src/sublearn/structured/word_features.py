@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from sublearn.validation.values import show
 
@@ -15,7 +14,7 @@ _AFFIX = 4  # letters of beginnings and endings at most
 _OFFSETS = (-2, -1, 1, 2)
 
 
-def word_features(sentence: Iterable[Any]) -> list[list[str]]:
+def word_features(sentence: Iterable[str | Sequence[str]]) -> list[list[str]]:
     """Names of features of each word, for :class:`ChainSVM`.
 
     Parameters
@@ -67,7 +66,7 @@ def _refuse_other_widths(rows: list[Sequence[str]], n_columns: int) -> None:
             )
 
 
-def _as_row(token: Any) -> Sequence[str]:
+def _as_row(token: object) -> Sequence[str]:
     row = (token,) if isinstance(token, str) else token
     if not isinstance(row, (list, tuple)) or not row or not all(isinstance(c, str) for c in row):
         raise ValueError(
