@@ -19,6 +19,7 @@ from taxonomy_rows import TAXONOMY, label_rows, single_rows
 from sublearn.embed import (
     DenseExtremeClassifier,
     EmbeddingExtremeClassifier,
+    LabelSearch,
     MIPSIndex,
     SkipGram,
 )
@@ -101,7 +102,9 @@ def forecaster(n_jobs):
 
 def layer(kind, n_jobs, **options):
     X, Y = labelled(n_labels=300)
-    model = kind(random_state=0, max_iter=2, n_jobs=n_jobs, n_candidates=20, **options)
+    model = kind(
+        random_state=0, max_iter=2, n_jobs=n_jobs, search=LabelSearch(n_candidates=20), **options
+    )
     return model.fit(X.astype(np.float32), Y)
 
 

@@ -50,7 +50,7 @@ class FaissIndex:
 
     @one_at_a_time
     def search(
-        self, queries: np.ndarray, k: int, n_probe: int, n_threads: int, monitor: Any
+        self, queries: np.ndarray, k: int, n_probe: int, n_threads: int, monitor: object
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Ids, scores, and how many inner products were computed; n_probe 0 is exact."""
         with _threads(self._faiss, n_threads):
@@ -64,7 +64,7 @@ class FaissIndex:
 
     @one_at_a_time
     def search_above(
-        self, queries: np.ndarray, threshold: float, n_threads: int, monitor: Any
+        self, queries: np.ndarray, threshold: float, n_threads: int, monitor: object
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Begin of each query, ids, scores, inner products computed; exact."""
         with _threads(self._faiss, n_threads):

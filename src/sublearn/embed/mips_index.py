@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sublearn import _core
-from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.blas_threads import blas_threads
+from sublearn.embed.clustering import assign, by_cluster, count_clusters, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
 from sublearn.embed.padding import aligned, padded_width
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.io.fields import Floats, Integers, Offsets, Size
+from sublearn.io.fields import Fields, Floats, Integers, Offsets, Size
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel
 from sublearn.trace import attend
+from sublearn.typing import Seed, State
 from sublearn.validation import (
     Either,
     Interval,
@@ -39,6 +40,9 @@ from sublearn.validation import (
 )
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["MIPSIndex"]
 
@@ -69,14 +73,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
     balance : float or None, default=2.0
         No cluster has more than this many times the mean number of rows when the index is built;
         None lets rows go where they like.
-    n_iter : int, default=10
+    max_iter : int, default=10
         Rounds of spherical k-means, each on a mini-batch of the rows.
     backend : {"sublearn", "faiss"}, default="sublearn"
         Who keeps and scans the rows. "faiss" (extra ``faiss``) has an inverted file of the same
         clusters, without bounds: its exact search scans all rows.
     n_jobs : int or None, default=None
         Threads.
-    random_state : int, Generator, RandomState or None, default=0
+    random_state : int, Generator, RandomState or None, default=None
         Of the clustering.
 
     Attributes
@@ -105,7 +109,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
     --------
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal(size=(1000, 20))
-    >>> index = MIPSIndex().fit(rows)
+    >>> index = MIPSIndex(random_state=0).fit(rows)
     >>> ids, scores = index.search(rows[:2], k=3, n_probe=None)
     >>> bool((scores[:, 0] == (rows[:2] @ rows.T).max(axis=1).astype(np.float32)).all())
     True
@@ -115,11 +119,12 @@ class MIPSIndex(SavedModel, BaseEstimator):
         "n_clusters": Either(OneOf("auto"), Positive(int)),
         "n_probe": OrNone(Positive(int)),
         "balance": OrNone(Positive(float)),
-        "n_iter": Positive(int),
+        "max_iter": Positive(int),
         "backend": OneOf("sublearn", "faiss"),
         "n_jobs": JobCount(),
         "random_state": RandomState(),
     }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"n_iter": "max_iter"}
 
     def __init__(
         self,
@@ -127,21 +132,21 @@ class MIPSIndex(SavedModel, BaseEstimator):
         n_probe: int | None = 8,
         *,
         balance: float | None = 2.0,
-        n_iter: int = 10,
+        max_iter: int = 10,
         backend: str = "sublearn",
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_probe = n_probe
         self.balance = balance
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.backend = backend
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> MIPSIndex:
+    def fit(self, X: ArrayLike, y: object = None) -> MIPSIndex:
         """Index the rows of a matrix; row i has the id i.
 
         Parameters
@@ -161,23 +166,18 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_clusters_ = self._count_clusters(len(rows))
         self.n_probe_ = 0 if self.n_probe is None else self.n_probe
         rng = np.random.default_rng(as_seed(self.random_state))
-        capacity = None
-        if self.balance is not None:
-            capacity = max(1, int(np.ceil(self.balance * len(rows) / self.n_clusters_)))
-        with threadpool_limits(as_n_threads(self.n_jobs), "blas"):
-            centres = spherical_kmeans(rows, self.n_clusters_, self.n_iter, rng)
-            labels, _ = assign(rows, centres, capacity)
-        order = np.argsort(labels, kind="stable")
-        begin = np.zeros(self.n_clusters_ + 1, dtype=np.int64)
-        np.cumsum(np.bincount(labels, minlength=self.n_clusters_), out=begin[1:])
+        with blas_threads(as_n_threads(self.n_jobs)):
+            centres = spherical_kmeans(rows, self.n_clusters_, self.max_iter, rng)
+            clusters, _ = assign(rows, centres, self.balance)
+        begin, order = by_cluster(clusters, self.n_clusters_)
         self._centres = aligned(centres)
-        self._set(begin, order.astype(np.int32), aligned(rows[order]), len(rows))
+        self._set(begin, order, aligned(rows[order]), len(rows))
         return self
 
     # --- searching -------------------------------------------------------------------------------
 
     def search(
-        self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted"
+        self, queries: ArrayLike, k: int = 10, *, n_probe: int | str | None = "fitted"
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rows of largest inner product with each query.
 
@@ -212,7 +212,9 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ids = ids.astype(np.int64)
         return (ids[0], scores[0]) if is_one else (ids, scores)
 
-    def search_above(self, queries: Any, threshold: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    def search_above(
+        self, queries: ArrayLike, threshold: float
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """All rows whose inner product with a query is above a threshold; exact.
 
         Parameters
@@ -242,7 +244,9 @@ class MIPSIndex(SavedModel, BaseEstimator):
             (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
         ]
 
-    def recall(self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted") -> float:
+    def recall(
+        self, queries: ArrayLike, k: int = 10, *, n_probe: int | str | None = "fitted"
+    ) -> float:
         """Share of the k best rows of the queries that a search finds."""
         check_is_fitted(self)
         rows = self._queries(queries, least=1)
@@ -252,7 +256,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)])
         )
 
-    def tune(self, queries: Any, k: int = 10, recall: float = 0.95) -> MIPSIndex:
+    def tune(self, queries: ArrayLike, k: int = 10, recall: float = 0.95) -> MIPSIndex:
         """Set `n_probe_` to the fewest clusters that give a recall on sample queries.
 
         Parameters
@@ -288,7 +292,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     # --- changes ---------------------------------------------------------------------------------
 
-    def update(self, ids: Any, rows: Any) -> MIPSIndex:
+    def update(self, ids: ArrayLike, rows: ArrayLike) -> MIPSIndex:
         """Give rows other values; each finds its cluster at C inner products.
 
         Ctrl-C leaves each row with either its former value or the new one.
@@ -310,7 +314,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             self._index.update(numbers[block], values[block])
         return self
 
-    def add(self, rows: Any) -> np.ndarray:
+    def add(self, rows: ArrayLike) -> np.ndarray:
         """Add rows.
 
         Parameters
@@ -337,7 +341,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_rows_ = self._index.n_rows
         return ids.astype(np.int64)
 
-    def remove(self, ids: Any) -> MIPSIndex:
+    def remove(self, ids: ArrayLike) -> MIPSIndex:
         """Take rows out; their ids are not used again.
 
         Parameters
@@ -361,14 +365,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
         check_is_fitted(self)
         return np.sort(self._index.packed()[1]).astype(np.int64)
 
-    def rows(self, ids: Any) -> np.ndarray:
+    def rows(self, ids: ArrayLike) -> np.ndarray:
         """The values of rows."""
         check_is_fitted(self)
         return self._values("rows", _as_ids("rows", ids))[:, : self.n_features_in_]
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _search(self, wide: np.ndarray, k: int, n_probe: int) -> Any:
+    def _search(self, wide: np.ndarray, k: int, n_probe: int) -> tuple[np.ndarray, np.ndarray, int]:
         n_threads = as_n_threads(self.n_jobs)
         return attend(
             lambda monitor: self._index.search(wide, int(k), n_probe, n_threads, monitor),
@@ -380,7 +384,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         size = max(1, int(_BLOCK_OPERATIONS / (self.n_clusters_ * self.n_features_in_)))
         return (slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size))
 
-    def _too_many(self, k: Any) -> ParameterError:
+    def _too_many(self, k: object) -> ParameterError:
         return ParameterError(
             f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
             f"index, got {show(k)}"
@@ -394,7 +398,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _count_clusters(self, n_rows: int) -> int:
         if self.n_clusters == "auto":
-            return max(1, min(n_rows, round(2 * n_rows**0.5)))
+            return count_clusters(n_rows)
         if int(self.n_clusters) > n_rows:
             raise ParameterError(
                 f"MIPSIndex.n_clusters must be at most the number of rows, {n_rows}, "
@@ -404,15 +408,17 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _set(self, begin: np.ndarray, ids: np.ndarray, rows: np.ndarray, n_ids: int) -> None:
         make = FaissIndex if self.backend == "faiss" else _core.MipsIndex
-        self._index: Any = make(self._centres, begin, ids, rows, n_ids)
+        self._index: _core.MipsIndex | FaissIndex = make(self._centres, begin, ids, rows, n_ids)
         self.n_rows_ = self._index.n_rows
 
-    def _queries(self, queries: Any, *, least: int) -> np.ndarray:
+    def _queries(self, queries: ArrayLike, *, least: int) -> np.ndarray:
         """Queries as rows; a vector is one of them."""
         rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
         return self._rows("queries", rows, least=least, width=self.n_features_in_)
 
-    def _rows(self, name: str, rows: Any, *, least: int, width: int | None = None) -> np.ndarray:
+    def _rows(
+        self, name: str, rows: ArrayLike, *, least: int, width: int | None = None
+    ) -> np.ndarray:
         try:
             if sp.issparse(rows) or np.iscomplexobj(rows):
                 raise TypeError("not dense, or not real")
@@ -434,7 +440,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         refuse_large(array, f"MIPSIndex: {name}")
         return as_native(array)
 
-    def _pairs(self, method: str, ids: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _pairs(self, method: str, ids: ArrayLike, rows: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         numbers = _as_ids(method, ids)
         values = self._rows("rows", rows, least=0, width=self.n_features_in_)
@@ -461,7 +467,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
                 f"MIPSIndex.{method}: ids must differ, got {values[counts > 1][0]} twice"
             )
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         begin, ids, rows = self._index.packed()
         return {
             "centres": self._centres,
@@ -473,7 +479,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             "n_probe_": int(self.n_probe_),
         }
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return {
             "n_features_in_": Size("features", low=1),
             "n_ids": Size("ids"),
@@ -484,7 +490,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             "rows": Floats("rows", "stride", finite=True, bits=32),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         stride = padded_width(state["n_features_in_"])
         if state["centres"].shape[1] != stride:
             raise ValueError(
@@ -497,20 +503,20 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_clusters_ = len(self._centres)
         self._set(state["begin"], state["ids"], state["rows"], state["n_ids"])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         state = dict(super().__getstate__())
         if state.pop("_index", None) is not None:  # neither the core's nor faiss's is pickled
             state["_packed"] = (*self._index.packed(), int(self._index.n_ids))
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         packed = state.pop("_packed", None)
         super().__setstate__(state)
         if packed is not None:
             self._set(*packed)
 
 
-def _as_ids(method: str, ids: Any) -> np.ndarray:
+def _as_ids(method: str, ids: ArrayLike) -> np.ndarray:
     numbers = np.atleast_1d(np.asarray(ids))
     if numbers.ndim != 1 or (len(numbers) and not np.issubdtype(numbers.dtype, np.integer)):
         raise ParameterError(f"MIPSIndex.{method}: ids must be integers, got {show(ids)}")

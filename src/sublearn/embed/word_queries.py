@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.clustering import unit_rows
-from sublearn.embed.corpus import is_table, is_words
+from sublearn.embed.corpus import Text, is_table, is_words
 from sublearn.embed.word_files import write_word_vectors
 from sublearn.errors import ParameterError
 from sublearn.io.files import PathLike
@@ -120,7 +119,9 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             n_right += int((cosines.argmax(axis=1) == part[:, 3]).sum())
         return n_right / len(rows), len(rows)
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(
+        self, X: Iterable[Text], y: object = None, **fit_params: object
+    ) -> np.ndarray:
         """Learn vectors from texts, and give the mean vector of each text.
 
         Parameters
@@ -139,7 +140,7 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         texts = list(X) if isinstance(X, Iterator) else X
         return super().fit_transform(texts, y, **fit_params)
 
-    def transform(self, X: Iterable[Any]) -> np.ndarray:
+    def transform(self, X: Iterable[Text]) -> np.ndarray:
         """Mean vector of the known words of each text; zeros where there is none.
 
         Parameters
@@ -218,7 +219,7 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         best = np.argsort(-cosines, kind="stable")[:k]
         return self.words_[best], cosines[best]
 
-    def _split(self, text: Any) -> list[str]:
+    def _split(self, text: Text) -> list[str]:
         if not isinstance(text, str):
             words = list(text) if isinstance(text, Iterable) else [text]
             if not is_words(words):
