@@ -132,9 +132,8 @@ def test_words_of_lists_may_have_any_character():
 
 @pytest.mark.parametrize("partition", ["exact", "sampled", "search"])
 def test_all_partitions_lower_the_exact_objective(sentences, partition):
-    model = SkipGram(
-        **SMALL, max_iter=8, search=ContextSearch(partition, n_sampled=16, n_candidates=4)
-    )
+    search = ContextSearch(partition, n_sampled=16, n_candidates=4)
+    model = SkipGram(**SMALL, max_iter=8, search=search)
     model.fit(sentences)
     counts = slow_counts(sentences, model.words_, model.window)
     start = SkipGram(**SMALL, search=ContextSearch(n_warm=0), max_iter=0).fit(sentences)
