@@ -43,23 +43,7 @@ def spherical_kmeans(
     Each round assigns a mini-batch of rows, drawn anew, and moves centres to the direction of
     their rows, those of earlier rounds included with a weight that halves each time. A centre
     without rows starts anew at one of the rows that are farthest from theirs. Few rows make one
-    batch, and rounds are those of plain spherical k-means.
-
-    Parameters
-    ----------
-    rows : ndarray of float32
-        The vectors.
-    n_clusters : int
-        How many centres, at most the number of rows.
-    max_iter : int
-        Rounds.
-    rng : Generator
-        Chooses the batches and the first centres.
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_columns)
-        Unit rows.
+    batch, and rounds are those of plain spherical k-means. There must be a row for each centre.
     """
     size = min(len(rows), _ROWS_PER_CENTRE * n_clusters)
     is_all = size == len(rows)

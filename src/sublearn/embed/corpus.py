@@ -28,18 +28,10 @@ _SEPARATOR = "\x1f"  # as io/corpus.hpp reads it
 
 
 def read_corpus(owner: str, corpus: TextsLike, tokens: str, lowercase: bool) -> _core.Corpus:
-    """The sentences of a file or an iterable, read once, as `_core.Corpus`.
+    """The sentences of a file, one on each line, or of an iterable, read once.
 
-    Parameters
-    ----------
-    owner : str
-        Class that is named in refusals.
-    corpus : path or iterable
-        A file with a sentence on each line, or sentences: strings, or lists of words.
-    tokens : {"words", "spaces"}
-        How strings are split; lists of words are taken as they are.
-    lowercase : bool
-        Whether strings are written in small letters first.
+    Strings are split as `tokens` says, "words" or "spaces", after they were written in small
+    letters if `lowercase`; lists of words are taken as they are. Refusals name the class `owner`.
     """
     found = _core.Corpus()
     for batch in _batches(_sentences(owner, corpus)):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows
-from sublearn.embed.padding import padded
 from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
 from sublearn.validation.native import refuse_large
@@ -135,14 +132,3 @@ class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
 
     def _start_below(self, X: np.ndarray) -> int:
         return X.shape[1]
-
-    def _epoch(
-        self,
-        X: np.ndarray,
-        labels: LabelRows,
-        settings: _core.LayerSettings,
-        rates: tuple[float, float],
-        monitor: _core.Monitor,
-    ) -> EpochReport:
-        rows = padded(self._embed(X))
-        return self._trainer.run(rows, labels, settings, int(self.batch_size), rates, monitor)

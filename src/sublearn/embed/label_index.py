@@ -18,18 +18,9 @@ _TUNING_K = 5
 
 
 class LabelIndex:
-    """Weights of labels and, from the first search on, an index of them.
+    """Weights of labels, a row for each, and from the first search on an index of them.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_labels, n_features)
-        A row for each label.
-    n_threads : int
-        Threads.
-    samples : ndarray of shape (n_samples, n_features) or None
-        Queries like those to come, on which the recall is measured.
-    recall : float
-        Share of the best five labels that a search is to find.
+    A search finds the share `recall` of the best five labels, measured on the queries `samples`.
     """
 
     def __init__(
@@ -49,7 +40,7 @@ class LabelIndex:
         if self._index is None:
             index = MIPSIndex(n_jobs=self._n_threads, random_state=0).fit(self.weights)
             if len(self.samples):
-                index.tune(self.samples, min(_TUNING_K, len(self.weights)), self._recall)
+                index.tune(self.samples, _TUNING_K, self._recall)
             self._index = index
         return self._index
 
@@ -57,7 +48,7 @@ class LabelIndex:
         """Recall of the five best labels on the sample queries."""
         if not self.uses_index or not len(self.samples):
             return 1.0
-        return self.index().recall(self.samples, min(_TUNING_K, len(self.weights)))
+        return self.index().recall(self.samples, _TUNING_K)
 
     @property
     def uses_index(self) -> bool:
@@ -71,6 +62,10 @@ class LabelIndex:
         parts = [_best(scores, k) for scores in self.chunks(queries)]
         ids, scores = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(scores)
+
+    def scores(self, queries: np.ndarray) -> np.ndarray:
+        """Scores of all labels."""
+        return np.concatenate(list(self.chunks(queries)))
 
     def chunks(self, queries: np.ndarray) -> Iterator[np.ndarray]:
         """Scores of all labels, some queries at a time."""

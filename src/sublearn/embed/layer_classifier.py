@@ -129,7 +129,6 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
     def _start_below(self, X: _Rows) -> int:
         """Begin with the layers below the last one; the numbers in a row that it gets from them."""
 
-    @abc.abstractmethod
     def _epoch(
         self,
         X: _Rows,
@@ -138,7 +137,9 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         rates: tuple[float, float],
         monitor: _core.Monitor,
     ) -> EpochReport:
-        """One pass over the rows."""
+        """One pass over the rows; trains the last layer alone, if a subclass has no other."""
+        rows = padded(self._embed(X))
+        return self._trainer.run(rows, labels, settings, int(self.batch_size), rates, monitor)
 
     # --- fitting -----------------------------------------------------------------------------
 
@@ -161,7 +162,15 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         rows = self._check_features(X, reset=True)
         labels = encode_labels(y, rows.shape[0], estimator_name=type(self).__name__)
         self._begin(rows, labels, labels.classes)
-        self._fit(rows, LabelRows.of(labels.to_csr()))
+        theirs, held_out = LabelRows.of(labels.to_csr()), None
+        if self.early_stopping:
+            kept, out = split_rows(rows.shape[0], self.validation_fraction, self._rng)
+            held_out = (rows[out], theirs.take(out))
+            rows, theirs = rows[kept], theirs.take(kept)
+        # The rate falls to 0 in a line: the last epochs settle, however many there are.
+        ends = self.learning_rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
+        self._run(list(itertools.pairwise(ends.tolist())), rows, theirs, held_out)
+        self._finish(rows, theirs)
         return self
 
     @all_or_nothing
@@ -239,17 +248,6 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             n_threads=self._threads,
         )
 
-    def _fit(self, X: _Rows, labels: LabelRows) -> None:
-        held_out = None
-        if self.early_stopping:
-            kept, out = split_rows(X.shape[0], self.validation_fraction, self._rng)
-            held_out = (X[out], labels.take(out))
-            X, labels = X[kept], labels.take(kept)
-        # The rate falls to 0 in a line: no other fall has to be guessed for a number of epochs.
-        ends = self.learning_rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
-        self._run(list(itertools.pairwise(ends.tolist())), X, labels, held_out)
-        self._finish(X, labels)
-
     def _run(
         self,
         rates: list[tuple[float, float]],
@@ -263,21 +261,19 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         patience = patience_of(self.early_stopping)
 
         def job() -> bool:
-            best, since_best = -np.inf, 0
+            scores: list[float] = []
             for pair in rates:
                 settings = self._trainer.prepare(self.n_iter_)
                 report = self._epoch(X, labels, settings, pair, progress.core)
                 seconds = time.perf_counter() - started
-                scores: list[float] = [] if held_out is None else [self._hit_rate(*held_out)]
-                row = (seconds, report.loss, report.n_updates, report.work, pair[0], *scores)
-                self._rows.append(row)
+                if held_out is not None:
+                    scores.append(self._hit_rate(*held_out))
+                row: list[float] = [seconds, report.loss, report.n_updates, report.work, pair[0]]
+                self._rows.append((*row, *scores[-1:]))
                 self.n_iter_ += 1
                 if not report.is_finite or report.n_seen < X.shape[0]:
                     return report.is_finite
-                for score in scores:
-                    since_best = 0 if score > best else since_best + 1
-                    best = max(best, score)
-                if since_best >= patience:
+                if scores and len(scores) - 1 - np.argmax(scores) >= patience:
                     break
             return True
 
@@ -304,9 +300,9 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         self.weights_ = self._trainer.weights()
         rows = np.sort(self._rng.permutation(X.shape[0])[:_N_MEASURED])
         queries, theirs = self._embed(X[rows]), labels.take(rows)
+        self._index = self._indexed(queries[np.diff(theirs.begin) > 0])
         with np.errstate(over="ignore", invalid="ignore"):  # the last good model may be large
             self._measure(queries, theirs)
-        self._index = self._indexed(queries[np.diff(theirs.begin) > 0])
 
     def _measure(self, queries: np.ndarray, labels: LabelRows) -> None:
         wide, trainer = padded(queries), self._trainer
@@ -318,8 +314,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         trace = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
         solution = Solution(Status.MAX_ITER, objective, certificate, self.n_iter_, trace)
         self._keep_solution(solution, warns=False)
-        scores = np.concatenate(list(LabelIndex(self.weights_, self._threads).chunks(queries)))
-        self.threshold_ = _threshold(scores.ravel(), max(len(labels.ids), 1))
+        scores = self._index.scores(queries).ravel()
+        self.threshold_ = _threshold(scores, max(len(labels.ids), 1))
 
     def _indexed(self, samples: np.ndarray) -> LabelIndex:
         recall = LabelSearch.of(self.search).recall
@@ -348,8 +344,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             Entries of `classes_`; equal scores in the order of `classes_`.
         """
         queries = self._queries(X)
-        k = as_k(k, len(self.classes_))
-        ids, scores = self._index.top_k(queries, k, exact=exact)
+        ids, scores = self._index.top_k(queries, as_k(k, len(self.classes_)), exact=exact)
         return self.classes_[ids], scores
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
@@ -365,7 +360,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes in a 1-D `y`
         """
         queries = self._queries(X)
-        scores = np.concatenate(list(self._index.chunks(queries)))
+        scores = self._index.scores(queries)
         return scores[:, 1] - scores[:, 0] if self._kind is LabelKind.BINARY else scores
 
     def predict(self, X: MatrixLike, *, exact: bool = False) -> DecodedLabels:

@@ -50,16 +50,8 @@ class EpochReport(NamedTuple):
 class LayerTrainer:
     """A layer z = W x in the core, with the indices that its searches use.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_labels, n_features)
-        Where to start.
-    rng : Generator
-        Draws centres, orders and samples.
-    loss, gradient, optimizer, search
-        As in `DenseExtremeClassifier`.
-    n_threads : int
-        Threads.
+    It starts at given weights, of shape (n_labels, n_features); `rng` draws centres, orders and
+    samples, and the rest is as in `DenseExtremeClassifier`.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
@@ -195,14 +196,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ids, scores : ndarrays of shape (n_queries, k), or (k,)
             Best first; equal scores by id.
         """
-        check_is_fitted(self)
-        is_one = np.ndim(queries) == 1
-        rows = self._queries(queries, least=0)
+        wide = self._queries(queries)
         if not Positive(int).accepts(k) or k > self.n_rows_:
             raise self._too_many(k)
-        count = self._probes(n_probe)
-        wide = aligned(rows)
-        ids, scores, self.work_ = self._search(wide, k, count)
+        ids, scores, self.work_ = self._search(wide, k, self._probes(n_probe))
         few = np.flatnonzero(ids[:, -1] < 0)  # the clusters looked at have fewer than k rows
         if len(few):
             ids[few], scores[few], work = self._search(wide[few], k, 0)
@@ -210,7 +207,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             if (ids[few, -1] < 0).any():  # another thread has removed rows
                 raise self._too_many(k)
         ids = ids.astype(np.int64)
-        return (ids[0], scores[0]) if is_one else (ids, scores)
+        return (ids[0], scores[0]) if np.ndim(queries) == 1 else (ids, scores)
 
     def search_above(
         self, queries: ArrayLike, threshold: float
@@ -229,32 +226,26 @@ class MIPSIndex(SavedModel, BaseEstimator):
         list of (ids, scores)
             For each query, best first.
         """
-        check_is_fitted(self)
-        rows = self._rows("queries", queries, least=0, width=self.n_features_in_)
+        wide, n_threads = self._queries(queries), as_n_threads(self.n_jobs)
         if not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
             raise ParameterError(
                 f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
             )
-        wide, n_threads = aligned(rows), as_n_threads(self.n_jobs)
         begin, ids, scores, self.work_ = attend(
             lambda monitor: self._index.search_above(wide, float(threshold), n_threads, monitor),
             float(wide.size) * self.n_rows_,
         )
-        return [
-            (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
-        ]
+        return [(ids[a:b].astype(np.int64), scores[a:b]) for a, b in pairwise(begin)]
 
     def recall(
         self, queries: ArrayLike, k: int = 10, *, n_probe: int | str | None = "fitted"
     ) -> float:
         """Share of the k best rows of the queries that a search finds."""
-        check_is_fitted(self)
-        rows = self._queries(queries, least=1)
-        found, _ = self.search(rows, k, n_probe=n_probe)
-        truth, _ = self.search(rows, k, n_probe=None)
-        return float(
-            np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)])
-        )
+        self._queries(queries, least=1)
+        found, _ = self.search(queries, k, n_probe=n_probe)
+        truth, _ = self.search(queries, k, n_probe=None)
+        pairs = zip(np.atleast_2d(found), np.atleast_2d(truth), strict=True)
+        return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in pairs]))
 
     def tune(self, queries: ArrayLike, k: int = 10, recall: float = 0.95) -> MIPSIndex:
         """Set `n_probe_` to the fewest clusters that give a recall on sample queries.
@@ -274,20 +265,15 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         check_is_fitted(self)
         check_argument("MIPSIndex.tune.recall", recall, Interval(float, 0, 1, "right"))
-        enough, n_probe = self.n_clusters_, 1
-        while n_probe < enough:  # doubling, then halving the interval
-            if self.recall(queries, k, n_probe=n_probe) >= recall:
-                enough = n_probe
-                break
-            n_probe *= 2
-        lower = enough // 2
-        while enough - lower > 1:
-            middle = (enough + lower) // 2
-            if self.recall(queries, k, n_probe=middle) >= recall:
-                enough = middle
-            else:
-                lower = middle
-        self.n_probe_ = enough
+
+        def is_enough(n_probe: int) -> bool:
+            return self.recall(queries, k, n_probe=n_probe) >= recall
+
+        most = 1
+        while most < self.n_clusters_ and not is_enough(most):  # doubling, then halving
+            most = min(2 * most, self.n_clusters_)
+        between = range(most // 2 + 1, most)
+        self.n_probe_ = most // 2 + 1 + bisect_left(between, True, key=is_enough)
         return self
 
     # --- changes ---------------------------------------------------------------------------------
@@ -308,10 +294,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
         -------
         MIPSIndex
         """
-        numbers, values = self._pairs("update", ids, rows)
-        self._check_ids("update", numbers)
+        numbers, wide = self._known_ids("update", ids), self._new_rows(rows)
+        if len(wide) != len(numbers):
+            raise ParameterError(
+                f"MIPSIndex.update: rows must have a row for each of {len(numbers)} ids, "
+                f"got {len(wide)}"
+            )
         for block in self._blocks(len(numbers)):
-            self._index.update(numbers[block], values[block])
+            self._index.update(numbers[block], wide[block])
         return self
 
     def add(self, rows: ArrayLike) -> np.ndarray:
@@ -327,10 +317,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ndarray of int64
             Their ids, from the largest so far on.
         """
-        check_is_fitted(self)
-        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
-        ids = np.arange(self._index.n_ids, self._index.n_ids + len(values), dtype=np.int32)
-        wide, done = aligned(values), 0
+        wide, done = self._new_rows(rows), 0
+        ids = np.arange(self._index.n_ids, self._index.n_ids + len(wide), dtype=np.int32)
         try:
             for block in self._blocks(len(ids)):
                 self._index.add(ids[block], wide[block])
@@ -353,10 +341,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         -------
         MIPSIndex
         """
-        check_is_fitted(self)
-        numbers = _as_ids("remove", ids)
-        self._check_ids("remove", numbers)
-        self._index.remove(numbers)
+        self._index.remove(self._known_ids("remove", ids))
         self.n_rows_ = self._index.n_rows
         return self
 
@@ -367,8 +352,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def rows(self, ids: ArrayLike) -> np.ndarray:
         """The values of rows."""
-        check_is_fitted(self)
-        return self._values("rows", _as_ids("rows", ids))[:, : self.n_features_in_]
+        return self._values("rows", ids)[1][:, : self.n_features_in_]
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -411,10 +395,15 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self._index: _core.MipsIndex | FaissIndex = make(self._centres, begin, ids, rows, n_ids)
         self.n_rows_ = self._index.n_rows
 
-    def _queries(self, queries: ArrayLike, *, least: int) -> np.ndarray:
-        """Queries as rows; a vector is one of them."""
+    def _queries(self, queries: ArrayLike, *, least: int = 0) -> np.ndarray:
+        """Queries as padded rows; a vector is one of them."""
+        check_is_fitted(self)
         rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
-        return self._rows("queries", rows, least=least, width=self.n_features_in_)
+        return aligned(self._rows("queries", rows, least=least, width=self.n_features_in_))
+
+    def _new_rows(self, rows: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        return aligned(self._rows("rows", rows, least=0, width=self.n_features_in_))
 
     def _rows(
         self, name: str, rows: ArrayLike, *, least: int, width: int | None = None
@@ -440,32 +429,23 @@ class MIPSIndex(SavedModel, BaseEstimator):
         refuse_large(array, f"MIPSIndex: {name}")
         return as_native(array)
 
-    def _pairs(self, method: str, ids: ArrayLike, rows: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, method: str, ids: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of rows of the index as integers, and these rows."""
         check_is_fitted(self)
         numbers = _as_ids(method, ids)
-        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
-        if len(values) != len(numbers):
-            raise ParameterError(
-                f"MIPSIndex.{method}: rows must have a row for each of {len(numbers)} ids, "
-                f"got {len(values)}"
-            )
-        return numbers, aligned(values)
-
-    def _values(self, method: str, ids: np.ndarray) -> np.ndarray:
         try:
-            rows: np.ndarray = self._index.rows_of(ids)
+            return numbers, self._index.rows_of(numbers)
         except ValueError as error:  # ids must be rows of the index
             raise ParameterError(f"MIPSIndex.{method}: {error}") from None
-        return rows
 
-    def _check_ids(self, method: str, ids: np.ndarray) -> None:
+    def _known_ids(self, method: str, ids: ArrayLike) -> np.ndarray:
         """Before a change: asks for these rows alone, since all ids would be as long as a scan."""
-        self._values(method, ids)
-        if len(np.unique(ids)) < len(ids):
-            values, counts = np.unique(ids, return_counts=True)
-            raise ParameterError(
-                f"MIPSIndex.{method}: ids must differ, got {values[counts > 1][0]} twice"
-            )
+        numbers, _ = self._values(method, ids)
+        values, counts = np.unique(numbers, return_counts=True)
+        if len(values) < len(numbers):
+            twice = values[counts > 1][0]
+            raise ParameterError(f"MIPSIndex.{method}: ids must differ, got {twice} twice")
+        return numbers
 
     def _to_bundle(self) -> State:
         begin, ids, rows = self._index.packed()

@@ -167,9 +167,7 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         "n_traced": None,
     }
 
-    words_: np.ndarray
     word_counts_: np.ndarray
-    vectors_: np.ndarray
     context_vectors_: np.ndarray
     context_bias_: np.ndarray
     objective_error_: float

@@ -28,7 +28,7 @@ from sublearn.trace import attend
 __all__ = ["Plan", "Vectors", "exact_objective", "learn"]
 
 _ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
-_N_TRACED = 256  # else on so many: a standard error of about a hundredth of a nat
+_N_TRACED = 256  # else over so many, drawn by frequency
 _LAST_RATE = 0.1  # of the learning rate, in the last pass
 _BATCHES = 16  # steps of a pass, at least; with enough words, of 64 visits each
 _ROUNDS = 5  # of k-means; centres need not be good, since rows move anyway
