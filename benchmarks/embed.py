@@ -118,7 +118,7 @@ def thresholds(bench: Bench) -> Figures:
     rows: list[list[Cell]] = []
     for dim in (16, 128):
         data = clustered_vectors(bench.size(N_ROWS // 4, 2_000), dim, n_queries=200)
-        index = MIPSIndex(n_jobs=1).fit(data.rows)
+        index = MIPSIndex(n_jobs=1, random_state=0).fit(data.rows)
         bar = float(np.quantile(data.scores[:, -1], 0.9))
         n_found = sum(len(part) for part, _ in index.search_above(data.queries, bar))
         share = index.work_ / (len(data.queries) * len(data.rows))
@@ -157,7 +157,7 @@ def growth(bench: Bench) -> Figures:
     queries, products, updates = [], [], []
     for n_rows in sizes:
         data = clustered_vectors(n_rows, n_queries=1000)
-        index = MIPSIndex(n_jobs=1).fit(data.rows).tune(data.queries[:300], K, 0.95)
+        index = MIPSIndex(n_jobs=1, random_state=0).fit(data.rows).tune(data.queries[:300], K, 0.95)
         queries.append(microseconds(lambda i=index, d=data: i.search(d.queries, K), 1000))
         products.append(index.work_ / 1000)
         changed = np.random.default_rng(bench.seed).permutation(n_rows)[:1000].astype(np.int32)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from harness.bench import Bench
@@ -28,8 +27,8 @@ from harness.text_layers import TextData, fasttext_labels, languages, records
 from harness.timing import cpu_timed
 
 from sublearn import _core
-from sublearn.embed import EmbeddingExtremeClassifier
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed import EmbeddingExtremeClassifier, LabelSearch
+from sublearn.embed.layer_training import LabelRows, LayerTrainer
 from sublearn.metrics import precision_at_k
 
 N_EPOCHS = 2
@@ -48,48 +47,50 @@ COLUMNS = {
 }
 
 
-def plan(data: LayerData, gradient: str, **options: int | float | str) -> LayerPlan:
-    """What DenseExtremeClassifier does by default, but for four blocks; or with other options."""
-    wanted: dict[str, object] = {
-        "loss": "softmax",
-        "mu": 1.0,
-        "gradient": gradient,
-        "optimizer": "adagrad",
-        "n_blocks": 4,
-        "n_candidates": 64,
-        "n_probe": 4,
-        "tau": 1e-3,
-        "n_threads": 1,
-    }
-    return LayerPlan.with_defaults(data.n_labels, **(wanted | options))  # type: ignore[arg-type]
+def trainer_of(
+    weights: np.ndarray, gradient: str, seed: int, n_blocks: int = 4, n_candidates: int = 64
+) -> LayerTrainer:
+    """What DenseExtremeClassifier does by default, but for four blocks."""
+    search = LabelSearch(n_blocks=n_blocks, n_candidates=n_candidates)
+    return LayerTrainer(
+        weights, np.random.default_rng(seed), loss="softmax", gradient=gradient,
+        optimizer="adagrad", search=search, n_threads=1,
+    )  # fmt: skip
 
 
 def ours(
-    data: LayerData, wanted: LayerPlan, seed: int, *, n_epochs: int = N_EPOCHS, n_rows: int = 10**9
+    data: LayerData,
+    gradient: str,
+    seed: int,
+    *,
+    n_epochs: int = N_EPOCHS,
+    n_rows: int = 10**9,
+    **search: int,
 ) -> tuple[np.ndarray, float]:
     """Weights, and CPU seconds of a sample in the last epoch.
 
     Clusters are learnt anew when K samples have passed: they count as their share of these.
     """
     weights = np.zeros((data.n_labels, data.X.shape[1]), dtype=np.float32)
-    trainer = LayerTrainer(weights, wanted, np.random.default_rng(seed))
+    trainer = trainer_of(weights, gradient, seed, **search)
     labels = LabelRows.of(data.Y)
     labels = labels if n_rows >= len(data.X) else labels.take(np.arange(n_rows))
     per_sample = 0.0
     for epoch in range(n_epochs):
-        is_warm = epoch > 0 or n_epochs == 1
-        per_sample, _ = an_epoch(trainer, data, labels, is_warm, RATE, n_rows)
+        done = epoch if n_epochs > 1 else 1
+        per_sample, _ = an_epoch(trainer, data, labels, done, RATE, n_rows)
     return trainer.weights(), per_sample
 
 
 def an_epoch(
-    trainer: LayerTrainer, data: LayerData, labels: LabelRows, is_warm: bool, rate: float, n: int
+    trainer: LayerTrainer, data: LayerData, labels: LabelRows, done: int, rate: float, n: int
 ) -> tuple[float, float]:
-    """CPU seconds and inner products of a sample."""
-    _, prepared = cpu_timed(lambda: trainer.prepare(is_warm))
-    how: dict[str, Any] = {"batch_size": BATCH, "rates": (rate, rate), "is_warm": is_warm}
-    X = data.X[:n]
-    report, spent = cpu_timed(lambda: trainer.run(X, labels, monitor=_core.Monitor(), **how))
+    """CPU seconds and inner products of a sample, after some epochs."""
+    settings, prepared = cpu_timed(lambda: trainer.prepare(done))
+    X, monitor = data.X[:n], _core.Monitor()
+    report, spent = cpu_timed(
+        lambda: trainer.run(X, labels, settings, BATCH, (rate, rate), monitor)
+    )
     return prepared / data.n_labels + spent / len(X), report.work / len(X)
 
 
@@ -110,14 +111,14 @@ def library(bench: Bench) -> Figures:
     data = yso(bench.data, bench.size(N_RECORDS, 1_000))
     everything = (N_EPOCHS, RATE, BATCH, 10**9, bench.seed)
     runs: dict[str, tuple[np.ndarray | None, float]] = {
-        "decomposed search, 4 blocks": ours(data, plan(data, "decomposed"), bench.seed),
-        "decomposed search, 2 blocks": ours(data, plan(data, "decomposed", n_blocks=2), bench.seed),
-        "plain search": ours(data, plan(data, "mips"), bench.seed),
-        "sampled": ours(data, plan(data, "sampled"), bench.seed),
+        "decomposed search, 4 blocks": ours(data, "decomposed", bench.seed),
+        "decomposed search, 2 blocks": ours(data, "decomposed", bench.seed, n_blocks=2),
+        "plain search": ours(data, "mips", bench.seed),
+        "sampled": ours(data, "sampled", bench.seed),
         "sampled, PyTorch": torch_sampled(data, *everything),
         "exact": (
             None,
-            ours(data, plan(data, "exact"), bench.seed, n_epochs=1, n_rows=20 * BATCH)[1],
+            ours(data, "exact", bench.seed, n_epochs=1, n_rows=20 * BATCH)[1],
         ),
         "exact, PyTorch": torch_exact(data, *everything),
     }
@@ -152,9 +153,9 @@ def seconds_of_a_sample(
 
     The weights are the pictures themselves, longer: one of each identity.
     """
-    trainer = LayerTrainer(8 * data.X, plan(data, gradient), np.random.default_rng(seed))
+    trainer = trainer_of(8 * data.X, gradient, seed)
     labels = LabelRows.of(data.Y).take(np.arange(n_rows))
-    return an_epoch(trainer, data, labels, True, 0.01, n_rows)
+    return an_epoch(trainer, data, labels, 1, 0.01, n_rows)
 
 
 def growth(bench: Bench) -> Figures:
@@ -184,8 +185,8 @@ def trade(bench: Bench) -> Figures:
     for n_blocks in bench.some((1, 2, 4, 8)):
         for n_candidates in bench.some((16, 64, 256)):
             kind = "mips" if n_blocks == 1 else "decomposed"
-            wanted = plan(data, kind, n_blocks=n_blocks, n_candidates=n_candidates)
-            weights, seconds = ours(data, wanted, bench.seed)
+            search = {"n_blocks": n_blocks, "n_candidates": n_candidates}
+            weights, seconds = ours(data, kind, bench.seed, **search)
             rows.append([n_blocks, n_candidates, *precisions(weights, data), 1e6 * seconds])
     return Figures(
         {

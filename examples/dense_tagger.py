@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from pictures import BLUES, ORANGE, measure, read_options, show_precision
 from sklearn.utils.extmath import randomized_svd
 
-from sublearn.embed import DenseExtremeClassifier
+from sublearn.embed import DenseExtremeClassifier, LabelSearch
 from sublearn.io import load_xmc
 
 N_SMALL = 5000
@@ -66,11 +66,11 @@ def run(X, Y, X_test, Y_test, n_blocks, n_candidates):
     """CPU seconds of a fit, and the precision of its five best labels."""
     model = DenseExtremeClassifier(
         gradient="mips" if n_blocks == 1 else "decomposed",
-        n_blocks=n_blocks,
-        n_candidates=n_candidates,
         learning_rate=0.3,
         max_iter=3,
+        search=LabelSearch(n_blocks=n_blocks, n_candidates=n_candidates),
         fit_intercept=False,
+        random_state=0,
     )
     start = time.process_time()
     model.fit(X, Y)

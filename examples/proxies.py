@@ -62,9 +62,11 @@ def pictures(n_people, n_new=200, n_each=8):
 
 
 def train(body, X, y, n_people, new_X, new_y, n_epochs=8, batch=128):
+    from sublearn.embed import LabelSearch
     from sublearn.embed.torch_layer import SearchedOutput
 
-    proxies = SearchedOutput(32, n_people, loss="nca", n_warm=2)
+    search = LabelSearch(n_warm=2)
+    proxies = SearchedOutput(32, n_people, loss="nca", search=search, random_state=0)
     with torch.no_grad():
         proxies.weight.copy_(torch.nn.functional.normalize(torch.randn(n_people, 32)))
     proxies.refresh()

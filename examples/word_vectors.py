@@ -44,7 +44,7 @@ def main():
         print(f"no {', '.join(missing)} in {DATA}: set SUBLEARN_DATA")
         return
     texts = [*read_news(), *read_brown(), *read_reuters()][:: 20 if options.small else 1]
-    model = SkipGram(100, max_iter=5, n_jobs=-1, verbose=1).fit(texts)
+    model = SkipGram(100, max_iter=5, n_jobs=-1, random_state=0, verbose=1).fit(texts)
     print(
         f"{len(model.words_)} words, {model.n_pairs_} pairs: objective "
         f"{model.trace_['objective'][0]:.2f} after the first pass, {model.objective_:.2f} after "

@@ -64,14 +64,14 @@ class Trained:
 def real_contest(bench: Bench) -> Figures:
     """News and the Brown corpus; words seen five times."""
     sentences = real_corpus(bench.data)[:: bench.size(EVERY, 400)]
-    return contest(bench, sentences, 5, analogies(bench.data), RIVALS, {})
+    return contest(bench, sentences, 5, analogies(bench.data), RIVALS)
 
 
 def generated_contest(bench: Bench, size: Size) -> Figures:
     """Very many words, each seen at least twice."""
     size = bench.size(size, TINY)
     sentences = generated_corpus(size.n_words, size.n_tokens, bench.seed)
-    return contest(bench, sentences, 1, [], RIVALS[:1], {"n_sampled": 256, "max_iter": 1})
+    return contest(bench, sentences, 1, [], RIVALS[:1], max_iter=1, n_sampled=256)
 
 
 def contest(
@@ -80,19 +80,22 @@ def contest(
     min_count: int,
     questions: Questions,
     rivals: Sequence[str],
-    settings: dict[str, Any],
+    *,
+    max_iter: int = 5,
+    n_sampled: int = 1024,
 ) -> Figures:
     """Ours first; the others get passes until they had as much time."""
-    from sublearn.embed import SkipGram
+    from sublearn.embed import ContextSearch, SkipGram
 
     bench.say(f"{sum(map(len, sentences)):,} tokens")
     rows: list[list[Cell]] = []
     seconds, judge = 0.0, None
     for partition in ("sampled", "search"):
+        search = ContextSearch(partition, n_sampled=n_sampled, n_negative=N_NEGATIVE)
         model = SkipGram(
             N_COMPONENTS - 1,  # the bias is the hundredth
-            window=WINDOW, min_count=min_count, subsample=SUBSAMPLE, n_negative=N_NEGATIVE,
-            partition=partition, random_state=bench.seed, n_traced=64, **settings,
+            window=WINDOW, min_count=min_count, subsample=SUBSAMPLE, max_iter=max_iter,
+            search=search, random_state=bench.seed,
         )  # fmt: skip
         _, spent = cpu_timed(partial(model.fit, sentences))
         rows.append(_row(f"sublearn, {partition}", model.n_iter_, spent, model, questions))

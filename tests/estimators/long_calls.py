@@ -590,12 +590,12 @@ def index(n_jobs, n_rows, **parameters):
     from sublearn.embed import MIPSIndex
 
     rows = dense_rows(n_rows, 64, np.float32)
-    return MIPSIndex(n_jobs=n_jobs, **parameters), rows
+    return MIPSIndex(n_jobs=n_jobs, random_state=0, **parameters), rows
 
 
 @row((1, 2), "MIPSIndex")
 def mips_index(n_jobs):
-    model, rows = index(n_jobs, 200_000, n_iter=1_000)
+    model, rows = index(n_jobs, 200_000, max_iter=1_000)
 
     def small():
         return index(n_jobs, 300)[0].fit(rows[:300]).search(rows[:5])[1]
@@ -604,7 +604,7 @@ def mips_index(n_jobs):
 
 
 def searching(n_jobs, call):
-    model, rows = index(n_jobs, 100_000, n_clusters=50, n_iter=1)
+    model, rows = index(n_jobs, 100_000, n_clusters=50, max_iter=1)
     model.fit(rows)
     few = rows[:5]
     return Call(lambda: call(model, rows), lambda: model.search(few, 10)[1])
@@ -627,7 +627,7 @@ def mips_tuning(n_jobs):
 
 @row()
 def mips_additions(n_jobs):
-    model, rows = index(n_jobs, 100_000, n_clusters=2_000, n_iter=1)
+    model, rows = index(n_jobs, 100_000, n_clusters=2_000, max_iter=1)
     model.fit(rows)
     new = dense_rows(500_000, 64, np.float32)
     few = rows[:5]
@@ -641,7 +641,7 @@ def dense_extreme(n_jobs):
     X, y = dense_rows(100_000, 64, np.float32), rng().integers(20_000, size=100_000)
     small = X[:500], y[:500] % 20
     return fitting(
-        lambda **p: DenseExtremeClassifier(n_jobs=n_jobs, **p),
+        lambda **p: DenseExtremeClassifier(n_jobs=n_jobs, random_state=0, **p),
         (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
     )  # fmt: skip
 
@@ -653,7 +653,7 @@ def embedding_extreme(n_jobs):
     X, y = sparse_rows(100_000, 50_000, 40), rng().integers(20_000, size=100_000)
     small = X[:500], y[:500] % 20
     return fitting(
-        lambda **p: EmbeddingExtremeClassifier(20, n_jobs=n_jobs, **p),
+        lambda **p: EmbeddingExtremeClassifier(20, n_jobs=n_jobs, random_state=0, **p),
         (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
     )  # fmt: skip
 
@@ -663,7 +663,7 @@ def skip_grams(n_jobs, repeats, **endless):
 
     texts = sentences(2_000, 200)
     return fitting(
-        lambda **p: SkipGram(16, subsample=None, n_jobs=n_jobs, **p),
+        lambda **p: SkipGram(16, subsample=None, n_jobs=n_jobs, random_state=0, **p),
         (texts * repeats,), (texts[:100],), lambda m: m.vectors_, **endless,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """DenseExtremeClassifier: scikit-learn's contract, ways to find candidates, odd input, files."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,17 +11,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn import _core
-from sublearn.embed import DenseExtremeClassifier
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed import DenseExtremeClassifier, LabelSearch
+from sublearn.embed.layer_training import LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
 from sublearn.validation import assert_rules_complete
 
 GRADIENTS = ("exact", "sampled", "mips", "decomposed")
 LOSSES = ("softmax", "margin", "triplet", "smoothed_margin")
+dense = partial(DenseExtremeClassifier, random_state=0)
 
 
-@parametrize_with_checks([DenseExtremeClassifier(max_iter=10, learning_rate=1.0)])
+@parametrize_with_checks([dense(max_iter=10, learning_rate=1.0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -50,23 +52,22 @@ def tags(n_labels=60, n_rows=800, dim=20, seed=0):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_learns_whatever_the_loss_and_the_gradient(loss, gradient):
     X, y = identities()
-    model = DenseExtremeClassifier(loss, gradient).fit(X, y)
+    model = dense(loss, gradient).fit(X, y)
     assert model.score(X, y) > 0.97
 
 
 @pytest.mark.parametrize(("optimizer", "rate"), [("sgd", 20.0), ("adagrad", 0.5), ("adam", 0.05)])
 def test_every_step_rule_lowers_the_loss(optimizer, rate):
     X, y = identities()
-    trace = (
-        DenseExtremeClassifier(optimizer=optimizer, learning_rate=rate, n_warm=0).fit(X, y).trace_
-    )
+    search = LabelSearch(n_warm=0)
+    trace = dense(optimizer=optimizer, learning_rate=rate, search=search).fit(X, y).trace_
     assert trace["objective"][-1] < 0.2 * trace["objective"][0]
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_ranks_several_labels_per_sample(gradient):
     X, Y = tags()
-    model = DenseExtremeClassifier(gradient=gradient, max_iter=20).fit(X, Y)
+    model = dense(gradient=gradient, max_iter=20).fit(X, Y)
     best = model.predict_top_k(X, k=1)[0][:, 0]
     assert Y[np.arange(len(Y)), best].mean() > 0.9
     predicted = model.predict(X)
@@ -76,10 +77,10 @@ def test_ranks_several_labels_per_sample(gradient):
 
 def test_labels_may_be_lists_or_sparse_and_give_one_model():
     X, Y = tags()
-    from_dense = DenseExtremeClassifier(max_iter=2).fit(X, Y)
-    from_sparse = DenseExtremeClassifier(max_iter=2).fit(X, sp.csr_matrix(Y))
+    from_dense = dense(max_iter=2).fit(X, Y)
+    from_sparse = dense(max_iter=2).fit(X, sp.csr_matrix(Y))
     lists = [np.flatnonzero(row).tolist() for row in Y]
-    from_lists = DenseExtremeClassifier(max_iter=2).fit(X, lists)
+    from_lists = dense(max_iter=2).fit(X, lists)
     np.testing.assert_array_equal(from_dense.weights_, from_sparse.weights_)
     np.testing.assert_array_equal(from_dense.weights_, from_lists.weights_)
     assert isinstance(from_lists.predict(X[:3])[0], list)
@@ -89,32 +90,19 @@ def test_labels_may_be_lists_or_sparse_and_give_one_model():
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_the_model_does_not_depend_on_the_threads(gradient):
     X, y = identities(n_labels=100, n_rows=700)
-    one, three = (
-        DenseExtremeClassifier(gradient=gradient, max_iter=3, n_jobs=n).fit(X, y).weights_
-        for n in (1, 3)
-    )
+    one, three = (dense(gradient=gradient, max_iter=3, n_jobs=n).fit(X, y).weights_ for n in (1, 3))
     np.testing.assert_array_equal(one, three)
 
 
 # --- gradients against their definition --------------------------------------------------------
 
 
-def trainer(X, y, gradient, loss="softmax", **options):
+def trainer(X, y, gradient, loss="softmax", min_gradient=0.0):
     weights = np.random.default_rng(1).normal(size=(len(np.unique(y)), X.shape[1]))
-    plan = {
-        "loss": loss,
-        "mu": 1.0,
-        "gradient": gradient,
-        "optimizer": "sgd",
-        "n_blocks": 3,
-        "n_candidates": 10**6,
-        "n_probe": 10**6,
-        "n_sampled": 10**6,
-        "tau": 0.0,
-        "n_threads": 1,
-    }
-    plan = LayerPlan(**(plan | options))
-    return weights, LayerTrainer(weights, plan, np.random.default_rng(0))
+    many = 10**6
+    search = LabelSearch(3, many, many, many, min_gradient=min_gradient)
+    options = {"loss": loss, "gradient": gradient, "search": search, "n_threads": 1}
+    return weights, LayerTrainer(weights, np.random.default_rng(0), **options)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -123,7 +111,7 @@ def test_candidates_that_are_all_labels_give_the_exact_step(loss, gradient):
     """One SGD step moves W by -rate times the mean of g_ik x_i, with g from the full scores."""
     X, y = identities(n_labels=40, n_rows=50)
     weights, layer = trainer(X, y, gradient, loss)
-    layer.prepare(is_warm=True)
+    settings = layer.prepare(np.inf)
     expected = np.zeros_like(weights)
     for x, label in zip(X.astype(np.float64), y, strict=True):
         order = np.r_[label, np.delete(np.arange(40), label)]
@@ -131,20 +119,19 @@ def test_candidates_that_are_all_labels_give_the_exact_step(loss, gradient):
         _core.output_loss(loss, 1.0, (weights @ x)[order], 1, slopes)
         expected[order] += slopes[:, None] * x / len(X)
     labels = LabelRows(np.arange(51), y.astype(np.int32))
-    settings = layer.plan.settings(gradient)
-    layer.layer.differentiate(padded(X), (labels.begin, labels.ids), settings, 0)
+    layer.layer.differentiate(padded(X), labels, settings, 0)
     layer.layer.move_rows(settings, 1.0)
     np.testing.assert_allclose(layer.weights(), weights - expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "smoothed_margin"])
 def test_blocks_find_what_matters(loss):
-    """With all clusters and many candidates, only gradients below tau are left out."""
+    """With all clusters and many candidates, only gradients below `min_gradient` are left out."""
     X, y = identities(n_labels=200, n_rows=200)
-    _, layer = trainer(X, y, "decomposed", loss, tau=1e-3)
-    layer.prepare(is_warm=True)
+    _, layer = trainer(X, y, "decomposed", loss, min_gradient=1e-3)
+    settings = (layer.prepare(np.inf), layer.settings("exact"))
     labels = LabelRows(np.arange(201), y.astype(np.int32))
-    found, exact = (layer.mean_loss(padded(X), labels, g) for g in ("decomposed", "exact"))
+    found, exact = (layer.mean_loss(padded(X), labels, one) for one in settings)
     assert found == pytest.approx(exact, rel=0.02)
     assert found <= exact + 1e-4
 
@@ -153,10 +140,10 @@ def test_gradients_of_features_are_finite_differences():
     X, y = identities(n_labels=30, n_rows=30)
     _, layer = trainer(X, y, "exact")
     labels = LabelRows(np.arange(31), y.astype(np.int32))
-    settings = layer.plan.settings("exact")
+    settings = layer.settings("exact")
 
     def losses(rows):
-        return layer.layer.differentiate(padded(rows), (labels.begin, labels.ids), settings, 0)
+        return layer.layer.differentiate(padded(rows), labels, settings, 0)
 
     slopes = losses(X)[4]
     step = np.zeros_like(X)
@@ -170,7 +157,7 @@ def test_gradients_of_features_are_finite_differences():
 
 def test_prediction_through_the_index_has_the_recall_that_was_asked_for():
     X, y = identities(n_labels=2500, n_rows=6000)
-    model = DenseExtremeClassifier(max_iter=4, recall=0.9).fit(X, y)
+    model = dense(max_iter=4, search=LabelSearch(recall=0.9)).fit(X, y)
     assert model.recall_ >= 0.9
     truth, _ = model.predict_top_k(X[:200], k=5, exact=True)
     found, scores = model.predict_top_k(X[:200], k=5)
@@ -181,7 +168,7 @@ def test_prediction_through_the_index_has_the_recall_that_was_asked_for():
 
 def test_scores_are_weights_times_features():
     X, y = identities(n_labels=30, n_rows=300)
-    model = DenseExtremeClassifier(max_iter=2).fit(X, y)
+    model = dense(max_iter=2).fit(X, y)
     expected = X @ model.coef_.T + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-4)
     labels, scores = model.predict_top_k(X, k=3)
@@ -189,11 +176,10 @@ def test_scores_are_weights_times_features():
     np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :3], atol=1e-4)
 
 
-def test_predict_top_k_refuses_more_labels_than_there_are():
+def test_predict_top_k_gives_all_labels_if_there_are_fewer():
     X, y = identities(n_labels=30, n_rows=300)
-    model = DenseExtremeClassifier(max_iter=1).fit(X, y)
-    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 30\], got 31"):
-        model.predict_top_k(X, k=31)
+    model = dense(max_iter=1).fit(X, y)
+    assert model.predict_top_k(X, k=31)[0].shape == (300, 30)
 
 
 # --- the course of a fit -------------------------------------------------------------------------
@@ -201,7 +187,7 @@ def test_predict_top_k_refuses_more_labels_than_there_are():
 
 def test_streams_go_on_where_they_were():
     X, y = identities(n_labels=50, n_rows=2000)
-    model = DenseExtremeClassifier(batch_size=64)
+    model = dense(batch_size=64)
     for part in np.array_split(np.arange(2000), 10):
         model.partial_fit(X[part], y[part], classes=np.arange(50))
     assert model.n_iter_ == 10
@@ -210,14 +196,14 @@ def test_streams_go_on_where_they_were():
 
 def test_a_stream_refuses_a_label_that_was_not_announced():
     X, y = identities(n_labels=30, n_rows=300)
-    model = DenseExtremeClassifier().partial_fit(X, y)
+    model = dense().partial_fit(X, y)
     with pytest.raises(ValueError, match="partial_fit: y must have labels of classes_, got 99"):
         model.partial_fit(X[:3], [1, 2, 99])
 
 
 def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
     X, y = identities(n_labels=30, n_rows=300)
-    model = DenseExtremeClassifier(max_iter=2).fit(X, y)
+    model = dense(max_iter=2).fit(X, y)
     model.save(tmp_path / "model")
     for other in (sublearn.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
@@ -228,21 +214,20 @@ def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
 
 def test_a_callback_ends_the_fit():
     X, y = identities()
-    model = DenseExtremeClassifier(max_iter=10**6, callback=lambda event: event.n_done > 0)
+    model = dense(max_iter=10**6, callback=lambda event: event.n_done > 0)
     assert model.fit(X, y).n_iter_ < 10**6
 
 
 def test_early_stopping_ends_before_the_limit():
     X, y = identities()
-    model = DenseExtremeClassifier(max_iter=100, early_stopping=True, n_iter_no_change=2)
-    model.fit(X, y)
+    model = dense(max_iter=100, early_stopping=2).fit(X, y)
     assert model.n_iter_ < 100
     assert model.trace_["held_out"][-1] > 0.9
 
 
 def test_a_stream_follows_early_stopping(tmp_path):
     X, y = identities(n_labels=30, n_rows=300)
-    model = DenseExtremeClassifier(max_iter=2, early_stopping=True).fit(X, y)
+    model = dense(max_iter=2, early_stopping=True).fit(X, y)
     model.save(tmp_path / "model")
     for other in (model, sublearn.load(tmp_path / "model")):
         other.partial_fit(X, y)
@@ -251,7 +236,7 @@ def test_a_stream_follows_early_stopping(tmp_path):
 
 def test_a_model_that_has_predicted_through_its_index_is_pickled():
     X, y = identities(n_labels=2000, n_rows=2000, dim=8)
-    model = DenseExtremeClassifier(max_iter=1).fit(X, y)
+    model = dense(max_iter=1).fit(X, y)
     expected = model.predict_top_k(X[:20], k=3)[0]
     other = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(other.predict_top_k(X[:20], k=3)[0], expected)
@@ -259,9 +244,7 @@ def test_a_model_that_has_predicted_through_its_index_is_pickled():
 
 def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model():
     X, y = identities(n_labels=30, n_rows=600)
-    model = DenseExtremeClassifier(
-        optimizer="sgd", learning_rate=1e37, schedule="constant", max_iter=50, loss="triplet"
-    )
+    model = dense(optimizer="sgd", learning_rate=1e37, max_iter=50, loss="triplet")
     with pytest.warns(ConvergenceWarning, match="not finite in epoch .* Lower learning"):
         model.fit(X, y)
     assert np.isfinite(model.weights_).all()
@@ -271,38 +254,67 @@ def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model():
 
 
 def test_every_parameter_has_a_rule():
-    assert_rules_complete(DenseExtremeClassifier())
+    assert_rules_complete(dense())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"loss": "hinge"}, "DenseExtremeClassifier.loss must be 'softmax', 'nca'"),
-        ({"n_blocks": 0}, "DenseExtremeClassifier.n_blocks must be a positive integer, got 0"),
-        ({"recall": 1.5}, r"DenseExtremeClassifier.recall must be a number in \(0, 1\], got 1.5"),
+        ({"search": {}}, "DenseExtremeClassifier.search must be a LabelSearch or None, got {}"),
+        ({"early_stopping": 0}, "early_stopping must be True or False or a positive integer"),
     ],
 )
 def test_refuses_parameters_that_mean_nothing(options, message):
     X, y = identities(n_labels=3, n_rows=30)
     with pytest.raises(ParameterError, match=message):
-        DenseExtremeClassifier(**options).fit(X, y)
+        dense(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_blocks": 0}, "LabelSearch.n_blocks must be a positive integer, got 0"),
+        ({"recall": 1.5}, r"LabelSearch.recall must be a number in \(0, 1\], got 1.5"),
+        ({"n_warm": -1}, "LabelSearch.n_warm must be"),
+    ],
+)
+def test_refuses_settings_that_mean_nothing(options, message):
+    with pytest.raises(ParameterError, match=message):
+        LabelSearch(**options)
+
+
+@pytest.mark.parametrize(
+    ("stored", "current"),
+    [
+        (
+            {"tau": 0.1, "mu": 2.0, "n_probe": 7, "schedule": "inverse"},
+            {"search": LabelSearch(n_probe=7, min_gradient=0.1, smoothing=2.0)},
+        ),
+        ({"early_stopping": True, "n_iter_no_change": 5}, {"early_stopping": 5}),
+        ({"early_stopping": False, "n_iter_no_change": 5}, {"early_stopping": False}),
+        ({"early_stopping": True}, {"early_stopping": True}),
+    ],
+)
+def test_files_of_earlier_versions_are_translated(stored, current):
+    assert DenseExtremeClassifier._current_params(stored) == current
 
 
 def test_zero_rows_more_blocks_than_columns_and_more_candidates_than_labels_work():
     X, y = identities(n_labels=5, n_rows=60, dim=7)
     X[:10] = 0
-    model = DenseExtremeClassifier(n_blocks=50, n_candidates=10**6, n_probe=99, n_sampled=10**6)
-    assert np.isfinite(model.fit(X, y).weights_).all()
+    search = LabelSearch(n_blocks=50, n_candidates=10**6, n_probe=99, n_sampled=10**6)
+    assert np.isfinite(dense(search=search).fit(X, y).weights_).all()
 
 
 def test_rows_that_all_have_the_only_label_get_it():
-    model = DenseExtremeClassifier(max_iter=1).fit([[1.0, 2.0]], [["a"]])
+    model = dense(max_iter=1).fit([[1.0, 2.0]], [["a"]])
     assert model.predict([[1.0, 2.0]]) == [["a"]]
 
 
 def test_score_refuses_other_numbers_of_lists():
     X, _ = identities(n_labels=3, n_rows=6)
-    model = DenseExtremeClassifier(max_iter=1).fit(X, [["a"], ["b"]] * 3)
+    model = dense(max_iter=1).fit(X, [["a"], ["b"]] * 3)
     with pytest.raises(ValueError, match=r"y must have one row per sample \(6\), got 1"):
         model.score(X, [["a"]])
 
@@ -310,4 +322,4 @@ def test_score_refuses_other_numbers_of_lists():
 def test_refuses_numbers_that_float32_cannot_hold():
     X, y = identities(n_labels=3, n_rows=30)
     with pytest.raises(ValueError, match="X must be at most 1e\\+15 in size in float32"):
-        DenseExtremeClassifier().fit(X.astype(np.float64) * 1e300, y)
+        dense().fit(X.astype(np.float64) * 1e300, y)

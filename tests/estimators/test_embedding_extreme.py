@@ -1,6 +1,7 @@
 """EmbeddingExtremeClassifier: scikit-learn's contract, both layers learn, files."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import sublearn
 from sublearn.embed import EmbeddingExtremeClassifier
 from sublearn.validation import assert_rules_complete
 
+embedding = partial(EmbeddingExtremeClassifier, random_state=0)
 
-@parametrize_with_checks([EmbeddingExtremeClassifier(10, max_iter=30, learning_rate=0.3)])
+
+@parametrize_with_checks([embedding(10, max_iter=30, learning_rate=0.3)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -34,13 +37,13 @@ def texts(n_topics=40, n_rows=1500, seed=0):
 @pytest.mark.parametrize("gradient", ["exact", "sampled", "mips", "decomposed"])
 def test_learns_end_to_end(gradient):
     X, y = texts()
-    model = EmbeddingExtremeClassifier(20, gradient=gradient).fit(X, y)
+    model = embedding(20, gradient=gradient).fit(X, y)
     assert model.score(X, y) > 0.97
 
 
 def test_words_of_one_topic_are_near_each_other():
     X, y = texts()
-    words = EmbeddingExtremeClassifier(20).fit(X, y).embeddings_[:160]
+    words = embedding(20).fit(X, y).embeddings_[:160]
     words = words / np.linalg.norm(words, axis=1, keepdims=True)
     cosines = words @ words.T
     same = np.arange(160)[:, None] // 4 == np.arange(160) // 4
@@ -49,20 +52,20 @@ def test_words_of_one_topic_are_near_each_other():
 
 def test_a_document_is_the_sum_of_its_words():
     X, y = texts()
-    model = EmbeddingExtremeClassifier(20, max_iter=1).fit(X, y)
+    model = embedding(20, max_iter=1).fit(X, y)
     np.testing.assert_allclose(model.embed(X[:5]), X[:5] @ model.embeddings_, atol=1e-5)
 
 
 def test_the_model_does_not_depend_on_the_threads():
     X, y = texts(n_rows=600)
-    one, three = (EmbeddingExtremeClassifier(20, max_iter=3, n_jobs=n).fit(X, y) for n in (1, 3))
+    one, three = (embedding(20, max_iter=3, n_jobs=n).fit(X, y) for n in (1, 3))
     np.testing.assert_array_equal(one.weights_, three.weights_)
     np.testing.assert_array_equal(one.embeddings_, three.embeddings_)
 
 
 def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
     X, y = texts(n_rows=600)
-    model = EmbeddingExtremeClassifier(20, max_iter=2).fit(X, y)
+    model = embedding(20, max_iter=2).fit(X, y)
     model.save(tmp_path / "model")
     for other in (sublearn.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
@@ -71,16 +74,14 @@ def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
 
 
 def test_every_parameter_has_a_rule():
-    assert_rules_complete(EmbeddingExtremeClassifier())
+    assert_rules_complete(embedding())
 
 
 @pytest.mark.parametrize("rate", [1e19, 1e30, 1e37])
 @pytest.mark.parametrize("loss", ["softmax", "triplet"])
 def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model(rate, loss):
     X, y = texts()
-    model = EmbeddingExtremeClassifier(
-        8, optimizer="sgd", loss=loss, learning_rate=rate, schedule="constant", max_iter=20
-    )
+    model = embedding(8, optimizer="sgd", loss=loss, learning_rate=rate, max_iter=20)
     with pytest.warns(ConvergenceWarning, match="not finite in epoch .* Lower learning"):
         model.fit(X, y)
     assert np.isfinite(model.weights_).all()

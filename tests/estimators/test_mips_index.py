@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from sublearn import _core
 from sublearn.embed import MIPSIndex
 from sublearn.embed.clustering import assign, spherical_kmeans, unit_rows
 from sublearn.validation import assert_rules_complete
+
+mips = partial(MIPSIndex, random_state=0)
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def best(rows, queries, k):
 
 
 def test_exact_search_is_a_scan_that_skips(rows, queries):
-    index = MIPSIndex(n_probe=None).fit(rows)
+    index = mips(n_probe=None).fit(rows)
     ids, scores = index.search(queries, k=7)
     truth, products = best(rows, queries, 7)
     np.testing.assert_array_equal(ids, truth)
@@ -62,14 +65,14 @@ def test_exact_search_on_any_shape(seed, dim, n_rows, has_zeros):
         rows[::3] = 0
         queries[0] = 0
     k = int(rng.integers(1, n_rows + 1))
-    _, scores = MIPSIndex(n_probe=None).fit(rows).search(queries, k)
+    _, scores = mips(n_probe=None).fit(rows).search(queries, k)
     lengths = [np.linalg.norm(vectors, axis=1).max() for vectors in (rows, queries)]
     rounding = 1e-6 * np.prod(lengths)  # of float32 grows with the lengths, not with the product
     np.testing.assert_allclose(scores, best(rows, queries, k)[1], rtol=1e-4, atol=rounding)
 
 
 def test_rows_above_a_threshold_are_all_found(rows, queries):
-    found = MIPSIndex().fit(rows).search_above(queries, 12.0)
+    found = mips().fit(rows).search_above(queries, 12.0)
     scores = queries @ rows.T
     assert sum(len(ids) for ids, _ in found) > 10
     for (ids, values), row in zip(found, scores, strict=True):
@@ -78,7 +81,7 @@ def test_rows_above_a_threshold_are_all_found(rows, queries):
 
 
 def test_more_clusters_find_more(rows, queries):
-    index = MIPSIndex(40).fit(rows)
+    index = mips(40).fit(rows)
     recalls = [index.recall(queries, 10, n_probe=n) for n in (1, 4, 40)]
     assert recalls == sorted(recalls)
     assert recalls[0] > 0.3
@@ -86,21 +89,21 @@ def test_more_clusters_find_more(rows, queries):
 
 
 def test_tuning_takes_the_fewest_clusters_of_a_recall(rows, queries):
-    index = MIPSIndex(40).fit(rows).tune(queries, k=10, recall=0.9)
+    index = mips(40).fit(rows).tune(queries, k=10, recall=0.9)
     assert index.recall(queries, 10) >= 0.9
     assert index.n_probe_ == 1 or index.recall(queries, 10, n_probe=index.n_probe_ - 1) < 0.9
 
 
 def test_one_query_is_a_row(rows, queries):
-    index = MIPSIndex().fit(rows)
+    index = mips().fit(rows)
     ids, scores = index.search(queries[0], k=3)
     assert ids.shape == scores.shape == (3,)
     np.testing.assert_array_equal(ids, index.search(queries[:1], k=3)[0][0])
 
 
 def test_threads_and_batches_change_nothing(rows, queries):
-    alone = MIPSIndex(n_jobs=1).fit(rows)
-    many = MIPSIndex(n_jobs=4).fit(rows)
+    alone = mips(n_jobs=1).fit(rows)
+    many = mips(n_jobs=4).fit(rows)
     ids, scores = alone.search(queries, 5)
     for found in (many.search(queries, 5), [np.stack(part) for part in zip(
         *(alone.search(query, 5) for query in queries), strict=True)]):  # fmt: skip
@@ -109,13 +112,13 @@ def test_threads_and_batches_change_nothing(rows, queries):
 
 
 def test_the_clusters_looked_at_may_have_fewer_rows_than_asked_for(rows, queries):
-    ids, _ = MIPSIndex(100, n_probe=1).fit(rows).search(queries, k=200)
+    ids, _ = mips(100, n_probe=1).fit(rows).search(queries, k=200)
     assert (ids >= 0).all()
     assert all(len(np.unique(row)) == 200 for row in ids)
 
 
 def test_rows_change_come_and_go(rng, rows, queries):
-    index = MIPSIndex(20, n_probe=None).fit(rows)
+    index = mips(20, n_probe=None).fit(rows)
     current = dict(enumerate(rows))
     for _ in range(5):
         ids = rng.choice(sorted(current), 50, replace=False)
@@ -138,7 +141,7 @@ def test_rows_change_come_and_go(rng, rows, queries):
 
 
 def test_empty_clusters_are_not_looked_at(rows, queries):
-    index = MIPSIndex(20, n_probe=1).fit(rows)
+    index = mips(20, n_probe=1).fit(rows)
     begin, ids, _ = index._index.packed()
     index.remove(ids[: begin[15]])
     left = np.sort(ids[begin[15] :])
@@ -151,7 +154,7 @@ def test_empty_clusters_are_not_looked_at(rows, queries):
 
 
 def test_a_saved_index_is_mapped_and_can_change(tmp_path, rng, rows, queries):
-    index = MIPSIndex(20, n_probe=2).fit(rows)
+    index = mips(20, n_probe=2).fit(rows)
     index.save(tmp_path / "index")
     loaded = sublearn.load(tmp_path / "index")
     np.testing.assert_array_equal(loaded.search(queries, 5)[0], index.search(queries, 5)[0])
@@ -164,7 +167,7 @@ def test_a_saved_index_is_mapped_and_can_change(tmp_path, rng, rows, queries):
 
 def test_balance_limits_the_clusters(rng):
     lopsided = np.vstack([np.ones((900, 4)) + 0.01 * rng.normal(size=(900, 4)), np.eye(4)])
-    index = MIPSIndex(10, balance=1.5).fit(lopsided)
+    index = mips(10, balance=1.5).fit(lopsided)
     assert np.diff(index._index.packed()[0]).max() <= np.ceil(1.5 * 904 / 10)
 
 
@@ -197,7 +200,7 @@ def faiss():
 
 
 def test_faiss_searches_the_same_clusters(faiss, rows, queries):
-    ours, theirs = (MIPSIndex(20, n_probe=3, backend=b).fit(rows) for b in ("sublearn", "faiss"))
+    ours, theirs = (mips(20, n_probe=3, backend=b).fit(rows) for b in ("sublearn", "faiss"))
     for n_probe in (3, None):
         found = [index.search(queries, 7, n_probe=n_probe) for index in (ours, theirs)]
         np.testing.assert_array_equal(found[0][0], found[1][0])
@@ -210,7 +213,7 @@ def test_faiss_searches_the_same_clusters(faiss, rows, queries):
 
 def test_rows_of_faiss_change_and_are_saved(faiss, tmp_path, rng, rows, queries):
     before = faiss.omp_get_max_threads()
-    index = MIPSIndex(20, n_probe=None, backend="faiss", n_jobs=1).fit(rows)
+    index = mips(20, n_probe=None, backend="faiss", n_jobs=1).fit(rows)
     index.update([3, 5], 50 * queries[:2])
     index.remove([7, 8])
     (new,) = index.add(100 * queries[2:3])
@@ -232,7 +235,7 @@ def test_rows_of_faiss_change_and_are_saved(faiss, tmp_path, rng, rows, queries)
 def test_a_missing_faiss_is_named(monkeypatch, rows):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ValueError, match=r"backend must be 'sublearn' where faiss is missing"):
-        MIPSIndex(backend="faiss").fit(rows)
+        mips(backend="faiss").fit(rows)
 
 
 def test_kmeans_of_many_rows_takes_batches(rng):
@@ -247,7 +250,7 @@ def test_kmeans_of_many_rows_takes_batches(rng):
 def test_pickles_and_copies_are_indices_of_their_own(rows, queries, backend):
     if backend == "faiss":
         pytest.importorskip("faiss")
-    index = MIPSIndex(20, backend=backend).fit(rows)
+    index = mips(20, backend=backend).fit(rows)
     index.tune(queries, 5, np.float32(0.9))
     index.remove([7])
     for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):
@@ -259,7 +262,7 @@ def test_pickles_and_copies_are_indices_of_their_own(rows, queries, backend):
 
 
 def test_parameters():
-    index = MIPSIndex(3, balance=None)
+    index = mips(3, balance=None)
     assert_rules_complete(index)
     assert clone(index).get_params() == index.get_params()
 
@@ -267,13 +270,13 @@ def test_parameters():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda i, X: MIPSIndex(0).fit(X), r"MIPSIndex\.n_clusters must be"),
-        (lambda i, X: MIPSIndex(601).fit(X), "at most the number of rows, 600, got 601"),
-        (lambda i, X: MIPSIndex().fit(X[:0]), "must be a matrix with at least one row"),
-        (lambda i, X: MIPSIndex().fit(X * np.nan), "X must have finite numbers, got NaN"),
-        (lambda i, X: MIPSIndex().fit(X[:, :0]), "got no columns"),
-        (lambda i, X: MIPSIndex().fit("rows"), "X must be a dense matrix of real numbers"),
-        (lambda i, X: MIPSIndex().fit(1j * X), "X must be a dense matrix of real numbers"),
+        (lambda i, X: mips(0).fit(X), r"MIPSIndex\.n_clusters must be"),
+        (lambda i, X: mips(601).fit(X), "at most the number of rows, 600, got 601"),
+        (lambda i, X: mips().fit(X[:0]), "must be a matrix with at least one row"),
+        (lambda i, X: mips().fit(X * np.nan), "X must have finite numbers, got NaN"),
+        (lambda i, X: mips().fit(X[:, :0]), "got no columns"),
+        (lambda i, X: mips().fit("rows"), "X must be a dense matrix of real numbers"),
+        (lambda i, X: mips().fit(1j * X), "X must be a dense matrix of real numbers"),
         (lambda i, X: i.search(sp.csr_matrix(X)), "queries must be a dense .* <Compressed"),
         (lambda i, X: i.search(X * np.float64(1e60)), "got NaN or infinity in float32"),
         (lambda i, X: i.recall(X[:0]), r"21 columns and at least one row, got shape \(0, 21\)"),
@@ -294,6 +297,6 @@ def test_parameters():
     ],
 )
 def test_bad_input_is_named(rows, call, message):
-    index = MIPSIndex().fit(rows)
+    index = mips().fit(rows)
     with pytest.raises(ValueError, match=message):
         call(index, rows)

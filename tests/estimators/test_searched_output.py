@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch", reason="sublearn.embed.torch_layer needs PyTorch")
 
+from sublearn.embed import LabelSearch  # noqa: E402
 from sublearn.embed.torch_layer import SearchedOutput  # noqa: E402
 from sublearn.errors import ParameterError  # noqa: E402
 
@@ -25,7 +26,8 @@ def full_softmax(features, weight, targets):
 @pytest.mark.parametrize("gradient", ["exact", "sampled", "mips", "decomposed"])
 def test_is_softmax_when_all_labels_are_candidates(gradient):
     everything = {"n_candidates": 10**6, "n_probe": 10**6, "n_sampled": 10**6}
-    layer = SearchedOutput(12, 50, gradient=gradient, n_warm=0, tau=1e-9, **everything)
+    search = LabelSearch(n_warm=0, min_gradient=1e-9, **everything)
+    layer = SearchedOutput(12, 50, gradient=gradient, search=search, random_state=0)
     with torch.no_grad():
         layer.weight.copy_(torch.randn(50, 12))
     layer.refresh()
@@ -51,7 +53,7 @@ def test_trains_a_network_below_it():
     X = torch.from_numpy(centres[y] + 0.2 * rng.normal(size=(4000, 10)).astype(np.float32))
     targets = torch.from_numpy(y)
     body = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.Tanh())
-    head = SearchedOutput(32, 200)
+    head = SearchedOutput(32, 200, random_state=0)
     steps = [
         torch.optim.Adagrad(body.parameters(), lr=0.05),
         torch.optim.Adagrad(head.parameters(), lr=0.5),
@@ -93,11 +95,16 @@ def test_refuses_targets_that_are_no_labels(targets):
         layer(torch.randn(2, 8), torch.tensor(targets))
 
 
-def test_refuses_parameters_that_mean_nothing():
-    with pytest.raises(
-        ParameterError, match=r"SearchedOutput\.n_labels must be a positive integer"
-    ):
-        SearchedOutput(8, 0)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_labels": 0}, r"SearchedOutput\.n_labels must be a positive integer"),
+        ({"search": {}}, r"SearchedOutput\.search must be a LabelSearch or None"),
+    ],
+)
+def test_refuses_parameters_that_mean_nothing(options, message):
+    with pytest.raises(ParameterError, match=message):
+        SearchedOutput(**{"in_features": 8, "n_labels": 30} | options)
 
 
 def test_copies_and_pickles_go_on_by_themselves():
@@ -128,8 +135,3 @@ def test_features_of_another_kind_are_named(features):
     layer = SearchedOutput(8, 30)
     with pytest.raises(ValueError, match=r"features must be a tensor of shape \(n_samples, 8\)"):
         layer(features, torch.zeros(5, dtype=torch.int64))
-
-
-def test_a_number_of_warm_samples_is_not_negative():
-    with pytest.raises(ParameterError, match=r"SearchedOutput\.n_warm must be"):
-        SearchedOutput(8, 30, n_warm=-1)

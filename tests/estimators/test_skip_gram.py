@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import sublearn
 from sublearn import _core
-from sublearn.embed import SkipGram, read_word_vectors
+from sublearn.embed import ContextSearch, SkipGram, read_word_vectors
 from sublearn.embed.corpus import read_corpus
 from sublearn.embed.skip_gram_passes import Vectors, _Index
 from sublearn.embed.vocabulary import Vocabulary, count_pairs
@@ -132,10 +132,11 @@ def test_words_of_lists_may_have_any_character():
 
 @pytest.mark.parametrize("partition", ["exact", "sampled", "search"])
 def test_all_partitions_lower_the_exact_objective(sentences, partition):
-    model = SkipGram(**SMALL, max_iter=8, partition=partition, n_sampled=16, n_found=4)
+    search = ContextSearch(partition, n_sampled=16, n_candidates=4)
+    model = SkipGram(**SMALL, max_iter=8, search=search)
     model.fit(sentences)
     counts = slow_counts(sentences, model.words_, model.window)
-    start = SkipGram(**SMALL, n_warm=0, max_iter=0).fit(sentences)
+    start = SkipGram(**SMALL, search=ContextSearch(n_warm=0), max_iter=0).fit(sentences)
     shares = counts.sum(axis=0) / counts.sum()
     unigram = -(shares * np.log(shares)).sum()
     assert slow_objective(start, counts) == pytest.approx(unigram, abs=0.01)
@@ -201,7 +202,7 @@ def test_a_search_finds_the_contexts_of_largest_score(sentences):
     biases = rng.normal(-3, 2, n).astype(np.float32)
     sums = np.ones(n, np.float32)
     vectors = Vectors.of(words, contexts, biases, (sums, sums))
-    plan = SkipGram(**SMALL, partition="search")._plan(0, n, n)
+    plan = SkipGram(**SMALL, search=ContextSearch("search"))._plan(0, n)
     problem = _core.SkipGramProblem(
         vectors.words, vectors.contexts, (vectors.word_sums, vectors.context_sums),
         (pairs.begin, pairs.ids, pairs.counts), np.full(n, 1 / n, np.float32), vectors.bias,
@@ -225,7 +226,9 @@ def test_rare_words_are_predicted_better_than_by_their_frequencies():
     rng = np.random.default_rng(0)
     topics = rng.permutation(4000).reshape(20, 200)
     text = [[f"w{i}" for i in rng.choice(topics[rng.integers(20)], 20)] for _ in range(500)]
-    model = SkipGram(30, min_count=1, subsample=None, n_sampled=64, max_iter=1).fit(text)
+    few = ContextSearch(n_sampled=64)
+    model = SkipGram(30, min_count=1, subsample=None, search=few, max_iter=1, random_state=0)
+    model.fit(text)
     shares = model._pairs.totals[model._pairs.totals > 0] / model._pairs.totals.sum()
     assert len(model.words_) > 4 * 64  # so that sums are not over all of them
     assert model.exact_objective()[0] < -(shares @ np.log(shares)) - 0.1
@@ -233,16 +236,16 @@ def test_rare_words_are_predicted_better_than_by_their_frequencies():
 
 def test_the_bound_without_the_sample_is_below_the_estimate(sentences):
     for partition in ("sampled", "search"):
-        trace = (
-            SkipGram(**SMALL, max_iter=2, partition=partition, n_sampled=8).fit(sentences).trace_
-        )
+        search = ContextSearch(partition, n_sampled=8)
+        trace = SkipGram(**SMALL, max_iter=2, search=search).fit(sentences).trace_
         assert (trace["lower_bound"] < trace["estimate"]).all()
         assert trace["is_warm"].tolist() == [1, 0, 0]
 
 
 @pytest.mark.parametrize("partition", ["exact", "search", "sampled"])
 def test_threads_change_nothing(sentences, partition):
-    params = {**SMALL, "n_components": 40, "max_iter": 2, "partition": partition, "n_sampled": 16}
+    search = ContextSearch(partition, n_sampled=16)
+    params = {**SMALL, "n_components": 40, "max_iter": 2, "search": search}
     one, three = (SkipGram(**params, n_jobs=n).fit(sentences) for n in (1, 3))
     np.testing.assert_array_equal(one.vectors_, three.vectors_)
     np.testing.assert_array_equal(one.context_vectors_, three.context_vectors_)
@@ -328,12 +331,12 @@ def test_more_text_is_added_to_what_was_counted(sentences):
     assert SkipGram(**SMALL).partial_fit(sentences).n_iter_ == 6
 
 
-def test_a_callback_and_a_tolerance_stop_the_passes(sentences, capsys):
+def test_a_callback_and_a_small_gain_stop_the_passes(sentences, capsys):
     events = []
     stopped = SkipGram(**SMALL, max_iter=10_000, callback=lambda e: events.append(e) or True)
     assert stopped.fit(sentences).n_iter_ < 10_000
     assert events[-1].n_total == 10_001
-    early = SkipGram(**SMALL, max_iter=500, tol=1e-2, verbose=1).fit(sentences)
+    early = SkipGram(**SMALL, max_iter=500, min_gain=1e-2, verbose=1).fit(sentences)
     assert early.n_iter_ < 200
     gains = -np.diff(early.trace_["objective"]) / early.trace_["objective"][:-1]
     assert gains[-1] < 1e-2
@@ -365,11 +368,24 @@ def test_is_a_part_of_a_pipeline(sentences):
 
 
 def test_parameters():
-    model = SkipGram(9, tol=0.1)
+    model = SkipGram(9, min_gain=0.1)
     assert_rules_complete(model)
     assert clone(model).get_params() == model.get_params()
     with pytest.raises(NotFittedError):
         model.most_similar("a")
+
+
+def test_files_of_earlier_versions_are_translated():
+    stored = {"partition": "search", "n_found": 7, "n_warm": 2, "tol": 0.1, "n_traced": 64}
+    search = ContextSearch("search", n_candidates=7, n_warm=2)
+    assert SkipGram._current_params(stored) == {"search": search, "min_gain": 0.1}
+
+
+@pytest.mark.parametrize("n_words", [2, 3])
+def test_a_search_works_among_two_words(n_words):
+    text = [["a", "b", "c"][:n_words]] * 9
+    model = SkipGram(**SMALL, search=ContextSearch("search"), max_iter=1).fit(text)
+    assert np.isfinite(model.vectors_).all()
 
 
 def grown(model):
@@ -389,7 +405,8 @@ def grown(model):
         (lambda m: SkipGram().fit([["a", 3]]), r"strings or lists of words, got \['a', 3\]"),
         (lambda m: SkipGram().fit([None]), "strings or lists of words, got None"),
         (lambda m: SkipGram(0).fit([["a"]]), r"SkipGram\.n_components must be"),
-        (lambda m: SkipGram(partition="no").fit([["a"]]), r"SkipGram\.partition must be"),
+        (lambda m: ContextSearch("no"), r"ContextSearch\.partition must be"),
+        (lambda m: SkipGram(search="no").fit([["a"]]), r"SkipGram\.search must be a ContextSearch"),
         (grown, "n_components must stay 3"),
         (lambda m: m.most_similar("nobody"), "in the vocabulary of 25 words, got 'nobody'"),
         (lambda m: m["nobody"], "in the vocabulary"),

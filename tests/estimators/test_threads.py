@@ -13,6 +13,7 @@ import sublearn
 from sublearn.embed import (
     DenseExtremeClassifier,
     EmbeddingExtremeClassifier,
+    LabelSearch,
     MIPSIndex,
     SkipGram,
 )
@@ -49,7 +50,7 @@ def run_all(*tasks, seconds=SECONDS):
 
 @pytest.fixture
 def index():
-    return MIPSIndex().fit(np.random.default_rng(0).normal(size=(400, 20)))
+    return MIPSIndex(random_state=0).fit(np.random.default_rng(0).normal(size=(400, 20)))
 
 
 def test_an_index_is_searched_beside_changes(index):
@@ -90,11 +91,10 @@ def test_a_search_for_more_rows_than_are_left_is_refused(index):
         index.search(np.ones(20), 2)
 
 
+FEW = LabelSearch(n_candidates=5)
 LAYERS = {
-    "dense": DenseExtremeClassifier(max_iter=1, random_state=0, n_candidates=5),
-    "embedding": EmbeddingExtremeClassifier(
-        max_iter=1, random_state=0, n_candidates=5, n_components=8
-    ),
+    "dense": DenseExtremeClassifier(max_iter=1, random_state=0, search=FEW),
+    "embedding": EmbeddingExtremeClassifier(8, max_iter=1, random_state=0, search=FEW),
 }
 
 

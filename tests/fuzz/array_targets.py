@@ -174,6 +174,7 @@ _LEAF_SETS = sp.csr_matrix((_rng.random((24, 5)) < 0.4).astype(np.int8))[:, :4]
 _LOADS = 100 + 20 * (np.arange(84) % 2) + np.round(_rng.normal(size=84), 2)
 
 _FAST = {"max_iter": 5, "n_jobs": 1}
+_LAYER = {"max_iter": 1, "n_jobs": 1, "random_state": 0}
 FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
     "ppd": (lambda: PPDSparseClassifier(**_FAST), _X, _SETS, 8_000),
     "ppd-classes": (lambda: PPDSparseClassifier(**_FAST), _X, _CLASSES, 8_000),
@@ -185,13 +186,12 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
     ),
     "linear": (lambda: SparseLinearRegression(**_FAST), _X, _NUMBERS, 8_000),
     "covariance": (lambda: SparseInverseCovariance(**_FAST), _X, None, 6_000),
-    "dense": (lambda: DenseExtremeClassifier(max_iter=1, n_jobs=1), _X, _CLASSES, 4_000),
-    "dense-sets": (lambda: DenseExtremeClassifier(max_iter=1, n_jobs=1), _X, _SETS, 4_000),
+    "dense": (lambda: DenseExtremeClassifier(**_LAYER), _X, _CLASSES, 4_000),
+    "dense-sets": (lambda: DenseExtremeClassifier(**_LAYER), _X, _SETS, 4_000),
     "embedding": (
-        lambda: EmbeddingExtremeClassifier(3, max_iter=1, n_jobs=1), sp.csr_matrix(_X), _SETS,
-        4_000,
+        lambda: EmbeddingExtremeClassifier(3, **_LAYER), sp.csr_matrix(_X), _SETS, 4_000,
     ),
-    "index": (lambda: MIPSIndex(3, n_iter=2), _X, None, 8_000),
+    "index": (lambda: MIPSIndex(3, max_iter=2, random_state=0), _X, None, 8_000),
     "pairwise": (lambda: PairwiseMultilabelSVM(**_FAST), _X, _SETS, 4_000),
     "chain": (lambda: ChainSVM(**_FAST), [_X[:4], _X[4:9]], [list("abca"), list("abcab")], 3_000),
     "hiclass": (lambda: HierarchicalClassifier(_TREE, **_FAST), _X, _LEAVES, 2_000),

@@ -18,7 +18,7 @@ from engine import Failure, Target
 from mutate import CODE, INTEGERS
 
 from sublearn import metrics
-from sublearn.embed import MIPSIndex, SkipGram
+from sublearn.embed import ContextSearch, MIPSIndex, SkipGram
 from sublearn.graph import FactorGraph, solve_map, sparse_table
 from sublearn.hierarchy import (
     Taxonomy,
@@ -97,7 +97,7 @@ def _quadratic(quadratic: Any, linear: Any, init: Any, options: Any) -> None:
 
 
 def _index(rows: Any, more: Any, ids: Any, queries: Any, k: Any) -> None:
-    index = MIPSIndex(2, n_iter=1).fit(_X)
+    index = MIPSIndex(2, max_iter=1, random_state=0).fit(_X)
     index.add(more)
     index.remove(ids)
     index.update([0], rows)
@@ -126,7 +126,10 @@ def _chain(X: Any, y: Any, lengths: Any) -> None:
 
 def _text(sentences: Any, words: Any) -> None:
     word_features(words)
-    model = SkipGram(2, min_count=1, max_iter=1, subsample=None, n_jobs=1, n_found=2, n_probe=1)
+    few = ContextSearch(n_candidates=2, n_probe=1)
+    model = SkipGram(
+        2, min_count=1, max_iter=1, subsample=None, n_jobs=1, search=few, random_state=0
+    )
     model.fit(sentences).transform(words)
 
 

@@ -217,7 +217,7 @@ def make_scenarios(room: Path) -> list[Scenario]:
     path, half = folder / "model", kept / "half"
 
     def index(seed: int) -> MIPSIndex:
-        return MIPSIndex(n_clusters=4, n_iter=2, n_jobs=1).fit(
+        return MIPSIndex(n_clusters=4, max_iter=2, n_jobs=1, random_state=0).fit(
             np.random.default_rng(seed).normal(size=(20_000, 32)).astype(np.float32)
         )
 

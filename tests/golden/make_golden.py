@@ -70,13 +70,14 @@ def chain_svm() -> Any:
 def dense_extreme() -> Any:
     from sublearn.embed import DenseExtremeClassifier
 
-    return DenseExtremeClassifier(max_iter=3).fit(ROWS, LABELS)
+    return DenseExtremeClassifier(max_iter=3, random_state=0).fit(ROWS, LABELS)
 
 
 def embedding_extreme() -> Any:
     from sublearn.embed import EmbeddingExtremeClassifier
 
-    return EmbeddingExtremeClassifier(4, max_iter=3).fit(sp.csr_matrix(ROWS), LABELS)
+    model = EmbeddingExtremeClassifier(4, max_iter=3, random_state=0)
+    return model.fit(sp.csr_matrix(ROWS), LABELS)
 
 
 def hierarchical() -> Any:
@@ -115,7 +116,7 @@ def forecaster() -> Any:
 def index() -> Any:
     from sublearn.embed import MIPSIndex
 
-    return MIPSIndex(4).fit(ROWS)
+    return MIPSIndex(4, random_state=0).fit(ROWS)
 
 
 def mixture(**options: Any) -> Any:
@@ -149,7 +150,7 @@ def pairwise() -> Any:
 def skip_gram() -> Any:
     from sublearn.embed import SkipGram
 
-    return SkipGram(4, subsample=None, min_count=2, max_iter=2, n_jobs=1).fit(TEXTS)
+    return SkipGram(4, subsample=None, min_count=2, max_iter=2, n_jobs=1, random_state=0).fit(TEXTS)
 
 
 def inverse_covariance() -> Any:

@@ -80,7 +80,7 @@ def _embedding() -> Any:
 def _index() -> Any:
     from sublearn.embed import MIPSIndex
 
-    index = MIPSIndex().fit(_DENSE)
+    index = MIPSIndex(random_state=0).fit(_DENSE)
     index.remove([3])
     return index
 

@@ -539,7 +539,9 @@ def searches(rng):
     rows = random_rows(rng, most_rows=40, spread=1.0).astype(np.float32)
     query = rng.normal(size=rows.shape[1]).astype(np.float32)
     k = int(rng.integers(1, len(rows) + 1))
-    ids, scores = MIPSIndex(n_clusters=1 + len(rows) // 8).fit(rows).search(query, k, n_probe=None)
+    ids, scores = (
+        MIPSIndex(1 + len(rows) // 8, random_state=0).fit(rows).search(query, k, n_probe=None)
+    )
     truth = rows.astype(np.float64) @ query.astype(np.float64)
     scale = float(np.linalg.norm(rows, axis=1).max() * np.linalg.norm(query)) + 1e-300
     return Claim(-float(scores.sum()) / k, 0.0, -truth[ids].mean(), -np.sort(truth)[-k:].mean(),

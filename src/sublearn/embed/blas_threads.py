@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -12,12 +11,11 @@ __all__ = ["blas_threads"]
 
 
 @cache
-def _controller() -> Any:
+def _controller() -> ThreadpoolController:
     """Looks for the libraries once: each look takes some milliseconds, longer than small fits."""
     return ThreadpoolController()
 
 
-def blas_threads(n_threads: int) -> AbstractContextManager[Any]:
+def blas_threads(n_threads: int) -> AbstractContextManager[object]:
     """Within it, matrix products use so many threads."""
-    limits: AbstractContextManager[Any] = _controller().limit(limits=n_threads, user_api="blas")
-    return limits
+    return _controller().limit(limits=n_threads, user_api="blas")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["assign", "spherical_kmeans", "unit_rows"]
+__all__ = ["BALANCE", "assign", "by_cluster", "count_clusters", "spherical_kmeans", "unit_rows"]
+
+#: No cluster of an index for training has more than this many times the mean number of rows.
+BALANCE = 2.0
 
 #: Rows for each centre in a mini-batch. More make centres hardly better, and learning slower.
 _ROWS_PER_CENTRE = 64
@@ -20,38 +23,34 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.where(lengths > 0, lengths, 1).astype(rows.dtype)
 
 
+def count_clusters(n_rows: int) -> int:
+    """About twice the square root of the rows: centres and rows of a search then cost alike."""
+    return max(1, min(n_rows, round(2 * n_rows**0.5)))
+
+
+def by_cluster(clusters: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each cluster begins, and the rows in the order of their clusters, as the core reads."""
+    begin = np.zeros(n_clusters + 1, dtype=np.int64)
+    np.cumsum(np.bincount(clusters, minlength=n_clusters), out=begin[1:])
+    return begin, np.argsort(clusters, kind="stable").astype(np.int32)
+
+
 def spherical_kmeans(
-    rows: np.ndarray, n_clusters: int, n_iter: int, rng: np.random.Generator
+    rows: np.ndarray, n_clusters: int, max_iter: int, rng: np.random.Generator
 ) -> np.ndarray:
     r"""Centres that maximise :math:`\sum_i \max_c \langle x_i / |x_i|, \mu_c \rangle`.
 
     Each round assigns a mini-batch of rows, drawn anew, and moves centres to the direction of
     their rows, those of earlier rounds included with a weight that halves each time. A centre
     without rows starts anew at one of the rows that are farthest from theirs. Few rows make one
-    batch, and rounds are those of plain spherical k-means.
-
-    Parameters
-    ----------
-    rows : ndarray of float32
-        The vectors.
-    n_clusters : int
-        How many centres, at most the number of rows.
-    n_iter : int
-        Rounds.
-    rng : Generator
-        Chooses the batches and the first centres.
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_columns)
-        Unit rows.
+    batch, and rounds are those of plain spherical k-means. There must be a row for each centre.
     """
     size = min(len(rows), _ROWS_PER_CENTRE * n_clusters)
     is_all = size == len(rows)
     batch = unit_rows(rows if is_all else rows[_drawn(len(rows), size, rng)])
     centres = batch[rng.choice(size, n_clusters, replace=False)]
     totals = np.zeros_like(centres)
-    for round_ in range(n_iter):
+    for round_ in range(max_iter):
         if round_ > 0 and not is_all:
             batch = unit_rows(rows[_drawn(len(rows), size, rng)])
         labels, similarity = assign(batch, centres)
@@ -70,16 +69,17 @@ def _drawn(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def assign(
-    rows: np.ndarray, centres: np.ndarray, capacity: int | None = None
+    rows: np.ndarray, centres: np.ndarray, balance: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each row the centre of largest inner product, and that inner product.
 
-    With a `capacity`, a cluster keeps that many of the rows that like it most; the others go to the
-    best cluster that still has room.
+    With a `balance`, a cluster has at most that many times the mean number of rows: it keeps those
+    that are nearest to it, and the others go to the best cluster that still has room.
     """
     labels, similarity = _best(rows, centres)
-    if capacity is None:
+    if balance is None:
         return labels, similarity
+    capacity = max(1, int(np.ceil(balance * len(rows) / len(centres))))
     is_open = np.ones(len(centres), dtype=bool)
     while True:
         counts = np.bincount(labels, minlength=len(centres))

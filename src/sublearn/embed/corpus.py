@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,32 +13,31 @@ from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.state import pack_strings
+from sublearn.typing import PathLike
 from sublearn.validation.values import show
 
-__all__ = ["is_table", "is_words", "read_corpus"]
+__all__ = ["Text", "TextsLike", "is_table", "is_words", "read_corpus"]
+
+#: A text, split or not.
+Text: TypeAlias = str | Iterable[str]
+#: A file with a text on each line, or texts.
+TextsLike: TypeAlias = PathLike | Iterable[Text]
 
 _AT_ONCE = 1024  # sentences that are handed to the core together
 _SEPARATOR = "\x1f"  # as io/corpus.hpp reads it
 
 
-def read_corpus(owner: str, corpus: Any, tokens: str, lowercase: bool) -> Any:
-    """The sentences of a file or an iterable, read once, as `_core.Corpus`.
+def read_corpus(owner: str, corpus: TextsLike, tokens: str, lowercase: bool) -> _core.Corpus:
+    """The sentences of a file, one on each line, or of an iterable, read once.
 
-    Parameters
-    ----------
-    owner : str
-        Class that is named in refusals.
-    corpus : path or iterable
-        A file with a sentence on each line, or sentences: strings, or lists of words.
-    tokens : {"words", "spaces"}
-        How strings are split; lists of words are taken as they are.
-    lowercase : bool
-        Whether strings are written in small letters first.
+    Strings are split as `tokens` says, "words" or "spaces", after they were written in small
+    letters if `lowercase`; lists of words are taken as they are. Refusals name the class `owner`.
     """
     found = _core.Corpus()
     for batch in _batches(_sentences(owner, corpus)):
-        if isinstance(batch[0], str):
-            text = "\n".join(sentence.replace("\n", " ") for sentence in batch)
+        strings = [sentence for sentence in batch if isinstance(sentence, str)]  # all, or none
+        if strings:
+            text = "\n".join(sentence.replace("\n", " ") for sentence in strings)
             found.add_text(_bytes(text.lower() if lowercase else text), tokens)
         else:
             _add_words(owner, found, batch)
@@ -47,7 +46,7 @@ def read_corpus(owner: str, corpus: Any, tokens: str, lowercase: bool) -> Any:
     return found
 
 
-def _sentences(owner: str, corpus: Any) -> Iterator[Any]:
+def _sentences(owner: str, corpus: TextsLike) -> Iterator[Text]:
     if isinstance(corpus, (str, os.PathLike)):
         if not os.path.exists(corpus):
             raise ParameterError(
@@ -63,7 +62,7 @@ def _sentences(owner: str, corpus: Any) -> Iterator[Any]:
     return iter(corpus)
 
 
-def _lines(path: Any) -> Iterator[str]:
+def _lines(path: PathLike) -> Iterator[str]:
     with open_binary(path) as file:
         lines = Lines(file)
         with reading(path, lines):
@@ -71,14 +70,14 @@ def _lines(path: Any) -> Iterator[str]:
                 yield line.decode("utf-8", "replace")
 
 
-def _batches(sentences: Iterator[Any]) -> Iterator[list[Any]]:
+def _batches(sentences: Iterator[Text]) -> Iterator[list[Text]]:
     """Sentences of one kind together."""
     for _, group in itertools.groupby(sentences, key=lambda sentence: isinstance(sentence, str)):
         while batch := list(itertools.islice(group, _AT_ONCE)):
             yield batch
 
 
-def _add_words(owner: str, corpus: Any, batch: list[Any]) -> None:
+def _add_words(owner: str, corpus: _core.Corpus, batch: list[Text]) -> None:
     try:
         sentences = [list(sentence) for sentence in batch]
         text = "\n".join(_SEPARATOR.join(sentence) for sentence in sentences)
@@ -96,12 +95,12 @@ def _add_words(owner: str, corpus: Any, batch: list[Any]) -> None:
     corpus.add_words(utf8, bounds, np.cumsum([0, *n_words]))  # a word has a separator in it
 
 
-def is_words(sentence: Any) -> bool:
+def is_words(sentence: object) -> bool:
     """Whether it is a list, or another iterable, of strings."""
     return isinstance(sentence, Iterable) and all(isinstance(word, str) for word in sentence)
 
 
-def is_table(corpus: Any) -> bool:
+def is_table(corpus: object) -> bool:
     """Whether it is a data frame, which gives the names of its columns instead of texts."""
     return hasattr(corpus, "columns")
 

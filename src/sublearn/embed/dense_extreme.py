@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.layer_classifier import LayerClassifier
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
-from sublearn.embed.padding import padded
-from sublearn.trace import Callback
-from sublearn.validation import (
-    RUN_RULES,
-    Boolean,
-    Either,
-    Interval,
-    NonNegative,
-    OneOf,
-    Positive,
-    Rule,
-)
+from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
 from sublearn.validation.native import refuse_large
 
-__all__ = ["LAYER_RULES", "DenseExtremeClassifier"]
-
-#: Of the parameters that all classifiers with a dense last layer have.
-LAYER_RULES: dict[str, Rule] = {
-    "loss": OneOf("softmax", "nca", "margin", "triplet", "smoothed_margin"),
-    "gradient": OneOf("exact", "sampled", "mips", "decomposed"),
-    "optimizer": OneOf("sgd", "adagrad", "adam"),
-    "learning_rate": Positive(float),
-    "schedule": OneOf("constant", "linear", "inverse"),
-    "max_iter": Positive(int),
-    "batch_size": Positive(int),
-    "n_blocks": Positive(int),
-    "n_candidates": Positive(int),
-    "n_probe": Positive(int),
-    "n_sampled": Either(OneOf("auto"), Positive(int)),
-    "n_warm": NonNegative(int),
-    "mu": Positive(float),
-    "tau": NonNegative(float),
-    "fit_intercept": Boolean(),
-    "early_stopping": Boolean(),
-    "validation_fraction": Interval(float, 0, 1, "neither"),
-    "n_iter_no_change": Positive(int),
-    "recall": Interval(float, 0, 1, "right"),
-    **RUN_RULES,
-}
+__all__ = ["DenseExtremeClassifier"]
 
 
-class DenseExtremeClassifier(LayerClassifier):
+class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
     r"""Linear classifier on dense features whose steps look at few of the labels.
 
     Minimises, by mini-batches, the mean over the samples of a loss of the scores
@@ -66,8 +28,8 @@ class DenseExtremeClassifier(LayerClassifier):
 
     Their gradients are nearly zero for all labels but those of the sample and those of large
     score. With ``gradient="mips"`` a search over clusters of the rows of W finds the latter
-    (algorithm 10). With ``gradient="decomposed"`` it runs on `n_blocks` blocks of coordinates,
-    each an easier problem, and labels that could matter in one of the blocks are scored in full:
+    (algorithm 10). With ``gradient="decomposed"`` it runs on a few blocks of coordinates, each an
+    easier problem, and labels that could matter in one of the blocks are scored in full:
     one step of greedy message passing (algorithm 11).
 
     Parameters
@@ -75,51 +37,29 @@ class DenseExtremeClassifier(LayerClassifier):
     loss : {"softmax", "nca", "margin", "smoothed_margin", "triplet"}, default="softmax"
         What is minimised.
     gradient : {"decomposed", "mips", "sampled", "exact"}, default="decomposed"
-        How labels are found: by search in blocks or in all coordinates, `n_sampled` uniform
-        negatives for each batch, or all labels.
+        How labels are found: by search in blocks or in all coordinates, uniform negatives for each
+        batch, or all labels.
     optimizer : {"adagrad", "sgd", "adam"}, default="adagrad"
         The step rule. Adam moves only rows that have a gradient.
     learning_rate : float, default=0.5
-        Of the first step.
-    schedule : {"linear", "constant", "inverse"}, default="linear"
-        The rate falls linearly to 0, stays, or falls as 1 / (1 + epoch).
+        Of the first step; the rate falls linearly to 0. In :meth:`partial_fit` it stays.
     max_iter : int, default=10
         Passes over the samples.
     batch_size : int, default=256
         Samples in a step. Searches of one batch share what they read.
-    n_blocks : int, default=2
-        Blocks of coordinates of "decomposed". In the paper: B.
-    n_candidates : int, default=64
-        Negatives that a search gives a sample, at most; the blocks share them. In the paper: Q.
-    n_probe : int, default=4
-        Clusters, of about twice the square root of the number of labels, that a search looks at
-        in each block.
-    n_sampled : "auto" or int, default="auto"
-        Negatives of a batch of "sampled", and of the first `n_warm` epochs of searches; "auto" is
-        a hundredth of the labels, at least 100.
-    n_warm : int, default=1
-        Epochs by sampling before the first search: as long as W is small all labels have the
-        same gradient.
-    mu : float, default=1.0
-        Smoothing of "smoothed_margin". In the paper: :math:`\mu`.
-    tau : float, default=1e-3
-        Gradients with respect to a score of at most this size are left out; not used by "exact".
-        In the paper: :math:`\tau_2`.
+    search : LabelSearch or None, default=None
+        How many labels are looked at, and what is left out; None has the defaults of
+        :class:`LabelSearch`.
     fit_intercept : bool, default=True
         Learn a bias for each label, as the weight of a constant feature.
-    early_stopping : bool, default=False
+    early_stopping : bool or int, default=False
         Keep rows away from training, and stop when the share of them whose best label is right
-        has not risen for `n_iter_no_change` epochs.
+        has not risen for so many epochs; True means 3.
     validation_fraction : float, default=0.1
         Share of the rows for that.
-    n_iter_no_change : int, default=3
-        Patience of early stopping.
-    recall : float, default=0.95
-        Share of the best five labels that prediction through the index finds, measured on training
-        rows.
     n_jobs : int or None, default=None
         Threads. The model does not depend on it.
-    random_state : int, Generator, RandomState or None, default=0
+    random_state : int, Generator, RandomState or None, default=None
         Of orders, samples and clusters.
     verbose : int, default=0
         1 draws a progress bar.
@@ -163,63 +103,10 @@ class DenseExtremeClassifier(LayerClassifier):
     >>> centres = rng.normal(size=(300, 20))
     >>> y = rng.integers(300, size=6000)
     >>> X = centres[y] + 0.3 * rng.normal(size=(6000, 20))
-    >>> model = DenseExtremeClassifier().fit(X, y)
+    >>> model = DenseExtremeClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.95
     True
     """
-
-    _rules: ClassVar[dict[str, Rule]] = LAYER_RULES
-
-    def __init__(
-        self,
-        loss: str = "softmax",
-        gradient: str = "decomposed",
-        *,
-        optimizer: str = "adagrad",
-        learning_rate: float = 0.5,
-        schedule: str = "linear",
-        max_iter: int = 10,
-        batch_size: int = 256,
-        n_blocks: int = 2,
-        n_candidates: int = 64,
-        n_probe: int = 4,
-        n_sampled: int | str = "auto",
-        n_warm: int = 1,
-        mu: float = 1.0,
-        tau: float = 1e-3,
-        fit_intercept: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        recall: float = 0.95,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ):
-        self.loss = loss
-        self.gradient = gradient
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.n_blocks = n_blocks
-        self.n_candidates = n_candidates
-        self.n_probe = n_probe
-        self.n_sampled = n_sampled
-        self.n_warm = n_warm
-        self.mu = mu
-        self.tau = tau
-        self.fit_intercept = fit_intercept
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.recall = recall
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     @property
     def coef_(self) -> np.ndarray:
@@ -235,38 +122,13 @@ class DenseExtremeClassifier(LayerClassifier):
             return self.weights_[:, -1]
         return np.zeros(len(self.classes_), dtype=np.float32)
 
-    def _check_features(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _check_features(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
         rows = validate_numbers(self, X, reset=reset, dtype=[np.float32, np.float64])
         refuse_large(rows, f"{type(self).__name__}: X", np.float32)
         return rows.astype(np.float32, copy=False)
 
-    def _embed(self, X: np.ndarray) -> np.ndarray:
-        if not self.fit_intercept:
-            return X
-        return np.hstack([X, np.ones((len(X), 1), dtype=np.float32)])
+    def _hidden(self, X: np.ndarray) -> np.ndarray:
+        return X
 
-    def _start_layers(self, X: np.ndarray, n_labels: int, rng: np.random.Generator) -> LayerTrainer:
-        dim = X.shape[1] + bool(self.fit_intercept)
-        weights = np.zeros((n_labels, dim), dtype=np.float32)
-        return LayerTrainer(weights, self._plan(n_labels), rng)
-
-    def _epoch(
-        self,
-        X: np.ndarray,
-        labels: LabelRows,
-        rates: tuple[float, float],
-        is_warm: bool,
-        monitor: Any,
-    ) -> EpochReport:
-        return self._trainer.run(
-            padded(self._embed(X)),
-            labels,
-            batch_size=int(self.batch_size),
-            rates=rates,
-            is_warm=is_warm,
-            monitor=monitor,
-        )
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._refuse_other_layers(state, state["n_features_in_"])
-        super()._restore(state)
+    def _start_below(self, X: np.ndarray) -> int:
+        return X.shape[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
 import numpy as np
 
@@ -13,18 +15,11 @@ __all__ = ["FaissIndex"]
 
 
 class FaissIndex:
-    """An inverted file of faiss, with the methods of `_core.MipsIndex`.
+    """An inverted file of faiss, with the constructor and the methods of `_core.MipsIndex`.
 
     Centres and their rows are given, so that both back ends search the same clusters. faiss has no
     bounds: exact search scans all rows. Calls from several threads wait for each other: neither the
     rows nor the number of threads may change during a search.
-
-    Parameters
-    ----------
-    centres, begin, ids, rows : ndarrays
-        As `_core.MipsIndex` takes them.
-    n_ids : int
-        One more than the largest id that was ever used.
     """
 
     def __init__(
@@ -50,7 +45,7 @@ class FaissIndex:
 
     @one_at_a_time
     def search(
-        self, queries: np.ndarray, k: int, n_probe: int, n_threads: int, monitor: Any
+        self, queries: np.ndarray, k: int, n_probe: int, n_threads: int, monitor: object
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Ids, scores, and how many inner products were computed; n_probe 0 is exact."""
         with _threads(self._faiss, n_threads):
@@ -64,7 +59,7 @@ class FaissIndex:
 
     @one_at_a_time
     def search_above(
-        self, queries: np.ndarray, threshold: float, n_threads: int, monitor: Any
+        self, queries: np.ndarray, threshold: float, n_threads: int, monitor: object
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Begin of each query, ids, scores, inner products computed; exact."""
         with _threads(self._faiss, n_threads):
@@ -135,21 +130,18 @@ class FaissIndex:
         self._index.add_core(len(ids), pointer(rows), pointer(numbers), pointer(clusters))
 
 
-class _threads:
+@contextmanager
+def _threads(faiss: ModuleType, n_threads: int) -> Iterator[None]:
     """faiss has one number of threads for the process; it is as before afterwards."""
-
-    def __init__(self, faiss: Any, n_threads: int):
-        self._faiss, self._n_threads = faiss, n_threads
-
-    def __enter__(self) -> None:
-        self._before = self._faiss.omp_get_max_threads()
-        self._faiss.omp_set_num_threads(self._n_threads)
-
-    def __exit__(self, *_: object) -> None:
-        self._faiss.omp_set_num_threads(self._before)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
-def _import_faiss() -> Any:
+def _import_faiss() -> ModuleType:
     try:
         import faiss
     except ImportError as error:

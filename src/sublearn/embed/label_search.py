@@ -1,85 +1,82 @@
-"""The labels of largest score for dense features, by search or by a scan of all."""
+"""How a last layer finds the few labels that matter to a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
+from sublearn.validation import (
+    Either,
+    Interval,
+    NonNegative,
+    OneOf,
+    Positive,
+    Rule,
+    Settings,
+    SettingsOf,
+)
 
-from sublearn.embed.blas_threads import blas_threads
-from sublearn.embed.mips_index import MIPSIndex
-
-__all__ = ["LabelSearch"]
-
-#: With fewer labels a matrix product is faster than a search.
-_FEWEST_FOR_INDEX = 2_000
-_CHUNK_BYTES = 64 << 20
-_TUNING_K = 5
+__all__ = ["LAYER_RULES", "LabelSearch"]
 
 
-class LabelSearch:
-    """Weights of labels and, from the first search on, an index of them.
+@dataclass(frozen=True)
+class LabelSearch(Settings):
+    r"""Settings of the search for labels in a layer: how wide it is, and what it may leave out.
 
     Parameters
     ----------
-    weights : ndarray of shape (n_labels, n_features)
-        A row for each label.
-    samples : ndarray of shape (n_samples, n_features)
-        Queries like those to come, on which the recall is measured.
-    recall : float
-        Share of the best five labels that a search is to find.
-    n_threads : int
-        Threads.
+    n_blocks : int, default=2
+        Blocks of coordinates of ``gradient="decomposed"``. In the paper: B.
+    n_candidates : int, default=64
+        Negatives that a search gives a sample, at most; the blocks share them. In the paper: Q.
+    n_probe : int, default=4
+        Clusters, of about twice the square root of the number of labels, that a search looks at
+        in each block.
+    n_sampled : "auto" or int, default="auto"
+        Negatives of a batch of ``gradient="sampled"``, and of the first `n_warm` epochs of
+        searches; "auto" is a hundredth of the labels, at least 100.
+    n_warm : float, default=1
+        Epochs by sampling before the first search: as long as the weights are small, all labels
+        have the same gradient. `SearchedOutput` takes as many samples as labels for an epoch.
+    min_gradient : float, default=1e-3
+        Gradients with respect to a score of at most this size are left out; not used by
+        ``gradient="exact"``. In the paper: :math:`\tau_2`.
+    smoothing : float, default=1.0
+        Of ``loss="smoothed_margin"``: the larger, the more labels get a gradient. In the paper:
+        :math:`\mu`.
+    recall : float, default=0.95
+        Share of the best five labels that prediction through the index finds, measured on training
+        rows. `SearchedOutput` does not predict.
     """
 
-    def __init__(self, weights: np.ndarray, samples: np.ndarray, recall: float, n_threads: int):
-        self.weights = weights
-        self.samples = samples
-        self.recall = recall
-        self._n_threads = n_threads
-        self._index: MIPSIndex | None = None
+    n_blocks: int = 2
+    n_candidates: int = 64
+    n_probe: int = 4
+    n_sampled: int | str = "auto"
+    n_warm: float = 1
+    min_gradient: float = 1e-3
+    smoothing: float = 1.0
+    recall: float = 0.95
 
-    def index(self) -> MIPSIndex:
-        """The index, tuned for the recall; made when it is first asked for."""
-        if self._index is None:
-            index = MIPSIndex(n_jobs=self._n_threads).fit(self.weights)
-            if len(self.samples):
-                index.tune(self.samples, min(_TUNING_K, len(self.weights)), self.recall)
-            self._index = index
-        return self._index
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_blocks": Positive(int),
+        "n_candidates": Positive(int),
+        "n_probe": Positive(int),
+        "n_sampled": Either(OneOf("auto"), Positive(int)),
+        "n_warm": NonNegative(float),
+        "min_gradient": NonNegative(float),
+        "smoothing": Positive(float),
+        "recall": Interval(float, 0, 1, "right"),
+    }
 
-    def measured_recall(self) -> float:
-        """Recall of the five best labels on the sample queries."""
-        if not self.uses_index or not len(self.samples):
-            return 1.0
-        return self.index().recall(self.samples, min(_TUNING_K, len(self.weights)))
-
-    @property
-    def uses_index(self) -> bool:
-        """Whether there are enough labels for a search to be faster than a scan."""
-        return len(self.weights) >= _FEWEST_FOR_INDEX
-
-    def top_k(self, queries: np.ndarray, k: int, *, exact: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and scores of the k best labels of each row, best first, ties by lower id."""
-        if self.uses_index and not exact:
-            return self.index().search(queries, k)
-        parts = [_best(scores, k) for scores in self.chunks(queries)]
-        ids, scores = zip(*parts, strict=True)
-        return np.concatenate(ids), np.concatenate(scores)
-
-    def chunks(self, queries: np.ndarray) -> Iterator[np.ndarray]:
-        """Scores of all labels, some queries at a time."""
-        step = max(1, _CHUNK_BYTES // (4 * len(self.weights)))
-        with blas_threads(self._n_threads):
-            for start in range(0, max(len(queries), 1), step):
-                yield queries[start : start + step] @ self.weights.T
+    def samples_of(self, n_labels: int) -> int:
+        """Negatives of a batch by sampling."""
+        return max(100, n_labels // 100) if self.n_sampled == "auto" else int(self.n_sampled)
 
 
-def _best(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    if k < scores.shape[1]:
-        ids = np.sort(np.argpartition(-scores, k - 1, axis=1)[:, :k], axis=1)
-    else:
-        ids = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    found = np.take_along_axis(scores, ids, 1)
-    order = np.argsort(-found, axis=1, kind="stable")
-    return np.take_along_axis(ids, order, 1), np.take_along_axis(found, order, 1)
+#: Of the parameters that every layer has, whoever trains it.
+LAYER_RULES: dict[str, Rule] = {
+    "loss": OneOf("softmax", "nca", "margin", "triplet", "smoothed_margin"),
+    "gradient": OneOf("exact", "sampled", "mips", "decomposed"),
+    "search": SettingsOf(LabelSearch),
+}

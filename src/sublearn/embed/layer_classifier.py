@@ -6,33 +6,46 @@ import abc
 import itertools
 import time
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.embed.label_search import LabelSearch
-from sublearn.embed.layer_training import EpochReport, LabelRows, LayerPlan, LayerTrainer
+from sublearn import _core
+from sublearn.embed.label_index import LabelIndex
+from sublearn.embed.label_search import LAYER_RULES, LabelSearch
+from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.execution import all_or_nothing
-from sublearn.fitting.held_out import split_rows
+from sublearn.fitting.held_out import patience_of, split_rows
 from sublearn.fitting.labels import LabelClassifier, as_k
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Floats, Number
+from sublearn.io.fields import Fields, Floats, Number
 from sublearn.metrics.names import find_positions
-from sublearn.trace import Solution, Status, Trace
+from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.typing import LabelsLike, MatrixLike, Seed, State
 from sublearn.validation import (
+    EARLY_STOPPING,
+    RUN_RULES,
+    Boolean,
     EncodedLabels,
+    Interval,
     LabelKind,
+    OneOf,
+    Positive,
+    Rule,
     as_n_threads,
     as_seed,
     check_params,
     decode_predictions,
     encode_labels,
 )
+from sublearn.validation.labels import DecodedLabels
 from sublearn.validation.values import show
 
 __all__ = ["LayerClassifier"]
@@ -40,37 +53,98 @@ __all__ = ["LayerClassifier"]
 _N_MEASURED = 500  # training rows on which losses, recall and the threshold are measured
 _COLUMNS = ("seconds", "objective", "n_updates", "work", "rate", "held_out")
 
+_Rows = TypeVar("_Rows", np.ndarray, sp.csr_matrix)  # what `_check_features` gives
+_Self = TypeVar("_Self", bound="LayerClassifier")
 
-class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
-    """Everything but the features: a subclass says how rows become dense vectors.
 
-    A subclass has the parameters that `_plan` and `_fit` read.
-    """
+class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
+    """Everything but the features: a subclass says how rows become dense vectors."""
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **LAYER_RULES,
+        "optimizer": OneOf("sgd", "adagrad", "adam"),
+        "learning_rate": Positive(float),
+        "max_iter": Positive(int),
+        "batch_size": Positive(int),
+        "fit_intercept": Boolean(),
+        "early_stopping": EARLY_STOPPING,
+        "validation_fraction": Interval(float, 0, 1, "neither"),
+        **RUN_RULES,
+    }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        **{name: f"search.{name}" for name in LabelSearch._rules},
+        "tau": "search.min_gradient",
+        "mu": "search.smoothing",
+        "schedule": None,
+        "n_iter_no_change": None,
+    }
+
+    weights_: np.ndarray
+    threshold_: float
+
+    def __init__(
+        self,
+        loss: str = "softmax",
+        gradient: str = "decomposed",
+        *,
+        optimizer: str = "adagrad",
+        learning_rate: float = 0.5,
+        max_iter: int = 10,
+        batch_size: int = 256,
+        search: LabelSearch | None = None,
+        fit_intercept: bool = True,
+        early_stopping: bool | int = False,
+        validation_fraction: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.loss = loss
+        self.gradient = gradient
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.search = search
+        self.fit_intercept = fit_intercept
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     # --- what a subclass does ----------------------------------------------------------------
 
     @abc.abstractmethod
-    def _check_features(self, X: Any, *, reset: bool) -> Any:
-        """Rows that `_embed` takes."""
+    def _check_features(self, X: MatrixLike, *, reset: bool) -> _Rows:
+        """Rows that `_hidden` takes."""
 
     @abc.abstractmethod
-    def _embed(self, X: Any) -> np.ndarray:
-        """Dense float32 rows, the input of the last layer."""
+    def _hidden(self, X: _Rows) -> np.ndarray:
+        """Dense float32 rows, the input of the last layer but for the constant."""
 
     @abc.abstractmethod
-    def _start_layers(self, X: Any, n_labels: int, rng: np.random.Generator) -> LayerTrainer:
-        """Weights of all layers before the first step."""
+    def _start_below(self, X: _Rows) -> int:
+        """Begin with the layers below the last one; the numbers in a row that it gets from them."""
 
-    @abc.abstractmethod
     def _epoch(
-        self, X: Any, labels: LabelRows, rates: tuple[float, float], is_warm: bool, monitor: Any
+        self,
+        X: _Rows,
+        labels: LabelRows,
+        settings: _core.LayerSettings,
+        rates: tuple[float, float],
+        monitor: _core.Monitor,
     ) -> EpochReport:
-        """One pass over the rows."""
+        """One pass over the rows; trains the last layer alone, if a subclass has no other."""
+        rows = padded(self._embed(X))
+        return self._trainer.run(rows, labels, settings, int(self.batch_size), rates, monitor)
 
     # --- fitting -----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self: _Self, X: MatrixLike, y: LabelsLike) -> _Self:
         """Train from the start.
 
         Parameters
@@ -85,14 +159,24 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         estimator
         """
         check_params(self)
-        X = self._check_features(X, reset=True)
-        labels = encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
-        self._begin(X, labels)
-        self._fit(X, LabelRows.of(labels.to_csr()))
+        rows = self._check_features(X, reset=True)
+        labels = encode_labels(y, rows.shape[0], estimator_name=type(self).__name__)
+        self._begin(rows, labels, labels.classes)
+        theirs, held_out = LabelRows.of(labels.to_csr()), None
+        if self.early_stopping:
+            kept, out = split_rows(rows.shape[0], self.validation_fraction, self._rng)
+            held_out = (rows[out], theirs.take(out))
+            rows, theirs = rows[kept], theirs.take(kept)
+        # The rate falls to 0 in a line: the last epochs settle, however many there are.
+        ends = self.learning_rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
+        self._run(list(itertools.pairwise(ends.tolist())), rows, theirs, held_out)
+        self._finish(rows, theirs)
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+    def partial_fit(
+        self: _Self, X: MatrixLike, y: LabelsLike, classes: ArrayLike | None = None
+    ) -> _Self:
         """One more pass, over these samples alone, with a constant learning rate.
 
         Parameters
@@ -117,75 +201,79 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         """
         check_params(self)
         is_first = not self.__sklearn_is_fitted__()
-        X = self._check_features(X, reset=is_first)
+        rows = self._check_features(X, reset=is_first)
+        name = type(self).__name__
         labels = encode_labels(
-            y, X.shape[0], estimator_name=type(self).__name__, for_fit=is_first and classes is None
+            y, rows.shape[0], estimator_name=name, for_fit=is_first and classes is None
         )
         if is_first:
             names = labels.classes if classes is None else np.unique(np.asarray(classes))
-            self._begin(X, labels, names)
+            self._begin(rows, labels, names)
         elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
         places = find_positions(self.classes_, labels.classes, argument="y")
         if (places < 0).any():
             unknown = show(labels.classes[places < 0][0])
-            raise ValueError(
-                f"{type(self).__name__}.partial_fit: y must have labels of classes_, got {unknown}"
-            )
-        rows = LabelRows.of(labels.to_csr(places, len(self.classes_)))
-        rates = (self.learning_rate, self.learning_rate)
-        self._run([rates], X, rows, None)
-        self._finish(X, rows)
+            raise ValueError(f"{name}.partial_fit: y must have labels of classes_, got {unknown}")
+        theirs = LabelRows.of(labels.to_csr(places, len(self.classes_)))
+        self._run([(self.learning_rate, self.learning_rate)], rows, theirs)
+        self._finish(rows, theirs)
         return self
 
-    def _begin(self, X: Any, labels: EncodedLabels, classes: np.ndarray | None = None) -> None:
-        self.classes_ = labels.classes if classes is None else classes
+    def _begin(self, X: _Rows, labels: EncodedLabels, classes: np.ndarray) -> None:
+        self.classes_ = classes
         kind = labels.kind
         if not kind.is_multilabel:
-            kind = LabelKind.BINARY if len(self.classes_) == 2 else LabelKind.MULTICLASS
+            kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
         self.label_kind_ = kind.name
         self._rng = np.random.default_rng(as_seed(self.random_state))
-        self._trainer = self._start_layers(X, len(self.classes_), self._rng)
+        dim = self._start_below(X) + bool(self.fit_intercept)
+        self._trainer = self._train(np.zeros((len(classes), dim), dtype=np.float32))
         self.n_iter_ = 0
         self._rows: list[tuple[float, ...]] = []
 
-    def _fit(self, X: Any, labels: LabelRows) -> None:
-        held_out = None
-        if self.early_stopping:
-            kept, out = split_rows(X.shape[0], self.validation_fraction, self._rng)
-            held_out = (X[out], labels.take(out))
-            X, labels = X[kept], labels.take(kept)
-        ends = [self._rate(epoch) for epoch in range(self.max_iter + 1)]
-        self._run(list(itertools.pairwise(ends)), X, labels, held_out)
-        self._finish(X, labels)
+    def _resume(self) -> LayerTrainer:
+        self._rng = np.random.default_rng(as_seed(self.random_state))
+        self._rows = [tuple(row.values()) for row in self.trace_.rows()]
+        return self._train(self.weights_)
 
-    def _rate(self, epoch: int) -> float:
-        """Learning rate after some epochs."""
-        if self.schedule == "linear":
-            return self.learning_rate * (1 - epoch / self.max_iter)
-        return self.learning_rate / (1 + epoch if self.schedule == "inverse" else 1)
+    def _train(self, weights: np.ndarray) -> LayerTrainer:
+        return LayerTrainer(
+            weights,
+            self._rng,
+            loss=self.loss,
+            gradient=self.gradient,
+            optimizer=self.optimizer,
+            search=self.search,
+            n_threads=self._threads,
+        )
 
-    def _run(self, rates: list[tuple[float, float]], X: Any, labels: LabelRows, out: Any) -> None:
-        """Epochs, until the rates are used up, the held-out rows say so, or somebody stops it."""
+    def _run(
+        self,
+        rates: list[tuple[float, float]],
+        X: _Rows,
+        labels: LabelRows,
+        held_out: tuple[_Rows, LabelRows] | None = None,
+    ) -> None:
+        """One epoch for each pair of rates, unless held-out rows or the user end them before."""
         progress = Progress(X.shape[0] * len(rates))
         started = time.perf_counter()
+        patience = patience_of(self.early_stopping)
 
         def job() -> bool:
-            best, since_best = -np.inf, 0
+            scores: list[float] = []
             for pair in rates:
-                report = self._epoch(X, labels, pair, self.n_iter_ >= self.n_warm, progress.core)
+                settings = self._trainer.prepare(self.n_iter_)
+                report = self._epoch(X, labels, settings, pair, progress.core)
                 seconds = time.perf_counter() - started
-                row = (seconds, report.loss, report.n_updates, report.work, pair[0])
-                self._rows.append(row if out is None else (*row, self._hit_rate(*out)))
+                if held_out is not None:
+                    scores.append(self._hit_rate(*held_out))
+                row: list[float] = [seconds, report.loss, report.n_updates, report.work, pair[0]]
+                self._rows.append((*row, *scores[-1:]))
                 self.n_iter_ += 1
                 if not report.is_finite or report.n_seen < X.shape[0]:
                     return report.is_finite
-                if out is None:
-                    continue
-                score = self._rows[-1][-1]
-                since_best = 0 if score > best else since_best + 1
-                best = max(best, score)
-                if since_best >= self.n_iter_no_change:
+                if scores and len(scores) - 1 - np.argmax(scores) >= patience:
                     break
             return True
 
@@ -200,72 +288,43 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
                 stacklevel=4,
             )
 
-    def _hit_rate(self, X: Any, labels: LabelRows) -> float:
+    def _hit_rate(self, X: _Rows, labels: LabelRows) -> float:
         """Share of rows whose best label is one of theirs."""
-        queries = self._embed(X)
-        weights = self._trainer.weights()
-        best = LabelSearch(weights, queries[:0], 1.0, 1).top_k(queries, 1, exact=True)[0][:, 0]
-        return float(
-            np.mean(
-                [
-                    best[i] in labels.ids[a:b]
-                    for i, (a, b) in enumerate(itertools.pairwise(labels.begin))
-                ]
-            )
-        )
+        index = LabelIndex(self._trainer.weights(), n_threads=1)
+        best = index.top_k(self._embed(X), 1, exact=True)[0][:, 0]
+        best_of_each = np.repeat(best, np.diff(labels.begin))
+        return float((labels.ids == best_of_each).sum() / len(best))
 
-    def _finish(self, X: Any, labels: LabelRows) -> None:
-        """The fitted attributes."""
+    def _finish(self, X: _Rows, labels: LabelRows) -> None:
+        """Set the fitted attributes."""
         self.weights_ = self._trainer.weights()
         rows = np.sort(self._rng.permutation(X.shape[0])[:_N_MEASURED])
-        some, their = X[rows], labels.take(rows)
-        queries = self._embed(some)
+        queries, theirs = self._embed(X[rows]), labels.take(rows)
+        self._index = self._indexed(queries[np.diff(theirs.begin) > 0])
         with np.errstate(over="ignore", invalid="ignore"):  # the last good model may be large
-            self._measure(queries, their)
-        self._search = LabelSearch(
-            self.weights_, queries[their.begin[1:] > their.begin[:-1]], self.recall, self._threads
-        )
+            self._measure(queries, theirs)
 
     def _measure(self, queries: np.ndarray, labels: LabelRows) -> None:
-        wide = padded(queries)
-        objective = self._trainer.mean_loss(wide, labels, "exact")
-        gradient = self._trainer.prepare(is_warm=True)
-        distance = abs(objective - self._trainer.mean_loss(wide, labels, gradient))
+        wide, trainer = padded(queries), self._trainer
+        objective = trainer.mean_loss(wide, labels, trainer.settings("exact"))
+        distance = abs(objective - trainer.mean_loss(wide, labels, trainer.prepare(np.inf)))
         certificate = distance if np.isfinite(distance) else np.inf
         by_column = itertools.zip_longest(*self._rows, fillvalue=np.nan)
         columns = np.array(list(by_column), dtype=np.float64)
         trace = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
         solution = Solution(Status.MAX_ITER, objective, certificate, self.n_iter_, trace)
         self._keep_solution(solution, warns=False)
-        scores = np.concatenate(
-            list(LabelSearch(self.weights_, queries[:0], 1.0, self._threads).chunks(queries))
-        ).ravel()
+        scores = self._index.scores(queries).ravel()
         self.threshold_ = _threshold(scores, max(len(labels.ids), 1))
 
-    def _resume(self) -> LayerTrainer:
-        self._rng = np.random.default_rng(as_seed(self.random_state))
-        self._rows = [tuple(row.values()) for row in self.trace_.rows()]
-        return LayerTrainer(self.weights_, self._plan(len(self.classes_)), self._rng)
-
-    def _plan(self, n_labels: int) -> LayerPlan:
-        return LayerPlan.with_defaults(
-            n_labels,
-            n_candidates=int(self.n_candidates),
-            n_sampled=self.n_sampled,
-            loss=self.loss,
-            mu=float(self.mu),
-            gradient=self.gradient,
-            optimizer=self.optimizer,
-            n_blocks=int(self.n_blocks),
-            n_probe=int(self.n_probe),
-            tau=float(self.tau),
-            n_threads=self._threads,
-        )
+    def _indexed(self, samples: np.ndarray) -> LabelIndex:
+        recall = LabelSearch.of(self.search).recall
+        return LabelIndex(self.weights_, self._threads, samples, recall)
 
     # --- prediction --------------------------------------------------------------------------
 
     def predict_top_k(
-        self, X: Any, k: int = 5, *, exact: bool = False
+        self, X: MatrixLike, k: int = 5, *, exact: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k best labels of each sample, best first, and their scores.
 
@@ -276,8 +335,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         k : int, default=5
             How many; all labels if there are fewer.
         exact : bool, default=False
-            Score all labels. Otherwise the index is asked, which finds the share `recall` of the
-            best five; below 2,000 labels every answer is exact.
+            Score all labels. Otherwise the index is asked, which finds the share
+            `search.recall` of the best five; below 2,000 labels every answer is exact.
 
         Returns
         -------
@@ -285,11 +344,10 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
             Entries of `classes_`; equal scores in the order of `classes_`.
         """
         queries = self._queries(X)
-        k = as_k(k, len(self.classes_))
-        ids, scores = self._search.top_k(queries, k, exact=exact)
+        ids, scores = self._index.top_k(queries, as_k(k, len(self.classes_)), exact=exact)
         return self.classes_[ids], scores
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores of all labels, dense; with very many labels prefer `predict_top_k`.
 
         Parameters
@@ -302,10 +360,10 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes in a 1-D `y`
         """
         queries = self._queries(X)
-        scores = np.concatenate(list(self._search.chunks(queries)))
+        scores = self._index.scores(queries)
         return scores[:, 1] - scores[:, 0] if self._kind is LabelKind.BINARY else scores
 
-    def predict(self, X: Any, *, exact: bool = False) -> Any:
+    def predict(self, X: MatrixLike, *, exact: bool = False) -> DecodedLabels:
         """The best label of each sample, or all labels above `threshold_`.
 
         Parameters
@@ -322,27 +380,34 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
         """
         queries = self._queries(X)
         if not self._kind.is_multilabel:
-            return self.classes_[self._search.top_k(queries, 1, exact=exact)[0][:, 0]]
-        found = [sp.csr_matrix(s > self.threshold_) for s in self._search.chunks(queries)]
+            return self.classes_[self._index.top_k(queries, 1, exact=exact)[0][:, 0]]
+        found = [sp.csr_matrix(s > self.threshold_) for s in self._index.chunks(queries)]
         return decode_predictions(self._kind, self.classes_, sp.vstack(found, format="csr"))
 
     @property
     def recall_(self) -> float:
         """Share of the best five labels of training rows that the index finds."""
         check_is_fitted(self)
-        return self._search.measured_recall()
+        return self._index.measured_recall()
 
     @property
     def _threads(self) -> int:
         return as_n_threads(self.n_jobs)
 
-    def _queries(self, X: Any) -> np.ndarray:
+    def _queries(self, X: MatrixLike) -> np.ndarray:
         check_is_fitted(self)
         return self._embed(self._check_features(X, reset=False))
 
+    def _embed(self, X: _Rows) -> np.ndarray:
+        """The input of the last layer; a constant learns the intercepts."""
+        hidden = self._hidden(X)
+        if not self.fit_intercept:
+            return hidden
+        return np.hstack([hidden, np.ones((len(hidden), 1), dtype=np.float32)])
+
     # --- saving ------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         state = dict(super().__getstate__())
         for name in ("_trainer", "_rng", "_rows"):  # the core's objects are not pickled
             state.pop(name, None)
@@ -350,28 +415,37 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC):
 
     _STORED = (*LabelClassifier._STORED, "weights_", "threshold_")
 
-    def _to_bundle(self) -> dict[str, Any]:
-        return super()._to_bundle() | {"samples": self._search.samples}
+    def _to_bundle(self) -> State:
+        return super()._to_bundle() | {"samples": self._index.samples}
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "weights_": Floats("classes", "numbers", bits=32),
             "samples": Floats(None, "numbers", bits=32),
             "threshold_": Number(),
         }
 
-    def _refuse_other_layers(self, state: dict[str, Any], n_inputs: int) -> None:
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        params = super()._current_params(stored)
+        if params.get("early_stopping") is True:  # its patience was a parameter of its own
+            params["early_stopping"] = stored.get("n_iter_no_change", True)
+        return params
+
+    def _restore(self, state: State) -> None:
         n_classes, n_numbers = state["weights_"].shape
-        wanted = n_inputs + bool(self.fit_intercept)
+        wanted = self._n_inputs(state) + bool(self.fit_intercept)
         if n_numbers != wanted:
             raise ValueError(f"weights_ must have {wanted} columns, got {n_numbers}")
         if state["label_kind_"] == LabelKind.BINARY.name and n_classes != 2:
             raise ValueError(f"classes_ must be two for a binary label_kind_, got {n_classes}")
-
-    def _restore(self, state: dict[str, Any]) -> None:
         samples = state.pop("samples")
         super()._restore(state)
-        self._search = LabelSearch(self.weights_, samples, self.recall, self._threads)
+        self._index = self._indexed(samples)
+
+    def _n_inputs(self, state: State) -> int:
+        """Numbers in a row of the last layer but for the constant, in a file."""
+        return int(state["n_features_in_"])
 
 
 def _threshold(scores: np.ndarray, count: int) -> float:

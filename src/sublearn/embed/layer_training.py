@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.embed.blas_threads import blas_threads
-from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.clustering import BALANCE, assign, count_clusters, spherical_kmeans
+from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.padding import padded
 
-__all__ = ["EpochReport", "LabelRows", "LayerPlan", "LayerTrainer"]
+__all__ = ["EpochReport", "LabelRows", "LayerTrainer"]
 
 _ROUNDS = 3  # of k-means: rows move on, so that better centres would not stay better
-_BALANCE = 2.0  # no cluster has more than this many times the mean number of rows
 
 
-@dataclass(frozen=True)
-class LabelRows:
+class LabelRows(NamedTuple):
     """The labels of each sample: those of row i are ``ids[begin[i]:begin[i + 1]]``, increasing."""
 
     begin: np.ndarray
     ids: np.ndarray
 
     @classmethod
-    def of(cls, indicator: Any) -> LabelRows:
+    def of(cls, indicator: sp.csr_matrix) -> LabelRows:
         """From an indicator matrix in CSR form with sorted indices."""
         return cls(indicator.indptr.astype(np.int64), indicator.indices.astype(np.int32))
 
@@ -38,50 +37,7 @@ class LabelRows:
         return LabelRows(begin, self.ids[place])
 
 
-@dataclass(frozen=True)
-class LayerPlan:
-    """How a layer is trained; the estimators' parameters of the same names."""
-
-    loss: str
-    mu: float
-    gradient: str
-    optimizer: str
-    n_blocks: int
-    n_candidates: int
-    n_probe: int
-    n_sampled: int
-    tau: float
-    n_threads: int
-
-    @classmethod
-    def with_defaults(
-        cls,
-        n_labels: int,
-        *,
-        n_sampled: int | str = "auto",
-        **others: Any,
-    ) -> LayerPlan:
-        """A number of samples that is "auto" follows from the number of labels."""
-        if n_sampled == "auto":
-            n_sampled = max(100, n_labels // 100)
-        return cls(n_sampled=int(n_sampled), **others)
-
-    def settings(self, gradient: str) -> Any:
-        """What the core wants, for this or another way to find candidates."""
-        return _core.layer_settings(
-            loss=self.loss,
-            mu=self.mu,
-            gradient=gradient,
-            n_candidates=self.n_candidates,
-            n_probe=self.n_probe,
-            n_sampled=self.n_sampled,
-            tau=0.0 if gradient == "exact" else self.tau,
-            n_threads=self.n_threads,
-        )
-
-
-@dataclass(frozen=True)
-class EpochReport:
+class EpochReport(NamedTuple):
     """What a pass over samples did."""
 
     loss: float  # mean over the samples seen, on their candidates
@@ -94,42 +50,55 @@ class EpochReport:
 class LayerTrainer:
     """A layer z = W x in the core, with the indices that its searches use.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_labels, n_features)
-        Where to start.
-    plan : LayerPlan
-        How to train.
-    rng : Generator
-        Draws centres, orders and samples.
+    It starts at given weights, of shape (n_labels, n_features); `rng` draws centres, orders and
+    samples, and the rest is as in `DenseExtremeClassifier`.
     """
 
-    def __init__(self, weights: np.ndarray, plan: LayerPlan, rng: np.random.Generator):
-        self.plan = plan
+    def __init__(
+        self,
+        weights: np.ndarray,
+        rng: np.random.Generator,
+        *,
+        loss: str,
+        gradient: str,
+        search: LabelSearch | None,
+        n_threads: int,
+        optimizer: str = "sgd",
+    ):
         self.n_labels, self.dim = weights.shape
-        self._rng = rng
-        self.layer = _core.OutputLayer(padded(weights), self.dim, plan.optimizer)
+        self._rng, self._loss, self._gradient, self._n_threads = rng, loss, gradient, n_threads
+        self._search = LabelSearch.of(search)
+        self.layer = _core.OutputLayer(padded(weights), self.dim, optimizer)
         self._since_build: float = np.inf  # samples since the clusters were made
         self.is_under_way = False  # in a pass; it stays so if the pass does not come to its end
-
-    @property
-    def searches(self) -> bool:
-        """Whether candidates are found by search."""
-        return self.plan.gradient in ("mips", "decomposed")
 
     def weights(self) -> np.ndarray:
         """The rows as they are now."""
         return self.layer.weights()[:, : self.dim]
 
-    def prepare(self, is_warm: bool) -> str:
-        """The gradient that the next samples get; makes its indices if they are missing or old."""
-        if not self.searches:
-            return self.plan.gradient
-        if not is_warm:
-            return "sampled"
+    def settings(self, gradient: str) -> _core.LayerSettings:
+        """What the core wants, for one way to find candidates."""
+        search = self._search
+        return _core.layer_settings(
+            loss=self._loss,
+            mu=float(search.smoothing),
+            gradient=gradient,
+            n_candidates=int(search.n_candidates),
+            n_probe=int(search.n_probe),
+            n_sampled=search.samples_of(self.n_labels),
+            tau=0.0 if gradient == "exact" else float(search.min_gradient),
+            n_threads=self._n_threads,
+        )
+
+    def prepare(self, n_epochs: float) -> _core.LayerSettings:
+        """Settings of the samples after so many epochs; makes indices that are missing or old."""
+        if self._gradient not in ("mips", "decomposed"):
+            return self.settings(self._gradient)
+        if n_epochs < self._search.n_warm:
+            return self.settings("sampled")
         if self._since_build >= self.n_labels:
             self._build()
-        return self.plan.gradient
+        return self.settings(self._gradient)
 
     def note_samples(self, n_samples: int) -> None:
         """Samples have passed: rows have moved away from their centres."""
@@ -139,47 +108,38 @@ class LayerTrainer:
         self,
         features: np.ndarray,
         labels: LabelRows,
-        *,
+        settings: _core.LayerSettings,
         batch_size: int,
         rates: tuple[float, float],
-        is_warm: bool,
-        monitor: Any,
+        monitor: _core.Monitor,
     ) -> EpochReport:
         """One pass over padded samples in a random order."""
-        gradient = self.prepare(is_warm)
         order = self._rng.permutation(len(features)).astype(np.int64)
+        seed = int(self._rng.integers(2**63))
         loss, n_updates, work, n_seen, is_finite = self.layer.train(
-            features,
-            (labels.begin, labels.ids),
-            order,
-            self.plan.settings(gradient),
-            batch_size,
-            rates,
-            int(self._rng.integers(2**63)),
-            monitor,
+            features, labels, order, settings, batch_size, rates, seed, monitor
         )
         self.note_samples(n_seen)
         return EpochReport(loss / max(n_seen, 1), n_updates, work, n_seen, is_finite)
 
-    def mean_loss(self, features: np.ndarray, labels: LabelRows, gradient: str) -> float:
+    def mean_loss(
+        self, features: np.ndarray, labels: LabelRows, settings: _core.LayerSettings
+    ) -> float:
         """Mean loss of padded samples by one way to find candidates; nothing is changed."""
-        losses = self.layer.differentiate(
-            features, (labels.begin, labels.ids), self.plan.settings(gradient), 0
-        )[0]
+        losses = self.layer.differentiate(features, labels, settings, 0)[0]
         return float(losses.mean())
 
     def _build(self) -> None:
-        """Clusters of each block of coordinates: C about twice the square root of K."""
+        """Clusters of each block of coordinates."""
         rows = self.weights()
-        n_clusters = max(1, min(self.n_labels, round(2 * self.n_labels**0.5)))
-        n_blocks = 1 if self.plan.gradient == "mips" else min(self.plan.n_blocks, self.dim)
-        capacity = int(np.ceil(_BALANCE * self.n_labels / n_clusters))
+        n_clusters = count_clusters(self.n_labels)
+        n_blocks = 1 if self._gradient == "mips" else min(self._search.n_blocks, self.dim)
         self.layer.clear_blocks()
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
             for columns in np.array_split(np.arange(self.dim), n_blocks):
                 first, count = int(columns[0]), len(columns)
                 block = np.ascontiguousarray(rows[:, first : first + count])
                 centres = spherical_kmeans(block, n_clusters, _ROUNDS, self._rng)
-                cluster_of, _ = assign(block, centres, capacity)
+                cluster_of, _ = assign(block, centres, BALANCE)
                 self.layer.add_block(first, count, centres, cluster_of.astype(np.int32))
         self._since_build = 0

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sublearn import _core
-from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.blas_threads import blas_threads
+from sublearn.embed.clustering import assign, by_cluster, count_clusters, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
 from sublearn.embed.padding import aligned, padded_width
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.io.fields import Floats, Integers, Offsets, Size
+from sublearn.io.fields import Fields, Floats, Integers, Offsets, Size
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import SavedModel
 from sublearn.trace import attend
+from sublearn.typing import Seed, State
 from sublearn.validation import (
     Either,
     Interval,
@@ -39,6 +41,9 @@ from sublearn.validation import (
 )
 from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["MIPSIndex"]
 
@@ -69,14 +74,14 @@ class MIPSIndex(SavedModel, BaseEstimator):
     balance : float or None, default=2.0
         No cluster has more than this many times the mean number of rows when the index is built;
         None lets rows go where they like.
-    n_iter : int, default=10
+    max_iter : int, default=10
         Rounds of spherical k-means, each on a mini-batch of the rows.
     backend : {"sublearn", "faiss"}, default="sublearn"
         Who keeps and scans the rows. "faiss" (extra ``faiss``) has an inverted file of the same
         clusters, without bounds: its exact search scans all rows.
     n_jobs : int or None, default=None
         Threads.
-    random_state : int, Generator, RandomState or None, default=0
+    random_state : int, Generator, RandomState or None, default=None
         Of the clustering.
 
     Attributes
@@ -105,7 +110,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
     --------
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal(size=(1000, 20))
-    >>> index = MIPSIndex().fit(rows)
+    >>> index = MIPSIndex(random_state=0).fit(rows)
     >>> ids, scores = index.search(rows[:2], k=3, n_probe=None)
     >>> bool((scores[:, 0] == (rows[:2] @ rows.T).max(axis=1).astype(np.float32)).all())
     True
@@ -115,11 +120,12 @@ class MIPSIndex(SavedModel, BaseEstimator):
         "n_clusters": Either(OneOf("auto"), Positive(int)),
         "n_probe": OrNone(Positive(int)),
         "balance": OrNone(Positive(float)),
-        "n_iter": Positive(int),
+        "max_iter": Positive(int),
         "backend": OneOf("sublearn", "faiss"),
         "n_jobs": JobCount(),
         "random_state": RandomState(),
     }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"n_iter": "max_iter"}
 
     def __init__(
         self,
@@ -127,21 +133,21 @@ class MIPSIndex(SavedModel, BaseEstimator):
         n_probe: int | None = 8,
         *,
         balance: float | None = 2.0,
-        n_iter: int = 10,
+        max_iter: int = 10,
         backend: str = "sublearn",
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_probe = n_probe
         self.balance = balance
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.backend = backend
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> MIPSIndex:
+    def fit(self, X: ArrayLike, y: object = None) -> MIPSIndex:
         """Index the rows of a matrix; row i has the id i.
 
         Parameters
@@ -161,23 +167,18 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_clusters_ = self._count_clusters(len(rows))
         self.n_probe_ = 0 if self.n_probe is None else self.n_probe
         rng = np.random.default_rng(as_seed(self.random_state))
-        capacity = None
-        if self.balance is not None:
-            capacity = max(1, int(np.ceil(self.balance * len(rows) / self.n_clusters_)))
-        with threadpool_limits(as_n_threads(self.n_jobs), "blas"):
-            centres = spherical_kmeans(rows, self.n_clusters_, self.n_iter, rng)
-            labels, _ = assign(rows, centres, capacity)
-        order = np.argsort(labels, kind="stable")
-        begin = np.zeros(self.n_clusters_ + 1, dtype=np.int64)
-        np.cumsum(np.bincount(labels, minlength=self.n_clusters_), out=begin[1:])
+        with blas_threads(as_n_threads(self.n_jobs)):
+            centres = spherical_kmeans(rows, self.n_clusters_, self.max_iter, rng)
+            clusters, _ = assign(rows, centres, self.balance)
+        begin, order = by_cluster(clusters, self.n_clusters_)
         self._centres = aligned(centres)
-        self._set(begin, order.astype(np.int32), aligned(rows[order]), len(rows))
+        self._set(begin, order, aligned(rows[order]), len(rows))
         return self
 
     # --- searching -------------------------------------------------------------------------------
 
     def search(
-        self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted"
+        self, queries: ArrayLike, k: int = 10, *, n_probe: int | str | None = "fitted"
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rows of largest inner product with each query.
 
@@ -195,14 +196,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ids, scores : ndarrays of shape (n_queries, k), or (k,)
             Best first; equal scores by id.
         """
-        check_is_fitted(self)
-        is_one = np.ndim(queries) == 1
-        rows = self._queries(queries, least=0)
+        wide = self._queries(queries)
         if not Positive(int).accepts(k) or k > self.n_rows_:
             raise self._too_many(k)
-        count = self._probes(n_probe)
-        wide = aligned(rows)
-        ids, scores, self.work_ = self._search(wide, k, count)
+        ids, scores, self.work_ = self._search(wide, k, self._probes(n_probe))
         few = np.flatnonzero(ids[:, -1] < 0)  # the clusters looked at have fewer than k rows
         if len(few):
             ids[few], scores[few], work = self._search(wide[few], k, 0)
@@ -210,9 +207,11 @@ class MIPSIndex(SavedModel, BaseEstimator):
             if (ids[few, -1] < 0).any():  # another thread has removed rows
                 raise self._too_many(k)
         ids = ids.astype(np.int64)
-        return (ids[0], scores[0]) if is_one else (ids, scores)
+        return (ids[0], scores[0]) if np.ndim(queries) == 1 else (ids, scores)
 
-    def search_above(self, queries: Any, threshold: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    def search_above(
+        self, queries: ArrayLike, threshold: float
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """All rows whose inner product with a query is above a threshold; exact.
 
         Parameters
@@ -227,32 +226,28 @@ class MIPSIndex(SavedModel, BaseEstimator):
         list of (ids, scores)
             For each query, best first.
         """
-        check_is_fitted(self)
-        rows = self._rows("queries", queries, least=0, width=self.n_features_in_)
+        wide, n_threads = self._queries(queries), as_n_threads(self.n_jobs)
         if not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
             raise ParameterError(
                 f"MIPSIndex.search_above: threshold must be a number, got {show(threshold)}"
             )
-        wide, n_threads = aligned(rows), as_n_threads(self.n_jobs)
         begin, ids, scores, self.work_ = attend(
             lambda monitor: self._index.search_above(wide, float(threshold), n_threads, monitor),
             float(wide.size) * self.n_rows_,
         )
-        return [
-            (ids[start:end].astype(np.int64), scores[start:end]) for start, end in pairwise(begin)
-        ]
+        return [(ids[a:b].astype(np.int64), scores[a:b]) for a, b in pairwise(begin)]
 
-    def recall(self, queries: Any, k: int = 10, *, n_probe: int | str | None = "fitted") -> float:
+    def recall(
+        self, queries: ArrayLike, k: int = 10, *, n_probe: int | str | None = "fitted"
+    ) -> float:
         """Share of the k best rows of the queries that a search finds."""
-        check_is_fitted(self)
-        rows = self._queries(queries, least=1)
-        found, _ = self.search(rows, k, n_probe=n_probe)
-        truth, _ = self.search(rows, k, n_probe=None)
-        return float(
-            np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)])
-        )
+        self._queries(queries, least=1)
+        found, _ = self.search(queries, k, n_probe=n_probe)
+        truth, _ = self.search(queries, k, n_probe=None)
+        pairs = zip(np.atleast_2d(found), np.atleast_2d(truth), strict=True)
+        return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in pairs]))
 
-    def tune(self, queries: Any, k: int = 10, recall: float = 0.95) -> MIPSIndex:
+    def tune(self, queries: ArrayLike, k: int = 10, recall: float = 0.95) -> MIPSIndex:
         """Set `n_probe_` to the fewest clusters that give a recall on sample queries.
 
         Parameters
@@ -270,25 +265,20 @@ class MIPSIndex(SavedModel, BaseEstimator):
         """
         check_is_fitted(self)
         check_argument("MIPSIndex.tune.recall", recall, Interval(float, 0, 1, "right"))
-        enough, n_probe = self.n_clusters_, 1
-        while n_probe < enough:  # doubling, then halving the interval
-            if self.recall(queries, k, n_probe=n_probe) >= recall:
-                enough = n_probe
-                break
-            n_probe *= 2
-        lower = enough // 2
-        while enough - lower > 1:
-            middle = (enough + lower) // 2
-            if self.recall(queries, k, n_probe=middle) >= recall:
-                enough = middle
-            else:
-                lower = middle
-        self.n_probe_ = enough
+
+        def is_enough(n_probe: int) -> bool:
+            return self.recall(queries, k, n_probe=n_probe) >= recall
+
+        most = 1
+        while most < self.n_clusters_ and not is_enough(most):  # doubling, then halving
+            most = min(2 * most, self.n_clusters_)
+        between = range(most // 2 + 1, most)
+        self.n_probe_ = most // 2 + 1 + bisect_left(between, True, key=is_enough)
         return self
 
     # --- changes ---------------------------------------------------------------------------------
 
-    def update(self, ids: Any, rows: Any) -> MIPSIndex:
+    def update(self, ids: ArrayLike, rows: ArrayLike) -> MIPSIndex:
         """Give rows other values; each finds its cluster at C inner products.
 
         Ctrl-C leaves each row with either its former value or the new one.
@@ -304,13 +294,17 @@ class MIPSIndex(SavedModel, BaseEstimator):
         -------
         MIPSIndex
         """
-        numbers, values = self._pairs("update", ids, rows)
-        self._check_ids("update", numbers)
+        numbers, wide = self._known_ids("update", ids), self._new_rows(rows)
+        if len(wide) != len(numbers):
+            raise ParameterError(
+                f"MIPSIndex.update: rows must have a row for each of {len(numbers)} ids, "
+                f"got {len(wide)}"
+            )
         for block in self._blocks(len(numbers)):
-            self._index.update(numbers[block], values[block])
+            self._index.update(numbers[block], wide[block])
         return self
 
-    def add(self, rows: Any) -> np.ndarray:
+    def add(self, rows: ArrayLike) -> np.ndarray:
         """Add rows.
 
         Parameters
@@ -323,10 +317,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ndarray of int64
             Their ids, from the largest so far on.
         """
-        check_is_fitted(self)
-        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
-        ids = np.arange(self._index.n_ids, self._index.n_ids + len(values), dtype=np.int32)
-        wide, done = aligned(values), 0
+        wide, done = self._new_rows(rows), 0
+        ids = np.arange(self._index.n_ids, self._index.n_ids + len(wide), dtype=np.int32)
         try:
             for block in self._blocks(len(ids)):
                 self._index.add(ids[block], wide[block])
@@ -337,7 +329,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_rows_ = self._index.n_rows
         return ids.astype(np.int64)
 
-    def remove(self, ids: Any) -> MIPSIndex:
+    def remove(self, ids: ArrayLike) -> MIPSIndex:
         """Take rows out; their ids are not used again.
 
         Parameters
@@ -349,10 +341,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         -------
         MIPSIndex
         """
-        check_is_fitted(self)
-        numbers = _as_ids("remove", ids)
-        self._check_ids("remove", numbers)
-        self._index.remove(numbers)
+        self._index.remove(self._known_ids("remove", ids))
         self.n_rows_ = self._index.n_rows
         return self
 
@@ -361,14 +350,13 @@ class MIPSIndex(SavedModel, BaseEstimator):
         check_is_fitted(self)
         return np.sort(self._index.packed()[1]).astype(np.int64)
 
-    def rows(self, ids: Any) -> np.ndarray:
+    def rows(self, ids: ArrayLike) -> np.ndarray:
         """The values of rows."""
-        check_is_fitted(self)
-        return self._values("rows", _as_ids("rows", ids))[:, : self.n_features_in_]
+        return self._values("rows", ids)[1][:, : self.n_features_in_]
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _search(self, wide: np.ndarray, k: int, n_probe: int) -> Any:
+    def _search(self, wide: np.ndarray, k: int, n_probe: int) -> tuple[np.ndarray, np.ndarray, int]:
         n_threads = as_n_threads(self.n_jobs)
         return attend(
             lambda monitor: self._index.search(wide, int(k), n_probe, n_threads, monitor),
@@ -380,7 +368,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         size = max(1, int(_BLOCK_OPERATIONS / (self.n_clusters_ * self.n_features_in_)))
         return (slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size))
 
-    def _too_many(self, k: Any) -> ParameterError:
+    def _too_many(self, k: object) -> ParameterError:
         return ParameterError(
             f"MIPSIndex.search: k must be an integer from 1 to the {self.n_rows_} rows of the "
             f"index, got {show(k)}"
@@ -394,7 +382,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _count_clusters(self, n_rows: int) -> int:
         if self.n_clusters == "auto":
-            return max(1, min(n_rows, round(2 * n_rows**0.5)))
+            return count_clusters(n_rows)
         if int(self.n_clusters) > n_rows:
             raise ParameterError(
                 f"MIPSIndex.n_clusters must be at most the number of rows, {n_rows}, "
@@ -404,15 +392,22 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _set(self, begin: np.ndarray, ids: np.ndarray, rows: np.ndarray, n_ids: int) -> None:
         make = FaissIndex if self.backend == "faiss" else _core.MipsIndex
-        self._index: Any = make(self._centres, begin, ids, rows, n_ids)
+        self._index: _core.MipsIndex | FaissIndex = make(self._centres, begin, ids, rows, n_ids)
         self.n_rows_ = self._index.n_rows
 
-    def _queries(self, queries: Any, *, least: int) -> np.ndarray:
-        """Queries as rows; a vector is one of them."""
+    def _queries(self, queries: ArrayLike, *, least: int = 0) -> np.ndarray:
+        """Queries as padded rows; a vector is one of them."""
+        check_is_fitted(self)
         rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
-        return self._rows("queries", rows, least=least, width=self.n_features_in_)
+        return aligned(self._rows("queries", rows, least=least, width=self.n_features_in_))
 
-    def _rows(self, name: str, rows: Any, *, least: int, width: int | None = None) -> np.ndarray:
+    def _new_rows(self, rows: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        return aligned(self._rows("rows", rows, least=0, width=self.n_features_in_))
+
+    def _rows(
+        self, name: str, rows: ArrayLike, *, least: int, width: int | None = None
+    ) -> np.ndarray:
         try:
             if sp.issparse(rows) or np.iscomplexobj(rows):
                 raise TypeError("not dense, or not real")
@@ -434,34 +429,25 @@ class MIPSIndex(SavedModel, BaseEstimator):
         refuse_large(array, f"MIPSIndex: {name}")
         return as_native(array)
 
-    def _pairs(self, method: str, ids: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, method: str, ids: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of rows of the index as integers, and these rows."""
         check_is_fitted(self)
         numbers = _as_ids(method, ids)
-        values = self._rows("rows", rows, least=0, width=self.n_features_in_)
-        if len(values) != len(numbers):
-            raise ParameterError(
-                f"MIPSIndex.{method}: rows must have a row for each of {len(numbers)} ids, "
-                f"got {len(values)}"
-            )
-        return numbers, aligned(values)
-
-    def _values(self, method: str, ids: np.ndarray) -> np.ndarray:
         try:
-            rows: np.ndarray = self._index.rows_of(ids)
+            return numbers, self._index.rows_of(numbers)
         except ValueError as error:  # ids must be rows of the index
             raise ParameterError(f"MIPSIndex.{method}: {error}") from None
-        return rows
 
-    def _check_ids(self, method: str, ids: np.ndarray) -> None:
+    def _known_ids(self, method: str, ids: ArrayLike) -> np.ndarray:
         """Before a change: asks for these rows alone, since all ids would be as long as a scan."""
-        self._values(method, ids)
-        if len(np.unique(ids)) < len(ids):
-            values, counts = np.unique(ids, return_counts=True)
-            raise ParameterError(
-                f"MIPSIndex.{method}: ids must differ, got {values[counts > 1][0]} twice"
-            )
+        numbers, _ = self._values(method, ids)
+        values, counts = np.unique(numbers, return_counts=True)
+        if len(values) < len(numbers):
+            twice = values[counts > 1][0]
+            raise ParameterError(f"MIPSIndex.{method}: ids must differ, got {twice} twice")
+        return numbers
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         begin, ids, rows = self._index.packed()
         return {
             "centres": self._centres,
@@ -473,7 +459,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             "n_probe_": int(self.n_probe_),
         }
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return {
             "n_features_in_": Size("features", low=1),
             "n_ids": Size("ids"),
@@ -484,7 +470,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
             "rows": Floats("rows", "stride", finite=True, bits=32),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         stride = padded_width(state["n_features_in_"])
         if state["centres"].shape[1] != stride:
             raise ValueError(
@@ -497,20 +483,20 @@ class MIPSIndex(SavedModel, BaseEstimator):
         self.n_clusters_ = len(self._centres)
         self._set(state["begin"], state["ids"], state["rows"], state["n_ids"])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         state = dict(super().__getstate__())
         if state.pop("_index", None) is not None:  # neither the core's nor faiss's is pickled
             state["_packed"] = (*self._index.packed(), int(self._index.n_ids))
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         packed = state.pop("_packed", None)
         super().__setstate__(state)
         if packed is not None:
             self._set(*packed)
 
 
-def _as_ids(method: str, ids: Any) -> np.ndarray:
+def _as_ids(method: str, ids: ArrayLike) -> np.ndarray:
     numbers = np.atleast_1d(np.asarray(ids))
     if numbers.ndim != 1 or (len(numbers) and not np.issubdtype(numbers.dtype, np.integer)):
         raise ParameterError(f"MIPSIndex.{method}: ids must be integers, got {show(ids)}")

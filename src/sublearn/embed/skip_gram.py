@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.embed.corpus import read_corpus
+from sublearn.embed.context_search import ContextSearch
+from sublearn.embed.corpus import TextsLike, read_corpus
 from sublearn.embed.skip_gram_passes import (
     COLUMNS,
     Passes,
@@ -25,8 +27,9 @@ from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import AnyOf, Flags, Floats, Integers, Number, Strings
+from sublearn.io.fields import AnyOf, Fields, Flags, Floats, Integers, Number, Strings
 from sublearn.trace import Callback, Solution, Status, Trace
+from sublearn.typing import Seed, State
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
@@ -36,6 +39,7 @@ from sublearn.validation import (
     OrNone,
     Positive,
     Rule,
+    SettingsOf,
     as_n_threads,
     as_seed,
     check_argument,
@@ -44,7 +48,6 @@ from sublearn.validation import (
 
 __all__ = ["SkipGram"]
 
-_FEW_WORDS = 4  # up to this many times n_sampled words, "auto" sums over all
 _SUMS = ("word_sums", "context_sums")
 
 
@@ -75,37 +78,23 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         Keep the most frequent words only.
     subsample : float or None, default=1e-4
         A word of relative frequency f is dropped with probability 1 - sqrt(subsample / f).
-    n_warm : int, default=1
-        Passes of negative sampling.
     max_iter : int, default=5
         Passes of the softmax after them.
     learning_rate : float, default=0.3
         Of Adagrad; falls in a line to a tenth in the last pass.
-    n_negative : int, default=5
-        Weight of the noise in negative sampling: noise words for each pair.
-    noise_power : float, default=0.75
-        The noise has the frequencies of words to this power.
-    partition : {"auto", "exact", "search", "sampled"}, default="auto"
-        Which contexts the sum has beside those seen with a word: all; those found by search and a
-        sample; a sample. "auto" is "exact" for up to four times `n_sampled` words, else "sampled".
-    n_sampled : int, default=1024
-        Size of the sample, drawn anew for every 64 visits to words.
-    n_found : int, default=32
-        Contexts that a search looks for.
-    n_probe : int, default=4
-        Clusters that it looks at.
-    tol : float or None, default=None
+    search : ContextSearch or None, default=None
+        How the sum over all contexts is estimated, and the passes of negative sampling; None has
+        the defaults of :class:`ContextSearch`.
+    min_gain : float or None, default=None
         Stop when a pass lowers the objective by less than this share of it; None makes all passes.
     tokens : {"words", "spaces"}, default="words"
         How strings are split: around runs of letters and digits, or at white space. Lists of words
         are taken as they are.
     lowercase : bool, default=True
         Write strings in small letters first.
-    n_traced : int, default=256
-        Words on which the objective of each pass is computed, with exact sums; drawn by frequency.
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all processors. The result does not depend on it.
-    random_state : int, Generator, RandomState or None, default=0
+    random_state : int, Generator, RandomState or None, default=None
         Of the first vectors, of samples and of dropped words.
     verbose : int, default=0
         1 draws a progress bar on standard error.
@@ -124,7 +113,8 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
     context_bias_ : ndarray of float32
         :math:`b_y`.
     objective_ : float
-        The objective after the last pass, in nats for each pair, on `n_traced` words.
+        The objective after the last pass, in nats for each pair: over all words of a small
+        vocabulary, else on 256 that are drawn by frequency.
     objective_error_ : float
         Its standard error; 0 where the words are all.
     certificate_ : float
@@ -150,7 +140,7 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
     --------
     >>> from sublearn.embed import SkipGram
     >>> text = ["the cat sat on the mat", "the dog sat on the rug", "a cat and a dog"] * 20
-    >>> model = SkipGram(8, subsample=None).fit(text)
+    >>> model = SkipGram(8, subsample=None, random_state=0).fit(text)
     >>> model.vectors_.shape
     (9, 8)
     >>> words, cosines = model.most_similar("cat", k=2)
@@ -162,25 +152,22 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         "min_count": Positive(int),
         "max_words": OrNone(Interval(int, 2, 2**31 - 2)),
         "subsample": OrNone(Positive(float)),
-        "n_warm": NonNegative(int),
         "max_iter": NonNegative(int),
         "learning_rate": Positive(float),
-        "n_negative": Positive(int),
-        "noise_power": Interval(float, 0.0, 1.0),
-        "partition": OneOf("auto", "exact", "search", "sampled"),
-        "n_sampled": Interval(int, 1, 2**20),
-        "n_found": Interval(int, 1, 2**20),
-        "n_probe": Positive(int),
-        "tol": OrNone(NonNegative(float)),
+        "search": SettingsOf(ContextSearch),
+        "min_gain": OrNone(NonNegative(float)),
         "tokens": OneOf("words", "spaces"),
         "lowercase": Boolean(),
-        "n_traced": Interval(int, 2, 2**20),
         **RUN_RULES,
     }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        **{name: f"search.{name}" for name in ContextSearch._rules},
+        "n_found": "search.n_candidates",
+        "tol": "min_gain",
+        "n_traced": None,
+    }
 
-    words_: np.ndarray
     word_counts_: np.ndarray
-    vectors_: np.ndarray
     context_vectors_: np.ndarray
     context_bias_: np.ndarray
     objective_error_: float
@@ -193,21 +180,14 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         min_count: int = 5,
         max_words: int | None = None,
         subsample: float | None = 1e-4,
-        n_warm: int = 1,
         max_iter: int = 5,
         learning_rate: float = 0.3,
-        n_negative: int = 5,
-        noise_power: float = 0.75,
-        partition: str = "auto",
-        n_sampled: int = 1024,
-        n_found: int = 32,
-        n_probe: int = 4,
-        tol: float | None = None,
+        search: ContextSearch | None = None,
+        min_gain: float | None = None,
         tokens: str = "words",
         lowercase: bool = True,
-        n_traced: int = 256,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -216,26 +196,19 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         self.min_count = min_count
         self.max_words = max_words
         self.subsample = subsample
-        self.n_warm = n_warm
         self.max_iter = max_iter
         self.learning_rate = learning_rate
-        self.n_negative = n_negative
-        self.noise_power = noise_power
-        self.partition = partition
-        self.n_sampled = n_sampled
-        self.n_found = n_found
-        self.n_probe = n_probe
-        self.tol = tol
+        self.search = search
+        self.min_gain = min_gain
         self.tokens = tokens
         self.lowercase = lowercase
-        self.n_traced = n_traced
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> SkipGram:
+    def fit(self, X: TextsLike, y: object = None) -> SkipGram:
         """Learn vectors from text.
 
         Parameters
@@ -257,7 +230,7 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         return self._learn(X, Vocabulary.empty(), none, None, as_seed(self.random_state))
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> SkipGram:
+    def partial_fit(self, X: TextsLike, y: object = None) -> SkipGram:
         """Go on with more text: old words keep their vectors, new ones get some.
 
         The counts of the text before stay, unless the model was loaded from a file, which does not
@@ -307,13 +280,19 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
             )
         rule = OrNone(Interval(int, 2, 2**31 - 2))
         check_argument("SkipGram.exact_objective.n_words", n_words, rule)
-        plan = self._plan(0, len(self.words_), len(self.words_) if n_words is None else n_words)
-        return exact_objective(self._padded_vectors(), self._pairs, plan)
+        n_words = len(self.words_) if n_words is None else n_words
+        n_threads = as_n_threads(self.n_jobs)
+        return exact_objective(self._padded_vectors(), self._pairs, 0, n_threads, n_words)
 
     # --- inside ----------------------------------------------------------------------------------
 
     def _learn(
-        self, text: Any, vocabulary: Vocabulary, vectors: Vectors, pairs: Pairs | None, seed: int
+        self,
+        text: TextsLike,
+        vocabulary: Vocabulary,
+        vectors: Vectors,
+        pairs: Pairs | None,
+        seed: int,
     ) -> SkipGram:
         corpus = read_corpus("SkipGram", text, self.tokens, self.lowercase)
         vocabulary = vocabulary.grown(corpus, self.min_count, self.max_words)
@@ -322,9 +301,9 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
                 f"SkipGram.min_count must leave at least two words, got {self.min_count}: "
                 f"{len(vocabulary.words)} of {corpus.n_words} words are left"
             )
-        plan = self._plan(seed, len(vocabulary.words), self.n_traced)
+        plan = self._plan(seed, len(vocabulary.words))
         n_numbers = 2 * self.n_components * len(vocabulary.words)
-        progress = Progress(plan.n_warm + plan.max_iter, n_done=0, nnz_primal=n_numbers)
+        progress = Progress(plan.n_passes, n_done=0, nnz_primal=n_numbers)
 
         def job() -> tuple[Passes, Pairs]:
             counted = count_pairs(
@@ -339,25 +318,10 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         self._keep(found, vocabulary, pairs, plan)
         return self
 
-    def _plan(self, seed: int, n_words: int, n_traced: int) -> Plan:
-        partition = self.partition
-        if partition == "auto":
-            partition = "exact" if n_words <= _FEW_WORDS * self.n_sampled else "sampled"
-        return Plan(
-            n_warm=self.n_warm,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            n_negative=self.n_negative,
-            noise_power=self.noise_power,
-            partition=partition,
-            n_sampled=self.n_sampled,
-            n_found=min(self.n_found, n_words),
-            n_probe=self.n_probe,
-            tol=self.tol,
-            seed=seed,
-            n_threads=as_n_threads(self.n_jobs),
-            n_traced=n_traced,
-        )
+    def _plan(self, seed: int, n_words: int) -> Plan:
+        search = ContextSearch.of(self.search).for_words(n_words)
+        n_threads = as_n_threads(self.n_jobs)
+        return Plan(search, self.max_iter, self.learning_rate, self.min_gain, seed, n_threads)
 
     def _keep(self, found: Passes, vocabulary: Vocabulary, pairs: Pairs, plan: Plan) -> None:
         vectors = found.vectors
@@ -372,7 +336,9 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         if found.rows and found.is_finite:
             objective, self.objective_error_ = found.rows[-1][1:3]
         else:
-            objective, self.objective_error_ = exact_objective(vectors, pairs, plan)
+            objective, self.objective_error_ = exact_objective(
+                vectors, pairs, plan.seed, plan.n_threads
+            )
         columns = zip(*found.rows, strict=True) if found.rows else [()] * len(COLUMNS)
         solution = Solution(
             status=Status.CONVERGED if found.converged else Status.MAX_ITER,
@@ -399,7 +365,7 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
     def _n_features_out(self) -> int:
         return int(self.vectors_.shape[1])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
@@ -411,13 +377,13 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
         "objective_error_", "n_pairs_",
     )  # fmt: skip
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         state = super()._to_bundle()
         del state["trace_"]  # stored by column
         trace = {f"trace.{name}": self.trace_[name] for name in COLUMNS}
         return state | dict(zip(_SUMS, self._sums, strict=True)) | trace
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         vectors = Floats("words", "components", bits=32)
         figures = ("objective_", "objective_error_", "certificate_")
         return {
@@ -432,7 +398,7 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
             "trace.*": AnyOf(Floats("passes"), Integers("passes"), Flags("passes")),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._sums = (state.pop("word_sums"), state.pop("context_sums"))
         state["trace_"] = {name: state.pop(f"trace.{name}") for name in COLUMNS}
         super()._restore(state)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sublearn import _core
-from sublearn.embed.clustering import assign, spherical_kmeans
+from sublearn.embed.blas_threads import blas_threads
+from sublearn.embed.clustering import (
+    BALANCE,
+    assign,
+    by_cluster,
+    count_clusters,
+    spherical_kmeans,
+)
+from sublearn.embed.context_search import ContextSearch
 from sublearn.embed.padding import padded_width
 from sublearn.embed.vocabulary import Pairs
 from sublearn.fitting.progress import Progress
@@ -21,8 +28,8 @@ from sublearn.trace import attend
 __all__ = ["Plan", "Vectors", "exact_objective", "learn"]
 
 _ALL_WORDS = 1024  # up to this many words the objective is summed over all of them
+_N_TRACED = 256  # else over so many, drawn by frequency
 _LAST_RATE = 0.1  # of the learning rate, in the last pass
-_BALANCE = 2.0  # no cluster of the index has more than this many times the mean
 _BATCHES = 16  # steps of a pass, at least; with enough words, of 64 visits each
 _ROUNDS = 5  # of k-means; centres need not be good, since rows move anyway
 
@@ -35,24 +42,21 @@ COLUMNS = (
 class Plan:
     """How passes go; :class:`~sublearn.embed.SkipGram` says what the values mean."""
 
-    n_warm: int
+    search: ContextSearch  # without "auto"
     max_iter: int
     learning_rate: float
-    n_negative: int
-    noise_power: float
-    partition: str
-    n_sampled: int
-    n_found: int
-    n_probe: int
-    tol: float | None
+    min_gain: float | None
     seed: int
     n_threads: int
-    n_traced: int
+
+    @property
+    def n_passes(self) -> int:
+        """Of negative sampling and of the softmax."""
+        return self.search.n_warm + self.max_iter
 
     def rate(self, done: int) -> float:
         """Learning rate of a pass: falls in a line."""
-        n_passes = self.n_warm + self.max_iter
-        left = 1.0 - done / max(1, n_passes - 1)
+        left = 1.0 - done / max(1, self.n_passes - 1)
         return self.learning_rate * (_LAST_RATE + (1.0 - _LAST_RATE) * left)
 
 
@@ -124,16 +128,6 @@ class Vectors:
             self.bias,
         )
 
-    def copy(self) -> Vectors:
-        """Arrays of their own."""
-        return Vectors(
-            self.words.copy(),
-            self.contexts.copy(),
-            self.word_sums.copy(),
-            self.context_sums.copy(),
-            self.bias,
-        )
-
 
 @dataclass
 class Passes:
@@ -148,22 +142,22 @@ class Passes:
 def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Passes:
     """Run all passes; each adds a row to the trace."""
     found = Passes(vectors)
-    noise = np.power(pairs.totals + 0.5, plan.noise_power)
+    noise = np.power(pairs.totals + 0.5, plan.search.noise_power)
     problem = _core.SkipGramProblem(
         vectors.words, vectors.contexts, (vectors.word_sums, vectors.context_sums),
         (pairs.begin, pairs.ids, pairs.counts), (noise / noise.sum()).astype(np.float32),
         vectors.bias,
     )  # fmt: skip
-    index = _Index(vectors, plan) if plan.partition == "search" else None
+    index = _Index(vectors, plan) if plan.search.partition == "search" else None
     entropy, start = pairs.entropy(), time.perf_counter()
     for settings in _settings(plan, pairs.n_words):
         if progress.stop_requested:
             break
         if index is not None and not settings.is_contrastive:
             problem.set_index(*index.refreshed())
-        before = vectors.copy()
+        before = deepcopy(vectors)
         report = problem.run(settings, plan.n_threads, progress.core)
-        value, error = exact_objective(vectors, pairs, plan)
+        value, error = exact_objective(vectors, pairs, plan.seed, plan.n_threads)
         if not report.is_finite or not np.isfinite(value):
             found.vectors, found.is_finite = before, False
             break
@@ -179,27 +173,28 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
     return found
 
 
-def _settings(plan: Plan, n_words: int) -> Iterator[Any]:
-    for done in range(plan.n_warm + plan.max_iter):
+def _settings(plan: Plan, n_words: int) -> Iterator[_core.SkipGramSettings]:
+    search = plan.search
+    for done in range(plan.n_passes):
         settings = _core.SkipGramSettings()
-        settings.is_contrastive = done < plan.n_warm
-        settings.is_exact = plan.partition == "exact"
+        settings.is_contrastive = done < search.n_warm
+        settings.is_exact = search.partition == "exact"
         settings.learning_rate = plan.rate(done)
-        settings.n_negative = plan.n_negative
-        settings.n_sampled = plan.n_sampled
-        if plan.partition == "search" and not settings.is_contrastive:
-            settings.n_found, settings.n_probe = plan.n_found, plan.n_probe
+        settings.n_negative = search.n_negative
+        settings.n_sampled = search.n_sampled
+        if search.partition == "search" and not settings.is_contrastive:
+            settings.n_found, settings.n_probe = search.n_candidates, search.n_probe
         settings.visits_at_once = min(64, max(1, n_words // _BATCHES))
         settings.seed = plan.seed + done
         yield settings
 
 
 def _has_converged(rows: list[tuple[float, ...]], plan: Plan) -> bool:
-    """Whether a pass of the softmax lowered the objective by less than `tol` of it."""
-    if plan.tol is None or len(rows) < plan.n_warm + 2:
+    """Whether a pass of the softmax lowered the objective by less than `min_gain` of it."""
+    if plan.min_gain is None or len(rows) < plan.search.n_warm + 2:
         return False
     before, after = rows[-2][1], rows[-1][1]
-    return before - after < plan.tol * abs(before)
+    return before - after < plan.min_gain * abs(before)
 
 
 class _Index:
@@ -217,37 +212,36 @@ class _Index:
         """
         rows, biases = self._vectors.contexts.copy(), self._vectors.biases
         rows[:, self._vectors.bias] = biases - biases.mean()
-        n_clusters = max(1, round(2 * len(rows) ** 0.5))
-        capacity = int(np.ceil(_BALANCE * len(rows) / n_clusters))
-        with threadpool_limits(self._plan.n_threads, "blas"):
+        n_clusters = count_clusters(len(rows))
+        with blas_threads(self._plan.n_threads):
             if self._centres is None:
                 rng = np.random.default_rng(self._plan.seed)
                 self._centres = spherical_kmeans(rows, n_clusters, _ROUNDS, rng)
-            labels, _ = assign(rows, self._centres, capacity)
-        order = np.argsort(labels, kind="stable")
-        begin = np.zeros(n_clusters + 1, dtype=np.int64)
-        np.cumsum(np.bincount(labels, minlength=n_clusters), out=begin[1:])
-        return self._centres, begin, order.astype(np.int32), rows[order]
+            clusters, _ = assign(rows, self._centres, BALANCE)
+        begin, order = by_cluster(clusters, n_clusters)
+        return self._centres, begin, order, rows[order]
 
 
-def exact_objective(vectors: Vectors, pairs: Pairs, plan: Plan) -> tuple[float, float]:
+def exact_objective(
+    vectors: Vectors, pairs: Pairs, seed: int, n_threads: int, n_words: int = _N_TRACED
+) -> tuple[float, float]:
     """The objective with exact partition sums, and its standard error.
 
-    Over all words of a small vocabulary; else over words drawn by their counts, the same ones in
-    each pass.
+    Over all words of a small vocabulary; else over `n_words` drawn by their counts, the same ones
+    for a seed.
     """
-    is_all = pairs.n_words <= max(_ALL_WORDS, plan.n_traced)
+    is_all = pairs.n_words <= max(_ALL_WORDS, n_words)
     if is_all:
         drawn = np.flatnonzero(pairs.totals > 0)
         weights = pairs.totals[drawn] / pairs.totals.sum()
     else:
-        rng = np.random.default_rng(plan.seed)
+        rng = np.random.default_rng(seed)
         share = pairs.totals / pairs.totals.sum()
-        drawn = rng.choice(pairs.n_words, plan.n_traced, p=share)
-        weights = np.full(plan.n_traced, 1.0 / plan.n_traced)
+        drawn = rng.choice(pairs.n_words, n_words, p=share)
+        weights = np.full(n_words, 1.0 / n_words)
     queries = np.ascontiguousarray(vectors.words[drawn])
     sums = attend(
-        lambda monitor: _core.log_partitions(vectors.contexts, queries, plan.n_threads, monitor),
+        lambda monitor: _core.log_partitions(vectors.contexts, queries, n_threads, monitor),
         float(queries.size) * pairs.n_words,
     )
     losses = np.empty(len(drawn))

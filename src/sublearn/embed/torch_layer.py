@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
-from sublearn.embed.dense_extreme import LAYER_RULES
-from sublearn.embed.layer_training import LabelRows, LayerPlan, LayerTrainer
+from sublearn.embed.label_search import LAYER_RULES, LabelSearch
+from sublearn.embed.layer_training import LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
-from sublearn.validation import NonNegative, as_n_threads, as_seed, check_arguments
+from sublearn.typing import Seed, SparseMatrix, State
+from sublearn.validation import Positive, as_n_threads, as_seed, check_arguments
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch.autograd.function import FunctionCtx
+
 __all__ = ["SearchedOutput"]
+
+_RULES = {"in_features": Positive(int), "n_labels": Positive(int), **LAYER_RULES}
+_Targets: TypeAlias = "torch.Tensor | ArrayLike | SparseMatrix"
 
 
 class SearchedOutput(torch.nn.Module):
@@ -31,8 +40,9 @@ class SearchedOutput(torch.nn.Module):
     ----------
     in_features, n_labels : int
         Shape of W: a row of `in_features` numbers for each label.
-    loss, gradient, n_blocks, n_candidates, n_probe, n_sampled, n_warm, mu, tau
-        As in `DenseExtremeClassifier`; `n_warm` counts samples here, in multiples of `n_labels`.
+    loss, gradient, search
+        As in `DenseExtremeClassifier`. An epoch of `search.n_warm` is `n_labels` samples here, and
+        `search.recall` is for prediction.
     n_jobs, random_state
         Threads, and the seed of clusters and samples.
 
@@ -44,7 +54,7 @@ class SearchedOutput(torch.nn.Module):
     Examples
     --------
     >>> import torch
-    >>> layer = SearchedOutput(8, 100)
+    >>> layer = SearchedOutput(8, 100, random_state=0)
     >>> features = torch.randn(5, 8, requires_grad=True)
     >>> loss = layer(features, torch.tensor([3, 1, 4, 1, 5]))
     >>> loss.backward()
@@ -59,48 +69,25 @@ class SearchedOutput(torch.nn.Module):
         *,
         loss: str = "softmax",
         gradient: str = "decomposed",
-        n_blocks: int = 2,
-        n_candidates: int = 64,
-        n_probe: int = 4,
-        n_sampled: int | str = "auto",
-        n_warm: float = 1.0,
-        mu: float = 1.0,
-        tau: float = 1e-3,
+        search: LabelSearch | None = None,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = None,
     ):
         super().__init__()
-        _check(
-            in_features=in_features,
-            n_labels=n_labels,
-            loss=loss,
-            gradient=gradient,
-            n_blocks=n_blocks,
-            n_candidates=n_candidates,
-            n_probe=n_probe,
-            n_sampled=n_sampled,
-            n_warm=n_warm,
-            mu=mu,
-            tau=tau,
-        )
+        given: dict[str, object] = {"in_features": in_features, "n_labels": n_labels}
+        given |= {"loss": loss, "gradient": gradient, "search": search}
+        check_arguments("SearchedOutput", given, _RULES)
         self.weight = torch.nn.Parameter(torch.zeros(n_labels, in_features))
-        self.n_warm = n_warm
-        plan = LayerPlan.with_defaults(
-            n_labels,
+        self._rng = np.random.default_rng(as_seed(random_state))
+        self._new_trainer = partial(
+            LayerTrainer,
+            rng=self._rng,
             loss=loss,
-            mu=float(mu),
             gradient=gradient,
-            optimizer="sgd",
-            n_blocks=n_blocks,
-            n_candidates=n_candidates,
-            n_probe=n_probe,
-            n_sampled=n_sampled,
-            tau=float(tau),
+            search=search,
             n_threads=as_n_threads(n_jobs),
         )
-        self._rng = np.random.default_rng(as_seed(random_state))
-        self._plan = plan
-        self._trainer = self._new_trainer()
+        self._trainer = self._new_trainer(self.weight.detach().numpy())
         self._n_seen = 0
         self._touched: set[int] = set()  # rows that the core has to copy
 
@@ -108,23 +95,20 @@ class SearchedOutput(torch.nn.Module):
         """Read all of `weight` anew, after a change that no gradient has made."""
         self._touched = set(range(len(self.weight)))
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self.refresh()
 
-    def _new_trainer(self) -> LayerTrainer:
-        return LayerTrainer(self.weight.detach().numpy(), self._plan, self._rng)
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         state = dict(self.__dict__)
         del state["_trainer"]  # the core's object is not pickled
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         super().__setstate__(state)
-        self._trainer = self._new_trainer()
+        self._trainer = self._new_trainer(self.weight.detach().numpy())
 
-    def forward(self, features: torch.Tensor, targets: Any) -> torch.Tensor:
+    def forward(self, features: torch.Tensor, targets: _Targets) -> torch.Tensor:
         """Mean loss of a batch.
 
         Parameters
@@ -150,7 +134,7 @@ class SearchedOutput(torch.nn.Module):
         labels = self._labels(targets, len(features))
         return _SearchedLoss.apply(features, self.weight, labels, self)
 
-    def _labels(self, targets: Any, n_samples: int) -> LabelRows:
+    def _labels(self, targets: _Targets, n_samples: int) -> LabelRows:
         n_labels = len(self.weight)
         if sp.issparse(targets):
             rows = sp.csr_matrix(check_sparse(targets, "SearchedOutput: targets"), copy=True)
@@ -178,15 +162,12 @@ class SearchedOutput(torch.nn.Module):
     def _differentiate(self, features: np.ndarray, labels: LabelRows) -> tuple[np.ndarray, ...]:
         trainer = self._trainer
         self._copy_changed_rows()
-        is_warm = self._n_seen >= self.n_warm * trainer.n_labels
-        settings = trainer.plan.settings(trainer.prepare(is_warm))
+        settings = trainer.prepare(self._n_seen / trainer.n_labels)
         self._n_seen += len(features)
         trainer.note_samples(len(features))
         trainer.layer.count_towards_refresh(len(features), settings)
         seed = int(self._rng.integers(2**63))
-        return trainer.layer.differentiate(
-            padded(features), (labels.begin, labels.ids), settings, seed
-        )
+        return trainer.layer.differentiate(padded(features), labels, settings, seed)
 
     def _copy_changed_rows(self) -> None:
         if self._touched:
@@ -201,7 +182,7 @@ class _SearchedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: FunctionCtx,
         features: torch.Tensor,
         weight: torch.Tensor,
         labels: LabelRows,
@@ -221,8 +202,7 @@ class _SearchedLoss(torch.autograd.Function):
         return torch.tensor(losses.mean() if len(losses) else 0.0, dtype=torch.float32)
 
     @staticmethod
-    def backward(ctx: Any, *outputs: Any) -> Any:
-        (scale,) = outputs
+    def backward(ctx: FunctionCtx, scale: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         of_weight = torch.sparse_coo_tensor(
             ctx.touched[None],
             ctx.of_weight * scale,
@@ -231,12 +211,3 @@ class _SearchedLoss(torch.autograd.Function):
             check_invariants=False,
         )
         return (ctx.of_features * scale).to(ctx.dtype), of_weight, None, None
-
-
-def _check(**values: Any) -> None:
-    rules = LAYER_RULES | {
-        "in_features": LAYER_RULES["n_blocks"],
-        "n_labels": LAYER_RULES["n_blocks"],
-        "n_warm": NonNegative(float),
-    }
-    check_arguments("SearchedOutput", values, {name: rules[name] for name in values})

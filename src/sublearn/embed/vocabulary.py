@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.io.state import unpack_strings
 from sublearn.validation.sparse import check_compressed
@@ -27,7 +27,7 @@ class Vocabulary:
         """No words."""
         return Vocabulary(np.empty(0, dtype=object), np.empty(0, dtype=np.int64))
 
-    def grown(self, corpus: Any, min_count: int, max_words: int | None) -> Vocabulary:
+    def grown(self, corpus: _core.Corpus, min_count: int, max_words: int | None) -> Vocabulary:
         """With the words of a corpus: known ones always, new ones seen `min_count` times."""
         utf8, bounds, counts = corpus.words()
         words = unpack_strings(utf8, bounds)
@@ -48,7 +48,7 @@ class Vocabulary:
             np.concatenate([own, np.array([-count for count, _ in new], dtype=np.int64)]),
         )
 
-    def rows_of(self, corpus: Any) -> np.ndarray:
+    def rows_of(self, corpus: _core.Corpus) -> np.ndarray:
         """Row of each word of a corpus, -1 for unknown ones; int32."""
         utf8, bounds, _ = corpus.words()
         place = {word: i for i, word in enumerate(self.words)}
@@ -104,13 +104,13 @@ class Pairs:
 
 def count_pairs(
     owner: str,
-    corpus: Any,
+    corpus: _core.Corpus,
     vocabulary: Vocabulary,
     window: int,
     subsample: float | None,
     seed: int,
     n_threads: int,
-    monitor: Any,
+    monitor: _core.Monitor,
 ) -> Pairs:
     """Counts of the pairs of a corpus, frequent words dropped at random first."""
     frequency = vocabulary.counts / vocabulary.counts.sum()

@@ -17,18 +17,10 @@ _MOST_SIZES = 100  # bytes of the first line
 def write_word_vectors(
     path: PathLike, words: np.ndarray, vectors: np.ndarray, binary: bool
 ) -> None:
-    """Write a line with the sizes, then each word, a space, and its numbers.
+    """Write a line with the sizes, then each word, a space, and its float32 numbers.
 
-    Parameters
-    ----------
-    path : path
-        Replaced atomically.
-    words : ndarray of str
-        Without white space, which would end a word in both formats.
-    vectors : ndarray of float32 of shape (n_words, n_components)
-        Their vectors.
-    binary : bool
-        Numbers as little-endian float32 instead of decimals. Both are exact.
+    Numbers are little-endian bytes if `binary`, else decimals; both are exact. A word must not have
+    white space, which would end it in both formats. The file is replaced atomically.
     """
     bad = next((word for word in words if not word or len(word.split()) != 1), None)
     if bad is not None:

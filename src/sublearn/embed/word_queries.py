@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.embed.clustering import unit_rows
-from sublearn.embed.corpus import is_table, is_words
+from sublearn.embed.corpus import Text, is_table, is_words
 from sublearn.embed.word_files import write_word_vectors
 from sublearn.errors import ParameterError
 from sublearn.io.files import PathLike
@@ -64,7 +63,7 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Best first, without the word itself.
         """
         rows = self._rows([word])
-        return self._nearest(self._unit[rows], rows[:, None], k)
+        return self._nearest(self._unit[rows[0]], rows, k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """What is to `c` as `b` is to `a`: words near b - a + c.
@@ -82,7 +81,8 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Best first, without the three words.
         """
         rows = self._rows([a, b, c])
-        return self._nearest(self._question(*self._unit[rows])[None], rows[None], k)
+        first, second, third = self._unit[rows]
+        return self._nearest(second - first + third, rows, k)
 
     def analogy_accuracy(self, questions: Iterable[tuple[str, str, str, str]]) -> tuple[float, int]:
         """Share of questions "a is to b as c is to d" whose first answer is d.
@@ -115,12 +115,14 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
             a, b, c = (self._unit[part[:, i]] for i in range(3))
-            cosines = self._question(a, b, c) @ self._unit.T
+            cosines = (b - a + c) @ self._unit.T
             np.put_along_axis(cosines, part[:, :3], -np.inf, axis=1)
             n_right += int((cosines.argmax(axis=1) == part[:, 3]).sum())
         return n_right / len(rows), len(rows)
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(
+        self, X: Iterable[Text], y: object = None, **fit_params: object
+    ) -> np.ndarray:
         """Learn vectors from texts, and give the mean vector of each text.
 
         Parameters
@@ -139,7 +141,7 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         texts = list(X) if isinstance(X, Iterator) else X
         return super().fit_transform(texts, y, **fit_params)
 
-    def transform(self, X: Iterable[Any]) -> np.ndarray:
+    def transform(self, X: Iterable[Text]) -> np.ndarray:
         """Mean vector of the known words of each text; zeros where there is none.
 
         Parameters
@@ -201,24 +203,20 @@ class WordQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             )
         return np.array([places[word] for word in words])
 
-    @staticmethod
-    def _question(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        return b - a + c
-
     def _nearest(
-        self, queries: np.ndarray, without: np.ndarray, k: int
+        self, query: np.ndarray, without: np.ndarray, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        most = len(self.words_) - without.shape[1]
+        most = len(self.words_) - len(without)
         if not Positive(int).accepts(k) or k > most:
             raise ParameterError(
                 f"{type(self).__name__}: k must be an integer from 1 to {most}, got {show(k)}"
             )
-        cosines = (unit_rows(queries) @ self._unit.T)[0]
-        cosines[without[0]] = -np.inf
+        cosines = (unit_rows(query[None]) @ self._unit.T)[0]
+        cosines[without] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:k]
         return self.words_[best], cosines[best]
 
-    def _split(self, text: Any) -> list[str]:
+    def _split(self, text: Text) -> list[str]:
         if not isinstance(text, str):
             words = list(text) if isinstance(text, Iterable) else [text]
             if not is_words(words):
