@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.block_model import BlockModel
-from sublearn.forecast.clock import Clock
-from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.local_models import LocalSettings
-from sublearn.forecast.rows import Rows
-from sublearn.forecast.series import Shape
+from sublearn.forecast.rows import Baseline, Embedding, Rows
+from sublearn.forecast.series import Clock, Shape
 
 __all__ = ["Fitted", "History"]
 
@@ -68,27 +63,12 @@ class History:
         return replace(self, values=values)
 
     def rows(
-        self, s: int, embedding: Embedding, calendar: Calendar, positions: np.ndarray,
-        leads: np.ndarray, baseline: Baseline,
+        self, s: int, embedding: Embedding, positions: np.ndarray, leads: np.ndarray,
+        baseline: Baseline,
     ) -> Rows:  # fmt: skip
         """Design rows of a series at these positions of its own clock."""
-        calendar = replace(calendar, clock=self.clock)
-        return Rows.make(
-            self.values[:, s], self.X, embedding, calendar, positions - self.first, leads,
-            baseline, self.first,
-        )  # fmt: skip
-
-    def to_state(self) -> dict[str, Any]:
-        """Arrays and JSON values by name."""
-        state: dict[str, Any] = {"values": self.values, "end": self.end}
-        if self.X is not None:
-            state["X"] = self.X
-        return state | {"clock": self.clock.to_state()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> History:
-        """Inverse of `to_state`."""
-        return cls(state["values"], state.get("X"), Clock(**state["clock"]), state["end"])
+        own = positions - self.first
+        return embedding.rows(self.values[:, s], self.X, own, leads, baseline, self.first)
 
 
 @dataclass(frozen=True)
@@ -101,8 +81,6 @@ class Fitted:
         Of each series, one for each block of leads.
     embedding : Embedding
         The columns of rows.
-    calendar : Calendar
-        Those of wall time.
     shape : Shape
         How forecasts are given back.
     history : History
@@ -115,7 +93,6 @@ class Fitted:
 
     models: list[list[BlockModel]]
     embedding: Embedding
-    calendar: Calendar
     shape: Shape
     history: History
     horizon: int
@@ -153,7 +130,7 @@ class Fitted:
             if len(leads) == 0:
                 break
             at = history.end + leads - 1
-            made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
+            made = partial(history.rows, s, self.embedding, at, leads)
             n_needed = self.embedding.reach(model.last)
             out[leads - 1] = model.forecast(_without_gaps(made, n_needed, len(history.values)))
         return out
@@ -164,7 +141,7 @@ class Fitted:
         out = np.empty(ahead)
         for h in range(ahead):
             at, lead = np.array([one.end]), np.array([1])
-            made = partial(one.rows, 0, self.embedding, self.calendar, at, lead)
+            made = partial(one.rows, 0, self.embedding, at, lead)
             out[h] = model.forecast(_without_gaps(made, n_needed, len(one.values)))[0]
             one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
         return out
@@ -185,7 +162,7 @@ class Fitted:
                 upper[h, s] += widening * above
         return lower, upper
 
-    def updated(self, history: History, n_new: int, settings: LocalSettings) -> Fitted:
+    def updated(self, history: History, n_new: int) -> Fitted:
         """After the last `n_new` loads of a history."""
         positions = np.arange(history.end - n_new, history.end)
         models = []
@@ -197,8 +174,8 @@ class Fitted:
             updated = []
             for model in own:
                 leads = model.first + at % (model.last - model.first + 1)
-                made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
-                updated.append(model.updated(made, loads, phases, settings))
+                made = partial(history.rows, s, self.embedding, at, leads)
+                updated.append(model.updated(made, loads, phases))
             models.append(updated)
         return replace(self, models=models, history=history).trimmed()
 
