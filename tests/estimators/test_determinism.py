@@ -23,7 +23,7 @@ from sublearn.embed import (
     SkipGram,
 )
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.graph import FactorGraph, potts, solve_map
 from sublearn.hierarchy import (
     HierarchicalClassifier,
@@ -93,10 +93,11 @@ def linear_rows():
 
 
 def forecaster(n_jobs):
+    features = LoadFeatures(lead_blocks=[4, 8], profile_weeks=0, anchored=False, steps_per_day=8)
+    kernels = LocalKernels(n_components=20, relevance_rows=40)
     return LoadForecaster(
-        horizon=8, lead_blocks=[4, 8], n_components=20, steps_per_day=8, profile_weeks=0,
-        anchored=False, relevance_rows=40, random_state=0, n_jobs=n_jobs,
-    ).fit(load_series())  # fmt: skip
+        horizon=8, features=features, kernels=kernels, random_state=0, n_jobs=n_jobs
+    ).fit(load_series())
 
 
 def layer(kind, n_jobs, **options):
