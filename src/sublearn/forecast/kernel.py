@@ -158,8 +158,9 @@ class NystroemMap:
         K = gaussian_kernel(Z, Z)
         K.flat[:: len(Z) + 1] += _JITTER * len(Z)
         L = scipy.linalg.cholesky(K, lower=True, check_finite=False)
-        identity = np.eye(len(Z))
-        return cls(Z, scipy.linalg.solve_triangular(L, identity, lower=True, check_finite=False))
+        inverse = scipy.linalg.solve_triangular(L, np.eye(len(Z)), lower=True, check_finite=False)
+        # In the order in which a file keeps it: a loaded map rounds as this one does.
+        return cls(Z, np.ascontiguousarray(inverse))
 
     @property
     def n_features(self) -> int:
