@@ -24,15 +24,7 @@ from sublearn.io.fields import Fields, Floats, Integers, Parts, check_fields, ta
 from sublearn.typing import State
 from sublearn.validation import Interval, OrNone, Positive
 
-__all__ = [
-    "BlockModel",
-    "BlockReport",
-    "BlockTask",
-    "Residuals",
-    "conformal",
-    "conformal_level",
-    "never",
-]
+__all__ = ["BlockModel", "BlockReport", "BlockTask", "Residuals", "conformal", "conformal_level"]
 
 #: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
 _HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28

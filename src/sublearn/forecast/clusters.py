@@ -27,13 +27,7 @@ from sublearn.forecast.kernel import squared_distances
 from sublearn.interruption import check
 from sublearn.io.fields import Fields, Floats
 
-__all__ = [
-    "Clusters",
-    "Membership",
-    "kernel_kmeans_nmf",
-    "kernel_kmeans_plain",
-    "project_nonnegative",
-]
+__all__ = ["Membership", "kernel_kmeans_nmf", "kernel_kmeans_plain", "project_nonnegative"]
 
 _HELD_OUT = 0.3  # of the rows, for the calibration of memberships
 
@@ -45,7 +39,6 @@ class Clusters:
     labels: np.ndarray
     centroids: np.ndarray
     objective: float
-    n_iter: int
 
 
 def kernel_kmeans_nmf(
@@ -65,8 +58,8 @@ def kernel_kmeans_nmf(
     found = []
     for _ in range(n_starts):
         G = _spread_start(features, n_clusters, rng)
-        factor, n_iter = _factorise(features, G, max_iter, tol)
-        found += [_polish(features, factor, n_iter), _polish(features, G, n_iter)]
+        factor = _factorise(features, G, max_iter, tol)
+        found += [_polish(features, factor), _polish(features, G)]
     return min(found, key=lambda clusters: clusters.objective)
 
 
@@ -76,29 +69,25 @@ def kernel_kmeans_plain(
     """Algorithm 5 from random rows as centroids."""
     centroids = features[rng.permutation(len(features))[:n_clusters]]
     labels = _nearest(features, centroids)
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
+    for _ in range(max_iter):
         centroids = _centroids(features, labels, n_clusters)
         before, labels = labels, _nearest(features, centroids)
         if np.array_equal(before, labels):
             break
-    return _clusters(features, labels, n_clusters, n_iter)
+    return _clusters(features, labels, n_clusters)
 
 
 # --- algorithm 7 -------------------------------------------------------------------------------
 
 
-def _factorise(
-    features: np.ndarray, G: np.ndarray, max_iter: int, tol: float
-) -> tuple[np.ndarray, int]:
-    """The factor of min |K - X G'|^2 with X = G >= 0, and the number of iterations."""
+def _factorise(features: np.ndarray, G: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
+    """The factor of min |K - X G'|^2 with X = G >= 0."""
     norm = np.linalg.norm(features.T @ features, 2)  # of K: the largest eigenvalue
     phi = features / np.sqrt(norm)
     V = np.zeros_like(G)
     mu = 1.0
     identity = np.eye(G.shape[1])
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
+    for _ in range(max_iter):
         check()
         KG = phi @ (phi.T @ G)
         X = np.linalg.solve(2.0 * (G.T @ G) + mu * identity, (2.0 * KG + V + mu * G).T).T
@@ -109,7 +98,7 @@ def _factorise(
         scale = np.linalg.norm(G)
         if max(np.linalg.norm(residual), np.linalg.norm(X - G)) <= tol * scale:
             break
-    return G, n_iter
+    return G
 
 
 def project_nonnegative(
@@ -159,7 +148,7 @@ def _spread_start(phi: np.ndarray, n_clusters: int, rng: np.random.Generator) ->
 # --- from a factor to clusters -----------------------------------------------------------------
 
 
-def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 100) -> Clusters:
+def _polish(features: np.ndarray, G: np.ndarray, max_rounds: int = 100) -> Clusters:
     """Round a factor to clusters, and move rows to better ones until none can be moved.
 
     Moving row i from cluster a to b changes the objective by
@@ -169,12 +158,12 @@ def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 
     """
     n_clusters = G.shape[1]
     labels = _fill_empty(features, G.argmax(axis=1), n_clusters)
-    current = _clusters(features, labels, n_clusters, n_iter)
+    current = _clusters(features, labels, n_clusters)
     for _ in range(max_rounds):
         check()
         for propose in (_hartigan, _nearest_of, _single_move):
             labels = propose(features, current)
-            moved = _clusters(features, labels, n_clusters, n_iter)
+            moved = _clusters(features, labels, n_clusters)
             if moved.objective < current.objective * (1.0 - 1e-12):
                 current = moved
                 break
@@ -223,13 +212,13 @@ def _fill_empty(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> np
     return labels
 
 
-def _clusters(features: np.ndarray, labels: np.ndarray, n_clusters: int, n_iter: int) -> Clusters:
+def _clusters(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> Clusters:
     centroids = _centroids(features, labels, n_clusters)
     sizes = np.bincount(labels, minlength=n_clusters)
     # sum_i |phi_i - c|^2 = sum_i |phi_i|^2 - n |c|^2 in each cluster
     spread = float(np.einsum("ij,ij->", features, features))
     objective = spread - float(sizes @ np.einsum("ij,ij->i", centroids, centroids))
-    return Clusters(labels, centroids, max(objective, 0.0), n_iter)
+    return Clusters(labels, centroids, max(objective, 0.0))
 
 
 def _centroids(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -32,11 +32,6 @@ class History:
         """Position of the first row."""
         return self.end - len(self.values)
 
-    def with_future(self, X: np.ndarray) -> History:
-        """With exogenous columns of the steps to come."""
-        known = X if self.X is None else np.vstack([self.X, X])
-        return replace(self, X=known)
-
     def followed_by(self, values: np.ndarray, X: np.ndarray | None, skipped: int) -> History:
         """With newer loads, after some steps without."""
         gap = np.full((skipped, self.values.shape[1]), np.nan)
@@ -73,30 +68,15 @@ class History:
 
 @dataclass(frozen=True)
 class Fitted:
-    """All that forecasts and updates need of a fit.
+    """All that forecasts and updates need of a fit."""
 
-    Parameters
-    ----------
-    models : list of list of BlockModel
-        Of each series, one for each block of leads.
-    embedding : Embedding
-        The columns of rows.
-    shape : Shape
-        How forecasts are given back.
-    history : History
-        The newest loads.
-    horizon : int
-        Most steps of a forecast.
-    is_recursive : bool
-        Whether a forecast of one step is fed back to itself.
-    """
-
-    models: list[list[BlockModel]]
+    models: list[list[BlockModel]]  # of each series, one for each block of leads
     embedding: Embedding
     shape: Shape
     history: History
+    X_names: list[str] | None
     horizon: int
-    is_recursive: bool
+    is_recursive: bool  # whether a forecast of one step is fed back to itself
 
     @property
     def n_series(self) -> int:

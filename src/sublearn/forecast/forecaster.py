@@ -231,15 +231,16 @@ class LoadForecaster(FittedModel, BaseEstimator):
         has_certificate = self.solver != "online" or solution.status is Status.STOPPED
         self._keep_solution(solution, warns=has_certificate)
         history = History(series.values, X_grid, series.clock, len(series.values))
+        names = column_names(X)
         self._fitted = Fitted(
-            models, plan.embedding, series.shape, history, choices.horizon, choices.is_recursive
+            models, plan.embedding, series.shape, history, names, choices.horizon,
+            choices.is_recursive,
         ).trimmed()  # fmt: skip
         self.blocks_ = plan.blocks
         self.lags_ = list(plan.embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of another fit
-        names = column_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names)
         return self
@@ -247,11 +248,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
     # --- forecasting ---------------------------------------------------------------------------
 
     def predict(
-        self,
-        horizon: int | None = None,
-        X: LoadsLike | None = None,
-        *,
-        y: LoadsLike | None = None,
+        self, horizon: int | None = None, X: LoadsLike | None = None, *, y: LoadsLike | None = None
     ) -> Table:
         """Forecast the steps that follow the series.
 
@@ -270,8 +267,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
         array of shape (horizon,) or (horizon, n_series), or Series or DataFrame
             As y was when the model was fitted, with the times of the forecast.
         """
-        history, ahead = self._asked(horizon, X, y)
-        values = self._forecast(history, ahead)
+        values, history = self._forecast(horizon, X, y)
         return self._fitted.shape.forecast(values, history.clock, history.end)
 
     def predict_interval(
@@ -307,8 +303,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__}.intervals must be True in fit for predict_interval"
             )
-        history, ahead = self._asked(horizon, X, y)
-        ends = fitted.interval_ends(self._forecast(history, ahead), history, coverage)
+        values, history = self._forecast(horizon, X, y)
+        ends = fitted.interval_ends(values, history, coverage)
         low, high = (fitted.shape.forecast(v, history.clock, history.end) for v in ends)
         return low, high
 
@@ -334,7 +330,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
             Itself.
         """
         check_is_fitted(self)
-        history, n_new = extended(self._fitted, self._names, y_new, X_new)
+        history, n_new = extended(self._fitted, y_new, X_new)
         with threadpool_limits(1, user_api="blas"):
             self._fitted = self._fitted.updated(history, n_new)
         return self
@@ -347,19 +343,14 @@ class LoadForecaster(FittedModel, BaseEstimator):
 
     plot = plot_forecast
 
-    @property
-    def _names(self) -> np.ndarray | None:
-        return getattr(self, "feature_names_in_", None)
-
-    def _asked(
+    def _forecast(
         self, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None
-    ) -> tuple[History, int]:
+    ) -> tuple[np.ndarray, History]:
+        """Loads, and the history that they follow."""
         check_is_fitted(self)
-        return asked(self._fitted, self._names, horizon, X, y)
-
-    def _forecast(self, history: History, ahead: int) -> np.ndarray:
+        history, ahead = asked(self._fitted, horizon, X, y)
         with threadpool_limits(1, user_api="blas"):
-            return self._fitted.forecast(history, ahead)
+            return self._fitted.forecast(history, ahead), history
 
     # --- saving --------------------------------------------------------------------------------
 

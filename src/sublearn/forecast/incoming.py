@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sublearn.forecast.fitted import Fitted, History
@@ -19,29 +21,25 @@ from sublearn.validation import Interval, check_argument
 
 __all__ = ["asked", "extended"]
 
-Names = np.ndarray | None  # of exogenous columns
-
 
 def asked(
-    fitted: Fitted, names: Names, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None
+    fitted: Fitted, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None
 ) -> tuple[History, int]:
     """The history to forecast from, with the exogenous columns ahead, and the number of steps."""
     ahead = fitted.horizon if horizon is None else horizon
     check_argument("horizon", ahead, Interval(int, 1, fitted.horizon))
-    _refuse_other_columns(fitted, names, X, "X")
+    _refuse_other_columns(fitted, X, "X")
     if y is not None:
         return _other_history(fitted, y, X, ahead), ahead
     history = fitted.history
-    if X is None:
+    if X is None or history.X is None:
         return history, ahead
     future = check_exogenous(X, ahead, fitted.n_columns, "X")
     refuse_other_times(X, history.clock, np.arange(history.end, history.end + ahead), "X")
-    return history.with_future(future), ahead
+    return replace(history, X=np.vstack([history.X, future])), ahead
 
 
-def extended(
-    fitted: Fitted, names: Names, y_new: LoadsLike, X_new: LoadsLike | None
-) -> tuple[History, int]:
+def extended(fitted: Fitted, y_new: LoadsLike, X_new: LoadsLike | None) -> tuple[History, int]:
     """The history followed by new loads, and how many there are."""
     history = fitted.history
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
@@ -53,7 +51,7 @@ def extended(
         skipped = _position(history.clock, series, "y_new") - history.end
         if skipped < 0:
             raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
-    _refuse_other_columns(fitted, names, X_new, "X_new")
+    _refuse_other_columns(fitted, X_new, "X_new")
     X = None
     if X_new is not None:
         X = exogenous_grid(X_new, series, "X_new", n_columns=fitted.n_columns)
@@ -94,13 +92,13 @@ def _refuse_other_series(fitted: Fitted, series: LoadSeries, what: str) -> None:
         raise ValueError(f"{what} must have {fitted.n_series} series as fitted, got {n_series}")
 
 
-def _refuse_other_columns(fitted: Fitted, known: Names, X: LoadsLike | None, what: str) -> None:
+def _refuse_other_columns(fitted: Fitted, X: LoadsLike | None, what: str) -> None:
     n_columns = fitted.n_columns
     if (X is None) != (n_columns == 0):
         had, got = ("none", "one") if X is not None else (f"one of shape (n, {n_columns})", "none")
         raise ValueError(f"{what} must be as in fit, which had {had}, got {got}")
-    given = column_names(X)
-    if known is not None and given is not None and given != known.tolist():
+    known, given = fitted.X_names, column_names(X)
+    if known is not None and given is not None and given != known:
         raise ValueError(
             f"{what} must have the columns of fit in their order, {', '.join(known)}, got "
             f"{', '.join(given)}"

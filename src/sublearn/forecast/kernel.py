@@ -15,7 +15,7 @@ on N rows is a linear one on N x m features: K = Phi Phi' is never formed, and 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -29,7 +29,6 @@ __all__ = [
     "FourierMap",
     "KernelMap",
     "NystroemMap",
-    "Relevance",
     "gaussian_kernel",
     "learn_relevance",
     "make_map",
@@ -128,17 +127,6 @@ def _minus_evidence(
 # --- explicit features --------------------------------------------------------------------------
 
 
-class KernelMap(Protocol):
-    """Rows to features; its attributes are the arrays that make the same map again."""
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the features."""
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Features of the rows of X."""
-
-
 @dataclass(frozen=True)
 class NystroemMap:
     """phi(x) = L^-1 k(Z, x) for landmarks Z, L L' = k(Z, Z): exact on the landmarks' span."""
@@ -205,15 +193,15 @@ class FourierMap:
         return np.sqrt(2.0 / self.n_features) * np.cos(X @ self.frequencies.T + self.phases)
 
 
-_MAPS: dict[str, type[NystroemMap] | type[FourierMap]] = {
-    "nystroem": NystroemMap,
-    "fourier": FourierMap,
-}
+#: Rows to features; its attributes are the arrays that make the same map again.
+KernelMap: TypeAlias = NystroemMap | FourierMap
 
 
 def make_map(kind: str, X: np.ndarray, n_features: int, rng: np.random.Generator) -> KernelMap:
     """The map called `kind`, fitted to the rows of X."""
-    return _MAPS[kind].fit(X, n_features, rng)
+    if kind == "nystroem":
+        return NystroemMap.fit(X, n_features, rng)
+    return FourierMap.fit(X, n_features, rng)
 
 
 def restore_map(state: State, n_columns: int) -> KernelMap:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,14 +23,6 @@ __all__ = ["Choices", "Plan"]
 _FEWEST_ROWS = 50
 _TRIED = (150, 300)  # features and relevance rows of models that lags are tried by
 _Fitted = tuple[BlockModel, BlockReport]
-
-
-class Watch(Protocol):
-    """Runs a job under the eyes of the user, as `FittedModel._watch` does."""
-
-    def __call__(
-        self, job: Callable[[], list[_Fitted]], progress: Progress, *, may_be_left: bool
-    ) -> list[_Fitted]: ...
 
 
 @dataclass(frozen=True)
@@ -154,8 +145,13 @@ class Plan:
             )
         return cls(choices, series, X, embedding, blocks)
 
-    def fit(self, n_threads: int, watch: Watch) -> tuple[list[list[BlockModel]], Solution]:
-        """The models of each series, one for each block, and how it went."""
+    def fit(
+        self, n_threads: int, watch: Callable[..., list[_Fitted]]
+    ) -> tuple[list[list[BlockModel]], Solution]:
+        """The models of each series, one for each block, and how it went.
+
+        `watch` runs a job under the eyes of the user, as that of `FittedModel` does.
+        """
         tasks = self._tasks(1 if n_places_elsewhere() else n_threads)
         progress = Progress(len(tasks), n_done=0)
 
@@ -201,32 +197,26 @@ class Plan:
         ]  # fmt: skip
 
     def _solution(self, reports: list[BlockReport], was_stopped: bool) -> Solution:
-        objective = sum(report.objective for report in reports)
-        gap = sum(report.gap for report in reports)
+        objectives = np.array([report.objective for report in reports])
+        gaps = np.array([report.gap for report in reports])
+        objective, gap = sum(objectives.tolist()), sum(gaps.tolist())
         certificate = gap / objective if objective > 0 else 0.0
         is_solved = certificate <= self.choices.local.tol and not was_stopped
         failure = Status.STOPPED if was_stopped else Status.MAX_ITER
-        return Solution(
-            status=Status.CONVERGED if is_solved else failure,
-            objective=objective,
-            certificate=certificate,
-            n_iter=max(report.n_iter for report in reports),
-            trace=_trace(reports, self.blocks),
-        )
-
-
-def _trace(reports: list[BlockReport], blocks: list[int]) -> Trace:
-    objectives = np.array([report.objective for report in reports])
-    gaps = np.array([report.gap for report in reports])
-    return Trace(
-        {
+        trace = {
             "seconds": [report.seconds for report in reports],
-            "series": [i // len(blocks) for i in range(len(reports))],
-            "last_lead": [blocks[i % len(blocks)] for i in range(len(reports))],
+            "series": [i // len(self.blocks) for i in range(len(reports))],
+            "last_lead": [self.blocks[i % len(self.blocks)] for i in range(len(reports))],
             "objective": objectives,
             "certificate": gaps / np.maximum(objectives, 1e-300),
             "n_clusters": [report.n_clusters for report in reports],
             "nnz_dual": [report.n_support for report in reports],
             "work": [report.n_rows for report in reports],
         }
-    )
+        return Solution(
+            status=Status.CONVERGED if is_solved else failure,
+            objective=objective,
+            certificate=certificate,
+            n_iter=max(report.n_iter for report in reports),
+            trace=Trace(trace),
+        )

@@ -56,11 +56,9 @@ FITTED_FIELDS: Fields = {
     "lags_": ListOf(_BACK),
     "embedding": Record(
         {
-            "lags": ListOf(_BACK),
             "day": Interval(int, 1, 24 * 60),
-            "windows": ListOf(_BACK),
             "X_lags": ListOf(_STEPS),
-            "X_windows": ListOf(_BACK),
+            **dict.fromkeys(("lags", "windows", "X_windows"), ListOf(_BACK)),
         }
     ),
     "calendar": Record(
@@ -96,13 +94,14 @@ def restore_fitted(state: State, horizon: int, is_recursive: bool) -> Fitted:
         [BlockModel.from_state(take_parts(state, f"block{s}.{b}/")) for b in range(len(blocks))]
         for s in range(n_series)
     ]
-    history = take_parts(state, "history.")
+    history, names = take_parts(state, "history."), state.get("feature_names_in_")
     clock = Clock(**history.pop("clock"))
     fitted = Fitted(
         models,
         _restored_embedding(state.pop("embedding"), state.pop("calendar")),
         Shape(**state.pop("shape")),
         History(history["values"], history.get("X"), clock, history["end"]),
+        names if names is None else names.tolist(),
         horizon,
         is_recursive,
     )

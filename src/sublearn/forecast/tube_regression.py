@@ -252,8 +252,8 @@ class _Point:
             dhigh = (high_target + self.high * dx) / self.room - self.high
             return _Move(dx, dlow, dhigh)
 
-        mu = self._complementarity(None, 0.0)
         ahead = solve(0.0, 0.0)
+        mu = self._complementarity(ahead, 0.0)
         reached = self._complementarity(ahead, self._longest(ahead))
         target = mu * (reached / mu) ** 3
         move = solve(target - ahead.x * ahead.low, target + ahead.x * ahead.high)
@@ -277,14 +277,11 @@ class _Point:
                 length = min(length, float((value[falling] / -change[falling]).min()))
         return min(length, 1.0 / _TO_BORDER)
 
-    def _complementarity(self, move: _Move | None, length: float) -> float:
+    def _complementarity(self, move: _Move, length: float) -> float:
         """Mean product of a variable and its multiplier, after a move."""
-        if move is None:
-            total = float((self.x * self.low).sum() + (self.room * self.high).sum())
-        else:
-            x, room = self.x + length * move.x, self.room - length * move.x
-            total = float((x * (self.low + length * move.low)).sum())
-            total += float((room * (self.high + length * move.high)).sum())
+        x, room = self.x + length * move.x, self.room - length * move.x
+        total = float((x * (self.low + length * move.low)).sum())
+        total += float((room * (self.high + length * move.high)).sum())
         return max(total / (2 * self.x.size), 1e-300)
 
 
