@@ -193,7 +193,7 @@ def small(bench: Bench, settings: Mapping[str, Any] | None = None) -> dict[str, 
 
 def weeks_of(data: Mapping[str, np.ndarray], seed: int, s: int, **size: Any) -> np.ndarray:
     """Forecasts of the weeks to be filled of one series (20 is the sum), NaN elsewhere."""
-    from sublearn.forecast import LoadForecaster
+    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
     load = data["load"].sum(axis=1) if s == 20 else data["load"][:, s]
     known = data["temperature"]
@@ -201,8 +201,9 @@ def weeks_of(data: Mapping[str, np.ndarray], seed: int, s: int, **size: Any) -> 
     X, gaps = station_mean(load, known), gap_starts(load)
     y = dated(load[: gaps[-1]], 0)
     model = LoadForecaster(
-        LONGEST, lead_blocks=[LONGEST], intervals=False, random_state=seed,
-        holidays=[d.isoformat() for d in holidays(range(2004, 2009))], **size,
+        LONGEST, features=LoadFeatures(lead_blocks=[LONGEST]), kernels=LocalKernels(**size),
+        intervals=False, random_state=seed,
+        holidays=[d.isoformat() for d in holidays(range(2004, 2009))],
     ).fit(y, X[: len(y)])  # fmt: skip
     out = np.full(len(load), np.nan)
     for gap in gaps:
@@ -282,7 +283,7 @@ def eta(bench: Bench) -> Figures:
 def quantile(bench: Bench) -> Figures:
     """How near the share of under-forecasts comes to what a quantile asks for."""
     shares = bench.some([0.5, 0.7, 0.9])
-    found = under(bench, [{"loss": "quantile", "quantile": q} for q in shares])
+    found = under(bench, [{"quantile": q} for q in shares])
     rows = [[f"quantile={q}", 100 * (1 - q), *row] for q, row in zip(shares, found, strict=True)]
     return Figures({"loss=quantile": "", "asked for %": ".0f"} | UNDER, rows)
 
@@ -336,8 +337,8 @@ def clusters(bench: Bench) -> Figures:
     """Kernel k-means through the factorisation beside ten restarts of the plain one."""
     from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
 
-    from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf, kernel_kmeans_plain
-    from sublearn.forecast.kernel_map import NystroemMap
+    from sublearn.forecast.clusters import kernel_kmeans_nmf, kernel_kmeans_plain
+    from sublearn.forecast.kernel import NystroemMap
 
     y = taylor(bench.data)
     days = np.lib.stride_tricks.sliding_window_view(y, 48)[::6]

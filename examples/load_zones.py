@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from pictures import ORANGE, draw_pair, read_options
 
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
 FIRST_GAP = 24 * 430  # the history has weeks without loads from then on
@@ -39,13 +39,17 @@ def main():
     y = pd.Series(zones[:FIRST_GAP].sum(axis=1) / 1000, index=index, name="load")
     X = X[:FIRST_GAP]
     n_train = FIRST_GAP - 24 * 60
-    size = {"n_components": 100, "relevance_rows": 150} if options.small else {}
+    few = LocalKernels(n_components=100, relevance_rows=150)
+    settings = {
+        "features": LoadFeatures(lead_blocks=[24]),
+        "kernels": few if options.small else None,
+    }
 
     shares, models = [0.0, 0.01, 0.02, 0.03], []
     for eta in shares:
         start = time.perf_counter()
         model = LoadForecaster(
-            24, lead_blocks=[24], epsilon=0.04, eta=eta, holidays=DAYS_OFF, random_state=0, **size
+            24, loss=TubeLoss.shifted(0.04, eta), holidays=DAYS_OFF, random_state=0, **settings
         ).fit(y[:n_train], X[:n_train])
         models.append(model)
         too_low, error = judge(model, y, X, n_train)

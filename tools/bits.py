@@ -448,12 +448,12 @@ def projection() -> dict[str, Any]:
 
 @row
 def load_forecaster() -> dict[str, Any]:
-    from sublearn.forecast import LoadForecaster
+    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
     y = np.array([float(line[-1]) for line in table("load_taylor/taylor.csv.xz")[1:]])[:1500]
-    model = LoadForecaster(48, steps_per_day=48, n_components=60, relevance_rows=200, **COMMON).fit(
-        y
-    )
+    features = LoadFeatures(steps_per_day=48)
+    kernels = LocalKernels(n_components=60, relevance_rows=200)
+    model = LoadForecaster(48, features=features, kernels=kernels, **COMMON).fit(y)
     return of_model(model, model.predict())
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import sublearn as package
 from sublearn.cli.forecasting import read_loads
+from sublearn.forecast import TubeLoss
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_clocks_that_change_holidays_and_a_quantile(sublearn, tmp_path):
                     "--holidays", tmp_path / "days.csv")  # fmt: skip
     assert done.code == 0, done
     model = package.load(tmp_path / "m")
-    assert (model.time_zone_, model.loss, model.quantile) == ("Europe/Berlin", "quantile", 0.9)
+    assert (model.time_zone_, model.loss) == ("Europe/Berlin", TubeLoss.quantile(0.9))
     assert model.holidays == ["2021-11-01"]
     done = sublearn("forecast", tmp_path / "m")
     assert done.out.splitlines()[1].startswith(str(times[-1] + pd.Timedelta("1h")))

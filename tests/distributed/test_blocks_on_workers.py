@@ -17,7 +17,7 @@ from sublearn.distributed.shared_files import FileStore, SharedFolder
 from sublearn.errors import ParameterError
 from sublearn.execution import Hints, map_blocks, n_places_elsewhere
 from sublearn.extreme import PPDSparseClassifier
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.hierarchy import HierarchicalClassifier, HierarchicalMultilabelClassifier, Taxonomy
 from sublearn.io import save_svmlight
 from sublearn.linear import SparseLogisticRegression
@@ -233,8 +233,9 @@ def test_sparse_linear_models_by_outputs_and_folds(client):
 def test_the_load_forecaster_by_series_and_hours(client):
     t = np.arange(7 * 8 * 6)
     y = 100 + 20 * np.sin(2 * np.pi * t / 8) + np.random.default_rng(0).normal(0, 1, len(t))
-    model = LoadForecaster(horizon=8, lead_blocks=[4, 8], n_components=20, random_state=0,
-                           steps_per_day=8, profile_weeks=0, relevance_rows=40)  # fmt: skip
+    features = LoadFeatures(lead_blocks=[4, 8], steps_per_day=8, profile_weeks=0)
+    kernels = LocalKernels(n_components=20, relevance_rows=40)
+    model = LoadForecaster(horizon=8, features=features, kernels=kernels, random_state=0)
     series = np.column_stack([y, 2 * y])
     alone = model.fit(series).predict()
     with cluster(client) as blocks:

@@ -550,12 +550,14 @@ def load_of(n_days):
 
 
 def forecaster(n_jobs, load, **parameters):
-    from sublearn.forecast import LoadForecaster
+    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
-    def make(**p):
-        own = {"n_jobs": n_jobs, "random_state": 0}
-        few = {"lead_blocks": [24], "relevance_rows": 50, "n_components": 20, "intervals": False}
-        return LoadForecaster(24, **own | (p or few))
+    def make(blocks=None, kernels=None, **p):
+        own = {"n_jobs": n_jobs, "random_state": 0, "features": LoadFeatures(lead_blocks=blocks)}
+        if not (blocks or kernels or p):
+            blocks, kernels = [24], {"relevance_rows": 50, "n_components": 20}
+            own |= {"features": LoadFeatures(lead_blocks=blocks), "intervals": False}
+        return LoadForecaster(24, kernels=LocalKernels(**kernels or {}), **own | p)
 
     return fitting(make, (load,), (load_of(56),), lambda m: m.predict(), **parameters)
 
@@ -563,18 +565,18 @@ def forecaster(n_jobs, load, **parameters):
 @row((1, 2), "LoadForecaster")
 def load_forecaster(n_jobs):
     return forecaster(
-        n_jobs, load_of(2_000), lead_blocks=[6, 12, 18, 24], relevance_rows=2_000, tol=1e-9
+        n_jobs, load_of(2_000), blocks=[6, 12, 18, 24], kernels={"relevance_rows": 2_000}, tol=1e-9
     )
 
 
 @row()
 def online_load_forecaster(n_jobs):
-    return forecaster(n_jobs, load_of(4_000), solver="online", n_components=1_000)
+    return forecaster(n_jobs, load_of(4_000), solver="online", kernels={"n_components": 1_000})
 
 
 @row()
 def kernel_kmeans(n_jobs):
-    from sublearn.forecast.kernel_kmeans import kernel_kmeans_nmf
+    from sublearn.forecast.clusters import kernel_kmeans_nmf
 
     many, few = dense_rows(50_000, 100), dense_rows(50, 5)
     return Call(

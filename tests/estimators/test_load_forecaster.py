@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+from dataclasses import fields
 
 import dateutil.tz
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.forecast import LoadForecaster, plot_forecast
-from sublearn.forecast.rules import Dates
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss, plot_forecast
+from sublearn.forecast.settings import Dates
 from sublearn.validation import assert_rules_complete
 
 DAY = 8  # steps of three hours keep the tests short
@@ -30,14 +31,15 @@ def loads(n_weeks=12, noise=0.5, seed=0):
 
 
 def small(**parameters):
-    settings = {"horizon": DAY, "lead_blocks": [DAY], "n_components": 40, "random_state": 0}
-    settings |= {
-        "steps_per_day": DAY,
-        "profile_weeks": 0,
-        "anchored": False,
-        "relevance_rows": 60,
-    } | parameters
-    return LoadForecaster(**settings)
+    """A quick forecaster; parameters of its features and kernels are given by their names alone."""
+    given = {"horizon": DAY, "lead_blocks": [DAY], "n_components": 40, "random_state": 0}
+    given |= {"steps_per_day": DAY, "profile_weeks": 0, "anchored": False, "relevance_rows": 60}
+    given |= parameters
+
+    def taken(cls):
+        return cls(**{f.name: given.pop(f.name) for f in fields(cls) if f.name in given})
+
+    return LoadForecaster(features=taken(LoadFeatures), kernels=taken(LocalKernels), **given)
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,8 @@ def error(forecast, truth):
 
 def test_has_a_rule_for_each_parameter():
     assert_rules_complete(LoadForecaster())
+    for settings in (LoadFeatures, LocalKernels, TubeLoss):
+        assert {field.name for field in fields(settings)} == set(settings._rules)
 
 
 def test_forecasts_a_day_better_than_last_week_did(fitted):
@@ -113,10 +117,10 @@ def test_a_shift_lowers_the_share_of_under_forecasts_and_a_quantile_sets_it():
         found = [model.predict(X=X[: o + DAY], y=y[:o]) < y[o : o + DAY] for o in origins]
         return np.mean(found)
 
-    plain, shifted = share_too_low(epsilon=0.04), share_too_low(epsilon=0.04, eta=0.035)
+    plain, shifted = (share_too_low(loss=TubeLoss.shifted(0.04, eta)) for eta in (0.0, 0.035))
     assert shifted < plain - 0.2
-    assert 0.02 < share_too_low(loss="quantile", quantile=0.9) < 0.2
-    assert 0.12 < share_too_low(loss="quantile", quantile=0.7) < 0.45
+    assert 0.02 < share_too_low(loss=TubeLoss.quantile(0.9)) < 0.2
+    assert 0.12 < share_too_low(loss=TubeLoss.quantile(0.7)) < 0.45
 
 
 def test_recursive_and_direct_agree_on_an_easy_series():
@@ -160,7 +164,7 @@ def test_the_model_does_not_depend_on_the_number_of_threads(parameters):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"kernel_map": "fourier"}, {"solver": "online"}, {"lags": "held-out"}, {"lags": [1, 8, 56]},
+    [{"kernel_map": "fourier"}, {"solver": "online"}, {"lags": "held_out"}, {"lags": [1, 8, 56]},
      {"profile_weeks": "auto"}, {"profile_weeks": 2}, {"X_lags": [0], "X_windows": []}],
     ids=str,
 )  # fmt: skip
@@ -215,7 +219,7 @@ def test_a_load_that_never_changes_is_forecast_as_it_is():
     model = small(profile_weeks="auto", anchored="auto").fit(y)
     np.testing.assert_allclose(model.predict(), 100.0)
     wave = 100 + 10 * np.sin(2 * np.pi * np.arange(len(y)) / DAY)
-    model = small(profile_weeks=1, loss="quantile", quantile=0.9).fit(wave)
+    model = small(profile_weeks=1, loss=TubeLoss.quantile(0.9)).fit(wave)
     np.testing.assert_allclose(model.predict(), wave[:DAY], rtol=1e-6)
 
 
@@ -408,21 +412,67 @@ def test_refuses_what_is_no_load_series(y, X, words):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"eta": 0.1}, "eta must be below epsilon"),
         ({"lead_blocks": [4]}, "must end at horizon"),
-        ({"lags": [0]}, "lags must be"),
+        ({"lead_blocks": [DAY], "strategy": "recursive"}, "lead_blocks must be None for Load"),
+        ({"solver": "interior-point"}, "solver must be 'interior_point' or 'online'"),
         ({"holidays": ["soon"]}, "holidays must be"),
         ({"holidays": [20210101]}, "holidays must be"),
         ({"holidays": ["NaT"]}, "holidays must be"),
         ({"holidays": (day for day in ["2021-01-01"])}, "holidays must be"),
         ({"holidays": ["2021-01-01"]}, "without times"),
-        ({"quantile": 1.0}, "quantile"),
-        ({"steps_per_day": 100}, "steps_per_day must divide the 1440 minutes of a day, got 100"),
     ],
 )
 def test_refuses_parameters_by_name(parameters, words):
     with pytest.raises(ParameterError, match=words):
         small(**parameters).fit(Y)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: LoadFeatures(lags=[0]), "LoadFeatures.lags must be 'auto' or 'held_out' or a seq"),
+        (lambda: LoadFeatures(lags="held-out"), "LoadFeatures.lags must be"),
+        (lambda: LoadFeatures(lead_blocks=[]), "LoadFeatures.lead_blocks must be a sequence"),
+        (lambda: LoadFeatures(steps_per_day=100), "must divide the 1440 minutes of a day, got 100"),
+        (lambda: LocalKernels(relevance_rows=9), r"LocalKernels.relevance_rows must be .* got 9"),
+        (lambda: TubeLoss.shifted(eta=0.1), r"TubeLoss.shifted.eta must be below epsilon=0.005"),
+        (lambda: TubeLoss.shifted(-1.0), "TubeLoss.shifted.epsilon must be a non-negative number"),
+        (lambda: TubeLoss.quantile(1.0), r"TubeLoss.quantile.share must be a number in \(0, 1\)"),
+        (lambda: TubeLoss(0.2, 0.1), "TubeLoss.lower must not be above upper=0.1, got 0.2"),
+    ],
+)
+def test_refuses_settings_when_they_are_made(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make()
+
+
+def test_settings_are_equal_whatever_their_lists_were_given_as():
+    forms = ([1, 8], (1, 8), np.array([1, 8]), range(1, 9, 7))
+    assert len({LoadFeatures(lags=form) for form in forms}) == 1
+
+
+def former(**changes):
+    """Parameters of a file that was written before there were settings."""
+    stored = {
+        "horizon": 24, "strategy": "direct", "lags": "auto", "lead_blocks": None,
+        "profile_weeks": "auto", "anchored": "auto", "X_lags": "auto", "X_windows": "auto",
+        "holidays": None, "steps_per_day": None, "n_clusters": None, "clustering": "nmf",
+        "kernel_map": "nystroem", "n_components": 400, "relevance_rows": 700, "loss": "shifted",
+        "epsilon": 0.005, "eta": 0.0, "quantile": 0.5, "C": None, "solver": "interior-point",
+        "intervals": True, "tol": 0.001, "max_iter": 50, "n_jobs": None, "random_state": None,
+        "verbose": 0,
+    }  # fmt: skip
+    return LoadForecaster(**LoadForecaster._current_params(stored | changes))
+
+
+def test_parameters_of_earlier_files_are_translated():
+    own = {"features": LoadFeatures(), "kernels": LocalKernels(), "loss": TubeLoss()}
+    assert former().get_params() == LoadForecaster(**own).get_params()
+    model = former(lags="held-out", lead_blocks=[2, 24], n_clusters=3, solver="online")
+    assert model.features == LoadFeatures("held_out", [2, 24])
+    assert (model.kernels, model.solver) == (LocalKernels(3), "online")
+    assert former(epsilon=0.04, eta=0.01).loss == TubeLoss.shifted(0.04, 0.01)
+    assert former(loss="quantile", quantile=0.9).loss == TubeLoss.quantile(0.9)
 
 
 def test_refuses_questions_that_do_not_fit(fitted):

@@ -6,13 +6,17 @@ import pytest
 
 pytest.importorskip("sktime")
 
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.plugins.sktime import SktimeLoadForecaster
 
 # sktime 1.2 warns of a default that it will change, before any forecaster can choose.
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")
 
-SETTINGS = {"n_components": 40, "relevance_rows": 60, "random_state": 0, "lead_blocks": [8]}
+SETTINGS = {
+    "features": LoadFeatures(lead_blocks=[8]),
+    "kernels": LocalKernels(n_components=40, relevance_rows=60),
+    "random_state": 0,
+}
 
 
 def loads():

@@ -21,7 +21,7 @@ from mutate import some
 import sublearn
 from sublearn.embed import DenseExtremeClassifier, EmbeddingExtremeClassifier, MIPSIndex
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.hierarchy import (
     GroupWeights,
     HierarchicalClassifier,
@@ -209,8 +209,9 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
     ),
     "forecast": (
         lambda: LoadForecaster(
-            1, lead_blocks=[1], lags=[1, 2], profile_weeks=1, steps_per_day=2, relevance_rows=20,
-            n_clusters=1, n_components=5, intervals=False, max_iter=5, n_jobs=1,
+            1, features=LoadFeatures([1, 2], [1], profile_weeks=1, steps_per_day=2),
+            kernels=LocalKernels(1, n_components=5, relevance_rows=20), intervals=False,
+            max_iter=5, n_jobs=1,
         ), _LOADS, None, 600,
     ),
 }  # fmt: skip

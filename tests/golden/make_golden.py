@@ -104,12 +104,11 @@ def latent_features() -> Any:
 
 
 def forecaster() -> Any:
-    from sublearn.forecast import LoadForecaster
+    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
-    model = LoadForecaster(
-        1, lead_blocks=[1], lags=[1, 2], profile_weeks=1, steps_per_day=2, relevance_rows=40,
-        n_clusters=2, n_components=10, random_state=0,
-    )  # fmt: skip
+    features = LoadFeatures(lead_blocks=[1], lags=[1, 2], profile_weeks=1, steps_per_day=2)
+    kernels = LocalKernels(n_clusters=2, n_components=10, relevance_rows=40)
+    model = LoadForecaster(1, features=features, kernels=kernels, random_state=0)
     return model.fit(LOADS)
 
 

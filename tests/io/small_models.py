@@ -128,12 +128,14 @@ def _mix(kernel: str = "linear", gate: str = "neighbours") -> Any:
 
 
 def _forecast() -> Any:
-    from sublearn.forecast import LoadForecaster
+    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
     steps = np.arange(4 * 42)
     y = 100 + 10 * np.sin(steps * 2 * np.pi / 4) + np.random.default_rng(3).normal(size=len(steps))
-    small = {"n_components": 10, "lead_blocks": [1, 3], "max_iter": 3, "n_clusters": 1}
-    return LoadForecaster(steps_per_day=4, horizon=3, random_state=0, **small).fit(y)
+    features = LoadFeatures(lead_blocks=[1, 3], steps_per_day=4)
+    kernels = LocalKernels(n_clusters=1, n_components=10)
+    small = {"features": features, "kernels": kernels, "max_iter": 3}
+    return LoadForecaster(horizon=3, random_state=0, **small).fit(y)
 
 
 def _covariance() -> Any:

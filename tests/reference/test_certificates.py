@@ -31,8 +31,7 @@ from structured_judges import EnumeratedSVM, chain_sample
 from sublearn import _core
 from sublearn.embed import MIPSIndex
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
-from sublearn.forecast.interior_point import fit_interior_point
-from sublearn.forecast.tube_loss import TubeLoss
+from sublearn.forecast.tube_regression import TubeLoss, fit_interior_point
 from sublearn.graph import FactorGraph, solve_map
 from sublearn.latent import LatentFeatureLasso, solve_boolean_quadratic, solve_max_cut
 from sublearn.latent.mix_program import MixtureProgram
@@ -519,7 +518,8 @@ def mixtures(rng):
 def tubes(rng):
     features = random_rows(rng, spread=3.0)
     y = random_targets(rng, "squared", len(features))
-    loss = TubeLoss.shifted(float(rng.choice([0.0, 0.3])), 0.2 * float(rng.random() < 0.5))
+    epsilon, shift = float(rng.choice([0.0, 0.3])), 0.2 * float(rng.random() < 0.5)
+    loss = TubeLoss(-(epsilon + shift), epsilon - shift)
     if rng.random() < 0.5:
         loss = TubeLoss.quantile(float(rng.choice([0.1, 0.5, 0.9])))
     C = float(10.0 ** rng.uniform(-3, 3))

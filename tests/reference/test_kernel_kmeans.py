@@ -6,12 +6,12 @@ from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs, make_moons
 
-from sublearn.forecast.kernel_kmeans import (
+from sublearn.forecast.clusters import (
     kernel_kmeans_nmf,
     kernel_kmeans_plain,
     project_nonnegative,
 )
-from sublearn.forecast.kernel_map import FourierMap, NystroemMap, gaussian_kernel
+from sublearn.forecast.kernel import FourierMap, NystroemMap, gaussian_kernel
 
 
 def features_of(X, n=80, seed=0):

@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 
 from sublearn import _core
-from sublearn.forecast.interior_point import fit_interior_point
-from sublearn.forecast.local_models import fit_online
-from sublearn.forecast.tube_loss import TubeLoss
+from sublearn.forecast.tube_regression import (
+    TubeLoss,
+    fit_interior_point,
+    fit_online,
+    online_settings,
+)
 
 LOSSES = {
     "epsilon": TubeLoss.shifted(0.3, 0.0),
@@ -65,17 +68,15 @@ def test_a_perfect_fit_and_a_constant_target_are_no_obstacle():
 def test_algorithm_8_comes_close_on_features(loss):
     features, y = problem(n=200)
     value, _ = optimum(features, y, loss, 0.05)
-    fit = fit_online(features, y, loss, 0.05, 300, seed=0)
+    fit = fit_online(features, y, loss, 0.05, seed=0, n_epochs=300)
     assert value <= fit.objective * (1 + 1e-7)
     assert fit.objective <= 1.02 * value
     assert fit.objective - fit.gap <= value * (1 + 1e-7)
 
 
-def online_settings(loss, l2, n_epochs, **more):
-    settings = _core.OnlineSvrSettings()
-    settings.lower, settings.upper = loss.lower, loss.upper
-    settings.lower_slope, settings.upper_slope = loss.lower_slope, loss.upper_slope
-    settings.l2, settings.n_epochs = l2, n_epochs
+def settings_of(loss, l2, n_epochs, **more):
+    settings = online_settings(loss, l2)
+    settings.n_epochs = n_epochs
     for name, value in more.items():
         setattr(settings, name, value)
     return settings
@@ -84,7 +85,7 @@ def online_settings(loss, l2, n_epochs, **more):
 def test_the_projection_keeps_the_weights_in_the_ball():
     features, y = problem()
     w = np.zeros(features.shape[1])
-    settings = online_settings(LOSSES["epsilon"], 1e-6, 0, radius=0.5)
+    settings = settings_of(LOSSES["epsilon"], 1e-6, 0, radius=0.5)
     _core.online_svr(features, y, w, settings, _core.Monitor())
     assert np.linalg.norm(w) <= 0.5 * (1 + 1e-9)
 
@@ -92,7 +93,7 @@ def test_the_projection_keeps_the_weights_in_the_ball():
 def test_a_capped_step_goes_its_share_of_the_way_to_the_tube():
     features, y = np.array([[2.0, 0.0]]), np.array([5.0])
     w = np.zeros(2)
-    settings = online_settings(TubeLoss.shifted(1.0, 0.0), 1e-6, 0, reach=0.5, first_step=1000)
+    settings = settings_of(TubeLoss.shifted(1.0, 0.0), 1e-6, 0, reach=0.5, first_step=1000)
     _core.online_svr(features, y, w, settings, _core.Monitor())
     assert features[0] @ w == pytest.approx(2.0, rel=1e-6)  # half of the 4 up to the tube
 
@@ -101,7 +102,7 @@ def test_a_capped_step_is_shorter_on_the_side_of_the_smaller_slope():
     found = []
     for y in (1.0, -1.0):
         w = np.zeros(1)
-        settings = online_settings(TubeLoss.quantile(0.9), 1e-6, 0, reach=0.5, first_step=1000)
+        settings = settings_of(TubeLoss.quantile(0.9), 1e-6, 0, reach=0.5, first_step=1000)
         _core.online_svr(np.ones((1, 1)), np.array([y]), w, settings, _core.Monitor())
         found.append(w[0])
     np.testing.assert_allclose(found, [0.5, -0.5 / 9], rtol=1e-6)
@@ -111,7 +112,7 @@ def test_a_stop_request_is_honoured():
     features, y = problem()
     monitor = _core.Monitor()
     monitor.request_stop()
-    settings = online_settings(LOSSES["epsilon"], 1e-3, 10**6)
+    settings = settings_of(LOSSES["epsilon"], 1e-3, 10**6)
     assert _core.online_svr(features, y, np.zeros(features.shape[1]), settings, monitor) == 0
 
 
@@ -122,9 +123,7 @@ def test_a_stop_request_is_honoured():
 )  # fmt: skip
 def test_the_core_refuses_broken_settings(change, words):
     features, y = problem()
-    settings = online_settings(LOSSES["epsilon"], 1e-3, 1, **{})
-    for name, value in change.items():
-        setattr(settings, name, value)
+    settings = settings_of(LOSSES["epsilon"], **{"l2": 1e-3, "n_epochs": 1} | change)
     with pytest.raises(ValueError, match=words):
         _core.online_svr(features, y, np.zeros(features.shape[1]), settings, _core.Monitor())
 

@@ -16,7 +16,7 @@ import pytest
 import sublearn
 from sublearn.embed import MIPSIndex
 from sublearn.extreme import PPDSparseClassifier, TextTagger
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadForecaster, LocalKernels
 from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, word_features
@@ -184,7 +184,7 @@ def test_tags_of_rows_of_numbers():
 
 def test_forecasts_with_intervals():
     hours = np.arange(24 * 14)
-    model = LoadForecaster(horizon=6, n_clusters=1, random_state=0).fit(
+    model = LoadForecaster(horizon=6, kernels=LocalKernels(1), random_state=0).fit(
         100 + 10 * np.sin(hours * np.pi / 12)
     )
     found = ask(model, {"horizon": 6, "coverage": 0.8})

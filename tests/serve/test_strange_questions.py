@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="serve needs FastAPI")
 
 from sublearn.extreme import PPDSparseClassifier, TextTagger
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadForecaster, LocalKernels
 from sublearn.linear import SparseLinearRegression
 from sublearn.serve.app import _answer
 from sublearn.serve.limits import Limits, Refusal
@@ -46,7 +46,7 @@ MAKERS = {
     "numbers": lambda: SparseLinearRegression(l1=0.01).fit(X, X[:, 1]),
     "words": sentences,
     "features": lambda: ChainSVM(random_state=0).fit([X[:3]], [["a", "b", "a"]]),
-    "forecasts": lambda: LoadForecaster(horizon=6, n_clusters=1, random_state=0).fit(
+    "forecasts": lambda: LoadForecaster(horizon=6, kernels=LocalKernels(1), random_state=0).fit(
         100 + 10 * np.sin(np.arange(24 * 14) * np.pi / 12)
     ),
 }

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sublearn.forecast.baseline import Baseline, weekly_profile
-from sublearn.forecast.calibration import Residuals, conformal, conformal_level
-from sublearn.forecast.embedding import Embedding
-from sublearn.forecast.line import Line
+from sublearn.forecast.block_model import Residuals, conformal, conformal_level
+from sublearn.forecast.member import Line
+from sublearn.forecast.rows import Baseline, Calendar, Embedding, weekly_profile
+from sublearn.forecast.series import Clock
 
 DAY = 8
 WEEK = 7 * DAY
@@ -17,7 +17,8 @@ def series(n=6 * WEEK):
 
 
 def embedding(lags=(1, 3, DAY, WEEK - 1, WEEK, WEEK + 1)):
-    return Embedding(lags, DAY, (2, DAY, WEEK), (), ())
+    calendar = Calendar(Clock.of_positions(DAY), has_week=True, has_year=False)
+    return Embedding(calendar, lags, (2, DAY, WEEK), (), ())
 
 
 def test_a_weekly_profile_halves_the_weight_of_each_older_week():
@@ -111,4 +112,5 @@ def test_new_residuals_take_the_place_of_the_oldest():
     new = old.followed_by(np.array([10.0, 11.0]), np.array([0, 1]))
     np.testing.assert_array_equal(new.values, [2, 3, 4, 5, 10, 11])
     np.testing.assert_array_equal(new.phases, [0, 1, 0, 1, 0, 1])
-    assert len(Residuals.none().followed_by(np.ones(3), np.ones(3, dtype=int))) == 0
+    none = Residuals(np.empty(0), np.empty(0, dtype=int))
+    assert len(none.followed_by(np.ones(3), np.ones(3, dtype=int))) == 0

@@ -1,22 +1,32 @@
 """LoadForecaster: fitted once, then updated with each day before the next is forecast."""
 
 import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss
+
+
+def taken(cls, settings, **more):
+    """A settings object of those of its fields that are there, and some more."""
+    return cls(**{f.name: settings.pop(f.name) for f in fields(cls) if f.name in settings}, **more)
 
 
 def fit(train, task):
     day, n = int(train["day"]), int(train["n_train"])
+    settings = {name: value for name, value in task.settings.items() if name != "coverages"}
+    features = taken(LoadFeatures, settings, steps_per_day=day)
+    kernels = taken(LocalKernels, settings)
+    loss = TubeLoss.quantile(settings["quantile"]) if "quantile" in settings else None
+    if "epsilon" in settings:
+        loss = TubeLoss.shifted(settings["epsilon"], settings["eta"])
     made = []
     for s in range(train["y"].shape[1]):
         X = train["X"][:n, s : s + 1] if "X" in train else None
         model = LoadForecaster(
-            int(train["horizon"]), steps_per_day=day, intervals="coverages" in task.settings,
-            random_state=task.seed, n_jobs=task.threads,
-            **{name: value for name, value in task.settings.items() if name != "coverages"},
+            int(train["horizon"]), features=features, kernels=kernels, loss=loss,
+            intervals="coverages" in task.settings, random_state=task.seed, n_jobs=task.threads,
         )  # fmt: skip
         if "start" in train:
             import pandas as pd

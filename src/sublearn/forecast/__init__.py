@@ -2,5 +2,7 @@
 
 from sublearn.forecast.forecaster import LoadForecaster
 from sublearn.forecast.plot import plot_forecast
+from sublearn.forecast.settings import LoadFeatures, LocalKernels
+from sublearn.forecast.tube_regression import TubeLoss
 
-__all__ = ["LoadForecaster", "plot_forecast"]
+__all__ = ["LoadFeatures", "LoadForecaster", "LocalKernels", "TubeLoss", "plot_forecast"]

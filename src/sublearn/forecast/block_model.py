@@ -1,40 +1,46 @@
-"""One series and one block of leads: the best models by held-out error, and their residuals."""
+"""One series and one block of leads: the best models by held-out error, and their residuals.
+
+Which baselines a block is learned from, small models tell, tried on the last fifth of the series.
+
+A model errs more on new rows than on its own. Quantiles of residuals of rows that it has not seen
+(split conformal) say how far: they give intervals, and the level of a quantile. As `update` brings
+new ones the oldest go, so that intervals follow a series that becomes harder or easier to forecast.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.baseline import Baseline
-from sublearn.forecast.calibration import Residuals, conformal_level
-from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.local_models import LocalSettings, Training
-from sublearn.forecast.member import Member, never
-from sublearn.forecast.rows import Rows
-from sublearn.forecast.trials import Candidate, choose, settings_for
-from sublearn.io.fields import Floats, Integers, Parts, check_fields, take_parts
+from sublearn.execution import map_blocks
+from sublearn.forecast.local_models import Learner, LocalSettings
+from sublearn.forecast.member import Member
+from sublearn.forecast.rows import Baseline, Embedding, Rows
+from sublearn.forecast.tube_regression import Fit, TubeLoss
+from sublearn.io.fields import Fields, Floats, Integers, Parts, check_fields, take_parts
+from sublearn.typing import State
 from sublearn.validation import Interval, OrNone, Positive
 
-__all__ = ["BlockModel", "BlockReport", "BlockTask"]
+__all__ = ["BlockModel", "BlockReport", "BlockTask", "Residuals", "conformal", "conformal_level"]
 
 #: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
 _HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28
-#: Settings of the small model that a block gets after a wish to stop.
-_HURRIED: dict[str, Any] = {
-    "relevance_rows": 100,
-    "n_clusters": 1,
-    "n_components": 50,
-    "max_iter": 5,
-}
 _FEWEST_ROWS = 8  # without a gap, to fit anything
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
+_FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 
+#: Features and relevance rows: of models that are tried, of those after a wish to stop.
+_TRIED, _HURRIED = (120, 150), (50, 100)
+_HURRIED_STEPS = 5  # of the solver
+_MOST_TRIED_ROWS = 4000  # to learn from, and half as many to judge by
+_SMALL_SHARE = 0.25  # local models that count less stay as small as they were tried
+_NEAR = 1.25  # a second model whose error is within this of the best one's is averaged with it,
+_SHORT = 10000  # on series up to this length: longer ones gain little and pay twice
 
-_FIELDS: dict[str, Any] = {
+_FIELDS: Fields = {
     "first": Positive(int),
     "last": Positive(int),
     "weights": Floats("members", bits=64),
@@ -43,6 +49,11 @@ _FIELDS: dict[str, Any] = {
     "phases": Integers("residuals"),
     "member*": Parts(),
 }
+
+
+def never() -> bool:
+    """For fits that nobody stops."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -55,18 +66,22 @@ class BlockTask:
     y: np.ndarray
     X: np.ndarray | None
     embedding: Embedding
-    calendar: Calendar
     first: int
     last: int
     settings: LocalSettings
     baselines: tuple[Baseline, ...]
     has_intervals: bool
     seed: tuple[int, ...]  # of the fit, and the numbers of series and block
-    is_hurried: bool = False  # without trials
+    n_threads: int = 1
+    has_trials: bool = True
 
     def rows(self, positions: np.ndarray, leads: np.ndarray, baseline: Baseline) -> Rows:
         """Rows of the series."""
-        return Rows.make(self.y, self.X, self.embedding, self.calendar, positions, leads, baseline)
+        return self.embedding.rows(self.y, self.X, positions, leads, baseline)
+
+    def learner(self, should_stop: Callable[[], bool]) -> Learner:
+        """With random numbers from their beginning."""
+        return Learner(self.settings, np.random.default_rng(self.seed), should_stop, self.n_threads)
 
     def drawn(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Times with a load, oldest first, each with one to three random leads of the block."""
@@ -78,7 +93,9 @@ class BlockTask:
 
     def hurried(self) -> BlockTask:
         """With a small model and no residuals, for who has asked to stop."""
-        return replace(self, settings=replace(self.settings, **_HURRIED), has_intervals=False)
+        kernels = self.settings.kernels.small(*_HURRIED)
+        settings = replace(self.settings, kernels=kernels, max_iter=_HURRIED_STEPS)
+        return replace(self, settings=settings, has_intervals=False)
 
     @property
     def n_held_out(self) -> int:
@@ -101,6 +118,20 @@ class BlockReport:
     n_rows: int
     n_support: int
 
+    @classmethod
+    def of(cls, fits: list[list[Fit]], n_rows: int, seconds: float) -> BlockReport:
+        """Sums over the clusters of all members."""
+        every = [fit for own in fits for fit in own]
+        return cls(
+            seconds,
+            sum(sum(fit.objective for fit in own) for own in fits),
+            sum(sum(fit.gap for fit in own) for own in fits),
+            max(fit.n_iter for fit in every),
+            len(every),
+            n_rows,
+            sum(fit.n_support for fit in every),
+        )
+
 
 @dataclass(frozen=True)
 class BlockModel:
@@ -119,15 +150,14 @@ class BlockModel:
     ) -> tuple[BlockModel, BlockReport]:
         """Fit to the older rows, keep residuals of the newest, fit to all."""
         start = time.perf_counter()
-        rng = np.random.default_rng(task.seed)
-        has_trials = not (task.is_hurried or should_stop())
-        chosen = choose(task, should_stop) if has_trials else [Candidate(task.baselines[0])]
+        has_trials = task.has_trials and not should_stop()
+        chosen = _choose(task, should_stop) if has_trials else [Candidate(task.baselines[0])]
         if should_stop():
             task, chosen = task.hurried(), [replace(chosen[0], weight=1.0)]
-        weights = np.array([candidate.weight for candidate in chosen])
-        positions, leads = task.drawn(rng)
+        learner = task.learner(should_stop)
+        positions, leads = task.drawn(learner.rng)
         rows = [task.rows(positions, leads, candidate.baseline) for candidate in chosen]
-        usable = np.logical_and.reduce([own.usable for own in rows])
+        usable = _usable(rows)
         if usable.sum() < _FEWEST_ROWS:
             raise ValueError(
                 f"y must leave at least {_FEWEST_ROWS} steps whose lags are no gaps, got "
@@ -137,19 +167,21 @@ class BlockModel:
         loads = task.y[positions]
         n_old = int(np.searchsorted(positions, len(task.y) - task.n_held_out))
         n_old = n_old if n_old > 1 else len(loads)
-        members, trainings, ahead = [], [], np.zeros(len(loads) - n_old)
-        for candidate, weight, own in zip(chosen, weights, rows, strict=True):
-            member, training, forecast = _fit_member(
-                own.only(usable), loads, n_old, candidate, task, rng, should_stop
-            )
-            members.append(member)
-            trainings.append(training)
+        found = [
+            candidate.fit(own.only(usable), loads, n_old, learner)
+            for candidate, own in zip(chosen, rows, strict=True)
+        ]
+        weights = np.array([candidate.weight for candidate in chosen])
+        ahead = np.zeros(len(loads) - n_old)
+        for weight, (_, _, forecast) in zip(weights, found, strict=True):
             ahead += weight * forecast
         phases = positions[n_old:] % task.embedding.day
-        residuals = Residuals(loads[n_old:] - ahead, phases)
-        quantile = task.settings.loss.share_below
-        model = cls(task.first, task.last, members, weights, residuals, quantile)
-        return model, _report(model, trainings, len(loads), time.perf_counter() - start)
+        model = cls(
+            task.first, task.last, [member for member, _, _ in found], weights,
+            Residuals(loads[n_old:] - ahead, phases), task.settings.loss.share_below,
+        )  # fmt: skip
+        fits = [own for _, own, _ in found]
+        return model, BlockReport.of(fits, len(loads), time.perf_counter() - start)
 
     @property
     def profile_weeks(self) -> int:
@@ -178,18 +210,16 @@ class BlockModel:
         return self._unshifted(self._rows(rows_of)) + self.shift
 
     def updated(
-        self, rows_of: Callable[[Baseline], Rows], loads: np.ndarray, phases: np.ndarray,
-        settings: LocalSettings,
-    ) -> BlockModel:  # fmt: skip
+        self, rows_of: Callable[[Baseline], Rows], loads: np.ndarray, phases: np.ndarray
+    ) -> BlockModel:
         """After one online pass over new rows, whose residuals take the place of the oldest."""
         rows = self._rows(rows_of)
-        usable = np.logical_and.reduce([own.usable for own in rows])
+        usable = _usable(rows)
         if not usable.any():
             return self
         rows, loads = [own.only(usable) for own in rows], loads[usable]
         members = [
-            member.updated(own, loads, settings)
-            for member, own in zip(self.members, rows, strict=True)
+            member.updated(own, loads) for member, own in zip(self.members, rows, strict=True)
         ]
         residuals = self.residuals.followed_by(loads - self._unshifted(rows), phases[usable])
         return replace(self, members=members, residuals=residuals)
@@ -199,9 +229,9 @@ class BlockModel:
         below, above = self.residuals.interval(phase, coverage)
         return below - self.shift, above - self.shift
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> State:
         """Arrays and numbers by name."""
-        state: dict[str, Any] = {"first": self.first, "last": self.last, "weights": self.weights}
+        state: State = {"first": self.first, "last": self.last, "weights": self.weights}
         state |= {"quantile": self.quantile, "residuals": self.residuals.values}
         state["phases"] = self.residuals.phases
         for i, member in enumerate(self.members):
@@ -209,7 +239,7 @@ class BlockModel:
         return state
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> BlockModel:
+    def from_state(cls, state: State) -> BlockModel:
         """Inverse of `to_state`."""
         check_fields(state, _FIELDS)
         own = {k: v for k, v in state.items() if "/" not in k}
@@ -228,32 +258,129 @@ class BlockModel:
         return np.asarray(self.weights @ np.stack(found))
 
 
-def _fit_member(
-    rows: Rows, loads: np.ndarray, n_old: int, candidate: Candidate, task: BlockTask,
-    rng: np.random.Generator, should_stop: Callable[[], bool],
-) -> tuple[Member, Training, np.ndarray]:  # fmt: skip
-    """A model of all rows, and forecasts of those from `n_old` on by a model of the others."""
-    settings = settings_for(candidate, task.settings)
-    old, new = np.arange(n_old), np.arange(n_old, len(loads))
-    member, training = Member.fit(
-        rows.only(old), loads[old], candidate.baseline, candidate.share, settings, rng, should_stop
-    )
-    if len(new) == 0:
-        return member, training, np.empty(0)
-    forecast = member.forecast(rows.only(new))
-    member, training = member.refit(rows, loads, settings, rng, should_stop)
-    return member, training, forecast
+# --- trials -------------------------------------------------------------------------------------
 
 
-def _report(
-    model: BlockModel, trainings: list[Training], n_rows: int, seconds: float
-) -> BlockReport:
-    return BlockReport(
-        seconds,
-        sum(training.objective for training in trainings),
-        sum(training.gap for training in trainings),
-        max(training.n_iter for training in trainings),
-        sum(len(member.models.weights) for member in model.members),
-        n_rows,
-        sum(fit.n_support for training in trainings for fit in training.fits),
-    )
+@dataclass(frozen=True)
+class Candidate:
+    """A baseline, how much of its local models to believe, its weight among those chosen."""
+
+    baseline: Baseline
+    share: float = 1.0
+    error: float = np.inf
+    weight: float = 1.0
+
+    def fit(
+        self, rows: Rows, loads: np.ndarray, n_old: int, learner: Learner
+    ) -> tuple[Member, list[Fit], np.ndarray]:
+        """A model of all rows, and forecasts of those from `n_old` on by a model of the others."""
+        if self.share < _SMALL_SHARE:
+            learner = learner.using(kernels=learner.settings.kernels.small(*_TRIED))
+        old, new = np.arange(n_old), np.arange(n_old, len(loads))
+        member, fits = Member.fit(rows.only(old), loads[old], self.baseline, self.share, learner)
+        if len(new) == 0:
+            return member, fits, np.empty(0)
+        forecast = member.forecast(rows.only(new))
+        member, fits = member.refit(rows, loads, learner)
+        return member, fits, forecast
+
+
+def _choose(task: BlockTask, should_stop: Callable[[], bool]) -> list[Candidate]:
+    """The best candidate, with the second if it comes near, weighted by inverse squared errors.
+
+    After a wish to stop no more are tried.
+    """
+
+    def attempt(option: Baseline) -> Candidate | None:
+        is_needed = option == task.baselines[0] or not should_stop()
+        return _try(task, option, should_stop) if is_needed else None
+
+    found = map_blocks(attempt, task.baselines, task.n_threads, stay_here=True)
+    tried = sorted((c for c in found if c is not None), key=lambda c: c.error)
+    best = tried[:1]
+    if len(task.y) <= _SHORT and 0.0 < tried[0].error < np.inf:
+        best += [c for c in tried[1:2] if c.error <= _NEAR * tried[0].error]
+    if len(best) == 1:
+        return best
+    weights = np.array([(tried[0].error / c.error) ** 2 for c in best])
+    shares = weights / weights.sum()
+    return [replace(c, weight=float(w)) for c, w in zip(best, shares, strict=True)]
+
+
+def _try(task: BlockTask, baseline: Baseline, should_stop: Callable[[], bool]) -> Candidate:
+    """Mean absolute error of a small model, with the share of its local part that is best."""
+    if baseline.weeks * 7 * task.embedding.day > len(task.y) // 3:
+        return Candidate(baseline)
+    learner = task.learner(should_stop)
+    rng, settings = learner.rng, task.settings
+    positions, leads = task.drawn(rng)
+    rows = task.rows(positions, leads, baseline)
+    n_old = int(np.searchsorted(positions, int(0.8 * len(task.y))))
+    usable = np.flatnonzero(rows.usable)
+    old = _sample(usable[usable < n_old], _MOST_TRIED_ROWS, rng)
+    new = _sample(usable[usable >= n_old], _MOST_TRIED_ROWS // 2, rng)
+    if len(old) < _FEWEST_ROWS or len(new) == 0:
+        return Candidate(baseline)
+    loads = task.y[positions]
+    # How well another quantile fits, an error cannot say.
+    loss = settings.loss if settings.loss.share_below is None else TubeLoss.quantile(0.5)
+    learner = learner.using(kernels=settings.kernels.small(*_TRIED), loss=loss)
+    small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, learner)
+    linear, local = small.parts(rows.only(new))
+    left, power = loads[new] - linear, float(local @ local)
+    share = min(max(float(local @ left) / power, 0.0), 1.0) if power > 0 else 0.0
+    return Candidate(baseline, share, float(np.abs(left - share * local).mean()))
+
+
+def _sample(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Some of the rows, in their order."""
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+def _usable(rows: Iterable[Rows]) -> np.ndarray:
+    """True where no baseline has a gap."""
+    found: np.ndarray = np.logical_and.reduce([own.usable for own in rows])
+    return found
+
+
+# --- residuals ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Truth minus forecast, newest last, and the times of day of the rows."""
+
+    values: np.ndarray
+    phases: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def followed_by(self, values: np.ndarray, phases: np.ndarray) -> Residuals:
+        """With newer ones, as many of all as before."""
+        if len(self) == 0:
+            return self
+        both = np.append(self.values, values), np.append(self.phases, phases)
+        return Residuals(both[0][-len(self) :], both[1][-len(self) :])
+
+    def interval(self, phase: int, coverage: float) -> tuple[float, float]:
+        """Distances below and above a forecast at this time of day that hold the truth so often."""
+        alike = self.values[self.phases == phase]
+        return conformal(alike if len(alike) >= _FEWEST_ALIKE else self.values, coverage)
+
+
+def conformal(residuals: np.ndarray, coverage: float) -> tuple[float, float]:
+    """Quantiles (1 - coverage) / 2 from either end, each moved out by one residual of n + 1."""
+    beyond = (1.0 - coverage) / 2.0
+    return -conformal_level(-residuals, 1.0 - beyond), conformal_level(residuals, 1.0 - beyond)
+
+
+def conformal_level(residuals: np.ndarray, share: float) -> float:
+    """What a new residual exceeds with probability 1 - share at most, if it is like the others.
+
+    >>> conformal_level(np.arange(1.0, 10.0), 0.8)
+    8.0
+    """
+    n = len(residuals)
+    rank = min(max(int(np.ceil((n + 1) * share - 1e-9)), 1), n)
+    return float(np.sort(residuals)[rank - 1])

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.model import FittedModel
-from sublearn.forecast.block_fits import fit_blocks
-from sublearn.forecast.horizon import Fitted, History
-from sublearn.forecast.incoming import asked, exogenous_grid, extended
+from sublearn.forecast.fitted import Fitted, History
+from sublearn.forecast.incoming import asked, extended
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.plan import Choices, Plan
-from sublearn.forecast.rules import Dates, Integers
-from sublearn.forecast.series import check_series, column_names
+from sublearn.forecast.plot import plot_forecast
+from sublearn.forecast.series import LoadsLike, Table, check_series, column_names, exogenous_grid
+from sublearn.forecast.settings import Dates, DatesLike, LoadFeatures, LocalKernels
 from sublearn.forecast.stored import FITTED_FIELDS, restore_fitted, state_of_fitted
-from sublearn.forecast.tube_loss import TubeLoss
+from sublearn.forecast.tube_regression import TubeLoss
+from sublearn.io.fields import Fields
 from sublearn.trace import Callback, Status
+from sublearn.typing import Seed, State
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
-    Either,
     Interval,
-    NonNegative,
     OneOf,
     OrNone,
     Positive,
     Rule,
+    SettingsOf,
     as_n_threads,
     as_seed,
     check_argument,
@@ -65,54 +65,20 @@ class LoadForecaster(FittedModel, BaseEstimator):
     strategy : {"direct", "recursive"}, default="direct"
         "direct" has a model for each block of leads; "recursive" has one for the next step and
         feeds its forecasts back to it.
-    lags : "auto", "held-out" or sequence of int, default="auto"
-        Steps back whose loads are columns. "auto" takes the last three hours, the same hour of the
-        last seven days and its neighbours a week before; "held-out" chooses between that, days
-        alone and two weeks by the error on the last fifth of the first series. Lags below a day
-        count back from the last load known, others from the hour that is forecast, and by whole
-        days more until they are known.
-    lead_blocks : sequence of int or None, default=None
-        Last lead of each block for "direct"; None makes blocks that grow with the lead.
-    profile_weeks : "auto" or int, default="auto"
-        Above 0, loads are taken as deviations from the mean of so many past weeks at the same
-        time, each week counting half as much as the next; "auto" tries 0, 1 and 4.
-    anchored : "auto" or bool, default="auto"
-        Whether loads are measured from the last hour known, so that a row holds what was gained
-        or lost since. Of all combinations that "auto" leaves open the one of least error on the
-        last fifth is taken, block by block; on a series of up to 10,000 steps the mean of the two
-        best, if the second comes near.
-    X_lags : "auto" or sequence of int, default="auto"
-        Steps back at which exogenous columns are taken, 0 for the row's own time.
-    X_windows : "auto" or sequence of int, default="auto"
-        Lengths of trailing means of exogenous columns; "auto" is one day and two.
+    features : LoadFeatures or None, default=None
+        Lags, blocks of leads and other columns of a row; None is ``LoadFeatures()``.
     holidays : collection of dates, mapping with dates as keys, or None, default=None
         Days unlike others, as `datetime.date`, `datetime64` or "2008-12-25". Needs times.
-    steps_per_day : int or None, default=None
-        Steps of a series without times, a divisor of 1440; None is 24. A series with times says it
-        itself.
-    n_clusters : int or None, default=None
-        Number of clusters (in the paper: k); None is one for 4,000 rows, up to eight.
-    clustering : {"nmf", "kmeans"}, default="nmf"
-        Kernel k-means through a non-negative factorisation, or the plain one.
-    kernel_map : {"nystroem", "fourier"}, default="nystroem"
-        Landmarks, or random features.
-    n_components : int, default=400
-        Features of each local model.
-    relevance_rows : int, default=700
-        Random rows from which the scales of columns are learned, at a cost of their cube.
-    loss : {"shifted", "quantile"}, default="shifted"
-        The shifted epsilon-insensitive loss, or the quantile (pinball) loss.
-    epsilon : float, default=0.005
-        Half the width of the tube without a loss, as a share of the mean load.
-    eta : float, default=0.0
-        Shift of the tube, as a share of the mean load, below `epsilon`.
-    quantile : float, default=0.5
-        For loss="quantile": the share of hours whose load should be below the forecast, which is
-        levelled on held-out rows as intervals are.
+    kernels : LocalKernels or None, default=None
+        Number and size of the local models; None is ``LocalKernels()``.
+    loss : TubeLoss or None, default=None
+        ``TubeLoss.shifted(epsilon, eta)``, of which None is the default, or
+        ``TubeLoss.quantile(share)``, whose forecasts are levelled on held-out rows as intervals
+        are.
     C : float or None, default=None
         Weight of the loss (in the paper: 1 / (lambda N)); None takes it from the noise that the
         relevance of columns is learned with.
-    solver : {"interior-point", "online"}, default="interior-point"
+    solver : {"interior_point", "online"}, default="interior_point"
         "online" is algorithm 8 of the paper: stochastic steps, without a useful certificate.
     intervals : bool, default=True
         Keep residuals for `predict_interval`, of a fit without the last tenth of the series (of a
@@ -157,10 +123,16 @@ class LoadForecaster(FittedModel, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sublearn.forecast import LoadForecaster
+    >>> from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
     >>> hours = np.arange(24 * 7 * 8)
     >>> load = 100 + 20 * np.sin(2 * np.pi * hours / 24) + 5 * (hours // 24 % 7 < 5)
-    >>> model = LoadForecaster(24, lead_blocks=[24], relevance_rows=150, random_state=0).fit(load)
+    >>> model = LoadForecaster(
+    ...     24,
+    ...     features=LoadFeatures(lead_blocks=[24]),
+    ...     kernels=LocalKernels(relevance_rows=150),
+    ...     random_state=0,
+    ... )
+    >>> model = model.fit(load)
     >>> bool(np.abs(model.predict() - load[-168:-144]).max() < 1.0)
     True
     """
@@ -168,25 +140,12 @@ class LoadForecaster(FittedModel, BaseEstimator):
     _rules: ClassVar[Mapping[str, Rule]] = {
         "horizon": Interval(int, 1, 24 * 366),
         "strategy": OneOf("direct", "recursive"),
-        "lags": Either(OneOf("auto", "held-out"), Integers(1)),
-        "lead_blocks": OrNone(Integers(1)),
-        "profile_weeks": Either(OneOf("auto"), Interval(int, 0, 52)),
-        "anchored": Either(OneOf("auto"), Boolean()),
-        "X_lags": Either(OneOf("auto"), Integers(0)),
-        "X_windows": Either(OneOf("auto"), Integers(1, may_be_empty=True)),
+        "features": SettingsOf(LoadFeatures),
         "holidays": OrNone(Dates()),
-        "steps_per_day": OrNone(Interval(int, 1, 1440)),
-        "n_clusters": OrNone(Positive(int)),
-        "clustering": OneOf("nmf", "kmeans"),
-        "kernel_map": OneOf("nystroem", "fourier"),
-        "n_components": Positive(int),
-        "relevance_rows": Interval(int, 10, 5000),
-        "loss": OneOf("shifted", "quantile"),
-        "epsilon": NonNegative(float),
-        "eta": NonNegative(float),
-        "quantile": Interval(float, 0, 1, "neither"),
+        "kernels": SettingsOf(LocalKernels),
+        "loss": SettingsOf(TubeLoss),
         "C": OrNone(Positive(float)),
-        "solver": OneOf("interior-point", "online"),
+        "solver": OneOf("interior_point", "online"),
         "intervals": Boolean(),
         "tol": Positive(float),
         "max_iter": Positive(int),
@@ -198,52 +157,26 @@ class LoadForecaster(FittedModel, BaseEstimator):
         horizon: int = 24,
         *,
         strategy: str = "direct",
-        lags: str | Sequence[int] = "auto",
-        lead_blocks: Sequence[int] | None = None,
-        profile_weeks: str | int = "auto",
-        anchored: str | bool = "auto",
-        X_lags: str | Sequence[int] = "auto",
-        X_windows: str | Sequence[int] = "auto",
-        holidays: Collection[Any] | None = None,
-        steps_per_day: int | None = None,
-        n_clusters: int | None = None,
-        clustering: str = "nmf",
-        kernel_map: str = "nystroem",
-        n_components: int = 400,
-        relevance_rows: int = 700,
-        loss: str = "shifted",
-        epsilon: float = 0.005,
-        eta: float = 0.0,
-        quantile: float = 0.5,
+        features: LoadFeatures | None = None,
+        holidays: DatesLike | None = None,
+        kernels: LocalKernels | None = None,
+        loss: TubeLoss | None = None,
         C: float | None = None,
-        solver: str = "interior-point",
+        solver: str = "interior_point",
         intervals: bool = True,
         tol: float = 1e-3,
         max_iter: int = 50,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
         self.horizon = horizon
         self.strategy = strategy
-        self.lags = lags
-        self.lead_blocks = lead_blocks
-        self.profile_weeks = profile_weeks
-        self.anchored = anchored
-        self.X_lags = X_lags
-        self.X_windows = X_windows
+        self.features = features
         self.holidays = holidays
-        self.steps_per_day = steps_per_day
-        self.n_clusters = n_clusters
-        self.clustering = clustering
-        self.kernel_map = kernel_map
-        self.n_components = n_components
-        self.relevance_rows = relevance_rows
+        self.kernels = kernels
         self.loss = loss
-        self.epsilon = epsilon
-        self.eta = eta
-        self.quantile = quantile
         self.C = C
         self.solver = solver
         self.intervals = intervals
@@ -257,8 +190,11 @@ class LoadForecaster(FittedModel, BaseEstimator):
     # --- fitting -------------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, y: Any, X: Any = None) -> LoadForecaster:
+    def fit(self, y: LoadsLike, X: LoadsLike | None = None) -> LoadForecaster:
         """Learn from a load series.
+
+        The series comes first and X may be missing, as for forecasters of sktime: here y is not
+        the answer to X but its own past.
 
         Parameters
         ----------
@@ -277,68 +213,43 @@ class LoadForecaster(FittedModel, BaseEstimator):
         """
         check_params(self)
         name = type(self).__name__
-        if self.loss == "shifted" and not self.eta < max(self.epsilon, 1e-300) and self.eta > 0:
-            raise ParameterError(
-                f"{name}.eta must be below epsilon={self.epsilon:g}, got {self.eta:g}"
-            )
-        if self.steps_per_day is not None and 1440 % self.steps_per_day:
-            raise ParameterError(
-                f"{name}.steps_per_day must divide the 1440 minutes of a day, got "
-                f"{self.steps_per_day}"
-            )
-        series = check_series(y, self.steps_per_day, f"{name}: y")
+        features = LoadFeatures.of(self.features)
+        series = check_series(y, features.steps_per_day, f"{name}: y")
         X_grid = None if X is None else exogenous_grid(X, series, f"{name}: X")
-        plan = Plan.of(self._choices(as_seed(self.random_state)), series, X_grid)
-        models, solution = fit_blocks(plan, as_n_threads(self.n_jobs), self._watch)
+        local = LocalSettings(
+            LocalKernels.of(self.kernels), TubeLoss.of(self.loss),
+            None if self.C is None else float(self.C), self.solver, float(self.tol),
+            int(self.max_iter),
+        )  # fmt: skip
+        choices = Choices(
+            name, int(self.horizon), self.strategy == "recursive", features, self.holidays,
+            self.intervals, local, as_seed(self.random_state),
+        )  # fmt: skip
+        plan = Plan.of(choices, series, X_grid)
+        models, solution = plan.fit(as_n_threads(self.n_jobs), self._watch)
         # Algorithm 8 has no certificate to miss.
         has_certificate = self.solver != "online" or solution.status is Status.STOPPED
         self._keep_solution(solution, warns=has_certificate)
         history = History(series.values, X_grid, series.clock, len(series.values))
+        names = column_names(X)
         self._fitted = Fitted(
-            models, plan.embedding, plan.calendar, series.shape, history, int(self.horizon),
-            self.strategy == "recursive",
+            models, plan.embedding, series.shape, history, names, choices.horizon,
+            choices.is_recursive,
         ).trimmed()  # fmt: skip
         self.blocks_ = plan.blocks
         self.lags_ = list(plan.embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of another fit
-        names = column_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names)
         return self
 
-    def _choices(self, seed: int) -> Choices:
-        return Choices(
-            who=type(self).__name__,
-            horizon=int(self.horizon),
-            is_recursive=self.strategy == "recursive",
-            lags=self.lags,
-            lead_blocks=self.lead_blocks,
-            profile_weeks=self.profile_weeks,
-            anchored=self.anchored,
-            X_lags=self.X_lags,
-            X_windows=self.X_windows,
-            holidays=self.holidays,
-            has_intervals=self.intervals,
-            local=self._local_settings(),
-            seed=seed,
-        )
-
-    def _local_settings(self) -> LocalSettings:
-        if self.loss == "quantile":
-            loss = TubeLoss.quantile(float(self.quantile))
-        else:
-            loss = TubeLoss.shifted(float(self.epsilon), float(self.eta))
-        return LocalSettings(
-            loss, None if self.C is None else float(self.C), self.n_clusters, self.clustering,
-            self.kernel_map, int(self.n_components), relevance_rows=int(self.relevance_rows),
-            solver=self.solver, tol=float(self.tol), max_iter=int(self.max_iter),
-        )  # fmt: skip
-
     # --- forecasting ---------------------------------------------------------------------------
 
-    def predict(self, horizon: int | None = None, X: Any = None, *, y: Any = None) -> Any:
+    def predict(
+        self, horizon: int | None = None, X: LoadsLike | None = None, *, y: LoadsLike | None = None
+    ) -> Table:
         """Forecast the steps that follow the series.
 
         Parameters
@@ -356,13 +267,17 @@ class LoadForecaster(FittedModel, BaseEstimator):
         array of shape (horizon,) or (horizon, n_series), or Series or DataFrame
             As y was when the model was fitted, with the times of the forecast.
         """
-        history, ahead = self._asked(horizon, X, y)
-        values = self._forecast(history, ahead)
+        values, history = self._forecast(horizon, X, y)
         return self._fitted.shape.forecast(values, history.clock, history.end)
 
     def predict_interval(
-        self, horizon: int | None = None, X: Any = None, *, coverage: float = 0.9, y: Any = None
-    ) -> tuple[Any, Any]:
+        self,
+        horizon: int | None = None,
+        X: LoadsLike | None = None,
+        *,
+        coverage: float = 0.9,
+        y: LoadsLike | None = None,
+    ) -> tuple[Table, Table]:
         """Lower and upper ends that hold the truth with probability `coverage`.
 
         The forecast plus quantiles of residuals on rows that a first fit had not seen (split
@@ -388,13 +303,13 @@ class LoadForecaster(FittedModel, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__}.intervals must be True in fit for predict_interval"
             )
-        history, ahead = self._asked(horizon, X, y)
-        ends = fitted.interval_ends(self._forecast(history, ahead), history, coverage)
+        values, history = self._forecast(horizon, X, y)
+        ends = fitted.interval_ends(values, history, coverage)
         low, high = (fitted.shape.forecast(v, history.clock, history.end) for v in ends)
         return low, high
 
     @all_or_nothing
-    def update(self, y_new: Any, X_new: Any = None) -> LoadForecaster:
+    def update(self, y_new: LoadsLike, X_new: LoadsLike | None = None) -> LoadForecaster:
         """Go on with new loads, without fitting anew.
 
         The history grows, and every local model whose cluster new rows belong to takes one pass of
@@ -415,57 +330,67 @@ class LoadForecaster(FittedModel, BaseEstimator):
             Itself.
         """
         check_is_fitted(self)
-        history, n_new = extended(self._fitted, self._names, y_new, X_new)
+        history, n_new = extended(self._fitted, y_new, X_new)
         with threadpool_limits(1, user_api="blas"):
-            self._fitted = self._fitted.updated(history, n_new, self._local_settings())
+            self._fitted = self._fitted.updated(history, n_new)
         return self
 
     @property
     def time_zone_(self) -> str | None:
         """Name of the time zone of the series."""
         check_is_fitted(self, "n_series_in_")
-        zone: str | None = self._fitted.history.clock.zone
-        return zone
+        return self._fitted.history.clock.zone
 
-    def plot(self, *args: Any, **kwargs: Any) -> Any:
-        """Forecast, interval and truth; see `sublearn.forecast.plot_forecast`."""
-        from sublearn.forecast.plot import plot_forecast
+    plot = plot_forecast
 
-        return plot_forecast(self, *args, **kwargs)
-
-    @property
-    def _names(self) -> np.ndarray | None:
-        return getattr(self, "feature_names_in_", None)
-
-    def _asked(self, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
+    def _forecast(
+        self, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None
+    ) -> tuple[np.ndarray, History]:
+        """Loads, and the history that they follow."""
         check_is_fitted(self)
-        return asked(self._fitted, self._names, horizon, X, y)
-
-    def _forecast(self, history: History, ahead: int) -> np.ndarray:
+        history, ahead = asked(self._fitted, horizon, X, y)
         with threadpool_limits(1, user_api="blas"):
-            return self._fitted.forecast(history, ahead)
+            return self._fitted.forecast(history, ahead), history
 
     # --- saving --------------------------------------------------------------------------------
 
-    def _stored_params(self) -> dict[str, Any]:
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        **{name: f"features.{name}" for name in LoadFeatures._rules},
+        **{name: f"kernels.{name}" for name in LocalKernels._rules},
+    }
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {
+        "solver": {"interior-point": "interior_point"}
+    }
+
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        params: State = dict(stored)
+        if isinstance(params.get("loss"), str):  # before there were settings
+            epsilon, eta, share = (params.pop(name) for name in ("epsilon", "eta", "quantile"))
+            is_quantile = params["loss"] == "quantile"
+            params["loss"] = (
+                TubeLoss.quantile(share) if is_quantile else TubeLoss.shifted(epsilon, eta)
+            )
+        if params.get("lags") == "held-out":
+            params["lags"] = "held_out"
+        return super()._current_params(params)
+
+    def _stored_params(self) -> State:
         params = super()._stored_params()
         if self.holidays is not None:
             days = np.array(Dates.days(self.holidays)).astype("datetime64[D]")
             params["holidays"] = [str(day) for day in days]
-        for name in ("lags", "lead_blocks", "X_lags", "X_windows"):
-            if params[name] is not None and not isinstance(params[name], str):
-                params[name] = [int(value) for value in params[name]]
         return params
 
     _STORED = ("blocks_", "lags_", "n_series_in_")
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
         return super()._to_bundle() | state_of_fitted(self._fitted)
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | FITTED_FIELDS
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         is_recursive = self.strategy == "recursive"
         self._fitted = restore_fitted(state, int(self.horizon), is_recursive)
         super()._restore(state)

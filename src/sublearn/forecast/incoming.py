@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from sublearn.forecast.clock import Clock
-from sublearn.forecast.horizon import Fitted, History
+from sublearn.forecast.fitted import Fitted, History
 from sublearn.forecast.series import (
+    Clock,
     LoadSeries,
+    LoadsLike,
     check_exogenous,
     check_series,
     column_names,
+    exogenous_grid,
     refuse_other_times,
 )
 from sublearn.validation import Interval, check_argument
 
-__all__ = ["asked", "exogenous_grid", "extended"]
-
-Names = np.ndarray | None  # of exogenous columns
+__all__ = ["asked", "extended"]
 
 
-def asked(fitted: Fitted, names: Names, horizon: int | None, X: Any, y: Any) -> tuple[History, int]:
+def asked(
+    fitted: Fitted, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None
+) -> tuple[History, int]:
     """The history to forecast from, with the exogenous columns ahead, and the number of steps."""
     ahead = fitted.horizon if horizon is None else horizon
     check_argument("horizon", ahead, Interval(int, 1, fitted.horizon))
-    _refuse_other_columns(fitted, names, X, "X")
+    _refuse_other_columns(fitted, X, "X")
     if y is not None:
         return _other_history(fitted, y, X, ahead), ahead
     history = fitted.history
-    if X is None:
+    if X is None or history.X is None:
         return history, ahead
     future = check_exogenous(X, ahead, fitted.n_columns, "X")
     refuse_other_times(X, history.clock, np.arange(history.end, history.end + ahead), "X")
-    return history.with_future(future), ahead
+    return replace(history, X=np.vstack([history.X, future])), ahead
 
 
-def extended(fitted: Fitted, names: Names, y_new: Any, X_new: Any) -> tuple[History, int]:
+def extended(fitted: Fitted, y_new: LoadsLike, X_new: LoadsLike | None) -> tuple[History, int]:
     """The history followed by new loads, and how many there are."""
     history = fitted.history
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
@@ -49,37 +51,26 @@ def extended(fitted: Fitted, names: Names, y_new: Any, X_new: Any) -> tuple[Hist
         skipped = _position(history.clock, series, "y_new") - history.end
         if skipped < 0:
             raise ValueError(f"y_new must follow the known series, got {-skipped} known steps")
-    _refuse_other_columns(fitted, names, X_new, "X_new")
+    _refuse_other_columns(fitted, X_new, "X_new")
     X = None
     if X_new is not None:
         X = exogenous_grid(X_new, series, "X_new", n_columns=fitted.n_columns)
     return history.followed_by(series.values, X, skipped), len(series.values)
 
 
-def exogenous_grid(
-    X: Any, series: LoadSeries, what: str, *, ahead: int = 0, n_columns: int | None = None
-) -> np.ndarray:
-    """X on the series' grid and `ahead` steps beyond; gaps of the grid by straight lines."""
-    given = check_exogenous(X, len(series.rows) + ahead, n_columns, what)
-    n_grid = len(series.values)
-    at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
-    refuse_other_times(X, series.clock, at, what)
-    everywhere = np.arange(n_grid + ahead)
-    return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
-
-
-def _other_history(fitted: Fitted, y: Any, X: Any, ahead: int) -> History:
+def _other_history(fitted: Fitted, y: LoadsLike, X: LoadsLike | None, ahead: int) -> History:
     clock = fitted.history.clock
     series = check_series(y, clock.steps_per_day, "y")
     _refuse_other_series(fitted, series, "y")
     if series.clock.has_dates != clock.has_dates:
         has, got = ("a DatetimeIndex", "none") if clock.has_dates else ("no times", "some")
         raise ValueError(f"y must have {has} as the fitted series, got {got}")
+    grid = None
     if X is not None:
-        X = exogenous_grid(X, series, "X", ahead=ahead, n_columns=fitted.n_columns)
+        grid = exogenous_grid(X, series, "X", ahead=ahead, n_columns=fitted.n_columns)
     # Without times, positions count from a Monday's midnight, as in fit.
     first = _position(clock, series, "y") if clock.has_dates else 0
-    return History(series.values, X, clock, first + len(series.values))
+    return History(series.values, grid, clock, first + len(series.values))
 
 
 def _position(clock: Clock, series: LoadSeries, what: str) -> int:
@@ -101,13 +92,13 @@ def _refuse_other_series(fitted: Fitted, series: LoadSeries, what: str) -> None:
         raise ValueError(f"{what} must have {fitted.n_series} series as fitted, got {n_series}")
 
 
-def _refuse_other_columns(fitted: Fitted, known: Names, X: Any, what: str) -> None:
+def _refuse_other_columns(fitted: Fitted, X: LoadsLike | None, what: str) -> None:
     n_columns = fitted.n_columns
     if (X is None) != (n_columns == 0):
         had, got = ("none", "one") if X is not None else (f"one of shape (n, {n_columns})", "none")
         raise ValueError(f"{what} must be as in fit, which had {had}, got {got}")
-    given = column_names(X)
-    if known is not None and given is not None and given != known.tolist():
+    known, given = fitted.X_names, column_names(X)
+    if known is not None and given is not None and given != known:
         raise ValueError(
             f"{what} must have the columns of fit in their order, {', '.join(known)}, got "
             f"{', '.join(given)}"

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sublearn.forecast.block_model import BlockModel
-from sublearn.forecast.clock import Clock
-from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.horizon import Fitted, History
-from sublearn.forecast.series import Shape
-from sublearn.io.fields import (
-    Floats,
-    ListOf,
-    OrAbsent,
-    Parts,
-    Record,
-    Size,
-    take_parts,
-)
+from sublearn.forecast.fitted import Fitted, History
+from sublearn.forecast.rows import Calendar, Embedding
+from sublearn.forecast.series import Clock, Shape
+from sublearn.io.fields import Fields, Floats, ListOf, OrAbsent, Parts, Record, Size, take_parts
 from sublearn.io.limits import check_expansion
+from sublearn.typing import State
 from sublearn.validation import Boolean, Either, InstanceOf, Interval, OneOf, OrNone
 
 __all__ = ["FITTED_FIELDS", "restore_fitted", "state_of_fitted"]
 
 
-def state_of_fitted(fitted: Fitted) -> dict[str, Any]:
+def state_of_fitted(fitted: Fitted) -> State:
     """Arrays and JSON values by name."""
-    state: dict[str, Any] = {"embedding": fitted.embedding.to_state()}
-    calendar = fitted.calendar
-    state["calendar"] = {
-        "has_week": calendar.has_week, "has_year": calendar.has_year,
-        "holidays": list(calendar.holidays), "clock": calendar.clock.to_state(),
-    }  # fmt: skip
-    state["shape"] = fitted.shape.to_state()
-    state |= {f"history.{k}": v for k, v in fitted.history.to_state().items()}
+    embedding, history = fitted.embedding, fitted.history
+    calendar = embedding.calendar
+    columns = {name: list(getattr(embedding, name)) for name in _COLUMNS}
+    state: State = {
+        "embedding": columns | {"day": embedding.day},
+        "calendar": vars(calendar)
+        | {"holidays": list(calendar.holidays), "clock": vars(calendar.clock)},
+        "shape": vars(fitted.shape),
+        "history.values": history.values,
+        "history.end": history.end,
+        "history.clock": vars(history.clock),
+    }
+    if history.X is not None:
+        state["history.X"] = history.X
     for s, own in enumerate(fitted.models):
         for b, found in enumerate(own):
             state |= {f"block{s}.{b}/{k}": v for k, v in found.to_state().items()}
     return state
 
 
+_COLUMNS = ("lags", "windows", "X_lags", "X_windows")
 _MOST_STEPS = 2**31  # of a number of steps; times of a thousand years have fewer minutes
 _STEPS, _BACK = Interval(int, 0, _MOST_STEPS), Interval(int, 1, _MOST_STEPS)
 _CLOCK = Record(
@@ -53,17 +50,15 @@ _CLOCK = Record(
     }
 )
 #: What `state_of_fitted` gives; parts of models are checked where they are made again.
-FITTED_FIELDS: dict[str, Any] = {
+FITTED_FIELDS: Fields = {
     "n_series_in_": Size("series", low=1),
     "blocks_": ListOf(_BACK),
     "lags_": ListOf(_BACK),
     "embedding": Record(
         {
-            "lags": ListOf(_BACK),
             "day": Interval(int, 1, 24 * 60),
-            "windows": ListOf(_BACK),
             "X_lags": ListOf(_STEPS),
-            "X_windows": ListOf(_BACK),
+            **dict.fromkeys(("lags", "windows", "X_windows"), ListOf(_BACK)),
         }
     ),
     "calendar": Record(
@@ -91,7 +86,7 @@ FITTED_FIELDS: dict[str, Any] = {
 _NAME = Either(InstanceOf(str), InstanceOf(int))
 
 
-def restore_fitted(state: dict[str, Any], horizon: int, is_recursive: bool) -> Fitted:
+def restore_fitted(state: State, horizon: int, is_recursive: bool) -> Fitted:
     """Inverse of `state_of_fitted`; takes what it uses out of the state and leaves the rest."""
     n_series, blocks = state["n_series_in_"], state["blocks_"]
     check_expansion("n_series_in_", 1000 * n_series * len(blocks), _stored_bytes(state))
@@ -99,15 +94,14 @@ def restore_fitted(state: dict[str, Any], horizon: int, is_recursive: bool) -> F
         [BlockModel.from_state(take_parts(state, f"block{s}.{b}/")) for b in range(len(blocks))]
         for s in range(n_series)
     ]
-    history = History.from_state(take_parts(state, "history."))
-    calendar = state.pop("calendar")
-    clock, holidays = Clock(**calendar.pop("clock")), tuple(calendar.pop("holidays"))
+    history, names = take_parts(state, "history."), state.get("feature_names_in_")
+    clock = Clock(**history.pop("clock"))
     fitted = Fitted(
         models,
-        Embedding.from_state(state.pop("embedding")),
-        Calendar(clock, holidays=holidays, **calendar),
+        _restored_embedding(state.pop("embedding"), state.pop("calendar")),
         Shape(**state.pop("shape")),
-        history,
+        History(history["values"], history.get("X"), clock, history["end"]),
+        names if names is None else names.tolist(),
         horizon,
         is_recursive,
     )
@@ -117,7 +111,18 @@ def restore_fitted(state: dict[str, Any], horizon: int, is_recursive: bool) -> F
     return fitted
 
 
-def _stored_bytes(state: dict[str, Any]) -> int:
+def _restored_embedding(columns: State, calendar: State) -> Embedding:
+    clock, holidays = Clock(**calendar["clock"]), tuple(calendar["holidays"])
+    days = Calendar(clock, calendar["has_week"], calendar["has_year"], holidays)
+    made = Embedding(days, **{name: tuple(columns[name]) for name in _COLUMNS})
+    if made.day != columns["day"] or not made.lags:
+        raise ValueError(
+            f"embedding.day must be that of the clock and have lags, got {columns['day']}"
+        )
+    return made
+
+
+def _stored_bytes(state: State) -> int:
     return sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
 
 
@@ -132,11 +137,11 @@ def _refuse_other_blocks(fitted: Fitted, blocks: list[int]) -> None:
 
 
 def _refuse_other_series(fitted: Fitted, n_series: int, n_columns: int) -> None:
-    history, shape, day = fitted.history, fitted.shape, fitted.embedding.day
+    history, shape = fitted.history, fitted.shape
     if (history.X is None) != (n_columns == 0):
         raise ValueError(f"history.X must have {n_columns} columns, got another number")
-    if history.clock.steps_per_day != day or not fitted.embedding.lags:
-        raise ValueError(f"embedding.day must be that of the clock and have lags, got {day}")
+    if history.clock != fitted.embedding.calendar.clock:
+        raise ValueError(f"history.clock must be that of the calendar, got {history.clock}")
     if history.end < len(history.values) or not len(history.values):
         raise ValueError(f"history.end must be {len(history.values)} or more, got {history.end}")
     names = shape.names
@@ -150,7 +155,7 @@ def _refuse_other_rows(fitted: Fitted) -> None:
     history = fitted.history
     at, lead = np.array([history.end]), np.array([1])
     for own in (member for of in fitted.models for block in of for member in block.members):
-        rows = history.rows(0, fitted.embedding, fitted.calendar, at, lead, own.baseline)
+        rows = history.rows(0, fitted.embedding, at, lead, own.baseline)
         found = (len(own.centre), len(own.line.fixed), own.line.varying.shape[1] - 1)
         wanted = (rows.design.shape[1], int(rows.linear.sum()), rows.n_varying)
         if found != wanted:

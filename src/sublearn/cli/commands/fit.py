@@ -217,11 +217,11 @@ def _fit_loads(
 ) -> None:
     from sublearn.cli.fitting import show_plain_figures
     from sublearn.cli.forecasting import fit_forecast, read_dates
+    from sublearn.forecast import TubeLoss
 
-    given = {"horizon": loads["horizon"], "quantile": loads["quantile"]}
-    given = {name: value for name, value in given.items() if value is not None}
-    if "quantile" in given:
-        given["loss"] = "quantile"
+    given = {} if loads["horizon"] is None else {"horizon": loads["horizon"]}
+    if loads["quantile"] is not None:
+        given["loss"] = TubeLoss.quantile(loads["quantile"])
     if loads["holidays"] is not None:
         given["holidays"] = read_dates(loads["holidays"])
     estimator.set_params(**given)

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from sublearn.forecast.baseline import Baseline
 from sublearn.forecast.block_model import BlockModel
-from sublearn.forecast.clock import Clock
-from sublearn.forecast.embedding import Calendar, Embedding
-from sublearn.forecast.local_models import LocalSettings
-from sublearn.forecast.rows import Rows
-from sublearn.forecast.series import Shape
+from sublearn.forecast.rows import Baseline, Embedding, Rows
+from sublearn.forecast.series import Clock, Shape
 
 __all__ = ["Fitted", "History"]
 
@@ -36,11 +31,6 @@ class History:
     def first(self) -> int:
         """Position of the first row."""
         return self.end - len(self.values)
-
-    def with_future(self, X: np.ndarray) -> History:
-        """With exogenous columns of the steps to come."""
-        known = X if self.X is None else np.vstack([self.X, X])
-        return replace(self, X=known)
 
     def followed_by(self, values: np.ndarray, X: np.ndarray | None, skipped: int) -> History:
         """With newer loads, after some steps without."""
@@ -68,58 +58,25 @@ class History:
         return replace(self, values=values)
 
     def rows(
-        self, s: int, embedding: Embedding, calendar: Calendar, positions: np.ndarray,
-        leads: np.ndarray, baseline: Baseline,
+        self, s: int, embedding: Embedding, positions: np.ndarray, leads: np.ndarray,
+        baseline: Baseline,
     ) -> Rows:  # fmt: skip
         """Design rows of a series at these positions of its own clock."""
-        calendar = replace(calendar, clock=self.clock)
-        return Rows.make(
-            self.values[:, s], self.X, embedding, calendar, positions - self.first, leads,
-            baseline, self.first,
-        )  # fmt: skip
-
-    def to_state(self) -> dict[str, Any]:
-        """Arrays and JSON values by name."""
-        state: dict[str, Any] = {"values": self.values, "end": self.end}
-        if self.X is not None:
-            state["X"] = self.X
-        return state | {"clock": self.clock.to_state()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> History:
-        """Inverse of `to_state`."""
-        return cls(state["values"], state.get("X"), Clock(**state["clock"]), state["end"])
+        own = positions - self.first
+        return embedding.rows(self.values[:, s], self.X, own, leads, baseline, self.first)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """All that forecasts and updates need of a fit.
+    """All that forecasts and updates need of a fit."""
 
-    Parameters
-    ----------
-    models : list of list of BlockModel
-        Of each series, one for each block of leads.
-    embedding : Embedding
-        The columns of rows.
-    calendar : Calendar
-        Those of wall time.
-    shape : Shape
-        How forecasts are given back.
-    history : History
-        The newest loads.
-    horizon : int
-        Most steps of a forecast.
-    is_recursive : bool
-        Whether a forecast of one step is fed back to itself.
-    """
-
-    models: list[list[BlockModel]]
+    models: list[list[BlockModel]]  # of each series, one for each block of leads
     embedding: Embedding
-    calendar: Calendar
     shape: Shape
     history: History
+    X_names: list[str] | None
     horizon: int
-    is_recursive: bool
+    is_recursive: bool  # whether a forecast of one step is fed back to itself
 
     @property
     def n_series(self) -> int:
@@ -153,7 +110,7 @@ class Fitted:
             if len(leads) == 0:
                 break
             at = history.end + leads - 1
-            made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
+            made = partial(history.rows, s, self.embedding, at, leads)
             n_needed = self.embedding.reach(model.last)
             out[leads - 1] = model.forecast(_without_gaps(made, n_needed, len(history.values)))
         return out
@@ -164,7 +121,7 @@ class Fitted:
         out = np.empty(ahead)
         for h in range(ahead):
             at, lead = np.array([one.end]), np.array([1])
-            made = partial(one.rows, 0, self.embedding, self.calendar, at, lead)
+            made = partial(one.rows, 0, self.embedding, at, lead)
             out[h] = model.forecast(_without_gaps(made, n_needed, len(one.values)))[0]
             one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
         return out
@@ -185,7 +142,7 @@ class Fitted:
                 upper[h, s] += widening * above
         return lower, upper
 
-    def updated(self, history: History, n_new: int, settings: LocalSettings) -> Fitted:
+    def updated(self, history: History, n_new: int) -> Fitted:
         """After the last `n_new` loads of a history."""
         positions = np.arange(history.end - n_new, history.end)
         models = []
@@ -197,8 +154,8 @@ class Fitted:
             updated = []
             for model in own:
                 leads = model.first + at % (model.last - model.first + 1)
-                made = partial(history.rows, s, self.embedding, self.calendar, at, leads)
-                updated.append(model.updated(made, loads, phases, settings))
+                made = partial(history.rows, s, self.embedding, at, leads)
+                updated.append(model.updated(made, loads, phases))
             models.append(updated)
         return replace(self, models=models, history=history).trimmed()
 

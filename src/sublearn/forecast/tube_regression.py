@@ -1,8 +1,9 @@
-"""Exact training of a tube-loss regression on explicit features, by an interior-point method.
+"""Regression with a tube loss on explicit features: the loss, and two ways to the minimum.
 
     minimise over w    P(w) = 1/2 |w|^2 + C sum_i l(y_i - <w, phi_i>)
 
-which is (2.4.29) with lambda = 1 / (C N), through its dual: with w = Phi' (p - q),
+which is (2.4.29) with lambda = 1 / (C N). The interior-point method solves its dual: with
+w = Phi' (p - q),
 
     minimise 1/2 |w|^2 - <p - q, y> + upper sum p - lower sum q,
     0 <= p <= C upper_slope,  0 <= q <= C lower_slope.
@@ -10,22 +11,141 @@ which is (2.4.29) with lambda = 1 / (C N), through its dual: with w = Phi' (p - 
 K = Phi Phi' has rank m, so a step costs one Gram matrix of m columns, O(N m^2) (Fine and
 Scheinberg), and some twenty steps suffice whatever N is. Every iterate is feasible for both
 problems: P(w) minus the dual value bounds the error, and the solver stops by it.
+
+The online method, algorithm 8, takes a stochastic step for each row (solvers/svr/online_svr.hpp).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from sublearn.forecast.tube_loss import TubeLoss
+from sublearn import _core
+from sublearn.errors import ParameterError
+from sublearn.validation import (
+    Interval,
+    NonNegative,
+    OrNone,
+    Positive,
+    Rule,
+    Settings,
+    check_argument,
+)
 
-__all__ = ["Fit", "fit_interior_point", "judge"]
+__all__ = [
+    "Fit",
+    "TubeLoss",
+    "fit_interior_point",
+    "fit_online",
+    "learn_new_rows",
+    "online_settings",
+]
 
 _TO_BORDER = 0.99  # of the longest step that keeps all variables positive
+_N_EPOCHS = 20  # passes of algorithm 8
+_REACH = 0.05  # of the way to the tube that a new row pulls a fitted model
+_SHARE = Interval(float, 0, 1, "neither")
+_FINITE = Interval(float, -np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class TubeLoss(Settings):
+    r"""A loss that is zero in a tube around the forecast and rises with a slope on each side of it.
+
+    .. math::
+        \ell(r) = s_u \max(0, r - u) + s_l \max(0, l - r), \qquad l \le u,
+
+    of a residual r = load - forecast. :meth:`shifted` and :meth:`quantile` make the two that
+    forecasts are made for.
+
+    Parameters
+    ----------
+    lower, upper : float, default=-0.005, 0.005
+        Ends of the tube, as shares of the mean load.
+    lower_slope, upper_slope : float, default=1.0
+        What a forecast costs that is too high, and one that is too low.
+    share_below : float or None, default=None
+        Share of loads that should lie below the forecast, which is levelled on held-out rows.
+    """
+
+    lower: float = -0.005
+    upper: float = 0.005
+    lower_slope: float = 1.0
+    upper_slope: float = 1.0
+    share_below: float | None = None
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "lower": _FINITE,
+        "upper": _FINITE,
+        "lower_slope": Positive(float),
+        "upper_slope": Positive(float),
+        "share_below": OrNone(_SHARE),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lower > self.upper:
+            raise ParameterError(
+                f"TubeLoss.lower must not be above upper={self.upper:g}, got {self.lower:g}"
+            )
+
+    @classmethod
+    def shifted(cls, epsilon: float = 0.005, eta: float = 0.0) -> TubeLoss:
+        """The shifted epsilon-insensitive loss (2.4.32).
+
+        Parameters
+        ----------
+        epsilon : float, default=0.005
+            Half the width of the tube, as a share of the mean load.
+        eta : float, default=0.0
+            Shift of the tube, as a share of the mean load, below `epsilon`: a forecast that is too
+            low costs from epsilon - eta on, one that is too high from epsilon + eta on.
+
+        Returns
+        -------
+        TubeLoss
+        """
+        check_argument("TubeLoss.shifted.epsilon", epsilon, NonNegative(float))
+        check_argument("TubeLoss.shifted.eta", eta, NonNegative(float))
+        if eta > 0 and eta >= epsilon:
+            raise ParameterError(
+                f"TubeLoss.shifted.eta must be below epsilon={epsilon:g}, got {eta:g}"
+            )
+        return cls(-(epsilon + eta), epsilon - eta)
+
+    @classmethod
+    def quantile(cls, share: float) -> TubeLoss:
+        """The quantile (pinball) loss, whose tube is empty.
+
+        Parameters
+        ----------
+        share : float
+            Share of loads that should lie below the forecast, above 0 and below 1.
+
+        Returns
+        -------
+        TubeLoss
+        """
+        check_argument("TubeLoss.quantile.share", share, _SHARE)
+        return cls(0.0, 0.0, 1.0 - share, share, share)
+
+    def values(self, r: np.ndarray) -> np.ndarray:
+        """Loss of each residual."""
+        return self.upper_slope * np.maximum(r - self.upper, 0.0) + self.lower_slope * np.maximum(
+            self.lower - r, 0.0
+        )
+
+    def conjugate(self, a: np.ndarray) -> np.ndarray:
+        """sup over r of a r - l(r), for a in [-lower_slope, upper_slope]."""
+        return np.where(a > 0, a * self.upper, a * self.lower)
+
+    def slopes(self, r: np.ndarray) -> np.ndarray:
+        """A subgradient at each residual; 0 in the tube and on its border."""
+        return self.upper_slope * (r > self.upper) - self.lower_slope * (r < self.lower)
 
 
 @dataclass(frozen=True)
@@ -132,8 +252,8 @@ class _Point:
             dhigh = (high_target + self.high * dx) / self.room - self.high
             return _Move(dx, dlow, dhigh)
 
-        mu = self._complementarity(None, 0.0)
         ahead = solve(0.0, 0.0)
+        mu = self._complementarity(ahead, 0.0)
         reached = self._complementarity(ahead, self._longest(ahead))
         target = mu * (reached / mu) ** 3
         move = solve(target - ahead.x * ahead.low, target + ahead.x * ahead.high)
@@ -157,14 +277,11 @@ class _Point:
                 length = min(length, float((value[falling] / -change[falling]).min()))
         return min(length, 1.0 / _TO_BORDER)
 
-    def _complementarity(self, move: _Move | None, length: float) -> float:
+    def _complementarity(self, move: _Move, length: float) -> float:
         """Mean product of a variable and its multiplier, after a move."""
-        if move is None:
-            total = float((self.x * self.low).sum() + (self.room * self.high).sum())
-        else:
-            x, room = self.x + length * move.x, self.room - length * move.x
-            total = float((x * (self.low + length * move.low)).sum())
-            total += float((room * (self.high + length * move.high)).sum())
+        x, room = self.x + length * move.x, self.room - length * move.x
+        total = float((x * (self.low + length * move.low)).sum())
+        total += float((room * (self.high + length * move.high)).sum())
         return max(total / (2 * self.x.size), 1e-300)
 
 
@@ -187,3 +304,48 @@ def _factor(scaled: np.ndarray) -> tuple[np.ndarray, bool]:
     except scipy.linalg.LinAlgError:
         both = np.vstack([scaled, np.eye(scaled.shape[1])])
         return scipy.linalg.qr(both, mode="economic", pivoting=False, check_finite=False)[1], False
+
+
+# --- algorithm 8 --------------------------------------------------------------------------------
+
+
+def fit_online(
+    features: np.ndarray, y: np.ndarray, loss: TubeLoss, C: float, seed: int,
+    n_epochs: int = _N_EPOCHS,
+) -> Fit:  # fmt: skip
+    """Algorithm 8, averaged over the second half of its steps.
+
+    Its certificate is no better than the dual point at hand: the slopes at its own residuals,
+    shrunk to where the dual value is largest.
+    """
+    n = len(y)
+    settings = online_settings(loss, 1.0 / (C * n))
+    settings.n_epochs, settings.seed = n_epochs, seed
+    settings.radius = float(np.sqrt(2.0 * loss.values(y).mean() * C * n))
+    w = np.zeros(features.shape[1])
+    _core.online_svr(features, np.ascontiguousarray(y), w, settings, _core.Monitor())
+    a = C * loss.slopes(y - features @ w)
+    u = features.T @ a
+    curvature, ascent = float(u @ u), float(a @ y - loss.conjugate(a).sum())
+    share = min(max(ascent / curvature, 0.0), 1.0) if curvature > 0 else 0.0
+    return judge(features, y, loss, C, w, share * a, n_epochs)
+
+
+def learn_new_rows(
+    features: np.ndarray, y: np.ndarray, loss: TubeLoss, C: float, w: np.ndarray, n_seen: int
+) -> np.ndarray:
+    """Weights after one pass over new rows, in their order, from the step that w had reached."""
+    w = w.copy()
+    settings = online_settings(loss, 1.0 / (C * n_seen))
+    settings.first_step, settings.reach = n_seen, _REACH
+    _core.online_svr(features, np.ascontiguousarray(y), w, settings, _core.Monitor())
+    return w
+
+
+def online_settings(loss: TubeLoss, l2: float) -> _core.OnlineSvrSettings:
+    """What the core knows of a problem."""
+    settings = _core.OnlineSvrSettings()
+    settings.lower, settings.upper = loss.lower, loss.upper
+    settings.lower_slope, settings.upper_slope = loss.lower_slope, loss.upper_slope
+    settings.l2 = l2
+    return settings

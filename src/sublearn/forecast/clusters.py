@@ -1,24 +1,35 @@
-"""k-means in a kernel's feature space, through a non-negative factorisation (2.4.3 - 2.4.28).
+"""Clusters of rows in a kernel's feature space (2.4.3 - 2.4.28), and that of a query (2.4.41).
 
-Rows are given by explicit features Phi (see `kernel_map`), so K = Phi Phi' has low rank and is
-never formed: a product K G costs O(N m k). `kernel_kmeans_nmf` minimises |K - G G'|^2 over G >= 0
+Rows are given by explicit features Phi (see `kernel`), so K = Phi Phi' has low rank and is never
+formed: a product K G costs O(N m k). `kernel_kmeans_nmf` minimises |K - G G'|^2 over G >= 0
 by the augmented Lagrangian of algorithm 7, reads clusters off G and polishes them by moves that
 never raise the k-means objective; `kernel_kmeans_plain` is algorithm 5, its slow twin.
 
 Two departures from the printed algorithm 7. It starts from G = X = 0 and V = 1, whose columns are
 equal and stay equal; here G starts as the clusters of a few spread rows. And mu is taken in
 units of the kernel's largest eigenvalue, since 10 is nothing to a matrix of norm N.
+
+A query belongs to clusters with probabilities: scikit-learn's linear SVM on the features is a
+kernel SVM, and a multinomial logistic regression on rows that it has not seen makes probabilities
+of its scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
+from sublearn.forecast.kernel import squared_distances
 from sublearn.interruption import check
+from sublearn.io.fields import Fields, Floats
 
-__all__ = ["Clusters", "kernel_kmeans_nmf", "kernel_kmeans_plain", "project_nonnegative"]
+__all__ = ["Membership", "kernel_kmeans_nmf", "kernel_kmeans_plain", "project_nonnegative"]
+
+_HELD_OUT = 0.3  # of the rows, for the calibration of memberships
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,6 @@ class Clusters:
     labels: np.ndarray
     centroids: np.ndarray
     objective: float
-    n_iter: int
 
 
 def kernel_kmeans_nmf(
@@ -48,8 +58,8 @@ def kernel_kmeans_nmf(
     found = []
     for _ in range(n_starts):
         G = _spread_start(features, n_clusters, rng)
-        factor, n_iter = _factorise(features, G, max_iter, tol)
-        found += [_polish(features, factor, n_iter), _polish(features, G, n_iter)]
+        factor = _factorise(features, G, max_iter, tol)
+        found += [_polish(features, factor), _polish(features, G)]
     return min(found, key=lambda clusters: clusters.objective)
 
 
@@ -59,29 +69,25 @@ def kernel_kmeans_plain(
     """Algorithm 5 from random rows as centroids."""
     centroids = features[rng.permutation(len(features))[:n_clusters]]
     labels = _nearest(features, centroids)
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
+    for _ in range(max_iter):
         centroids = _centroids(features, labels, n_clusters)
         before, labels = labels, _nearest(features, centroids)
         if np.array_equal(before, labels):
             break
-    return _clusters(features, labels, n_clusters, n_iter)
+    return _clusters(features, labels, n_clusters)
 
 
 # --- algorithm 7 -------------------------------------------------------------------------------
 
 
-def _factorise(
-    features: np.ndarray, G: np.ndarray, max_iter: int, tol: float
-) -> tuple[np.ndarray, int]:
-    """The factor of min |K - X G'|^2 with X = G >= 0, and the number of iterations."""
+def _factorise(features: np.ndarray, G: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
+    """The factor of min |K - X G'|^2 with X = G >= 0."""
     norm = np.linalg.norm(features.T @ features, 2)  # of K: the largest eigenvalue
     phi = features / np.sqrt(norm)
     V = np.zeros_like(G)
     mu = 1.0
     identity = np.eye(G.shape[1])
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007 - counted for the report
+    for _ in range(max_iter):
         check()
         KG = phi @ (phi.T @ G)
         X = np.linalg.solve(2.0 * (G.T @ G) + mu * identity, (2.0 * KG + V + mu * G).T).T
@@ -92,7 +98,7 @@ def _factorise(
         scale = np.linalg.norm(G)
         if max(np.linalg.norm(residual), np.linalg.norm(X - G)) <= tol * scale:
             break
-    return G, n_iter
+    return G
 
 
 def project_nonnegative(
@@ -124,12 +130,12 @@ def _spread_start(phi: np.ndarray, n_clusters: int, rng: np.random.Generator) ->
     Of a few draws by squared distance (k-means++) the one that lowers the sum most is taken.
     """
     chosen = [int(rng.integers(len(phi)))]
-    distances = _squared_distances(phi, phi[chosen])[:, 0]
+    distances = squared_distances(phi, phi[chosen])[:, 0]
     for _ in range(n_clusters - 1):
         total = distances.sum()
         p = distances / total if total > 0 else None
         tried = rng.choice(len(phi), size=min(4, len(phi)), p=p)
-        options = np.minimum(distances[:, None], _squared_distances(phi, phi[tried]))
+        options = np.minimum(distances[:, None], squared_distances(phi, phi[tried]))
         best = int(options.sum(axis=0).argmin())
         chosen.append(int(tried[best]))
         distances = options[:, best]
@@ -142,7 +148,7 @@ def _spread_start(phi: np.ndarray, n_clusters: int, rng: np.random.Generator) ->
 # --- from a factor to clusters -----------------------------------------------------------------
 
 
-def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 100) -> Clusters:
+def _polish(features: np.ndarray, G: np.ndarray, max_rounds: int = 100) -> Clusters:
     """Round a factor to clusters, and move rows to better ones until none can be moved.
 
     Moving row i from cluster a to b changes the objective by
@@ -152,12 +158,12 @@ def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 
     """
     n_clusters = G.shape[1]
     labels = _fill_empty(features, G.argmax(axis=1), n_clusters)
-    current = _clusters(features, labels, n_clusters, n_iter)
+    current = _clusters(features, labels, n_clusters)
     for _ in range(max_rounds):
         check()
         for propose in (_hartigan, _nearest_of, _single_move):
             labels = propose(features, current)
-            moved = _clusters(features, labels, n_clusters, n_iter)
+            moved = _clusters(features, labels, n_clusters)
             if moved.objective < current.objective * (1.0 - 1e-12):
                 current = moved
                 break
@@ -169,7 +175,7 @@ def _polish(features: np.ndarray, G: np.ndarray, n_iter: int, max_rounds: int = 
 def _move_costs(features: np.ndarray, current: Clusters) -> np.ndarray:
     """Change of the objective for each row and cluster, 0 for the row's own."""
     sizes = np.bincount(current.labels, minlength=len(current.centroids)).astype(np.float64)
-    distances = _squared_distances(features, current.centroids)
+    distances = squared_distances(features, current.centroids)
     rows = np.arange(len(features))
     own = sizes[current.labels]
     leaving = distances[rows, current.labels] * own / np.maximum(own - 1.0, 1e-300)
@@ -206,13 +212,13 @@ def _fill_empty(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> np
     return labels
 
 
-def _clusters(features: np.ndarray, labels: np.ndarray, n_clusters: int, n_iter: int) -> Clusters:
+def _clusters(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> Clusters:
     centroids = _centroids(features, labels, n_clusters)
     sizes = np.bincount(labels, minlength=n_clusters)
     # sum_i |phi_i - c|^2 = sum_i |phi_i|^2 - n |c|^2 in each cluster
     spread = float(np.einsum("ij,ij->", features, features))
     objective = spread - float(sizes @ np.einsum("ij,ij->i", centroids, centroids))
-    return Clusters(labels, centroids, max(objective, 0.0), n_iter)
+    return Clusters(labels, centroids, max(objective, 0.0))
 
 
 def _centroids(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -224,11 +230,71 @@ def _centroids(features: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.
     return sums
 
 
-def _squared_distances(features: np.ndarray, points: np.ndarray) -> np.ndarray:
-    squares = np.einsum("ij,ij->i", features, features)[:, None]
-    distances = squares + np.einsum("ij,ij->i", points, points) - 2.0 * (features @ points.T)
-    return np.maximum(distances, 0.0)
-
-
 def _nearest(features: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    return _squared_distances(features, centroids).argmin(axis=1)
+    return squared_distances(features, centroids).argmin(axis=1)
+
+
+# --- the cluster of a query --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Scores are features @ weights + bias, log-odds are scores @ slopes + offsets."""
+
+    FIELDS: ClassVar[Fields] = {
+        "weights": Floats("gate", "clusters", bits=64),
+        "bias": Floats("clusters", bits=64),
+        "slopes": Floats("clusters", "clusters", bits=64),
+        "offsets": Floats("clusters", bits=64),
+    }
+
+    weights: np.ndarray
+    bias: np.ndarray
+    slopes: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, features: np.ndarray, labels: np.ndarray, n_clusters: int, rng: np.random.Generator
+    ) -> Membership:
+        """Learn from rows with known clusters; each cluster must have two rows."""
+        if n_clusters == 1:
+            zero = np.zeros((features.shape[1], 1))
+            return cls(zero, np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        seen = _stratified(labels, rng)
+        svm = LinearSVC(C=10.0, tol=1e-3, max_iter=2000, dual=False).fit(
+            features[seen], labels[seen]
+        )
+        weights, bias = _one_per_class(svm.coef_.T, svm.intercept_)
+        calibration = LogisticRegression(C=10.0, max_iter=2000, tol=1e-3)
+        calibration.fit(features[~seen] @ weights + bias, labels[~seen])
+        slopes, offsets = _one_per_class(calibration.coef_.T, calibration.intercept_)
+        return cls(weights, bias, slopes, offsets)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(self.bias)
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Probabilities, one row for each row of features."""
+        odds = (features @ self.weights + self.bias) @ self.slopes + self.offsets
+        odds -= odds.max(axis=1, keepdims=True)
+        p = np.exp(odds)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+def _stratified(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """True for the rows the SVM sees; of each cluster at least one row is on either side."""
+    seen = np.ones(len(labels), dtype=bool)
+    for cluster in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == cluster))
+        seen[rows[: max(1, int(_HELD_OUT * len(rows)))]] = False
+    return seen
+
+
+def _one_per_class(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For two classes scikit-learn gives the second one's score only; the first has its minus."""
+    if len(bias) > 1:
+        return weights, bias
+    return np.hstack([-weights, weights]) / 2.0, np.concatenate([-bias, bias]) / 2.0
