@@ -11,12 +11,16 @@ from sublearn.trim.losses import cross_entropy, max_margin
 from sublearn.trim.report import LayerReport, TrimReport
 from sublearn.trim.result import TrimResult
 from sublearn.trim.saved_network import SparseNetwork, load_network, save_network
+from sublearn.trim.settings import L1Search, QuasiNewton, Retraining
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 from sublearn.trim.sparse_network import remove_neurons, to_sparse
 
 __all__ = [
+    "L1Search",
     "Latency",
     "LayerReport",
+    "QuasiNewton",
+    "Retraining",
     "SparseConv",
     "SparseEmbedding",
     "SparseLinear",

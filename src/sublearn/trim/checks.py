@@ -1,22 +1,42 @@
-"""Whether a network and its data fit together, before anything is trimmed."""
+"""Whether a network can be copied and fits its data, before anything is trimmed."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
 
 import torch
 from torch import nn
 
 from sublearn.errors import ParameterError
-from sublearn.trim.losses import as_loss, refuse_no_classes, refuse_other_loss, refuse_other_targets
+from sublearn.trim.losses import (
+    Loss,
+    as_loss,
+    refuse_no_classes,
+    refuse_other_loss,
+    refuse_other_targets,
+)
 from sublearn.trim.samples import Augment, Samples, call
 from sublearn.validation.values import show
 
-__all__ = ["refuse_misfit", "refuse_other_inputs"]
+__all__ = ["copy_of", "refuse_misfit", "refuse_other_inputs"]
+
+
+def copy_of(module: nn.Module, caller: str) -> nn.Module:
+    """A copy in evaluation mode: the caller's own network is never changed."""
+    if not isinstance(module, nn.Module):
+        raise ParameterError(f"{caller}.module must be a torch.nn.Module, got {show(module)}")
+    try:
+        return copy.deepcopy(module).eval()
+    except RuntimeError as error:
+        raise ParameterError(
+            f"{caller}.module must be one that copy.deepcopy can copy, got one that it cannot "
+            "(weights of torch.nn.utils.weight_norm, spectral_norm or prune? They can be removed): "
+            f"{error}"
+        ) from error
 
 
 def refuse_misfit(
-    name: str, module: nn.Module, samples: Samples, loss: Any, criterion: str, distill: float
+    name: str, module: nn.Module, samples: Samples, loss: str | Loss, criterion: str, distill: float
 ) -> None:
     """Inputs that the network does not take, told by a few, and targets beside its logits."""
     first = samples.few()
@@ -46,7 +66,7 @@ def refuse_misfit(
         refuse_other_targets(name, logits, samples.targets)
     if distill and (logits.ndim < 2 or logits.shape[1] < 2):
         raise ParameterError(
-            f"deep_trim.distill must be 0 where the network has one output, got {distill}"
+            f"Retraining.distill must be 0 where the network has one output, got {distill}"
         )
     if criterion == "error":
         refuse_no_classes(name, logits, samples.targets)
@@ -62,10 +82,10 @@ def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -
             logits = call(module, changed.inputs)
     except (RuntimeError, IndexError, TypeError) as error:
         raise ParameterError(
-            f"deep_trim.augment must return inputs that the network takes, got some it fails on: "
+            f"Retraining.augment must return inputs that the network takes, got some it fails on: "
             f"{error}"
         ) from error
     if not bool(logits.isfinite().all()):
         raise ParameterError(
-            "deep_trim.augment must return finite inputs, got some that lead to NaN or infinity"
+            "Retraining.augment must return finite inputs, got some that lead to NaN or infinity"
         )

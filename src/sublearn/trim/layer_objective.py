@@ -206,15 +206,10 @@ def only_gradient_of(module: nn.Module, weights: list[Tensor]) -> Iterator[None]
             parameter.requires_grad_(flag)
 
 
-def evaluate(
-    module: nn.Module,
-    samples: Samples,
-    chunk_size: int,
-    measure: Callable[[Tensor, Samples], float],
-) -> float:
+@torch.no_grad()
+def evaluate(module: nn.Module, samples: Samples, chunk_size: int, measure: Loss) -> float:
     """The mean over all samples of a mean over a chunk."""
     total = 0.0
-    with torch.no_grad():
-        for chunk in samples.chunks(chunk_size):
-            total += measure(call(module, chunk.inputs), chunk) * len(chunk)
+    for chunk in samples.chunks(chunk_size):
+        total += measure(call(module, chunk.inputs), chunk.targets).item() * len(chunk)
     return total / len(samples)

@@ -19,6 +19,7 @@ __all__ = [
     "count_support_labels",
     "cross_entropy",
     "divergence",
+    "error",
     "max_margin",
     "refuse_no_classes",
     "refuse_other_loss",
@@ -72,6 +73,15 @@ def divergence(logits: Tensor, others: Tensor) -> Tensor:
     """
     likely = functional.softmax(others / _TEMPERATURE, dim=1)
     return _TEMPERATURE**2 * functional.cross_entropy(logits / _TEMPERATURE, likely)
+
+
+def error(logits: Tensor, targets: Tensor) -> Tensor:
+    """Share of samples whose largest logit is not (one of) theirs, of those not ignored."""
+    best = logits.argmax(dim=1)
+    if targets.ndim >= logits.ndim:
+        return (targets.gather(1, best[:, None]) == 0).double().mean()
+    known = targets != IGNORED
+    return ((best != targets) & known).sum().double() / known.sum().clamp(min=1)
 
 
 LOSSES: dict[str, Loss] = {"cross_entropy": cross_entropy, "max_margin": max_margin}

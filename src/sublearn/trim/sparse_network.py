@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sublearn.trim.copies import copy_of
+from sublearn.trim.checks import copy_of
 from sublearn.trim.graph import Pair, pairs_of, whole_sequences
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 from sublearn.validation import Boolean, Interval, Rule, as_n_threads, check_arguments
