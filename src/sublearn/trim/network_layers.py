@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sublearn.trim.network_ops import named_lines
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 from sublearn.validation.values import show
 
@@ -26,120 +27,86 @@ _NORM = "num_features eps momentum affine track_running_stats bias"
 _RNN = "input_size hidden_size num_layers bias batch_first dropout:share bidirectional"
 _MAX_POOL = "kernel_size stride:strides? padding dilation return_indices ceil_mode"
 _AVG_POOL = "kernel_size stride:strides? padding ceil_mode count_include_pad"
+_ATTENTION = "dropout:share bias add_bias_kv add_zero_attn kdim vdim batch_first"
 _EMBEDDING = "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse"
-#: Layers and their settings; a setting is of the kind behind its colon, else as in _KIND_OF. It may
-#: be None where the kind ends in a question mark.
-_TABLE = {
-    "Linear": "in_features out_features bias",
-    "Bilinear": "in1_features in2_features out_features bias",
-    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), f"{_CONV} padding_mode"),
-    **dict.fromkeys(
-        ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
-        f"{_CONV} output_padding padding_mode",
-    ),
-    **dict.fromkeys(
-        ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
-         "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"),
-        _NORM,
-    ),
-    "LayerNorm": "normalized_shape eps elementwise_affine bias",
-    "RMSNorm": "normalized_shape eps:number? elementwise_affine",
-    "GroupNorm": "num_groups num_channels eps affine bias",
-    "LocalResponseNorm": "size alpha beta k",
-    "Embedding": _EMBEDDING,
-    "EmbeddingBag": f"{_EMBEDDING} mode include_last_offset",
-    "RNN": f"{_RNN} nonlinearity",
-    "LSTM": f"{_RNN} proj_size",
-    "GRU": _RNN,
-    "RNNCell": "input_size hidden_size bias nonlinearity",
-    "LSTMCell": "input_size hidden_size bias",
-    "GRUCell": "input_size hidden_size bias",
-    "MultiheadAttention": (
-        "embed_dim num_heads dropout:share bias add_bias_kv add_zero_attn kdim vdim batch_first"
-    ),
-    **dict.fromkeys(
-        ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid"), "inplace"
-    ),
-    "LeakyReLU": "negative_slope inplace",
-    "RReLU": "lower upper inplace",
-    "PReLU": "num_parameters init",
-    "ELU": "alpha inplace",
-    "CELU": "alpha inplace",
-    "GELU": "approximate",
-    "Hardtanh": "min_val max_val inplace",
-    "Hardshrink": "lambd",
-    "Softshrink": "lambd",
-    "Softplus": "beta threshold",
-    "Threshold": "threshold value inplace",
-    **dict.fromkeys(
-        ("Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Softsign", "Softmax2d", "Identity"), ""
-    ),
-    **dict.fromkeys(("GLU", "Softmax", "Softmin", "LogSoftmax"), "dim"),
-    **dict.fromkeys(
-        ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
-        "p:share inplace",
-    ),
-    **dict.fromkeys(("MaxPool1d", "MaxPool2d", "MaxPool3d"), _MAX_POOL),
-    "AvgPool1d": _AVG_POOL,
-    **dict.fromkeys(("AvgPool2d", "AvgPool3d"), f"{_AVG_POOL} divisor_override"),
-    **dict.fromkeys(
-        ("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"), "output_size:lengths?"
-    ),
-    **dict.fromkeys(
-        ("AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"),
-        "output_size:lengths? return_indices",
-    ),
-    **dict.fromkeys(("LPPool1d", "LPPool2d"), "norm_type kernel_size stride:strides? ceil_mode"),
-    **dict.fromkeys(("ConstantPad1d", "ConstantPad2d", "ConstantPad3d"), "padding:shifts value"),
-    **dict.fromkeys(
-        ("ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ReflectionPad1d", "ReflectionPad2d",
-         "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-         "CircularPad1d", "CircularPad2d", "CircularPad3d"),
-        "padding:shifts",
-    ),
-    "Flatten": "start_dim end_dim",
-    "Unflatten": "dim unflattened_size",
-    "PixelShuffle": "upscale_factor",
-    "PixelUnshuffle": "downscale_factor",
-    "ChannelShuffle": "groups",
-    "Upsample": "size:strides? scale_factor mode align_corners recompute_scale_factor",
-    "UpsamplingNearest2d": "size:strides? scale_factor",
-    "UpsamplingBilinear2d": "size:strides? scale_factor",
-    "Fold": "output_size kernel_size dilation padding stride",
-    "Unfold": "kernel_size dilation padding stride",
-    "CosineSimilarity": "dim eps",
-}  # fmt: skip
-_KIND_OF = {
-    name: kind
-    for kind, names in {
-        "count": (
-            "in_features out_features in1_features in2_features in_channels out_channels groups "
-            "num_features num_groups num_channels size num_embeddings embedding_dim input_size "
-            "hidden_size num_layers embed_dim num_heads kdim vdim num_parameters upscale_factor "
-            "downscale_factor"
-        ),
-        "strides": "kernel_size stride dilation normalized_shape output_size",
-        "widths": "padding output_padding",
-        "shifts": "unflattened_size",
-        "number": (
-            "eps alpha beta k norm_type negative_slope lower upper min_val max_val lambd threshold "
-            "value init"
-        ),
-        "number?": "momentum max_norm",
-        "numbers?": "scale_factor",
-        "flag": (
-            "bias affine track_running_stats elementwise_affine scale_grad_by_freq sparse "
-            "include_last_offset batch_first bidirectional add_bias_kv add_zero_attn inplace "
-            "return_indices ceil_mode count_include_pad"
-        ),
-        "flag?": "align_corners recompute_scale_factor",
-        "axis?": "dim start_dim end_dim padding_idx",
-        "count?": "divisor_override",
-        "width": "proj_size",
-        "word": "padding_mode mode nonlinearity approximate",
-    }.items()
-    for name in names.split()
-}
+#: Layers and, after the colon, their settings; a setting is of the kind behind its own colon, else
+#: as in _KIND_OF. It may be None where the kind ends in a question mark.
+_LAYERS = f"""
+    Linear: in_features out_features bias
+    Bilinear: in1_features in2_features out_features bias
+    Conv1d Conv2d Conv3d: {_CONV} padding_mode
+    ConvTranspose1d ConvTranspose2d ConvTranspose3d: {_CONV} output_padding padding_mode
+    BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d: {_NORM}
+    LayerNorm: normalized_shape eps elementwise_affine bias
+    RMSNorm: normalized_shape eps:number? elementwise_affine
+    GroupNorm: num_groups num_channels eps affine bias
+    LocalResponseNorm: size alpha beta k
+    Embedding: {_EMBEDDING}
+    EmbeddingBag: {_EMBEDDING} mode include_last_offset
+    RNN: {_RNN} nonlinearity
+    LSTM: {_RNN} proj_size
+    GRU: {_RNN}
+    RNNCell: input_size hidden_size bias nonlinearity
+    LSTMCell GRUCell: input_size hidden_size bias
+    MultiheadAttention: embed_dim num_heads {_ATTENTION}
+    ReLU ReLU6 SELU SiLU Mish Hardswish Hardsigmoid: inplace
+    LeakyReLU: negative_slope inplace
+    RReLU: lower upper inplace
+    PReLU: num_parameters init
+    ELU CELU: alpha inplace
+    GELU: approximate
+    Hardtanh: min_val max_val inplace
+    Hardshrink Softshrink: lambd
+    Softplus: beta threshold
+    Threshold: threshold value inplace
+    Sigmoid LogSigmoid Tanh Tanhshrink Softsign Softmax2d Identity:
+    GLU Softmax Softmin LogSoftmax: dim
+    Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout: p:share inplace
+    MaxPool1d MaxPool2d MaxPool3d: {_MAX_POOL}
+    AvgPool1d: {_AVG_POOL}
+    AvgPool2d AvgPool3d: {_AVG_POOL} divisor_override
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d: output_size:lengths?
+    AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d: output_size:lengths? return_indices
+    LPPool1d LPPool2d: norm_type kernel_size stride:strides? ceil_mode
+    ConstantPad1d ConstantPad2d ConstantPad3d: padding:shifts value
+    ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d: padding:shifts
+    ReplicationPad1d ReplicationPad2d ReplicationPad3d: padding:shifts
+    CircularPad1d CircularPad2d CircularPad3d: padding:shifts
+    Flatten: start_dim end_dim
+    Unflatten: dim unflattened_size
+    PixelShuffle: upscale_factor
+    PixelUnshuffle: downscale_factor
+    ChannelShuffle: groups
+    Upsample: size:strides? scale_factor mode align_corners recompute_scale_factor
+    UpsamplingNearest2d UpsamplingBilinear2d: size:strides? scale_factor
+    Fold: output_size kernel_size dilation padding stride
+    Unfold: kernel_size dilation padding stride
+    CosineSimilarity: dim eps
+"""
+#: Settings and, after the colon, their kind.
+_SETTINGS = """
+    in_features out_features in1_features in2_features in_channels out_channels: count
+    groups num_features num_groups num_channels size num_embeddings embedding_dim input_size: count
+    hidden_size num_layers embed_dim num_heads kdim vdim num_parameters upscale_factor: count
+    downscale_factor: count
+    kernel_size stride dilation normalized_shape output_size: strides
+    padding output_padding: widths
+    unflattened_size: shifts
+    eps alpha beta k norm_type negative_slope lower upper min_val max_val lambd threshold: number
+    value init: number
+    momentum max_norm: number?
+    scale_factor: numbers?
+    bias affine track_running_stats elementwise_affine scale_grad_by_freq sparse: flag
+    include_last_offset batch_first bidirectional add_bias_kv add_zero_attn inplace: flag
+    return_indices ceil_mode count_include_pad: flag
+    align_corners recompute_scale_factor: flag?
+    dim start_dim end_dim padding_idx: axis?
+    divisor_override: count?
+    proj_size: width
+    padding_mode mode nonlinearity approximate: word
+"""
+_TABLE = dict(named_lines(_LAYERS))
+_KIND_OF = {name: kind for name, (kind,) in named_lines(_SETTINGS)}
 _WORDS = (
     "zeros", "reflect", "replicate", "circular", "sum", "mean", "max", "tanh", "relu", "none",
     "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear",
@@ -207,7 +174,7 @@ _SPARSE: dict[str, type[SparseLinear | SparseConv | SparseEmbedding]] = {
 
 def _kinds(layer: str) -> dict[str, str]:
     """The kind of each setting of a layer."""
-    pairs = (setting.partition(":") for setting in _TABLE[layer].split())
+    pairs = (setting.partition(":") for setting in _TABLE[layer])
     return {name: kind or _KIND_OF[name] for name, _, kind in pairs}
 
 
