@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -51,7 +50,7 @@ def choose_layers(
         raise ParameterError(
             f"deep_trim.module must have a layer that can be trimmed, got {show(name)}, {reason}"
         )
-    wanted: list[Any] = able
+    wanted: Sequence[object] = able
     if names is not None:
         is_one = isinstance(names, str) or not isinstance(names, Iterable)
         wanted = [names] if is_one else list(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -83,13 +82,13 @@ class _Tracer(fx.Tracer):
         super().__init__()
         self.calls: dict[nn.Module, int] = {}
 
-    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+    def call_module(self, m: nn.Module, forward: object, args: object, kwargs: object) -> object:
         self.calls[m] = self.calls.get(m, 0) + 1
         return super().call_module(m, forward, args, kwargs)
 
     def create_args_for_root(
-        self, root_fn: Any, is_module: bool, concrete_args: Any = None
-    ) -> tuple[Any, list[Any]]:
+        self, root_fn: object, is_module: bool, concrete_args: object = None
+    ) -> tuple[object, list[object]]:
         if not isinstance(self.root, StepNetwork):
             return super().create_args_for_root(root_fn, is_module, concrete_args)
         inputs = [
@@ -179,7 +178,7 @@ def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
     return None
 
 
-def _is_by_unit(node: fx.Node, module: Any, source: nn.Module) -> bool:
+def _is_by_unit(node: fx.Node, module: object, source: nn.Module) -> bool:
     """Whether a step leaves the units of the first layer where they are, each by itself."""
     if len(node.args) == 0 or len(node.all_input_nodes) != 1:
         return False
@@ -198,7 +197,7 @@ def _fits(pair: Pair) -> bool:
     return n_columns % n_units == 0
 
 
-def _kind(node: fx.Node, module: Any) -> str | None:
+def _kind(node: fx.Node, module: object) -> str | None:
     if module is not None:
         if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
             return "flatten"

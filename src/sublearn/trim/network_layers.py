@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinea
 from sublearn.validation.values import show
 
 __all__ = ["below", "describe_layer", "make_layer", "tensors_of"]
+
+_Value = TypeVar("_Value")
 
 _CONV = "in_channels out_channels kernel_size stride padding:margin dilation groups bias"
 _NORM = "num_features eps momentum affine track_running_stats bias"
@@ -116,11 +118,11 @@ _MAX_LENGTH = 2**24
 _MAX_AXES = 8
 
 
-def _whole(low: int, high: int) -> Callable[[Any], bool]:
+def _whole(low: int, high: int) -> Callable[[object], bool]:
     return lambda value: type(value) is int and low <= value <= high
 
 
-def _each(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _each(rule: Callable[[object], bool]) -> Callable[[object], bool]:
     """One value, or one for each axis."""
     return lambda value: (
         rule(value)
@@ -132,13 +134,13 @@ def _each(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
     )
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 2.0**63  # so it is no NaN
+def _is_number(value: object) -> TypeGuard[float]:
+    return (type(value) is int or type(value) is float) and abs(value) < 2.0**63  # so it is no NaN
 
 
 _is_length = _whole(1, _MAX_LENGTH)
 #: Kinds of settings: the rule, and its words in messages.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "count": (_whole(1, _MAX_COUNT), "an integer from 1 below 2**31"),
     "width": (_whole(0, _MAX_LENGTH), "an integer from 0 to 2**24"),
     "strides": (_each(_is_length), "integers from 1 to 2**24"),
@@ -181,7 +183,7 @@ def _kinds(layer: str) -> dict[str, str]:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def describe_layer(part: nn.Module) -> dict[str, Any]:
+def describe_layer(part: nn.Module) -> dict[str, object]:
     """A layer's kind and settings, as a file has them; whether it is on the list is not checked."""
     if isinstance(part, SparseStack):
         links = [describe_layer(layer) for layer in part.layers]
@@ -194,7 +196,7 @@ def describe_layer(part: nn.Module) -> dict[str, Any]:
     return {"kind": kind, "settings": {key: _setting(part, key) for key in _kinds(kind)}}
 
 
-def _setting(part: nn.Module, key: str) -> Any:
+def _setting(part: nn.Module, key: str) -> object:
     if key == "bias" and isinstance(part, nn.MultiheadAttention):
         return part.in_proj_bias is not None
     if key == "add_bias_kv":
@@ -208,9 +210,10 @@ def _setting(part: nn.Module, key: str) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def make_layer(what: Any, arrays: Mapping[str, np.ndarray]) -> nn.Module:
+def make_layer(what: object, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     """A layer from its kind, settings and arrays; raises ValueError for what does not fit."""
-    kind = what.get("kind") if isinstance(what, dict) else None
+    what = what if isinstance(what, dict) else {}
+    kind = what.get("kind")
     if kind == "SparseStack":
         return _make_stack(what, arrays)
     if not isinstance(kind, str) or (kind not in _SPARSE and kind not in _MAKERS):
@@ -226,7 +229,7 @@ def make_layer(what: Any, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     return _make_dense(kind, settings, arrays)
 
 
-def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseStack:
+def _make_stack(what: dict[str, object], arrays: Mapping[str, np.ndarray]) -> SparseStack:
     if set(what) != {"kind", "layers", "is_relu"}:
         raise ValueError(f"a stack must have layers and is_relu, got {show(what)}")
     links = what["layers"]
@@ -242,10 +245,13 @@ def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Spars
     return SparseStack._restore(layers, what["is_relu"])
 
 
-def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
+def _make_dense(
+    kind: str, settings: Mapping[str, object], arrays: Mapping[str, np.ndarray]
+) -> nn.Module:
     for name, value in settings.items():
         _refuse_setting(name, value, _kinds(kind))
-    if settings.get("num_layers", 0) > len(arrays):
+    n_layers = settings.get("num_layers")
+    if isinstance(n_layers, int) and n_layers > len(arrays):
         raise ValueError(f"num_layers must be as many as have arrays, got {len(arrays)} arrays")
     plain = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
     if kind in _ALWAYS_BIASED:
@@ -261,7 +267,7 @@ def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.nda
     return part
 
 
-def _refuse_setting(name: str, value: Any, kinds: Mapping[str, str]) -> None:
+def _refuse_setting(name: str, value: object, kinds: Mapping[str, str]) -> None:
     if name not in kinds:
         raise ValueError(f"settings must be {', '.join(kinds) or 'none'}, got {show(name)}")
     rule, words = _KINDS[kinds[name].removesuffix("?")]
@@ -299,9 +305,9 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else np.array(array))
 
 
-def below(arrays: Mapping[str, Any], owners: list[str]) -> dict[str, dict[str, Any]]:
+def below(arrays: Mapping[str, _Value], owners: Iterable[str]) -> dict[str, dict[str, _Value]]:
     """The arrays of each owner by the rest of their names; no owner is inside another."""
-    found: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
+    found: dict[str, dict[str, _Value]] = {owner: {} for owner in owners}
     for name, array in arrays.items():
         for cut in (k for k, letter in enumerate(name) if letter == "."):
             if name[:cut] in found:

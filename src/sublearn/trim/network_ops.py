@@ -183,9 +183,9 @@ class Call:
     """A function or method on the list; `function` is None for a method."""
 
     parameters: tuple[str, ...]
-    function: Callable[..., Any] | None = None
+    function: Callable[..., object] | None = None
 
-    def check(self, n_args: int, keywords: Mapping[str, Any]) -> None:
+    def check(self, n_args: int, keywords: Mapping[str, object]) -> None:
         """Raise ValueError unless so many arguments and these keywords are among its parameters."""
         named = [name for name in self.parameters if name != "*"]
         most = n_args if "*" in self.parameters else len(named)
@@ -203,7 +203,7 @@ class Ref:
     slot: int
 
 
-def name_of(function: Any) -> str:
+def name_of(function: object) -> str:
     """The name of a function in a file, whether or not it is on the list."""
     if function is getattr:
         return "builtins:getattr"
@@ -213,7 +213,7 @@ def name_of(function: Any) -> str:
     return f"{home}:{getattr(function, '__name__', type(function).__name__)}"
 
 
-def read_value(value: Any, slots: Mapping[str, int], target: str, depth: int = 0) -> Any:
+def read_value(value: object, slots: Mapping[str, int], target: str, depth: int = 0) -> object:
     """An argument from its form in a file, with a :class:`Ref` for each step that it names."""
     if value is None or isinstance(value, (bool, float)):
         return value
@@ -258,17 +258,17 @@ def _read_word(word: str, target: str) -> str:
     return word
 
 
-def _attribute(tensor: Any, name: str) -> Any:
+def _attribute(tensor: object, name: str) -> object:
     """What `getattr` is in a network: nothing but what describes a tensor."""
     if not isinstance(tensor, (Tensor, fx.Proxy)) or name not in _ATTRIBUTES:
         raise ValueError(f"a network may not ask {type(tensor).__name__} for {show(name)}")
     return getattr(tensor, name)
 
 
-def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_tensors(function: Callable[..., object]) -> Callable[..., object]:
     """An operator that grows nothing but tensors: Python's numbers and tuples stay small."""
 
-    def run(*operands: Any) -> Any:
+    def run(*operands: Any) -> object:
         for operand in operands:
             if isinstance(operand, (Tensor, fx.Proxy)):
                 return function(*operands)
@@ -277,7 +277,7 @@ def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         if function is operator.add and all(isinstance(operand, tuple) for operand in operands):
             if sum(map(len, operands)) > _MAX_LENGTH:
                 raise ValueError(f"tuples must have at most {_MAX_LENGTH} entries")
-            return tuple(function(*operands))
+            return tuple(operator.add(*operands))
         if not all(isinstance(operand, (int, float)) for operand in operands):
             raise ValueError("operators must have tensors or numbers as operands")
         if function is operator.pow and not all(abs(value) <= _MAX_POWER for value in operands[1:]):
@@ -298,7 +298,7 @@ def named_lines(text: str, *first: str) -> Iterator[tuple[str, tuple[str, ...]]]
             yield name, (*first, *parameters.split())
 
 
-def _listed() -> Iterator[tuple[str, Any, Call]]:
+def _listed() -> Iterator[tuple[str, object, Call]]:
     """Names in files, what a trace finds, and what is called."""
     homes = {"torch.nn.functional": nn.functional, "torch": torch, "operator": operator}
     lists = {space: dict(named_lines(text)) for space, text in _LISTS.items()}
@@ -319,6 +319,6 @@ METHODS = {
     for name, parameters in (*named_lines(_ELEMENTWISE, "self"), *named_lines(_METHODS, "self"))
     if hasattr(Tensor, name)
 }
-_NAMES: dict[Any, str] = {}
+_NAMES: dict[object, str] = {}
 for _name, _function, _ in _listed():  # the first name of a function that has several
     _NAMES.setdefault(_function, _name)

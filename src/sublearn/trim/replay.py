@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +32,7 @@ class Chunk:
 
     samples: Samples
     layer_input: Tensor
-    outputs: dict[Call, Any] = field(default_factory=dict)
+    outputs: dict[Call, object] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -91,10 +90,10 @@ class Replay:
     # --- recording ------------------------------------------------------------------------------
 
     def _record(self, samples: Samples, needed: set[Call], below: list[Call]) -> Chunk:
-        seen: dict[Call, Any] = {}
+        seen: dict[Call, object] = {}
         inputs: list[Tensor] = []
 
-        def keep(module: nn.Module, index: int, output: Any) -> None:
+        def keep(module: nn.Module, index: int, output: object) -> None:
             key = (module, index)
             if key in below:
                 seen[key] = tree_map(kept if key in needed else _placeholder, output)
@@ -122,10 +121,10 @@ class Replay:
             self.logits(self.chunks[0])
         return before != [tensor._version for tensor in tensors]
 
-    def _recorded(self, module: nn.Module, counts: dict[nn.Module, int]) -> Callable[..., Any]:
+    def _recorded(self, module: nn.Module, counts: dict[nn.Module, int]) -> Callable[..., object]:
         own = module.forward
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(*args: object, **kwargs: object) -> object:
             index = counts[module] = counts.get(module, -1) + 1
             assert self._current is not None
             outputs = self._current.outputs
@@ -138,9 +137,9 @@ class Replay:
         return forward
 
     def _from_layer(
-        self, own: Callable[..., Any], counts: dict[nn.Module, int]
-    ) -> Callable[..., Any]:
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        self, own: Callable[..., object], counts: dict[nn.Module, int]
+    ) -> Callable[..., object]:
+        def forward(*args: object, **kwargs: object) -> object:
             index = counts[self._layer] = counts.get(self._layer, -1) + 1
             if index:
                 return own(*args, *kwargs.values())
@@ -156,12 +155,12 @@ def _calls_below(module: nn.Module, layer: nn.Module, samples: Samples) -> list[
     running: list[list[Call]] = []  # calls that ended inside each call under way
     is_above = False
 
-    def enter(module: nn.Module, *_: Any) -> None:
+    def enter(module: nn.Module, *_: object) -> None:
         nonlocal is_above
         is_above = is_above or module is layer
         running.append([])
 
-    def leave(module: nn.Module, index: int, output: Any) -> None:
+    def leave(module: nn.Module, index: int, output: object) -> None:
         inner = running.pop()
         if not is_above:
             inner = [(module, index)]
@@ -190,11 +189,13 @@ def _needed(replay: Replay, below: list[Call], samples: Samples) -> set[Call]:
 
 
 @contextlib.contextmanager
-def _listening(module: nn.Module, heard: Callable[[nn.Module, int, Any], None]) -> Iterator[None]:
+def _listening(
+    module: nn.Module, heard: Callable[[nn.Module, int, object], None]
+) -> Iterator[None]:
     """Calls `heard(module, index, output)` whenever a part of the network has ended."""
     counts: dict[nn.Module, int] = {}
 
-    def hook(part: nn.Module, args: Any, output: Any) -> None:
+    def hook(part: nn.Module, args: object, output: object) -> None:
         counts[part] = counts.get(part, -1) + 1
         heard(part, counts[part], output)
 
@@ -208,9 +209,9 @@ def _listening(module: nn.Module, heard: Callable[[nn.Module, int, Any], None]) 
 
 @contextlib.contextmanager
 def _first_input(
-    layer: nn.Module, inputs: list[Tensor], kept: Callable[[Any], Any]
+    layer: nn.Module, inputs: list[Tensor], kept: Callable[[object], object]
 ) -> Iterator[None]:
-    def hook(part: nn.Module, args: Any, kwargs: Any) -> None:
+    def hook(part: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
         if not inputs:
             inputs.append(kept(args[0] if args else kwargs["input"]))
 
@@ -231,7 +232,7 @@ def _hook(module: nn.Module, before: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def answering(module: nn.Module, forward: Callable[..., object]) -> Iterator[None]:
     """While it lasts, `forward` is what the module does."""
     before = module.__dict__.get("forward")
     module.forward = forward
@@ -243,15 +244,15 @@ def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
             module.forward = before
 
 
-def _detached(value: Any) -> Any:
+def _detached(value: object) -> object:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
-def _placeholder(value: Any) -> Any:
+def _placeholder(value: object) -> object:
     """The shape of a tensor without its memory; integers, which may be indices, stay."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return value

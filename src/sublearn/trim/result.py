@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
@@ -13,6 +14,10 @@ from sublearn.trim.report import TrimReport
 from sublearn.trim.samples import Inputs
 from sublearn.trim.sparse_network import to_sparse
 from sublearn.validation import Positive, check_argument
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from torch.utils.hooks import RemovableHandle
 
 __all__ = ["TrimResult"]
 
@@ -44,7 +49,7 @@ class TrimResult(Solution):
     given: nn.Module = field(repr=False)
     sample: Inputs = field(repr=False)
 
-    def keep_zeros(self) -> list[Any]:
+    def keep_zeros(self) -> list[RemovableHandle]:
         """Make further training of `module` leave the removed weights at 0.
 
         Returns
@@ -78,7 +83,7 @@ class TrimResult(Solution):
         check_argument("latency.n_calls", n_calls, Positive(int))
         return latency_of(self.given, self.to_sparse(), self.sample, n_calls)
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
         """Draw the weights left, what the search saw, and how much smaller and faster it became.
 
         Parameters
@@ -100,7 +105,7 @@ class TrimResult(Solution):
         self._draw_gains(axes[2])
         return axes
 
-    def _draw_search(self, ax: Any) -> None:
+    def _draw_search(self, ax: Axes) -> None:
         from matplotlib.ticker import NullFormatter
 
         report, is_kept = self.report, self.trace["is_accepted"] == 1
@@ -116,7 +121,7 @@ class TrimResult(Solution):
         ax.set_title("the search")
         ax.legend(fontsize=8)
 
-    def _draw_gains(self, ax: Any) -> None:
+    def _draw_gains(self, ax: Axes) -> None:
         report, latency = self.report, self.latency()
         gains = {
             f"weights: {report.n_after:,}": report.ratio,

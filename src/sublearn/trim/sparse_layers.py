@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from sublearn.validation.values import show
 
 __all__ = ["SparseConv", "SparseEmbedding", "SparseLinear", "SparseStack"]
 
+_Layer = TypeVar("_Layer", bound="_SparseLayer")
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _MAX_INDEX = 2**31 - 1  # of the core
 
@@ -42,13 +43,15 @@ class _SparseLayer(nn.Module):
 
     _saved: tuple[str, ...] = ("n_columns", "dtype_name")
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """What makes the layer again, with its buffers."""
         found = {name: getattr(self, name) for name in self._saved}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
     @classmethod
-    def _restore(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+    def _restore(
+        cls: type[_Layer], settings: Mapping[str, object], tensors: Mapping[str, Tensor]
+    ) -> _Layer:
         """A layer from its settings and buffers; raises ValueError for what does not fit."""
         if set(settings) != set(cls._saved):
             raise ValueError(f"settings must be {', '.join(cls._saved)}, got {show([*settings])}")
@@ -125,10 +128,10 @@ class _SparseLayer(nn.Module):
 class _Chained:
     """A compiled chain that is made when it is first called, and not copied or pickled."""
 
-    _chain: Any = None
+    _chain: _core.SparseChain | None = None
     n_threads: int
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_chain"}
 
     def _links(self) -> list[tuple[SparseLinear, bool]]:
@@ -176,7 +179,7 @@ class SparseStack(_Chained, nn.Module):
         self.n_threads = 1
 
     @staticmethod
-    def _restore(layers: Sequence[SparseLinear], is_relu: Any) -> SparseStack:
+    def _restore(layers: Sequence[SparseLinear], is_relu: object) -> SparseStack:
         """A stack from its parts; raises ValueError for what does not fit."""
         if not isinstance(is_relu, list) or [*map(type, is_relu)] != [bool] * len(layers):
             raise ValueError(f"is_relu must be True or False for each layer, got {show(is_relu)}")
@@ -373,7 +376,7 @@ def _reach(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> list[int]:
     return [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
 
 
-def _refuse_unless_whole(name: str, value: Any, low: int, high: int = _MAX_INDEX) -> None:
+def _refuse_unless_whole(name: str, value: object, low: int, high: int = _MAX_INDEX) -> None:
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{name} must be an integer from {low} to {high}, got {show(value)}")
 

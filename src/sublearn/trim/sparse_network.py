@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +18,11 @@ _MOST_DENSITY = 0.2
 #: A fully connected layer of no more weights takes less time than a call of PyTorch.
 _FEW_WEIGHTS = 4096
 
+_SPARSE: dict[type, type[SparseLinear | SparseConv | SparseEmbedding]] = {
+    nn.Linear: SparseLinear,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), SparseConv),
+    nn.Embedding: SparseEmbedding,
+}
 _RULES: dict[str, Rule] = {"remove_neurons": Boolean(), "max_density": Interval(float, 0, 1)}
 
 
@@ -182,14 +185,7 @@ def _made_sparse(
 
 
 def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
-    kinds: dict[type, Any] = {
-        nn.Linear: SparseLinear,
-        nn.Conv1d: SparseConv,
-        nn.Conv2d: SparseConv,
-        nn.Conv3d: SparseConv,
-        nn.Embedding: SparseEmbedding,
-    }
-    kind = kinds.get(type(layer))
+    kind = _SPARSE.get(type(layer))
     if kind is None or not _is_known(layer):
         return None
     n_left = int(torch.count_nonzero(layer.weight))
