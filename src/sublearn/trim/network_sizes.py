@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -130,9 +131,8 @@ def _matmul(get: Get) -> int:
 
 
 def _x(get: Get) -> Tensor:
-    return next(
-        (v for v in map(get, ("input", "self", "a", "x1", "input1")) if v is not None), None
-    )
+    keys = ("input", "self", "a", "x1", "input1")
+    return next((value for value in map(get, keys) if value is not None), None)
 
 
 def _outer(get: Get) -> int:
@@ -211,24 +211,18 @@ def _transposed(get: Get) -> int:
     return _lead(x, n_axes + 1) * channels * positions
 
 
-def _pool(n_axes: int) -> Callable[[Get], int]:
-    def rule(get: Get) -> int:
-        x, stride = _x(get), get("stride")
-        stride = get("kernel_size") if stride is None or stride == [] else stride
-        return _lead(x, n_axes) * _slid(get, x, n_axes, stride)
-
-    return rule
+def _pool(n_axes: int, get: Get) -> int:
+    x, stride = _x(get), get("stride")
+    stride = get("kernel_size") if stride is None or stride == [] else stride
+    return _lead(x, n_axes) * _slid(get, x, n_axes, stride)
 
 
-def _adaptive(n_axes: int) -> Callable[[Get], int]:
-    def rule(get: Get) -> int:
-        x, sizes = _x(get), get("output_size")
-        sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes] * n_axes
-        lengths = x.shape[x.ndim - n_axes :]
-        found = [n if size is None else size for n, size in zip(lengths, sizes, strict=True)]
-        return _lead(x, n_axes) * math.prod(_ints(found))
-
-    return rule
+def _adaptive(n_axes: int, get: Get) -> int:
+    x, sizes = _x(get), get("output_size")
+    sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes] * n_axes
+    lengths = x.shape[x.ndim - n_axes :]
+    found = [n if size is None else size for n, size in zip(lengths, sizes, strict=True)]
+    return _lead(x, n_axes) * math.prod(_ints(found))
 
 
 def _unfolded(get: Get) -> int:
@@ -339,41 +333,38 @@ _TENSORS = {
     "value", "min", "max", "exponent", "running_mean", "running_var", "x1", "x2", "input1",
     "input2", "query", "key", "attn_mask", "condition", "alpha", "beta", "fill_value",
 }  # fmt: skip
-_RULES = {
-    name: rule
-    for rule, names in {
-        _broadcast: """
+_FUNCTIONS_OF: dict[Callable[[Get], int], str] = {
+    _broadcast: """
             add and_ eq floordiv ge gt le lt mod mul ne or_ pow sub truediv xor addcdiv addcmul
             atan2 bitwise_and bitwise_or bitwise_xor clamp clamp_max clamp_min clip div divide
             floor_divide fmod lerp logical_and logical_or logical_xor masked_fill max maximum min
             minimum multiply remainder true_divide where cosine_similarity pairwise_distance
             expand_as take_along_dim
         """,
-        _matmul: "matmul mm bmm mv addmm baddbmm",
-        _outer: "outer cdist",
-        _meshgrid: "meshgrid",
-        _einsum: "einsum",
-        _tensordot: "tensordot",
-        _linear: "linear bilinear",
-        _convolution: "conv1d conv2d conv3d",
-        _transposed: "conv_transpose1d conv_transpose2d conv_transpose3d",
-        _folded: "fold",
-        _unfolded: "unfold",
-        _windows: "call_method:unfold",
-        _padded: "pad",
-        _interpolated: "interpolate",
-        _expanded: "expand broadcast_to",
-        _repeated: "repeat tile repeat_interleave",
-        _new: "new_full new_ones new_zeros",
-        _embedding: "embedding",
-        _selected: "index_select",
-        _attention: "scaled_dot_product_attention",
-        _item: "getitem",
-        **{_pool(n): f"max_pool{n}d avg_pool{n}d lp_pool{n}d" for n in (1, 2, 3)},
-        **{_adaptive(n): f"adaptive_avg_pool{n}d adaptive_max_pool{n}d" for n in (1, 2, 3)},
-    }.items()
-    for name in names.split()
+    _matmul: "matmul mm bmm mv addmm baddbmm",
+    _outer: "outer cdist",
+    _meshgrid: "meshgrid",
+    _einsum: "einsum",
+    _tensordot: "tensordot",
+    _linear: "linear bilinear",
+    _convolution: "conv1d conv2d conv3d",
+    _transposed: "conv_transpose1d conv_transpose2d conv_transpose3d",
+    _folded: "fold",
+    _unfolded: "unfold",
+    _windows: "call_method:unfold",
+    _padded: "pad",
+    _interpolated: "interpolate",
+    _expanded: "expand broadcast_to",
+    _repeated: "repeat tile repeat_interleave",
+    _new: "new_full new_ones new_zeros",
+    _embedding: "embedding",
+    _selected: "index_select",
+    _attention: "scaled_dot_product_attention",
+    _item: "getitem",
+    **{partial(_pool, n): f"max_pool{n}d avg_pool{n}d lp_pool{n}d" for n in (1, 2, 3)},
+    **{partial(_adaptive, n): f"adaptive_avg_pool{n}d adaptive_max_pool{n}d" for n in (1, 2, 3)},
 }
+_RULES = {name: rule for rule, names in _FUNCTIONS_OF.items() for name in names.split()}
 #: Layers and the functions whose rules they have, with their settings as arguments; # is 1d to 3d.
 _LAYERS_AS_FUNCTIONS = """
     Linear Bilinear: linear

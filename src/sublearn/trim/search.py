@@ -128,7 +128,8 @@ class Search:
             tried = self._try(trial, max_weights)
             n_left = tried.row["n_weights"]
             if n_left <= max_weights:
-                self._keep_better(tried)
+                if self._best is None or tried.row["criterion"] <= self._best.row["criterion"]:
+                    self._best = tried
                 n_small += 1
             if self._progress.stop_requested:
                 break
@@ -202,14 +203,8 @@ class Search:
         if not self._is_allowed(tried.row):
             self._misses.append(tried)
             return
-        self._best = tried
-        self._misses = [
-            miss for miss in self._misses if miss.row["n_weights"] < tried.row["n_weights"]
-        ]
-
-    def _keep_better(self, tried: Tried) -> None:
-        if self._best is None or tried.row["criterion"] <= self._best.row["criterion"]:
-            self._best = tried
+        self._best, n_best = tried, tried.row["n_weights"]
+        self._misses = [miss for miss in self._misses if miss.row["n_weights"] < n_best]
 
     def _finish(self) -> None:
         """Last, long polishes: of misses, which may be allowed then, else of the best.
@@ -245,17 +240,13 @@ class Search:
 
     def result(self, module: nn.Module) -> TrimResult:
         """The best network found, in the mode of the `module` given."""
-        trimmer = self._trimmer
         best = self._start if self._best is None else self._best.polished
-        weights = best.weights
-        trimmer.put(best)
-        report = self._report(weights)
-        parameters = dict(trimmer.module.named_parameters())
-        for name, parameter in module.named_parameters():
-            parameters[name].requires_grad_(parameter.requires_grad)
+        self._trimmer.put(best)
+        report, trimmed = self._report(best.weights), self._trimmer.module
+        for own, parameter in zip(trimmed.parameters(), module.parameters(), strict=True):
+            own.requires_grad_(parameter.requires_grad)
         for name, part in module.named_modules():  # back to the mode it came in
-            trimmer.module.get_submodule(name).training = part.training
-        masks = {name: weight != 0 for name, weight in weights.items()}
+            trimmed.get_submodule(name).training = part.training
         columns = {key: [row[key] for row in self._rows] for key in (self._rows or [{}])[0]}
         return TrimResult(
             status=Status.STOPPED if self._progress.stop_requested else self._status,
@@ -263,11 +254,11 @@ class Search:
             certificate=math.inf,
             n_iter=len(self._rows),
             trace=Trace(columns),
-            module=trimmer.module,
+            module=trimmed,
             report=report,
-            masks=masks,
+            masks={name: weight != 0 for name, weight in best.weights.items()},
             given=module,
-            sample=trimmer.samples.first(),
+            sample=self._trimmer.samples.first(),
         )
 
     def _report(self, weights: Weights) -> TrimReport:

@@ -21,7 +21,7 @@ from sublearn.trim.layer_objective import (
 )
 from sublearn.trim.losses import Loss, count_support_labels, divergence
 from sublearn.trim.proximal_adam import Passes, Trained, train
-from sublearn.trim.recorded import Batch, answers_of
+from sublearn.trim.replay import Batch, answers_of
 from sublearn.trim.samples import Samples, call
 from sublearn.trim.settings import QuasiNewton, Retraining
 
@@ -54,7 +54,7 @@ class Snapshot:
     def of(cls, weights: Weights, biases: Iterable[Tensor]) -> Snapshot:
         """Copies of tensors."""
         return cls(
-            {name: _compact_copy(weight.detach()) for name, weight in weights.items()},
+            {name: _compact_copy(weight) for name, weight in weights.items()},
             [bias.detach().clone() for bias in biases],
         )
 
@@ -127,8 +127,10 @@ class Trimmer:
 
     def snapshot(self) -> Snapshot:
         """The network as it is."""
-        weights = {name: layer.weight for name, layer in self.layers.items()}
-        return Snapshot.of(weights, self._biases)
+        return Snapshot.of(self._weights(), self._biases)
+
+    def _weights(self) -> Weights:
+        return {name: layer.weight.detach() for name, layer in self.layers.items()}
 
     @torch.no_grad()
     def put(self, snapshot: Snapshot) -> None:
@@ -141,7 +143,7 @@ class Trimmer:
 
     def n_weights(self) -> int:
         """How many weights are not 0."""
-        return sum(int(torch.count_nonzero(layer.weight)) for layer in self.layers.values())
+        return sum(int(torch.count_nonzero(weight)) for weight in self._weights().values())
 
     def is_mostly_zero(self) -> bool:
         """Whether the network has been trimmed before: which weights it needs is told by size."""
@@ -178,25 +180,16 @@ class Trimmer:
         small ones go. Every weight costs the same, whatever the scale of its layer: a rectified
         network is the same function if one layer is doubled and the next one halved.
         """
-        weights = {name: layer.weight.detach() for name, layer in self.layers.items()}
-        if not is_adaptive or not self.n_weights():
+        weights, n_all = self._weights(), self.n_weights()
+        if not is_adaptive or not n_all:
             return {name: torch.full_like(weight, l1) for name, weight in weights.items()}
-        mean, means = self._mean_sizes()
-        return {
-            name: l1 * mean / (weight.abs() + _LEAST_SHARE * means[name])
-            for name, weight in weights.items()
-        }
-
-    def _mean_sizes(self) -> tuple[float, dict[str, float]]:
-        """Of the weights that are left: of all, and by layer."""
-        sizes = {
-            name: float(layer.weight.detach().abs().sum()) for name, layer in self.layers.items()
-        }
-        mean = sum(sizes.values()) / max(1, self.n_weights())
-        counts = {
-            name: int(torch.count_nonzero(layer.weight)) for name, layer in self.layers.items()
-        }
-        return mean, {name: size / counts[name] if size else mean for name, size in sizes.items()}
+        sizes = {name: float(weight.abs().sum()) for name, weight in weights.items()}
+        mean = sum(sizes.values()) / n_all
+        penalties = {}
+        for name, weight in weights.items():
+            own = sizes[name] / int(torch.count_nonzero(weight)) if sizes[name] else mean
+            penalties[name] = l1 * mean / (weight.abs() + _LEAST_SHARE * own)
+        return penalties
 
     # --- the steps -------------------------------------------------------------------------------
 
