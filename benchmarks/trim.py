@@ -16,11 +16,11 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from harness.bench import Bench
@@ -41,7 +41,7 @@ from harness.table import Cell, Figures, Table
 from harness.timing import cpu_timed
 from torch import nn
 
-from sublearn.trim import deep_trim, to_sparse
+from sublearn.trim import L1Search, QuasiNewton, Retraining, deep_trim, to_sparse
 
 LIMIT = 900.0
 #: By the errors of the dense network, and by the number of weights.
@@ -57,6 +57,14 @@ COLUMNS = {
 }
 
 
+class Settings(NamedTuple):
+    """How deep_trim goes about it."""
+
+    search: L1Search
+    retraining: Retraining
+    quasi_newton: QuasiNewton
+
+
 @dataclass(frozen=True)
 class Race:
     """All methods on one network; a table calls it."""
@@ -66,7 +74,7 @@ class Race:
     layers: list[str] | None  # None: all
     n_epochs: int  # of the dense network's training
     path: Schedule  # of the rivals
-    options: Mapping[str, Any]  # of deep_trim
+    settings: Settings  # of deep_trim
     n_times: int  # how many times fewer weights deep_trim is told to leave
     is_moved_before: bool = False  # whether the dense network was trained with path.augment too
 
@@ -111,19 +119,19 @@ class Race:
 
     def trim(self, dense: nn.Module, data: Pictures, bench: Bench, is_to_size: bool) -> nn.Module:
         n_most = count(layers_of(dense, self.layers)) // self.n_times
-        aim: dict[str, Any] = {"max_weights": n_most} if is_to_size else {"tolerance": 0.0}
+        aim: dict[str, Any] = {"max_weights": n_most} if is_to_size else {"max_increase": 0.0}
         start, limit = time.process_time(), bench.limit(LIMIT)
         result = deep_trim(
             dense,
             data.train,
             layers=self.layers,
-            validation=data.held_out,
+            eval_set=data.held_out,
             criterion="error",
-            train_biases=True,
-            augment=self.path.augment,
+            search=self.settings.search,
+            retraining=replace(self.settings.retraining, augment=self.path.augment),
+            quasi_newton=self.settings.quasi_newton,
             random_state=bench.seed,
             callback=lambda _: time.process_time() - start > limit,
-            **self.options,
             **aim,
         )
         return result.module
@@ -193,46 +201,42 @@ WEIGHTS_LEFT = {
 NOTE = "CPU seconds of one thread for all networks that a method went through."
 FULLY_CONNECTED = ["7", "9", "11"]
 #: Of deep_trim. Slow growth leaves fewer weights; convolutions take longer, and larger steps.
-SLOW = {
-    "first_l1": 1e-5,
-    "growth": 1.15,
-    "patience": 4,
-    "max_stages": 24,
-    "warm_epochs": 8,
-    "polish_epochs": 3,
-    "distill": 0.5,
-    "learning_rate": 5e-3,
-    "batch_size": 256,
-    "max_iter": 4,
-}
+SLOW = Settings(
+    L1Search(first_l1=1e-5, growth=1.15, patience=4, max_stages=24),
+    Retraining(
+        warm_epochs=8,
+        polish_epochs=3,
+        learning_rate=5e-3,
+        batch_size=256,
+        train_biases=True,
+        distill=0.5,
+    ),
+    QuasiNewton(max_iter=4),
+)
 #: Digits that are moved cannot be learnt by heart, so there is nothing to hold a network back from.
-MOVED = SLOW | {"growth": 1.2, "distill": 0.0}
+MOVED = SLOW._replace(
+    search=replace(SLOW.search, growth=1.2), retraining=replace(SLOW.retraining, distill=0.0)
+)
 #: Convolutions take long; with smaller batches, fewer passes lead to the same loss.
-IMAGES = MOVED | {
-    "first_l1": 1e-4,
-    "growth": 1.4,
-    "max_stages": 14,
-    "warm_epochs": 5,
-    "polish_epochs": 4,
-    "learning_rate": 1e-3,
-    "batch_size": 64,
-    "max_iter": 8,
-    "sample_size": 8192,
-    "chunk_size": 256,
-}
-WIDE = MOVED | {
-    "first_l1": 1e-4,
-    "growth": 1.3,
-    "max_stages": 16,
-    "warm_epochs": 6,
-    "polish_epochs": 6,
-    "learning_rate": 1e-3,
-    "batch_size": 128,
-    "max_iter": 3,
-    "sample_size": 2048,
-}
+IMAGES = Settings(
+    L1Search(first_l1=1e-4, growth=1.4, patience=4, max_stages=14),
+    Retraining(
+        warm_epochs=5, polish_epochs=4, learning_rate=1e-3, batch_size=64, train_biases=True
+    ),
+    QuasiNewton(max_iter=8, sample_size=8192, chunk_size=256),
+)
+WIDE = Settings(
+    L1Search(first_l1=1e-4, growth=1.3, patience=4, max_stages=16),
+    Retraining(
+        warm_epochs=6, polish_epochs=6, learning_rate=1e-3, batch_size=128, train_biases=True
+    ),
+    QuasiNewton(max_iter=3, sample_size=2048),
+)
 #: 3,500 images: more passes over them, and a teacher against learning by heart.
-SMALL = WIDE | {"growth": 1.5, "warm_epochs": 12, "distill": 0.5}
+SMALL = WIDE._replace(
+    search=replace(WIDE.search, growth=1.5),
+    retraining=replace(WIDE.retraining, warm_epochs=12, distill=0.5),
+)
 #: Passes and share of the weights left of each step of a rival.
 STEPS, STEPS_MOVED = Schedule(4, 0.6, 60), Schedule(4, 0.6, 60, moved)
 JUMPS_MOVED = Schedule(2, 0.5, 60, moved, first_l1=1e-4)

@@ -19,7 +19,7 @@ from pictures import plt, read_options
 from sklearn.datasets import load_digits
 from torch import nn
 
-from sublearn.trim import deep_trim
+from sublearn.trim import L1Search, Retraining, deep_trim
 
 
 def main():
@@ -37,12 +37,12 @@ def main():
     result = deep_trim(
         network,
         (X, y),
-        validation=held_out,
+        eval_set=held_out,
         criterion="error",
-        tolerance=0.0,
-        max_stages=4 if options.small else 14,
-        growth=1.4,
-        train_biases=True,
+        max_increase=0.0,
+        search=L1Search(max_stages=4 if options.small else 14, growth=1.4),
+        retraining=Retraining(train_biases=True),
+        random_state=0,
         verbose=1,
     )
     print(result.report)

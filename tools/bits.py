@@ -461,14 +461,14 @@ def load_forecaster() -> dict[str, Any]:
 def deep_trim_digits() -> dict[str, Any]:
     import torch
 
-    from sublearn.trim import deep_trim
+    from sublearn.trim import L1Search, deep_trim
 
     X, y = digits(600)
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(784, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
-    result = deep_trim(
-        net, (torch.from_numpy(X), torch.from_numpy(y)), max_stages=2, random_state=0
-    )
+    search = L1Search(max_stages=2)
+    data = (torch.from_numpy(X), torch.from_numpy(y))
+    result = deep_trim(net, data, search=search, random_state=0)
     weights = [p.detach().numpy() for p in result.module.parameters()]
     return {"weights": digest(weights)}
 

@@ -813,7 +813,8 @@ for solver in ("newton", "lhac", "cd1", "interior_point"):
 def deep_trim(n_jobs):
     import torch
 
-    import sublearn.trim
+    from sublearn.trim import L1Search, QuasiNewton, Retraining
+    from sublearn.trim import deep_trim as run
 
     torch.set_num_threads(n_jobs)
 
@@ -825,12 +826,14 @@ def deep_trim(n_jobs):
         draw = torch.Generator().manual_seed(0)
         X = torch.randn(n_rows, 50, generator=draw)
         y = torch.randint(5, (n_rows,), generator=draw)
-        return sublearn.trim.deep_trim(net, (X, y), tolerance=0.5, **parameters)
+        return run(net, (X, y), max_increase=0.5, random_state=0, **parameters)
 
     return Call(
-        lambda: trim(20_000, 1_000, tol=1e-9, max_iter=1000),
-        lambda: trim(100, 4, max_stages=1, max_iter=2, warm_epochs=1).module(torch.zeros(1, 50))
-        .detach().numpy(),
+        lambda: trim(20_000, 1_000, quasi_newton=QuasiNewton(violation_tol=1e-9, max_iter=1000)),
+        lambda: trim(
+            100, 4, search=L1Search(max_stages=1), quasi_newton=QuasiNewton(max_iter=2),
+            retraining=Retraining(warm_epochs=1),
+        ).module(torch.zeros(1, 50)).detach().numpy(),
     )  # fmt: skip
 
 

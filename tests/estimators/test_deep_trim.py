@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ import sublearn  # noqa: E402
 from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
 from sublearn.trace import Status  # noqa: E402
 from sublearn.trim import (  # noqa: E402
+    L1Search,
+    QuasiNewton,
+    Retraining,
     deep_trim,
     load_network,
     remove_neurons,
@@ -76,9 +80,18 @@ def data(digits):
 QUICK = {"max_stages": 3, "warm_epochs": 2, "polish_epochs": 1, "batch_size": 50, "max_iter": 15}
 
 
+def trim(module, data, *args, **options):
+    """`deep_trim` with the fields of its settings as options beside the others."""
+    groups = {"search": L1Search, "retraining": Retraining, "quasi_newton": QuasiNewton}
+    for group, kind in groups.items():
+        names = [field.name for field in fields(kind) if field.name in options]
+        options[group] = kind(**{name: options.pop(name) for name in names}) if names else None
+    return deep_trim(module, data, *args, **{"random_state": 0} | options)
+
+
 @pytest.fixture(scope="module")
 def result(network, data):
-    return deep_trim(network, data, tolerance=0.05, **QUICK)
+    return trim(network, data, max_increase=0.05, **QUICK)
 
 
 def mean_loss(module, data):
@@ -106,7 +119,7 @@ def test_the_network_given_and_all_that_is_no_weight_stay(network, result):
 
 
 def test_biases_are_polished_when_asked_to(network, data):
-    free = deep_trim(network, data, tolerance=0.05, train_biases=True, **QUICK)
+    free = trim(network, data, max_increase=0.05, train_biases=True, **QUICK)
     after = free.module.state_dict()
     changed = {name for name, value in network.state_dict().items() if not value.equal(after[name])}
     assert {"conv.bias", "hidden.bias", "out.bias"} <= changed
@@ -121,7 +134,7 @@ def test_a_network_can_be_asked_to_answer_like_the_one_given(network, digits, da
     wrong = (X, torch.full_like(y, 3))
 
     def agreement(distill):
-        module = deep_trim(network, wrong, distill=distill, **options).module
+        module = trim(network, wrong, distill=distill, **options).module
         with torch.no_grad():
             return (module(digits[0]).argmax(1) == network(digits[0]).argmax(1)).double().mean()
 
@@ -143,7 +156,7 @@ def test_passes_see_what_augment_makes_of_the_inputs(digits, data):
 
     def share_on_the_right(augment):
         state = torch.get_rng_state()
-        module = deep_trim(network, data, augment=augment, **options).module
+        module = trim(network, data, augment=augment, **options).module
         assert torch.equal(torch.get_rng_state(), state)
         size = module[0].weight.detach().abs().view(-1, 8, 8)
         return module, (size[:, :, 4:].sum() / size.sum()).item()
@@ -163,7 +176,7 @@ def test_the_network_given_answers_for_changed_inputs(network, digits, data):
     def darker(inputs):
         return 0.7 * inputs
 
-    module = deep_trim(
+    module = trim(
         network, (X, torch.full_like(y, 3)), distill=1.0, augment=darker, **options
     ).module
     with torch.no_grad():
@@ -188,7 +201,7 @@ def test_the_trace_shows_every_stage(result):
 
 
 def test_the_same_seed_gives_the_same_network(network, data, result):
-    again = deep_trim(network, data, tolerance=0.05, **QUICK)
+    again = trim(network, data, max_increase=0.05, **QUICK)
     for name, weight in again.module.state_dict().items():
         assert torch.equal(weight, result.module.state_dict()[name])
 
@@ -197,7 +210,7 @@ def test_quasi_newton_steps_alone_never_raise_the_objective(network, data):
     l1 = 1e-3
     sizes = [layer.weight.abs().sum().item() for layer in (network.hidden, network.out)]
     before = mean_loss(network, data) + l1 * sum(sizes)
-    result = deep_trim(
+    result = trim(
         network, data, layers=["hidden", "out"], l1=l1, warm_epochs=0, polish_epochs=0, max_iter=40
     )
     sizes = [layer.weight.abs().sum().item() for layer in (result.module.hidden, result.module.out)]
@@ -208,8 +221,8 @@ def test_quasi_newton_steps_alone_never_raise_the_objective(network, data):
 
 def test_high_precision_brings_more_weights_to_0_than_small_batches_alone(network, data):
     options = {"l1": 2e-3, "warm_epochs": 3, "polish_epochs": 0, "batch_size": 50}
-    rough = deep_trim(network, data, max_iter=0, **options)
-    fine = deep_trim(network, data, max_iter=60, **options)
+    rough = trim(network, data, max_iter=0, **options)
+    fine = trim(network, data, max_iter=60, **options)
     assert fine.report.n_after < rough.report.n_after
     assert rough.report.layers[0].stationarity is None
 
@@ -217,9 +230,7 @@ def test_high_precision_brings_more_weights_to_0_than_small_batches_alone(networ
 def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
     X, y = digits
     held_out = X[N_TRAIN:], y[N_TRAIN:]
-    result = deep_trim(
-        network, data, validation=held_out, criterion="error", tolerance=0.02, **QUICK
-    )
+    result = trim(network, data, eval_set=held_out, criterion="error", max_increase=0.02, **QUICK)
     with torch.no_grad():
         error = (result.module.eval()(held_out[0]).argmax(1) != held_out[1]).double().mean().item()
     assert result.report.criterion_after == pytest.approx(error)
@@ -228,7 +239,7 @@ def test_validation_data_and_error_decide_when_asked_to(network, digits, data):
 
 def test_as_many_weights_as_are_asked_for_are_left_and_the_best_of_them(network, data):
     options = QUICK | {"max_stages": 20, "growth": 2.0}
-    result = deep_trim(network, data, max_weights=400, **options)
+    result = trim(network, data, max_weights=400, **options)
     assert result.report.n_after <= 400
     assert result.status is Status.CONVERGED
     small = [row for row in result.trace.rows() if row["is_accepted"]]
@@ -239,21 +250,21 @@ def test_as_many_weights_as_are_asked_for_are_left_and_the_best_of_them(network,
 
 def test_more_weights_than_asked_for_are_told(network, data):
     with pytest.warns(ConvergenceWarning, match=r"deep_trim: .* weights are left, more than"):
-        result = deep_trim(network, data, max_weights=5, **QUICK | {"max_stages": 1})
+        result = trim(network, data, max_weights=5, **QUICK | {"max_stages": 1})
     assert result.report.n_after > 5
 
 
 def test_a_network_that_was_trimmed_before_is_trimmed_by_size_at_once(network, data):
-    first = deep_trim(network, data, tolerance=0.05, **QUICK).module
+    first = trim(network, data, max_increase=0.05, **QUICK).module
     once = {"l1": 1e-3, "warm_epochs": 4}
-    by_size = deep_trim(first, data, **once).report
-    equally = deep_trim(first, data, adaptive=False, **once).report
+    by_size = trim(first, data, **once).report
+    equally = trim(first, data, adaptive=False, **once).report
     assert by_size.n_after < equally.n_after
 
 
-def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
-    result = deep_trim(
-        network, data, tolerance=0.0, criterion="loss", max_stages=1, warm_epochs=1,
+def test_an_increase_that_nothing_meets_leaves_the_network(network, data):
+    result = trim(
+        network, data, max_increase=0.0, criterion="loss", max_stages=1, warm_epochs=1,
         polish_epochs=1, train_biases=True, max_iter=5,
     )  # fmt: skip
     assert result.report.n_after == result.report.n_before
@@ -263,7 +274,7 @@ def test_a_tolerance_that_nothing_meets_leaves_the_network(network, data):
 
 
 def test_the_search_begins_at_first_l1_and_goes_back_if_that_is_too_much(network, data):
-    result = deep_trim(network, data, tolerance=0.05, first_l1=1.0, **QUICK)
+    result = trim(network, data, max_increase=0.05, first_l1=1.0, **QUICK)
     trace = result.trace
     assert trace["l1"][0] == 1.0
     assert trace["is_accepted"][0] == 0
@@ -277,7 +288,7 @@ def test_a_callback_ends_the_search(network, data):
         events.append(event)
         return event.n_done >= 1
 
-    result = deep_trim(network, data, tolerance=0.05, callback=stop, **{**QUICK, "max_stages": 50})
+    result = trim(network, data, max_increase=0.05, callback=stop, **{**QUICK, "max_stages": 50})
     assert result.status is Status.STOPPED
     assert 1 <= len(result.trace) < 50
     assert events[-1].n_total == 50
@@ -285,15 +296,15 @@ def test_a_callback_ends_the_search(network, data):
 
 def test_large_batches_are_enlarged_until_they_tell_a_direction(network, data):
     options = {"l1": 1e-3, "layers": ["out"], "warm_epochs": 0, "polish_epochs": 0, "max_iter": 20}
-    part = deep_trim(network, data, sample_size=100, **options)
-    whole = deep_trim(network, data, **options)
+    part = trim(network, data, sample_size=100, **options)
+    whole = trim(network, data, **options)
     assert part.report.n_after < part.report.n_before
     assert part.report.loss_after < whole.report.loss_after + 0.2
 
 
 def test_max_margin_and_rows_of_0_and_1(network, data):
     rows = nn.functional.one_hot(data[1], 10)
-    result = deep_trim(
+    result = trim(
         network, (data[0], rows), "max_margin", l1=1e-2, warm_epochs=1, polish_epochs=0, max_iter=20
     )
     bound = result.report.layers[0].bound
@@ -347,7 +358,7 @@ def test_inputs_by_name_outputs_with_logits_and_embeddings():
         optimizer.zero_grad()
         cross_entropy(network(**inputs).logits, targets).backward()
         optimizer.step()
-    result = deep_trim(network, (inputs, targets), tolerance=0.05, **QUICK)
+    result = trim(network, (inputs, targets), max_increase=0.05, **QUICK)
     assert result.report.ratio > 2
     sparse = result.to_sparse()
     with torch.no_grad():
@@ -372,7 +383,7 @@ class Encoder(nn.Module):
 def test_layers_of_a_transformer_are_trimmed_and_those_nobody_calls_are_not(data):
     torch.manual_seed(0)
     network, before = Encoder().eval(), torch.backends.mha.get_fastpath_enabled()
-    result = deep_trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
+    result = trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
     assert torch.backends.mha.get_fastpath_enabled() == before
     names = ["words", "encoder.layers.0.linear1", "encoder.layers.0.linear2", "score"]
     assert list(result.masks) == names
@@ -382,7 +393,7 @@ def test_layers_of_a_transformer_are_trimmed_and_those_nobody_calls_are_not(data
         truth = result.module.eval()(data[0])
         torch.testing.assert_close(sparse(data[0]), truth, rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="got 'unused', which the network does not call"):
-        deep_trim(network, data, layers=["unused"])
+        trim(network, data, layers=["unused"])
 
 
 class Tied(nn.Module):
@@ -406,16 +417,16 @@ class Tied(nn.Module):
 def test_weights_with_two_uses_stay(data):
     torch.manual_seed(0)
     network = Tied()
-    result = deep_trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
+    result = trim(network, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=2)
     assert list(result.masks) == ["out"]
     with torch.no_grad():
         truth = result.module.eval()(data[0])
         torch.testing.assert_close(result.to_sparse()(data[0]), truth, rtol=1e-4, atol=1e-4)
     for name in ("second", "code"):
         with pytest.raises(ValueError, match=f"got '{name}', whose weights another part of the"):
-            deep_trim(network, data, layers=[name])
+            trim(network, data, layers=[name])
     with pytest.raises(ValueError, match=r"trimmed \(out\), got 'table'"):
-        deep_trim(network, data, layers=["table"])
+        trim(network, data, layers=["table"])
 
 
 class Scaled(nn.Linear):
@@ -425,7 +436,7 @@ class Scaled(nn.Linear):
 
 def test_a_layer_with_a_function_of_its_own_stays(data):
     network = nn.Sequential(Scaled(64, 12), nn.ReLU(), nn.Linear(12, 10))
-    assert list(deep_trim(network, data, l1=1e-3, warm_epochs=1, max_iter=1).masks) == ["2"]
+    assert list(trim(network, data, l1=1e-3, warm_epochs=1, max_iter=1).masks) == ["2"]
 
 
 def test_a_network_that_computes_layers_again_for_gradients_is_refused(data):
@@ -434,7 +445,7 @@ def test_a_network_that_computes_layers_again_for_gradients_is_refused(data):
             return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=False)
 
     with pytest.raises(ValueError, match=r"module must not call its layers again .* got 'Again'"):
-        deep_trim(Again(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10)), data)
+        trim(Again(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10)), data)
 
 
 def test_a_layer_that_some_samples_do_not_reach_is_refused(data):
@@ -448,13 +459,13 @@ def test_a_layer_that_some_samples_do_not_reach_is_refused(data):
             return out + self.seldom(x) if len(x) > 9 else out
 
     with pytest.raises(ValueError, match="layers that the network calls whatever its inputs are"):
-        deep_trim(Routes(), data, l1=1e-3, warm_epochs=1)
+        trim(Routes(), data, l1=1e-3, warm_epochs=1)
 
 
 def test_frozen_layers_are_trimmed_and_stay_frozen(network, data):
     frozen = copy.deepcopy(network)
     frozen.hidden.weight.requires_grad_(False)
-    result = deep_trim(frozen, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=1)
+    result = trim(frozen, data, l1=1e-3, warm_epochs=1, polish_epochs=0, max_iter=1)
     assert not result.module.hidden.weight.requires_grad
     assert len(result.keep_zeros()) == 2  # the third cannot change
 
@@ -463,7 +474,7 @@ def test_ignored_targets_count_nowhere(network, data):
     X, y = data[0][:100], data[1][:100].clone()
     y[:60] = -100  # all of the first chunk
     for loss in ("cross_entropy", "max_margin"):
-        found = deep_trim(
+        found = trim(
             network, (X, y), loss, criterion="error", l1=1e-3, warm_epochs=1, max_iter=1,
             chunk_size=50, polish_epochs=0,
         )  # fmt: skip
@@ -477,16 +488,16 @@ def test_a_function_of_its_own_as_loss_and_numbers_as_targets(data):
     network = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
     goal = X.double().sum(1, keepdim=True).numpy()  # of NumPy's own type
     options = {"l1": 1e-3, "warm_epochs": 1, "max_iter": 1}
-    found = deep_trim(network, (X, goal), nn.functional.mse_loss, **options)
+    found = trim(network, (X, goal), nn.functional.mse_loss, **options)
     with torch.no_grad():
         truth = nn.functional.mse_loss(network(X), torch.tensor(goal)).item()
     assert found.report.loss_before == pytest.approx(truth, rel=1e-5)
     with pytest.raises(ValueError, match=r"criterion must be 'loss' where .* \(100, 1\) in data"):
-        deep_trim(network, (X, goal), nn.functional.mse_loss, criterion="error")
+        trim(network, (X, goal), nn.functional.mse_loss, criterion="error")
     with pytest.raises(ValueError, match=r"distill must be 0 .* one output, got 0\.5"):
-        deep_trim(network, (X, goal), nn.functional.mse_loss, distill=0.5)
+        trim(network, (X, goal), nn.functional.mse_loss, distill=0.5)
     with pytest.raises(ValueError, match=r"loss must be a function of .* one output, got the name"):
-        deep_trim(network, (X, goal))
+        trim(network, (X, goal))
 
 
 def test_augment_may_work_in_place_and_the_data_stay(network, data):
@@ -497,10 +508,10 @@ def test_augment_may_work_in_place_and_the_data_stay(network, data):
 
     before, state = X.clone(), torch.get_rng_state()
     options = {"augment": noisy, "l1": 1e-3, "warm_epochs": 1, "polish_epochs": 1, "max_iter": 1}
-    found = deep_trim(network, (X, y), **options)
+    found = trim(network, (X, y), **options)
     assert torch.equal(X, before)
     assert torch.equal(torch.get_rng_state(), state)
-    again = deep_trim(network, (X, y), **options)
+    again = trim(network, (X, y), **options)
     assert torch.equal(found.module.hidden.weight, again.module.hidden.weight)
 
 
@@ -749,7 +760,7 @@ def test_a_loss_of_ones_own_has_no_error_to_report():
     torch.manual_seed(0)
     x = torch.randn(100, 4)
     network = nn.Linear(4, 1)
-    result = deep_trim(network, (x, x[:, :1]), nn.functional.mse_loss, l1=1e-3, max_iter=5)
+    result = trim(network, (x, x[:, :1]), nn.functional.mse_loss, l1=1e-3, max_iter=5)
     assert result.report.error_before is result.report.error_after is None
     assert "error" not in str(result.report)
 
@@ -757,7 +768,7 @@ def test_a_loss_of_ones_own_has_no_error_to_report():
 def test_the_error_reported_is_that_of_evaluation_mode(data):
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(64, 30), nn.ReLU(), nn.Dropout(0.9), nn.Linear(30, 10))
-    result = deep_trim(network, data, l1=1e-4, warm_epochs=3, max_iter=0)
+    result = trim(network, data, l1=1e-4, warm_epochs=3, max_iter=0)
     assert result.module.training
     with torch.no_grad():
         wrong = result.module.eval()(data[0]).argmax(1) != data[1]
@@ -786,21 +797,21 @@ def test_latency_and_the_picture_of_the_result(network, result):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tolerance": math.inf}, "deep_trim.tolerance must be"),
+        ({"max_increase": math.inf}, "deep_trim.max_increase must be"),
         ({"max_weights": 0}, "deep_trim.max_weights must be"),
         (
-            {"tolerance": 0.1, "max_weights": 10},
-            "deep_trim.max_weights must be None where tolerance is given, got 10",
+            {"max_increase": 0.1, "max_weights": 10},
+            "deep_trim.max_weights must be None where max_increase is given, got 10",
         ),
         ({"max_weights": 10, "l1": 1e-3}, "deep_trim.l1 must be None where max_weights is given"),
         ({"l1": 0.0}, "deep_trim.l1 must be"),
-        ({"first_l1": -1.0}, "deep_trim.first_l1 must be"),
-        ({"growth": 1.0}, "growth must be more than 1.03, got 1.0"),
-        ({"patience": 0}, "patience must be"),
-        ({"augment": 3}, "augment must be"),
+        ({"first_l1": -1.0}, "L1Search.first_l1 must be"),
+        ({"growth": 1.0}, r"L1Search.growth must be a number in \(1.03, inf\), got 1.0"),
+        ({"patience": 0}, "L1Search.patience must be"),
+        ({"augment": 3}, "Retraining.augment must be"),
         ({"augment": lambda x: x[:1]}, "augment must return as many inputs as it gets, got 1 for"),
         ({"augment": lambda x: x[:, :5]}, "augment must return inputs that the network takes"),
-        ({"distill": 1.5}, r"distill must be a number in \[0, 1\], got 1.5"),
+        ({"distill": 1.5}, r"Retraining.distill must be a number in \[0, 1\], got 1.5"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),
         ({"layers": ["nothing"]}, r"layers must be names .*hidden.*got 'nothing'"),
@@ -829,17 +840,17 @@ def test_latency_and_the_picture_of_the_result(network, result):
 def test_bad_arguments_are_named(network, data, change, message):
     arguments = {"module": network, "data": data} | change
     with pytest.raises((ValueError, TypeError), match=message):
-        deep_trim(**arguments)
+        trim(**arguments)
 
 
 def test_bad_data_are_named(network, data):
     X, y = data
     with pytest.raises(ValueError, match=r"data must have the same number .*\(500, 64\), \(499,\)"):
-        deep_trim(network, (X, y[:-1]))
+        trim(network, (X, y[:-1]))
     with pytest.raises(ValueError, match="data must be finite, got NaN"):
-        deep_trim(network, (X * torch.nan, y))
+        trim(network, (X * torch.nan, y))
     with pytest.raises(ValueError, match="at least one"):
-        deep_trim(network, (X[:0], y[:0]))
+        trim(network, (X[:0], y[:0]))
 
 
 def test_a_network_with_an_infinite_loss_is_refused(network, data):
@@ -847,13 +858,13 @@ def test_a_network_with_an_infinite_loss_is_refused(network, data):
     with torch.no_grad():
         broken.out.weight.fill_(torch.nan)
     with pytest.raises(ValueError, match="module must have a finite loss on the data, got nan"):
-        deep_trim(broken, data)
+        trim(broken, data)
 
 
 def test_arrays_of_numpys_own_types_are_taken(network, data):
     X, y = data
     given = (X[:60].double().numpy(), y[:60].numpy().astype(np.int32))
-    found = deep_trim(network, given, l1=1e-3, warm_epochs=1, polish_epochs=1, max_iter=1)
+    found = trim(network, given, l1=1e-3, warm_epochs=1, polish_epochs=1, max_iter=1)
     assert found.module.out.weight.dtype == torch.float32
 
 
@@ -870,4 +881,4 @@ def test_arrays_of_numpys_own_types_are_taken(network, data):
 def test_data_beside_the_network_are_named(network, data, inputs, targets, message):
     X, y = data[0][:50], data[1][:50]
     with pytest.raises(ValueError, match=message):
-        deep_trim(network, (X[:, inputs], targets(y)))
+        trim(network, (X[:, inputs], targets(y)))

@@ -20,6 +20,8 @@ import sublearn  # noqa: E402
 from sublearn.errors import ModelFileError  # noqa: E402
 from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
 from sublearn.trim import (  # noqa: E402
+    QuasiNewton,
+    Retraining,
     SparseNetwork,
     deep_trim,
     load_network,
@@ -298,7 +300,12 @@ def test_a_loaded_network_is_trimmed_and_made_sparse(tmp_path):
     assert remove_neurons(loaded)._modules["0"].out_features == 5
     with torch.no_grad():
         torch.testing.assert_close(to_sparse(loaded)(x), network(x), rtol=1e-5, atol=1e-6)
-    options = {"l1": 1e-3, "warm_epochs": 1, "max_iter": 3, "random_state": 0}
+    options = {
+        "l1": 1e-3,
+        "retraining": Retraining(warm_epochs=1),
+        "quasi_newton": QuasiNewton(max_iter=3),
+        "random_state": 0,
+    }
     found = deep_trim(loaded, (x, targets), **options)
     assert found.report.n_after == deep_trim(network, (x, targets), **options).report.n_after
     torch.testing.assert_close(found.to_sparse()(x), found.module.eval()(x))

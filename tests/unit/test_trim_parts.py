@@ -2,7 +2,6 @@
 
 import copy
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ from sublearn.trim.layer_objective import (  # noqa: E402
 )
 from sublearn.trim.losses import count_support_labels, divergence  # noqa: E402
 from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # noqa: E402
-from sublearn.trim.recorded import Answers, RecordedAnswers, answers_of  # noqa: E402
-from sublearn.trim.replay import Replay  # noqa: E402
+from sublearn.trim.replay import Answers, RecordedAnswers, Replay, answers_of  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
-from sublearn.trim.search import Search, Shrunk  # noqa: E402
-from sublearn.trim.trimmer import Fit, Snapshot, Trimmer  # noqa: E402
+from sublearn.trim.search import Search  # noqa: E402
+from sublearn.trim.settings import L1Search, QuasiNewton, Retraining  # noqa: E402
+from sublearn.trim.trimmer import Fit, Shrunk, Snapshot, Trimmer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -210,11 +209,11 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
     samples = Samples(torch.randn(50, 1, 8, 8), torch.arange(50) % 3)
     layers = {"5": network[5], "7": network[7]}
     generator = torch.Generator().manual_seed(0)
-    biases = {"5": network[5].bias}
     trimmer = Trimmer(
-        network, layers, samples, cross_entropy, generator, bool, biases, chunk_size=16
-    )
-    assert trimmer.fit(7).loss == pytest.approx(
+        network, layers, samples, cross_entropy, generator, bool,
+        Retraining(train_biases=True), QuasiNewton(chunk_size=16),
+    )  # fmt: skip
+    assert trimmer.fit().loss == pytest.approx(
         cross_entropy(network(samples.inputs), samples.targets).item(), rel=1e-5
     )
     start = copy.deepcopy(network)
@@ -222,7 +221,7 @@ def test_passes_over_the_data_do_not_compute_what_lies_below_again():
         part._conv_forward = None  # cannot be called
     trimmer.descend(Passes(2, 1e-2, 10), None)
     parts = [Trained(start[5].weight), Trained(start[7].weight)]
-    parts.append(Trained(start[5].bias, is_free=True))
+    parts += [Trained(start[k].bias, is_free=True) for k in (5, 7)]
     shuffle = torch.Generator().manual_seed(0)
 
     def loss(batch):
@@ -552,8 +551,7 @@ class FakePath:
 
     def __init__(self, criterion):
         self.criterion, self.state = criterion, (100, False)
-        self.quasi_newton, self.polish = SimpleNamespace(chunk_size=1), SimpleNamespace(n_epochs=1)
-        self.n_polished = 0
+        self.retraining, self.n_polished = Retraining(), 0
 
     def snapshot(self):
         return Snapshot({"layer": torch.ones(self.state[0])}, self.state[1])
@@ -561,35 +559,39 @@ class FakePath:
     def put(self, snapshot):
         self.state = (len(snapshot.weights["layer"]), snapshot.biases)
 
-    def fit(self, _):
+    def fit(self):
         return Fit(self.criterion(*self.state), 0)
 
     def n_weights(self):
         return self.state[0]
 
-    def shrink(self, l1, before):
+    def shrink(self, l1, before, is_adaptive):
         self.state = (int(100 / l1), False)
-        return Shrunk(l1, self.snapshot(), {}, {})
+        return Shrunk(l1, self.snapshot(), None, {})
 
-    def train_on(self, factor=1):
+    def polish(self, factor=1):
         self.n_polished += 1
         self.state = (self.state[0], factor > 1)
 
+    def search(self, first_l1=2.0, max_stages=6, patience=2, max_increase=0.0, max_weights=None):
+        """A search that has run."""
+        settings = L1Search(first_l1, max_stages, growth=2.0, patience=patience)
+        search = Search(
+            self, settings, lambda: self.criterion(*self.state), max_increase, Progress()
+        )
+        search.run(max_weights=max_weights)
+        return search
 
-def searched(criterion, tolerance=0.0):
+
+def searched(criterion, max_increase=0.0):
     """The weights of the network that a search ends with, and whether it had the last polish."""
-    path = FakePath(criterion)
-    search = Search(path, path, lambda: criterion(*path.state), tolerance, Progress())
-    search.run(2.0, 2.0, 6, patience=2)
-    search.finish()
+    search = FakePath(criterion).search(max_increase=max_increase)
     return len(search._best.polished.weights["layer"]), search._best.polished.biases
 
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_patience_counts_the_stages_above_the_limit(patience):
-    path = FakePath(lambda n, _: 1.0 if n >= 50 else 2.0)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
-    search.run(2.0, 2.0, 6, patience)
+    search = FakePath(lambda n, _: 1.0 if n >= 50 else 2.0).search(patience=patience)
     tried = [row["l1"] for row in search._rows]
     assert tried[: 1 + patience] == [2.0 * 2.0**k for k in range(1 + patience)]
     assert tried[1 + patience] == pytest.approx(2.0 * math.sqrt(2.0))
@@ -598,18 +600,15 @@ def test_patience_counts_the_stages_above_the_limit(patience):
 def test_the_smallest_network_allowed_is_kept_though_a_larger_one_comes_later():
     sizes = iter([40, 60, 70])
     path = FakePath(lambda n, _: 1.0)
-    path.shrink = lambda l1, _: (
-        setattr(path, "state", (next(sizes), False)) or Shrunk(l1, path.snapshot(), {}, {})
+    path.shrink = lambda l1, *_: (
+        setattr(path, "state", (next(sizes), False)) or Shrunk(l1, path.snapshot(), None, {})
     )
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
-    search.run(2.0, 2.0, 3, patience=2)
+    search = path.search(max_stages=3)
     assert len(search._best.polished.weights["layer"]) == 40
 
 
 def test_a_first_l1_that_is_too_large_is_divided_by_ever_larger_factors():
-    path = FakePath(lambda n, _: 1.0 if n >= 30 else 2.0)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
-    search.run(200.0, 2.0, 4, patience=2)
+    search = FakePath(lambda n, _: 1.0 if n >= 30 else 2.0).search(200.0, max_stages=4)
     assert [row["l1"] for row in search._rows] == [200.0, 100.0, 25.0, 25.0 / 16]
 
 
@@ -632,14 +631,11 @@ def test_fewer_errors_may_be_asked_for_and_are_found_by_the_last_polish():
     def criterion(n, is_long):
         return (1.0 if n >= 12 else 2.0) - 0.15 * (is_long and n >= 25)
 
-    assert searched(criterion, tolerance=-0.1) == (25, True)
+    assert searched(criterion, max_increase=-0.1) == (25, True)
 
 
 def test_errors_that_no_network_makes_so_few_of_leave_the_network_given():
-    path = FakePath(lambda n, _: 1.0)
-    search = Search(path, path, lambda: 1.0, -0.1, Progress())
-    search.run(2.0, 2.0, 3, patience=2)
-    search.finish()
+    search = FakePath(lambda n, _: 1.0).search(max_stages=3, max_increase=-0.1)
     assert search._best is None
     assert [row["l1"] for row in search._rows] == [2.0, 4.0, 8.0]
 
@@ -655,13 +651,10 @@ def test_a_network_that_a_long_polish_makes_worse_stays_as_it_was():
     assert searched(lambda n, is_long: errors.get(n, 2.0) + is_long) == (50, False)
 
 
-def sized(max_weights, first_l1=2.0, n_stages=20):
+def sized(max_weights, first_l1=2.0, max_stages=20):
     """A search for a size, on a path of 100 / l1 weights."""
     path = FakePath(lambda n, is_long: 1.0 - 0.1 * is_long)
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
-    search.run_to_size(max_weights, first_l1, 2.0, n_stages)
-    search.finish()
-    return path, search
+    return path, path.search(first_l1, max_stages, max_weights=max_weights)
 
 
 @pytest.mark.parametrize("first_l1", [2.0, 0.5, 90.0])
@@ -682,16 +675,14 @@ def test_networks_that_are_too_large_are_not_polished():
 
 
 def test_the_smallest_network_is_kept_where_none_is_small_enough():
-    _, search = sized(11, n_stages=2)
+    _, search = sized(11, max_stages=2)
     assert len(search._best.polished.weights["layer"]) == 25
     assert search._status is Status.MAX_ITER
 
 
 def test_a_polish_that_raises_the_criterion_is_taken_back():
     path = FakePath(lambda n, is_polished: 1.0 + is_polished)
-    path.train_on = lambda factor=1: setattr(path, "state", (path.state[0], True))
-    search = Search(path, path, lambda: path.criterion(*path.state), 0.0, Progress())
-    search.run(2.0, 2.0, 2, patience=2)
-    search.finish()
+    path.polish = lambda factor=1: setattr(path, "state", (path.state[0], True))
+    search = path.search(max_stages=2)
     assert [row["criterion"] for row in search._rows] == [1.0, 1.0]
     assert not search._best.polished.biases

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from sublearn.trim.replay import answering
 
-__all__ = ["Block", "in_blocks"]
+__all__ = ["Block", "in_blocks", "with_other_rows"]
 
 #: A block as large as this share of the layer saves less than copying to and from it costs.
 _WORTH_IT = 0.7
@@ -55,13 +55,7 @@ class Block:
             return with_weight(layer, layer_input, self.weight, getattr(layer, "bias", None))
         axis = -1 if isinstance(layer, nn.Linear) else -self.weight.ndim + 1
         part = with_weight(layer, layer_input.index_select(axis, self.columns), self.weight, None)
-        shape = list(part.shape)
-        shape[axis] = layer.weight.shape[0]
-        if layer.bias is None:
-            return part.new_zeros(shape).index_copy(axis, self.rows, part)
-        bias = layer.bias if axis == -1 else layer.bias.view(-1, *[1] * (-axis - 1))
-        part = part + bias.index_select(0 if axis != -1 else -1, self.rows)
-        return bias.expand(shape).index_copy(axis, self.rows, part)
+        return with_other_rows(layer, part, self.rows, axis)
 
     @torch.no_grad()
     def write_back(self) -> None:
@@ -70,6 +64,16 @@ class Block:
             self.layer.weight.copy_(self.weight)
         else:
             self.layer.weight[self.rows[:, None], self.columns] = self.weight.detach()
+
+
+def with_other_rows(layer: nn.Module, part: Tensor, rows: Tensor, axis: int = -1) -> Tensor:
+    """The layer's output from that of some rows without the bias, if all other weights are 0."""
+    shape = list(part.shape)
+    shape[axis] = layer.weight.shape[0]
+    if layer.bias is None:
+        return part.new_zeros(shape).index_copy(axis, rows, part)
+    bias = layer.bias.view(-1, *[1] * (-axis - 1))
+    return bias.expand(shape).index_copy(axis, rows, part + bias[rows])
 
 
 def with_weight(

@@ -1,22 +1,36 @@
-"""Whether a network and its data fit together, before anything is trimmed."""
+"""Whether a network can be copied and fits its data, before anything is trimmed."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
-from sublearn.trim.losses import as_loss, refuse_no_classes, refuse_other_loss, refuse_other_targets
+from sublearn.trim.losses import IGNORED, Loss, as_loss
 from sublearn.trim.samples import Augment, Samples, call
 from sublearn.validation.values import show
 
-__all__ = ["refuse_misfit", "refuse_other_inputs"]
+__all__ = ["copy_of", "refuse_misfit", "refuse_other_inputs"]
+
+
+def copy_of(module: nn.Module, caller: str) -> nn.Module:
+    """A copy in evaluation mode: the caller's own network is never changed."""
+    if not isinstance(module, nn.Module):
+        raise ParameterError(f"{caller}.module must be a torch.nn.Module, got {show(module)}")
+    try:
+        return copy.deepcopy(module).eval()
+    except RuntimeError as error:
+        raise ParameterError(
+            f"{caller}.module must be one that copy.deepcopy can copy, got one that it cannot "
+            "(weights of torch.nn.utils.weight_norm, spectral_norm or prune? They can be removed): "
+            f"{error}"
+        ) from error
 
 
 def refuse_misfit(
-    name: str, module: nn.Module, samples: Samples, loss: Any, criterion: str, distill: float
+    name: str, module: nn.Module, samples: Samples, loss: str | Loss, criterion: str, distill: float
 ) -> None:
     """Inputs that the network does not take, told by a few, and targets beside its logits."""
     first = samples.few()
@@ -40,16 +54,99 @@ def refuse_misfit(
             f"{len(first)}"
         )
     if callable(loss):
-        refuse_other_loss(loss, name, logits, first.targets)
+        _refuse_other_loss(loss, name, logits, first.targets)
     else:
         as_loss(loss)
-        refuse_other_targets(name, logits, samples.targets)
+        _refuse_other_targets(name, logits, samples.targets)
     if distill and (logits.ndim < 2 or logits.shape[1] < 2):
         raise ParameterError(
-            f"deep_trim.distill must be 0 where the network has one output, got {distill}"
+            f"Retraining.distill must be 0 where the network has one output, got {distill}"
         )
     if criterion == "error":
-        refuse_no_classes(name, logits, samples.targets)
+        _refuse_no_classes(name, logits, samples.targets)
+
+
+def _refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
+    """Targets that the named losses cannot compare with logits of this shape."""
+    n_classes = logits.shape[1] if logits.ndim > 1 else 0
+    if n_classes == 1:
+        raise ParameterError(
+            "deep_trim.loss must be a function of logits and targets where the network has one "
+            f"output, got the name of a loss of several classes beside {name}"
+        )
+    if targets.ndim >= logits.ndim:
+        if logits.ndim < 2 or targets.shape[1:] != logits.shape[1:]:
+            raise ParameterError(
+                f"deep_trim: targets of {name} must be class numbers, or rows of 0 and 1 as long "
+                f"as the logits, {n_classes}, got shape {tuple(targets.shape)}"
+            )
+        wrong = targets[~((targets >= 0) & (targets <= 1))]
+        if len(wrong):
+            raise ParameterError(
+                f"deep_trim: targets of {name} must be rows of 0 and 1, got {wrong[0].item()}; "
+                "numbers to predict need another loss, torch.nn.functional.mse_loss say"
+            )
+        return
+    expected = (len(targets), *logits.shape[2:])
+    if targets.shape != expected:
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be class numbers of shape {expected} beside "
+            f"logits of shape {(len(targets), *logits.shape[1:])}, got shape "
+            f"{tuple(targets.shape)}"
+        )
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
+            f"{targets.dtype}"
+        )
+    known = targets[targets != IGNORED]
+    beyond = known[(known < 0) | (known >= n_classes)]
+    if len(beyond):
+        raise ParameterError(
+            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
+            f"{beyond[0].item()}"
+        )
+
+
+def _refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -> None:
+    """A function that does not take the logits and targets of a sample to a number with slopes."""
+    logits = logits.detach().requires_grad_()
+    try:
+        with torch.enable_grad():
+            value = loss(logits, targets)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"deep_trim.loss must take the logits and targets of {name}, got one that fails on "
+            f"shapes {tuple(logits.shape)} and {tuple(targets.shape)}, types {logits.dtype} and "
+            f"{targets.dtype}: {error}"
+        ) from error
+    if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
+        kind = (
+            f"a tensor of shape {tuple(value.shape)}"
+            + ("" if value.requires_grad else " without a gradient")
+            if isinstance(value, Tensor)
+            else show(type(value).__name__)
+        )
+        raise ParameterError(
+            "deep_trim.loss must return the mean of the batch, a tensor of one number that "
+            f"depends on the logits, got {kind}"
+        )
+
+
+def _refuse_no_classes(name: str, logits: Tensor, targets: Tensor) -> None:
+    """Targets without classes, of which an error could be counted."""
+    is_rows = targets.ndim >= logits.ndim
+    fits = logits.ndim > 1 and (
+        targets.shape[1:] == logits.shape[1:] and bool(((targets == 0) | (targets == 1)).all())
+        if is_rows
+        else not targets.is_floating_point()
+    )
+    if not fits:
+        raise ParameterError(
+            "deep_trim.criterion must be 'loss' where targets are neither class numbers nor rows "
+            f"of 0 and 1, got 'error' for {targets.dtype} of shape {tuple(targets.shape)} in "
+            f"{name}"
+        )
 
 
 def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -> None:
@@ -62,10 +159,10 @@ def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -
             logits = call(module, changed.inputs)
     except (RuntimeError, IndexError, TypeError) as error:
         raise ParameterError(
-            f"deep_trim.augment must return inputs that the network takes, got some it fails on: "
+            f"Retraining.augment must return inputs that the network takes, got some it fails on: "
             f"{error}"
         ) from error
     if not bool(logits.isfinite().all()):
         raise ParameterError(
-            "deep_trim.augment must return finite inputs, got some that lead to NaN or infinity"
+            "Retraining.augment must return finite inputs, got some that lead to NaN or infinity"
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -12,6 +11,7 @@ from torch import nn
 from sublearn.errors import ParameterError
 from sublearn.trim.blocks import in_blocks
 from sublearn.trim.layer_objective import only_gradient_of
+from sublearn.trim.replay import hooked
 from sublearn.trim.samples import Samples, call
 from sublearn.validation.values import show
 
@@ -51,7 +51,7 @@ def choose_layers(
         raise ParameterError(
             f"deep_trim.module must have a layer that can be trimmed, got {show(name)}, {reason}"
         )
-    wanted: list[Any] = able
+    wanted: Sequence[object] = able
     if names is not None:
         is_one = isinstance(names, str) or not isinstance(names, Iterable)
         wanted = [names] if is_one else list(names)
@@ -69,38 +69,31 @@ def _not_alone(
     module: nn.Module, layers: Mapping[str, nn.Module], samples: Samples
 ) -> dict[str, str]:
     """Layers whose calls are not all that their weights do, told by gradients, and why."""
-    holders: dict[int, int] = {}
-    for part in module.modules():
-        for parameter in part.parameters(recurse=False):
-            holders[id(parameter)] = holders.get(id(parameter), 0) + 1
+    parts = module.modules()
+    holders = Counter(id(own) for part in parts for own in part.parameters(recurse=False))
     weights = [layer.weight for layer in layers.values()]
     called: list[nn.Module] = []
     with (
         only_gradient_of(module, weights),
         in_blocks(list(layers.values())) as blocks,
-        contextlib.ExitStack() as hooks,
+        hooked(layers.values(), lambda part, _: called.append(part)),
     ):
-        for layer in layers.values():
-            handle = layer.register_forward_pre_hook(lambda part, _: called.append(part))
-            hooks.callback(handle.remove)
         total = call(module, samples.inputs).sum()
         n_called = len(called)
         wanted = [*weights, *(block.weight for block in blocks)]
-        slopes = (
-            torch.autograd.grad(total, wanted, allow_unused=True)
-            if total.requires_grad
-            else [None] * len(wanted)
-        )
+        slopes = [None] * len(wanted)
+        if total.requires_grad:
+            slopes = torch.autograd.grad(total, wanted, allow_unused=True)
     if len(called) > n_called:
         raise ParameterError(
             "deep_trim.module must not call its layers again for gradients, got "
             f"{show(type(module).__name__)}, which does (torch.utils.checkpoint)"
         )
     reasons = {}
-    for name, layer, own, in_layer in zip(
-        layers, layers.values(), slopes, slopes[len(weights) :], strict=False
+    for name, weight, own, in_layer in zip(
+        layers, weights, slopes, slopes[len(weights) :], strict=False
     ):
-        if own is not None or holders[id(layer.weight)] > 1:
+        if own is not None or holders[id(weight)] > 1:
             reasons[name] = "whose weights another part of the network uses as well"
         elif in_layer is None:
             reasons[name] = "which the network does not call, or not with gradients"

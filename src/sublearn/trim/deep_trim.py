@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -15,39 +14,47 @@ from torch import Tensor, nn
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Callback, watch
-from sublearn.trim.blocks import in_blocks
-from sublearn.trim.checks import refuse_misfit, refuse_other_inputs
+from sublearn.trim.checks import copy_of, refuse_misfit, refuse_other_inputs
 from sublearn.trim.choice import candidates_in, choose_layers
-from sublearn.trim.copies import copy_of
-from sublearn.trim.layer_objective import evaluate
-from sublearn.trim.losses import IGNORED, Loss, as_loss
-from sublearn.trim.proximal_adam import Passes
+from sublearn.trim.losses import Loss, as_loss, error
 from sublearn.trim.result import TrimResult
-from sublearn.trim.samples import Augment, Samples, read_samples
-from sublearn.trim.search import LEAST_GROWTH, Search, Stage
-from sublearn.trim.trimmer import QuasiNewton, Trimmer
+from sublearn.trim.samples import Data, Samples, read_samples
+from sublearn.trim.search import Search
+from sublearn.trim.settings import L1Search, QuasiNewton, Retraining
+from sublearn.trim.trimmer import Trimmer
+from sublearn.typing import Seed
 from sublearn.validation import (
     WATCH_RULES,
-    Boolean,
-    CallableOrNone,
     Interval,
-    NonNegative,
     OneOf,
     OrNone,
     Positive,
     RandomState,
     Rule,
+    SettingsOf,
     as_seed,
     check_arguments,
 )
 from sublearn.validation.values import show
 
-__all__ = ["TrimResult", "deep_trim"]
+__all__ = ["deep_trim"]
 
 #: The rise of the criterion that is allowed where nothing is said.
-_TOLERANCE = 0.01
+_MAX_INCREASE = 0.01
 #: Samples whose gradients tell which layers take part in the answers.
 _N_TELLING = 16
+
+_RULES: dict[str, Rule] = {
+    "max_increase": OrNone(Interval(float, -math.inf, math.inf, closed="neither")),
+    "max_weights": OrNone(Positive(int)),
+    "criterion": OneOf("loss", "error"),
+    "l1": OrNone(Positive(float)),
+    "search": SettingsOf(L1Search),
+    "retraining": SettingsOf(Retraining),
+    "quasi_newton": SettingsOf(QuasiNewton),
+    "random_state": RandomState(),
+    **WATCH_RULES,
+}
 
 
 @contextlib.contextmanager
@@ -61,65 +68,26 @@ def _without_fast_path() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-_RULES: dict[str, Rule] = {
-    "tolerance": OrNone(Interval(float, -math.inf, math.inf, closed="neither")),
-    "max_weights": OrNone(Positive(int)),
-    "criterion": OneOf("loss", "error"),
-    "l1": OrNone(Positive(float)),
-    "first_l1": OrNone(Positive(float)),
-    "max_stages": Positive(int),
-    "growth": Positive(float),
-    "patience": Positive(int),
-    "adaptive": Boolean(),
-    "warm_epochs": NonNegative(int),
-    "polish_epochs": NonNegative(int),
-    "train_biases": Boolean(),
-    "distill": Interval(float, 0, 1),
-    "augment": CallableOrNone(),
-    "learning_rate": Positive(float),
-    "batch_size": Positive(int),
-    "chunk_size": Positive(int),
-    "sample_size": OrNone(Positive(int)),
-    "tol": Positive(float),
-    "max_iter": NonNegative(int),
-    "random_state": RandomState(),
-    **WATCH_RULES,
-}
-
-
 @_without_fast_path()
 def deep_trim(
     module: nn.Module,
-    data: Any,
+    data: Data,
     loss: str | Loss = "cross_entropy",
     *,
     layers: Iterable[str] | None = None,
-    tolerance: float | None = None,
+    max_increase: float | None = None,
     max_weights: int | None = None,
-    validation: Any = None,
-    criterion: str = "loss",
     l1: float | None = None,
-    first_l1: float | None = None,
-    max_stages: int = 12,
-    growth: float = 1.6,
-    patience: int = 2,
-    adaptive: bool = True,
-    warm_epochs: int = 4,
-    polish_epochs: int = 2,
-    train_biases: bool = False,
-    distill: float = 0.0,
-    augment: Augment | None = None,
-    learning_rate: float = 2e-3,
-    batch_size: int = 128,
-    chunk_size: int = 1024,
-    sample_size: int | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 30,
-    random_state: Any = 0,
+    eval_set: Data | None = None,
+    criterion: str = "loss",
+    search: L1Search | None = None,
+    retraining: Retraining | None = None,
+    quasi_newton: QuasiNewton | None = None,
+    random_state: Seed = None,
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> TrimResult:
-    r"""Remove weights of a trained network, as many as a loss that may rise by `tolerance` allows.
+    r"""Remove weights of a trained network, as many as a loss that may rise a little allows.
 
     Layer by layer, the last one first, proximal quasi-Newton steps (LHAC) minimise
 
@@ -135,14 +103,13 @@ def deep_trim(
     which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0. What is
     left is trained on without a penalty and judged by the criterion; the next stage goes on from
     where this one was before, because a network that is held back by a penalty learns less by
-    heart. After `patience` stages in a row whose criterion is too high, the last one that was good
-    enough is taken up again with smaller steps. From the second stage on, small weights are
-    penalised more than large ones (`adaptive`); from the first one, if the network was trimmed
-    before.
+    heart. After some stages in a row whose criterion is too high, the last one that was good enough
+    is taken up again with smaller steps. From the second stage on, small weights are penalised more
+    than large ones; from the first one, if the network was trimmed before.
 
     Normalisation and all else that is not a weight of a chosen layer (or its bias, with
-    `train_biases`) stays as it is: the network is trimmed in evaluation mode. `module` itself is
-    not changed.
+    `Retraining.train_biases`) stays as it is: the network is trimmed in evaluation mode. `module`
+    itself is not changed.
 
     Parameters
     ----------
@@ -161,70 +128,31 @@ def deep_trim(
         out: layers that share their weights with others, that the network reads without calling
         them (the projections of ``nn.MultiheadAttention``), that are parametrized or have a
         `forward` of their own, and embeddings with a `max_norm`.
-    tolerance : float, optional
+    max_increase : float, optional
         How much the criterion may rise above that of the network given; by default 0.01. Less than
         0: by how much it has to fall. The smallest of many networks that just pass owes it to
         chance in part; a margin of a standard deviation, :math:`\sqrt{p (1 - p) / n}` for a share p
         of errors on n samples, makes up for that.
     max_weights : int, optional
-        How many weights the chosen layers may keep, all together, instead of a `tolerance`:
+        How many weights the chosen layers may keep, all together, instead of a `max_increase`:
         :math:`\tau` of definition 2. Of the networks that are small enough, the one of least
         criterion is returned.
-    validation : (inputs, targets), Dataset or DataLoader, optional
+    l1 : float, optional
+        :math:`\lambda`, for one stage without a search.
+    eval_set : (inputs, targets), Dataset or DataLoader, optional
         Where the criterion is measured; by default on `data`. A network that has learnt its
         training data by heart has a training loss near 0, which a smaller one cannot and need not
         have: then held-out data say better what may go.
     criterion : {"loss", "error"}
         Mean loss, or share of samples whose largest logit is not (one of) theirs.
-    l1 : float, optional
-        :math:`\lambda`, for one stage without a search.
-    first_l1 : float, optional
-        :math:`\lambda` of the first stage of a search; by default the penalty is then half of what
-        the network has learnt. The first stages are the longest, and a very wide network has so
-        many weights that have learnt nothing that more is better: try 1e-3.
-    max_stages : int
-        Limit on the values of :math:`\lambda` that are tried.
-    growth : float
-        By how much :math:`\lambda` grows after a stage. Slower growth takes longer and leaves fewer
-        weights at the same criterion.
-    patience : int
-        Stages in a row above the limit before the search goes back to the last one that was good
-        enough. A criterion on held-out data is noisy: the error of 5,000 samples has a standard
-        deviation of 0.2 points. A search for `max_weights` is not ended by the criterion, so it has
-        no use for this.
-    adaptive : bool
-        Whether small weights are penalised more from the second stage on, or from the first one in
-        a network most of whose weights are 0.
-    warm_epochs, polish_epochs : int
-        Passes over the data in small batches at the beginning of a stage, while :math:`\lambda`
-        rises, and at its end, where the rate falls to 0. In the end 8 times as many follow, for
-        the smallest network whose criterion they bring below the limit.
-    train_biases : bool
-        Whether the passes train the biases of the chosen layers as well. A network of very few
-        weights needs other biases than the one it came from.
-    distill : float
-        Share of the loss of the passes that compares with the answers of the network
-        given instead of the targets. Worth a try (0.5) where a trimmed network still has a training
-        error far below the held-out one; no gain beyond the noise was measured.
-    augment : callable, optional
-        Gets the inputs of a batch and returns as many others that have the same targets: images
-        moved by a pixel, say. Called anew for every batch, with random numbers of PyTorch that
-        follow from `random_state`. A network that was trained this way should be trimmed this way;
-        one that was not can lose more weights. Inputs below the chosen layers are then computed in
-        every pass, and the quasi-Newton method sees each sample changed once per layer.
-    learning_rate, batch_size : float, int
-        Of these passes.
-    chunk_size : int
-        Samples that are evaluated at once where all are: memory against speed.
-    sample_size : int, optional
-        Samples that the quasi-Newton method looks at, chosen at random for each layer; by default
-        all. Up to 4 times as many, as needed for a variance of the gradient below the squared
-        length of the least subgradient: a direction that is mostly noise is not worth a descent.
-    tol, max_iter : float, int
-        When the quasi-Newton method ends on a layer: at a subgradient `tol` times that of its
-        start, or after `max_iter` iterations.
-    random_state : int, Generator or RandomState
-        Of the order of samples.
+    search : L1Search, optional
+        How :math:`\lambda` grows from stage to stage, and how many stages there are.
+    retraining : Retraining, optional
+        The passes over small batches: how many, how fast, with which changes to the inputs.
+    quasi_newton : QuasiNewton, optional
+        How precisely the weights of a layer are solved for.
+    random_state : int, Generator, RandomState or None
+        Of the order of samples; None gives another result each time.
     verbose : {0, 1}
         1 draws a progress bar over the stages.
     callback : callable, optional
@@ -239,125 +167,72 @@ def deep_trim(
     .. [1] I. E. H. Yen, "Sublinear-Time Learning and Inference for High-Dimensional Models",
        thesis, Carnegie Mellon University, 2018, section 2.3.
     """
-    _check(locals())
-    with torch.random.fork_rng():  # a DataLoader draws a seed
-        samples = read_samples("data", data)
-        held_out = samples if validation is None else read_samples("validation", validation)
+    check_arguments("deep_trim", locals(), _RULES)
+    _refuse_two_aims({"max_increase": max_increase, "max_weights": max_weights, "l1": l1})
+    search, retraining = L1Search.of(search), Retraining.of(retraining)
     trimmed = copy_of(module, "deep_trim")
     candidates = candidates_in(trimmed)
     weight = next(iter(candidates.values())).weight
-    samples, held_out = samples.beside(weight), held_out.beside(weight)
-    for name, own in (("data", samples), ("validation", held_out)):
-        refuse_misfit(name, trimmed, own, loss, criterion, distill)
+    samples, held_out = _read(data, eval_set, weight)
+    for name, own in (("data", samples), ("eval_set", held_out)):
+        refuse_misfit(name, trimmed, own, loss, criterion, retraining.distill)
     chosen = choose_layers(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
-    if augment is not None:
-        refuse_other_inputs(trimmed, samples, augment)
-    progress = Progress(1 if l1 is not None else max_stages, n_done=0)
-    seed = as_seed(random_state) % 2**63
+    if retraining.augment is not None:
+        refuse_other_inputs(trimmed, samples, retraining.augment)
+    progress = Progress(1 if l1 is not None else search.max_stages, n_done=0)
+    seed = as_seed(random_state)
+    draw = torch.Generator().manual_seed(seed)
     trimmer = Trimmer(
-        trimmed,
-        chosen,
-        samples,
-        as_loss(loss),
-        torch.Generator().manual_seed(seed),
-        lambda: progress.stop_requested,
-        _biases_of(chosen) if train_biases else {},
-        chunk_size,
-        distill,
-        augment,
-    )
-    measure = _criterion(trimmer, held_out, criterion, chunk_size)
-    stage = Stage(
+        trimmed, chosen, samples, as_loss(loss), draw, lambda: progress.stop_requested,
+        retraining, quasi_newton,
+    )  # fmt: skip
+    stages = Search(
         trimmer,
-        Passes(warm_epochs, learning_rate, batch_size),
-        QuasiNewton(tol, max_iter, chunk_size, sample_size),
-        Passes(polish_epochs, learning_rate, batch_size),
-        adaptive,
-    )
-    measure_error = _criterion(trimmer, held_out, "error", chunk_size)
-    is_classified = isinstance(loss, str)
-    search = Search(
-        trimmer,
-        stage,
-        measure,
-        _TOLERANCE if tolerance is None else tolerance,
+        search,
+        lambda: trimmer.mean(trimmer.loss if criterion == "loss" else error, held_out),
+        _MAX_INCREASE if max_increase is None else max_increase,
         progress,
-        measure_error if is_classified else None,
+        (lambda: trimmer.mean(error, held_out)) if isinstance(loss, str) else None,
     )
 
     def run() -> None:
         with torch.random.fork_rng():
             torch.manual_seed(seed)  # for `augment`
-            if l1 is not None:
-                search.run_once(l1)
-            elif max_weights is not None:
-                search.run_to_size(max_weights, first_l1, growth, max_stages)
-                search.finish()
-            else:
-                search.run(first_l1, growth, max_stages, patience)
-                search.finish()
+            stages.run(l1, max_weights)
 
     watch(
-        run,
-        progress,
-        n_total=progress.n_total,
-        callback=callback,
-        verbose=verbose,
+        run, progress, n_total=progress.n_total, callback=callback, verbose=verbose,
         title="deep_trim",
-    )
-    result = search.result(module)
-    if max_weights is not None and result.report.n_after > max_weights:
-        warnings.warn(
-            f"deep_trim: {result.status}; {result.report.n_after:,} weights are left, more than "
-            f"max_weights={max_weights:,} (max_stages={max_stages}, growth={growth:g})",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    )  # fmt: skip
+    result = stages.result(module)
+    _warn_of_too_many(result, max_weights, search)
     return result
 
 
-def _check(arguments: Mapping[str, Any]) -> None:
-    check_arguments("deep_trim", arguments, _RULES)
-    if arguments["growth"] <= LEAST_GROWTH:
-        raise ParameterError(
-            f"deep_trim.growth must be more than {LEAST_GROWTH}, got {arguments['growth']}"
-        )
-    aims = ("tolerance", "max_weights", "l1")
-    given = [name for name in aims if arguments[name] is not None]
+def _read(data: Data, eval_set: Data | None, weight: Tensor) -> tuple[Samples, Samples]:
+    """Both kinds of data beside a weight; without held-out ones, twice the same."""
+    with torch.random.fork_rng():  # a DataLoader draws a seed
+        samples = read_samples("data", data).beside(weight)
+        if eval_set is None:
+            return samples, samples
+        return samples, read_samples("eval_set", eval_set).beside(weight)
+
+
+def _refuse_two_aims(aims: dict[str, float | None]) -> None:
+    given = [name for name, value in aims.items() if value is not None]
     if len(given) > 1:
         raise ParameterError(
             f"deep_trim.{given[1]} must be None where {given[0]} is given, got "
-            f"{show(arguments[given[1]])}"
-        )
-    if not isinstance(arguments["module"], nn.Module):
-        raise ParameterError(
-            f"deep_trim.module must be a torch.nn.Module, got {show(arguments['module'])}"
+            f"{show(aims[given[1]])}"
         )
 
 
-def _biases_of(layers: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
-    biases = {name: getattr(layer, "bias", None) for name, layer in layers.items()}
-    return {name: bias for name, bias in biases.items() if bias is not None}
-
-
-def _criterion(
-    trimmer: Trimmer, samples: Samples, criterion: str, chunk_size: int
-) -> Callable[[], float]:
-    def loss(logits: Tensor, chunk: Samples) -> float:
-        return trimmer.loss(logits, chunk.targets).item()
-
-    def error(logits: Tensor, chunk: Samples) -> float:
-        best, targets = logits.argmax(dim=1), chunk.targets
-        if targets.ndim < logits.ndim:
-            known = targets != IGNORED
-            n_wrong = (best != targets).logical_and(known).sum().item()
-            return n_wrong / max(1, int(known.sum()))
-        return (targets.gather(1, best[:, None]) == 0).double().mean().item()
-
-    kind = loss if criterion == "loss" else error
-
-    def measure() -> float:
-        with in_blocks(list(trimmer.layers.values())):
-            return evaluate(trimmer.module, samples, chunk_size, kind)
-
-    return measure
+def _warn_of_too_many(result: TrimResult, max_weights: int | None, search: L1Search) -> None:
+    n_after = result.report.n_after
+    if max_weights is not None and n_after > max_weights:
+        warnings.warn(
+            f"deep_trim: {result.status}; {n_after:,} weights are left, more than max_weights="
+            f"{max_weights:,} (max_stages={search.max_stages}, growth={search.growth:g})",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

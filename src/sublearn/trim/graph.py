@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -32,7 +33,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 _POOLING_FUNCTIONS = {
     functional.max_pool1d, functional.max_pool2d, functional.max_pool3d, functional.avg_pool2d,
-    functional.adaptive_avg_pool2d, torch.flatten,
+    functional.adaptive_avg_pool2d,
 }  # fmt: skip
 _METHODS = {"relu", "sigmoid", "tanh", "contiguous"}
 
@@ -46,16 +47,15 @@ class Pair:
     nodes: list[fx.Node]  # from the first layer to the second
     modules: dict[str, nn.Module]
 
-    @property
-    def steps(self) -> list[fx.Node]:
-        """What happens between the layers."""
-        return self.nodes[1:-1]
+    def _steps(self) -> Iterator[tuple[fx.Node, nn.Module | None]]:
+        """What happens between the layers, with the module that does it."""
+        for node in self.nodes[1:-1]:
+            yield node, _module_of(node, self.modules)
 
     def apply(self, values: Tensor) -> Tensor:
         """What becomes of one value per unit on the way; pooling and flattening leave it alone."""
         values = values.clone()  # a rectifier may work in place
-        for node in self.steps:
-            module = self.modules.get(str(node.target)) if node.op == "call_module" else None
+        for node, module in self._steps():
             if isinstance(module, _NORMS):
                 values = _normalised(module, values)
             elif isinstance(module, _ELEMENTWISE):
@@ -68,9 +68,8 @@ class Pair:
 
     def keep_norms(self, keep: Tensor) -> None:
         """Drop the units from the normalisations on the way."""
-        for node in self.steps:
-            module = self.modules.get(str(node.target))
-            if node.op == "call_module" and isinstance(module, _NORMS):
+        for _, module in self._steps():
+            if isinstance(module, _NORMS):
                 for name in ("weight", "bias", "running_mean", "running_var"):
                     value = getattr(module, name)
                     if value is not None:
@@ -81,15 +80,15 @@ class Pair:
 class _Tracer(fx.Tracer):
     def __init__(self) -> None:
         super().__init__()
-        self.calls: dict[nn.Module, int] = {}
+        self.calls: Counter[nn.Module] = Counter()
 
-    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
-        self.calls[m] = self.calls.get(m, 0) + 1
+    def call_module(self, m: nn.Module, forward: object, args: object, kwargs: object) -> object:
+        self.calls[m] += 1
         return super().call_module(m, forward, args, kwargs)
 
     def create_args_for_root(
-        self, root_fn: Any, is_module: bool, concrete_args: Any = None
-    ) -> tuple[Any, list[Any]]:
+        self, root_fn: object, is_module: bool, concrete_args: object = None
+    ) -> tuple[object, list[object]]:
         if not isinstance(self.root, StepNetwork):
             return super().create_args_for_root(root_fn, is_module, concrete_args)
         inputs = [
@@ -114,19 +113,18 @@ def pairs_of(module: nn.Module) -> list[Pair]:
     except Exception:  # torch.fx raises many kinds, for whatever it does not understand
         return []
     modules = dict(module.named_modules())
-    calls: dict[str, int] = {}
+    calls: Counter[str] = Counter()
     for node in graph.nodes:
         if node.op == "call_module":
-            calls[node.target] = calls.get(node.target, 0) + 1
+            calls[node.target] += 1
         if node.op == "get_attr":  # a weight that is read beside its layer keeps its shape
-            owner = node.target.rpartition(".")[0]
-            calls[owner] = calls.get(owner, 0) + 2
+            calls[node.target.rpartition(".")[0]] += 2
     pairs = []
     for node in graph.nodes:
         if node.op != "call_module" or not _is_plain(modules[node.target]):
             continue
         pair = _follow(node, modules)
-        if pair is not None and all(calls.get(str(step.target), 1) == 1 for step in pair.nodes):
+        if pair is not None and all(calls[str(step.target)] < 2 for step in pair.nodes):
             pairs.append(pair)
     return pairs
 
@@ -137,13 +135,13 @@ def whole_sequences(module: nn.Module) -> set[nn.Module]:
     try:
         tracer.trace(module)
     except Exception:  # then only what a sequence of sequences calls is known
-        tracer.calls = {}
+        tracer.calls.clear()
     sequences = [part for part in module.modules() if type(part) is nn.Sequential]
     calls = {module: 1} | tracer.calls
-    by_sequences: dict[nn.Module, int] = {}
+    by_sequences: Counter[nn.Module] = Counter()
     for part in sequences:  # those outside come before those inside
         for inner in part:
-            by_sequences[inner] = by_sequences.get(inner, 0) + calls.get(part, 0)
+            by_sequences[inner] += calls.get(part, 0)
         if not tracer.calls:
             calls |= {inner: by_sequences[inner] for inner in part if part in calls}
     return {
@@ -151,6 +149,10 @@ def whole_sequences(module: nn.Module) -> set[nn.Module]:
         for part in sequences
         if part in calls and all(calls.get(inner) == by_sequences[inner] for inner in part)
     }
+
+
+def _module_of(node: fx.Node, modules: dict[str, nn.Module]) -> nn.Module | None:
+    return modules.get(str(node.target)) if node.op == "call_module" else None
 
 
 def _is_plain(layer: nn.Module) -> bool:
@@ -168,7 +170,7 @@ def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
     while len(nodes[-1].users) == 1:
         (node,) = nodes[-1].users
         nodes.append(node)
-        module = modules.get(str(node.target)) if node.op == "call_module" else None
+        module = _module_of(node, modules)
         if module is not None and _is_plain(module):
             pair = Pair(source, module, nodes, modules)
             return pair if isinstance(module, nn.Linear) == is_flat and _fits(pair) else None
@@ -179,14 +181,14 @@ def _follow(start: fx.Node, modules: dict[str, nn.Module]) -> Pair | None:
     return None
 
 
-def _is_by_unit(node: fx.Node, module: Any, source: nn.Module) -> bool:
+def _is_by_unit(node: fx.Node, module: nn.Module | None, source: nn.Module) -> bool:
     """Whether a step leaves the units of the first layer where they are, each by itself."""
     if len(node.args) == 0 or len(node.all_input_nodes) != 1:
         return False
     if isinstance(module, _NORMS):  # of another axis, or by the batch
         n_units = source.weight.shape[0]
         return module.num_features == n_units and module.running_mean is not None
-    is_pool = isinstance(module, _POOLS) or node.target in _POOLING_FUNCTIONS - {torch.flatten}
+    is_pool = isinstance(module, _POOLS) or node.target in _POOLING_FUNCTIONS
     return not (is_pool and isinstance(source, nn.Linear))  # it would pool the units
 
 
@@ -198,19 +200,16 @@ def _fits(pair: Pair) -> bool:
     return n_columns % n_units == 0
 
 
-def _kind(node: fx.Node, module: Any) -> str | None:
+def _kind(node: fx.Node, module: nn.Module | None) -> str | None:
+    """Whether a step flattens, is another one that is known, or None."""
+    if isinstance(module, nn.Flatten):
+        return "flatten" if (module.start_dim, module.end_dim) == (1, -1) else None
     if module is not None:
-        if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
-            return "flatten"
         return "step" if isinstance(module, (*_ELEMENTWISE, *_POOLS, *_NORMS)) else None
-    if node.op == "call_function" and node.target in _FUNCTIONS | _POOLING_FUNCTIONS:
-        is_flatten = node.target is torch.flatten
-        if is_flatten and (node.args[1:] != (1,) or node.kwargs):
-            return None
-        return "flatten" if is_flatten else "step"
-    if node.op == "call_method" and node.target == "flatten":
+    if node.target in (torch.flatten, "flatten"):
         return "flatten" if node.args[1:] == (1,) and not node.kwargs else None
-    return "step" if node.op == "call_method" and node.target in _METHODS else None
+    known = _METHODS if node.op == "call_method" else _FUNCTIONS | _POOLING_FUNCTIONS
+    return "step" if node.target in known else None
 
 
 def _normalised(norm: nn.Module, values: Tensor) -> Tensor:

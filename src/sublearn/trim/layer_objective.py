@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sublearn.trim.blocks import with_other_rows
 from sublearn.trim.losses import Loss
 from sublearn.trim.replay import Replay
 from sublearn.trim.samples import Samples, call
@@ -128,7 +129,7 @@ class LinearObjective(LayerObjective):
 
         def forward(layer_input: Tensor) -> Tensor:
             product = functional.linear(layer_input, weight[rows])
-            output = self._with_other_rows(product, rows)
+            output = with_other_rows(self._layer, product, rows)
             calls.append((layer_input.detach(), output.requires_grad_()))
             return output.clone()  # a rectifier may work in place
 
@@ -141,13 +142,6 @@ class LinearObjective(LayerObjective):
                 for (layer_input, _), slope in zip(calls, slopes, strict=True):
                     _add_product(part, slope.flatten(0, -2), layer_input.flatten(0, -2))
                 yield loss.item(), part, len(chunk)
-
-    def _with_other_rows(self, product: Tensor, rows: Tensor) -> Tensor:
-        """The layer's output, if all other rows of its weight are 0."""
-        shape, bias = (*product.shape[:-1], self._layer.out_features), self._layer.bias
-        if bias is None:
-            return product.new_zeros(shape).index_copy(-1, rows, product)
-        return bias.expand(shape).index_copy(-1, rows, product + bias[rows])
 
     def _gather(self, columns: np.ndarray) -> None:
         if self._columns is not None and np.array_equal(columns, self._columns):
@@ -167,7 +161,7 @@ class LinearObjective(LayerObjective):
             own = self._inputs.get(id(layer_input))
             if own is None:
                 own = layer_input.index_select(-1, self._index)
-            return self._with_other_rows(functional.linear(own, block), rows)
+            return with_other_rows(self._layer, functional.linear(own, block), rows)
 
         return forward
 
@@ -206,15 +200,10 @@ def only_gradient_of(module: nn.Module, weights: list[Tensor]) -> Iterator[None]
             parameter.requires_grad_(flag)
 
 
-def evaluate(
-    module: nn.Module,
-    samples: Samples,
-    chunk_size: int,
-    measure: Callable[[Tensor, Samples], float],
-) -> float:
+@torch.no_grad()
+def evaluate(module: nn.Module, samples: Samples, chunk_size: int, measure: Loss) -> float:
     """The mean over all samples of a mean over a chunk."""
     total = 0.0
-    with torch.no_grad():
-        for chunk in samples.chunks(chunk_size):
-            total += measure(call(module, chunk.inputs), chunk) * len(chunk)
+    for chunk in samples.chunks(chunk_size):
+        total += measure(call(module, chunk.inputs), chunk.targets).item() * len(chunk)
     return total / len(samples)

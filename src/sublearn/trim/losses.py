@@ -19,10 +19,8 @@ __all__ = [
     "count_support_labels",
     "cross_entropy",
     "divergence",
+    "error",
     "max_margin",
-    "refuse_no_classes",
-    "refuse_other_loss",
-    "refuse_other_targets",
 ]
 
 _TEMPERATURE = 2.0
@@ -74,6 +72,15 @@ def divergence(logits: Tensor, others: Tensor) -> Tensor:
     return _TEMPERATURE**2 * functional.cross_entropy(logits / _TEMPERATURE, likely)
 
 
+def error(logits: Tensor, targets: Tensor) -> Tensor:
+    """Share of samples whose largest logit is not (one of) theirs, of those not ignored."""
+    best = logits.argmax(dim=1)
+    if targets.ndim >= logits.ndim:
+        return (targets.gather(1, best[:, None]) == 0).double().mean()
+    known = targets != IGNORED
+    return ((best != targets) & known).sum().double() / known.sum().clamp(min=1)
+
+
 LOSSES: dict[str, Loss] = {"cross_entropy": cross_entropy, "max_margin": max_margin}
 
 
@@ -87,89 +94,6 @@ def as_loss(loss: str | Loss) -> Loss:
             f"logits and targets, got {show(loss)}"
         )
     return LOSSES[loss]
-
-
-def refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
-    """Targets that the named losses cannot compare with logits of this shape."""
-    n_classes = logits.shape[1] if logits.ndim > 1 else 0
-    if n_classes == 1:
-        raise ParameterError(
-            "deep_trim.loss must be a function of logits and targets where the network has one "
-            f"output, got the name of a loss of several classes beside {name}"
-        )
-    if targets.ndim >= logits.ndim:
-        if logits.ndim < 2 or targets.shape[1:] != logits.shape[1:]:
-            raise ParameterError(
-                f"deep_trim: targets of {name} must be class numbers, or rows of 0 and 1 as long "
-                f"as the logits, {n_classes}, got shape {tuple(targets.shape)}"
-            )
-        wrong = targets[~((targets >= 0) & (targets <= 1))]
-        if len(wrong):
-            raise ParameterError(
-                f"deep_trim: targets of {name} must be rows of 0 and 1, got {wrong[0].item()}; "
-                "numbers to predict need another loss, torch.nn.functional.mse_loss say"
-            )
-        return
-    expected = (len(targets), *logits.shape[2:])
-    if targets.shape != expected:
-        raise ParameterError(
-            f"deep_trim: targets of {name} must be class numbers of shape {expected} beside "
-            f"logits of shape {(len(targets), *logits.shape[1:])}, got shape "
-            f"{tuple(targets.shape)}"
-        )
-    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
-        raise ParameterError(
-            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
-            f"{targets.dtype}"
-        )
-    known = targets[targets != IGNORED]
-    beyond = known[(known < 0) | (known >= n_classes)]
-    if len(beyond):
-        raise ParameterError(
-            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
-            f"{beyond[0].item()}"
-        )
-
-
-def refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -> None:
-    """A function that does not take the logits and targets of a sample to a number with slopes."""
-    logits = logits.detach().requires_grad_()
-    try:
-        with torch.enable_grad():
-            value = loss(logits, targets)
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"deep_trim.loss must take the logits and targets of {name}, got one that fails on "
-            f"shapes {tuple(logits.shape)} and {tuple(targets.shape)}, types {logits.dtype} and "
-            f"{targets.dtype}: {error}"
-        ) from error
-    if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
-        kind = (
-            f"a tensor of shape {tuple(value.shape)}"
-            + ("" if value.requires_grad else " without a gradient")
-            if isinstance(value, Tensor)
-            else show(type(value).__name__)
-        )
-        raise ParameterError(
-            "deep_trim.loss must return the mean of the batch, a tensor of one number that "
-            f"depends on the logits, got {kind}"
-        )
-
-
-def refuse_no_classes(name: str, logits: Tensor, targets: Tensor) -> None:
-    """Targets without classes, of which an error could be counted."""
-    is_rows = targets.ndim >= logits.ndim
-    fits = logits.ndim > 1 and (
-        targets.shape[1:] == logits.shape[1:] and bool(((targets == 0) | (targets == 1)).all())
-        if is_rows
-        else not targets.is_floating_point()
-    )
-    if not fits:
-        raise ParameterError(
-            "deep_trim.criterion must be 'loss' where targets are neither class numbers nor rows "
-            f"of 0 and 1, got 'error' for {targets.dtype} of shape {tuple(targets.shape)} in "
-            f"{name}"
-        )
 
 
 def count_support_labels(logits: Tensor, targets: Tensor, loss: Loss) -> int:

@@ -10,136 +10,105 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sublearn.trim.network_ops import named_lines
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 from sublearn.validation.values import show
 
 __all__ = ["below", "describe_layer", "make_layer", "tensors_of"]
+
+_Value = TypeVar("_Value")
 
 _CONV = "in_channels out_channels kernel_size stride padding:margin dilation groups bias"
 _NORM = "num_features eps momentum affine track_running_stats bias"
 _RNN = "input_size hidden_size num_layers bias batch_first dropout:share bidirectional"
 _MAX_POOL = "kernel_size stride:strides? padding dilation return_indices ceil_mode"
 _AVG_POOL = "kernel_size stride:strides? padding ceil_mode count_include_pad"
+_ATTENTION = "dropout:share bias add_bias_kv add_zero_attn kdim vdim batch_first"
 _EMBEDDING = "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse"
-#: Layers and their settings; a setting is of the kind behind its colon, else as in _KIND_OF. It may
-#: be None where the kind ends in a question mark.
-_TABLE = {
-    "Linear": "in_features out_features bias",
-    "Bilinear": "in1_features in2_features out_features bias",
-    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), f"{_CONV} padding_mode"),
-    **dict.fromkeys(
-        ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
-        f"{_CONV} output_padding padding_mode",
-    ),
-    **dict.fromkeys(
-        ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
-         "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"),
-        _NORM,
-    ),
-    "LayerNorm": "normalized_shape eps elementwise_affine bias",
-    "RMSNorm": "normalized_shape eps:number? elementwise_affine",
-    "GroupNorm": "num_groups num_channels eps affine bias",
-    "LocalResponseNorm": "size alpha beta k",
-    "Embedding": _EMBEDDING,
-    "EmbeddingBag": f"{_EMBEDDING} mode include_last_offset",
-    "RNN": f"{_RNN} nonlinearity",
-    "LSTM": f"{_RNN} proj_size",
-    "GRU": _RNN,
-    "RNNCell": "input_size hidden_size bias nonlinearity",
-    "LSTMCell": "input_size hidden_size bias",
-    "GRUCell": "input_size hidden_size bias",
-    "MultiheadAttention": (
-        "embed_dim num_heads dropout:share bias add_bias_kv add_zero_attn kdim vdim batch_first"
-    ),
-    **dict.fromkeys(
-        ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid"), "inplace"
-    ),
-    "LeakyReLU": "negative_slope inplace",
-    "RReLU": "lower upper inplace",
-    "PReLU": "num_parameters init",
-    "ELU": "alpha inplace",
-    "CELU": "alpha inplace",
-    "GELU": "approximate",
-    "Hardtanh": "min_val max_val inplace",
-    "Hardshrink": "lambd",
-    "Softshrink": "lambd",
-    "Softplus": "beta threshold",
-    "Threshold": "threshold value inplace",
-    **dict.fromkeys(
-        ("Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Softsign", "Softmax2d", "Identity"), ""
-    ),
-    **dict.fromkeys(("GLU", "Softmax", "Softmin", "LogSoftmax"), "dim"),
-    **dict.fromkeys(
-        ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
-        "p:share inplace",
-    ),
-    **dict.fromkeys(("MaxPool1d", "MaxPool2d", "MaxPool3d"), _MAX_POOL),
-    "AvgPool1d": _AVG_POOL,
-    **dict.fromkeys(("AvgPool2d", "AvgPool3d"), f"{_AVG_POOL} divisor_override"),
-    **dict.fromkeys(
-        ("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"), "output_size:lengths?"
-    ),
-    **dict.fromkeys(
-        ("AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"),
-        "output_size:lengths? return_indices",
-    ),
-    **dict.fromkeys(("LPPool1d", "LPPool2d"), "norm_type kernel_size stride:strides? ceil_mode"),
-    **dict.fromkeys(("ConstantPad1d", "ConstantPad2d", "ConstantPad3d"), "padding:shifts value"),
-    **dict.fromkeys(
-        ("ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ReflectionPad1d", "ReflectionPad2d",
-         "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-         "CircularPad1d", "CircularPad2d", "CircularPad3d"),
-        "padding:shifts",
-    ),
-    "Flatten": "start_dim end_dim",
-    "Unflatten": "dim unflattened_size",
-    "PixelShuffle": "upscale_factor",
-    "PixelUnshuffle": "downscale_factor",
-    "ChannelShuffle": "groups",
-    "Upsample": "size:strides? scale_factor mode align_corners recompute_scale_factor",
-    "UpsamplingNearest2d": "size:strides? scale_factor",
-    "UpsamplingBilinear2d": "size:strides? scale_factor",
-    "Fold": "output_size kernel_size dilation padding stride",
-    "Unfold": "kernel_size dilation padding stride",
-    "CosineSimilarity": "dim eps",
-}  # fmt: skip
-_KIND_OF = {
-    name: kind
-    for kind, names in {
-        "count": (
-            "in_features out_features in1_features in2_features in_channels out_channels groups "
-            "num_features num_groups num_channels size num_embeddings embedding_dim input_size "
-            "hidden_size num_layers embed_dim num_heads kdim vdim num_parameters upscale_factor "
-            "downscale_factor"
-        ),
-        "strides": "kernel_size stride dilation normalized_shape output_size",
-        "widths": "padding output_padding",
-        "shifts": "unflattened_size",
-        "number": (
-            "eps alpha beta k norm_type negative_slope lower upper min_val max_val lambd threshold "
-            "value init"
-        ),
-        "number?": "momentum max_norm",
-        "numbers?": "scale_factor",
-        "flag": (
-            "bias affine track_running_stats elementwise_affine scale_grad_by_freq sparse "
-            "include_last_offset batch_first bidirectional add_bias_kv add_zero_attn inplace "
-            "return_indices ceil_mode count_include_pad"
-        ),
-        "flag?": "align_corners recompute_scale_factor",
-        "axis?": "dim start_dim end_dim padding_idx",
-        "count?": "divisor_override",
-        "width": "proj_size",
-        "word": "padding_mode mode nonlinearity approximate",
-    }.items()
-    for name in names.split()
-}
+#: Layers and, after the colon, their settings; a setting is of the kind behind its own colon, else
+#: as in _KIND_OF. It may be None where the kind ends in a question mark.
+_LAYERS = f"""
+    Linear: in_features out_features bias
+    Bilinear: in1_features in2_features out_features bias
+    Conv1d Conv2d Conv3d: {_CONV} padding_mode
+    ConvTranspose1d ConvTranspose2d ConvTranspose3d: {_CONV} output_padding padding_mode
+    BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d: {_NORM}
+    LayerNorm: normalized_shape eps elementwise_affine bias
+    RMSNorm: normalized_shape eps:number? elementwise_affine
+    GroupNorm: num_groups num_channels eps affine bias
+    LocalResponseNorm: size alpha beta k
+    Embedding: {_EMBEDDING}
+    EmbeddingBag: {_EMBEDDING} mode include_last_offset
+    RNN: {_RNN} nonlinearity
+    LSTM: {_RNN} proj_size
+    GRU: {_RNN}
+    RNNCell: input_size hidden_size bias nonlinearity
+    LSTMCell GRUCell: input_size hidden_size bias
+    MultiheadAttention: embed_dim num_heads {_ATTENTION}
+    ReLU ReLU6 SELU SiLU Mish Hardswish Hardsigmoid: inplace
+    LeakyReLU: negative_slope inplace
+    RReLU: lower upper inplace
+    PReLU: num_parameters init
+    ELU CELU: alpha inplace
+    GELU: approximate
+    Hardtanh: min_val max_val inplace
+    Hardshrink Softshrink: lambd
+    Softplus: beta threshold
+    Threshold: threshold value inplace
+    Sigmoid LogSigmoid Tanh Tanhshrink Softsign Softmax2d Identity:
+    GLU Softmax Softmin LogSoftmax: dim
+    Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout: p:share inplace
+    MaxPool1d MaxPool2d MaxPool3d: {_MAX_POOL}
+    AvgPool1d: {_AVG_POOL}
+    AvgPool2d AvgPool3d: {_AVG_POOL} divisor_override
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d: output_size:lengths?
+    AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d: output_size:lengths? return_indices
+    LPPool1d LPPool2d: norm_type kernel_size stride:strides? ceil_mode
+    ConstantPad1d ConstantPad2d ConstantPad3d: padding:shifts value
+    ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d: padding:shifts
+    ReplicationPad1d ReplicationPad2d ReplicationPad3d: padding:shifts
+    CircularPad1d CircularPad2d CircularPad3d: padding:shifts
+    Flatten: start_dim end_dim
+    Unflatten: dim unflattened_size
+    PixelShuffle: upscale_factor
+    PixelUnshuffle: downscale_factor
+    ChannelShuffle: groups
+    Upsample: size:strides? scale_factor mode align_corners recompute_scale_factor
+    UpsamplingNearest2d UpsamplingBilinear2d: size:strides? scale_factor
+    Fold: output_size kernel_size dilation padding stride
+    Unfold: kernel_size dilation padding stride
+    CosineSimilarity: dim eps
+"""
+#: Settings and, after the colon, their kind.
+_SETTINGS = """
+    in_features out_features in1_features in2_features in_channels out_channels: count
+    groups num_features num_groups num_channels size num_embeddings embedding_dim input_size: count
+    hidden_size num_layers embed_dim num_heads kdim vdim num_parameters upscale_factor: count
+    downscale_factor: count
+    kernel_size stride dilation normalized_shape output_size: strides
+    padding output_padding: widths
+    unflattened_size: shifts
+    eps alpha beta k norm_type negative_slope lower upper min_val max_val lambd threshold: number
+    value init: number
+    momentum max_norm: number?
+    scale_factor: numbers?
+    bias affine track_running_stats elementwise_affine scale_grad_by_freq sparse: flag
+    include_last_offset batch_first bidirectional add_bias_kv add_zero_attn inplace: flag
+    return_indices ceil_mode count_include_pad: flag
+    align_corners recompute_scale_factor: flag?
+    dim start_dim end_dim padding_idx: axis?
+    divisor_override: count?
+    proj_size: width
+    padding_mode mode nonlinearity approximate: word
+"""
+_TABLE = dict(named_lines(_LAYERS))
+_KIND_OF = {name: kind for name, (kind,) in named_lines(_SETTINGS)}
 _WORDS = (
     "zeros", "reflect", "replicate", "circular", "sum", "mean", "max", "tanh", "relu", "none",
     "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear",
@@ -149,11 +118,11 @@ _MAX_LENGTH = 2**24
 _MAX_AXES = 8
 
 
-def _whole(low: int, high: int) -> Callable[[Any], bool]:
+def _whole(low: int, high: int) -> Callable[[object], bool]:
     return lambda value: type(value) is int and low <= value <= high
 
 
-def _each(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _each(rule: Callable[[object], bool]) -> Callable[[object], bool]:
     """One value, or one for each axis."""
     return lambda value: (
         rule(value)
@@ -165,13 +134,13 @@ def _each(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
     )
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 2.0**63  # so it is no NaN
+def _is_number(value: object) -> TypeGuard[float]:
+    return (type(value) is int or type(value) is float) and abs(value) < 2.0**63  # so it is no NaN
 
 
 _is_length = _whole(1, _MAX_LENGTH)
 #: Kinds of settings: the rule, and its words in messages.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "count": (_whole(1, _MAX_COUNT), "an integer from 1 below 2**31"),
     "width": (_whole(0, _MAX_LENGTH), "an integer from 0 to 2**24"),
     "strides": (_each(_is_length), "integers from 1 to 2**24"),
@@ -207,14 +176,14 @@ _SPARSE: dict[str, type[SparseLinear | SparseConv | SparseEmbedding]] = {
 
 def _kinds(layer: str) -> dict[str, str]:
     """The kind of each setting of a layer."""
-    pairs = (setting.partition(":") for setting in _TABLE[layer].split())
+    pairs = (setting.partition(":") for setting in _TABLE[layer])
     return {name: kind or _KIND_OF[name] for name, _, kind in pairs}
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
-def describe_layer(part: nn.Module) -> dict[str, Any]:
+def describe_layer(part: nn.Module) -> dict[str, object]:
     """A layer's kind and settings, as a file has them; whether it is on the list is not checked."""
     if isinstance(part, SparseStack):
         links = [describe_layer(layer) for layer in part.layers]
@@ -227,7 +196,7 @@ def describe_layer(part: nn.Module) -> dict[str, Any]:
     return {"kind": kind, "settings": {key: _setting(part, key) for key in _kinds(kind)}}
 
 
-def _setting(part: nn.Module, key: str) -> Any:
+def _setting(part: nn.Module, key: str) -> object:
     if key == "bias" and isinstance(part, nn.MultiheadAttention):
         return part.in_proj_bias is not None
     if key == "add_bias_kv":
@@ -241,9 +210,10 @@ def _setting(part: nn.Module, key: str) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def make_layer(what: Any, arrays: Mapping[str, np.ndarray]) -> nn.Module:
+def make_layer(what: object, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     """A layer from its kind, settings and arrays; raises ValueError for what does not fit."""
-    kind = what.get("kind") if isinstance(what, dict) else None
+    what = what if isinstance(what, dict) else {}
+    kind = what.get("kind")
     if kind == "SparseStack":
         return _make_stack(what, arrays)
     if not isinstance(kind, str) or (kind not in _SPARSE and kind not in _MAKERS):
@@ -259,7 +229,7 @@ def make_layer(what: Any, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     return _make_dense(kind, settings, arrays)
 
 
-def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseStack:
+def _make_stack(what: dict[str, object], arrays: Mapping[str, np.ndarray]) -> SparseStack:
     if set(what) != {"kind", "layers", "is_relu"}:
         raise ValueError(f"a stack must have layers and is_relu, got {show(what)}")
     links = what["layers"]
@@ -275,10 +245,13 @@ def _make_stack(what: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Spars
     return SparseStack._restore(layers, what["is_relu"])
 
 
-def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> nn.Module:
+def _make_dense(
+    kind: str, settings: Mapping[str, object], arrays: Mapping[str, np.ndarray]
+) -> nn.Module:
     for name, value in settings.items():
         _refuse_setting(name, value, _kinds(kind))
-    if settings.get("num_layers", 0) > len(arrays):
+    n_layers = settings.get("num_layers")
+    if isinstance(n_layers, int) and n_layers > len(arrays):
         raise ValueError(f"num_layers must be as many as have arrays, got {len(arrays)} arrays")
     plain = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
     if kind in _ALWAYS_BIASED:
@@ -294,7 +267,7 @@ def _make_dense(kind: str, settings: dict[str, Any], arrays: Mapping[str, np.nda
     return part
 
 
-def _refuse_setting(name: str, value: Any, kinds: Mapping[str, str]) -> None:
+def _refuse_setting(name: str, value: object, kinds: Mapping[str, str]) -> None:
     if name not in kinds:
         raise ValueError(f"settings must be {', '.join(kinds) or 'none'}, got {show(name)}")
     rule, words = _KINDS[kinds[name].removesuffix("?")]
@@ -332,9 +305,9 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else np.array(array))
 
 
-def below(arrays: Mapping[str, Any], owners: list[str]) -> dict[str, dict[str, Any]]:
+def below(arrays: Mapping[str, _Value], owners: Iterable[str]) -> dict[str, dict[str, _Value]]:
     """The arrays of each owner by the rest of their names; no owner is inside another."""
-    found: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
+    found: dict[str, dict[str, _Value]] = {owner: {} for owner in owners}
     for name, array in arrays.items():
         for cut in (k for k, letter in enumerate(name) if letter == "."):
             if name[:cut] in found:

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sublearn.trim.network_ops import FUNCTIONS, METHODS
+from sublearn.trim.network_ops import FUNCTIONS, METHODS, named_lines
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 
 __all__ = ["most_of_call", "most_of_layer", "tensors_in"]
 
 _MAX_PIECES = 65_536  # of a tensor that is taken apart
+#: An argument of the call by its name, whatever that is; None where it is left out.
 Get = Callable[[str], Any]
 
 
-def tensors_in(value: Any) -> list[Tensor]:
+def tensors_in(value: object) -> list[Tensor]:
     """All tensors of nested values, as often as they are there."""
     if isinstance(value, Tensor):
         return [value]
@@ -35,7 +37,7 @@ def tensors_in(value: Any) -> list[Tensor]:
     return [tensor for item in value for tensor in tensors_in(item)]
 
 
-def most_of_call(op: str, target: str, given: Sequence[Any], named: Mapping[str, Any]) -> int:
+def most_of_call(op: str, target: str, given: Sequence[object], named: Mapping[str, object]) -> int:
     """Most numbers that a function or method makes; raises ValueError for sizes that are no ints.
 
     Sizes from the values of tensors are refused: then shapes would not follow from shapes.
@@ -44,7 +46,7 @@ def most_of_call(op: str, target: str, given: Sequence[Any], named: Mapping[str,
     parameters = (METHODS if op == "call_method" else FUNCTIONS)[target].parameters
     names = [key for key in parameters if key != "*"]
     values = dict(zip(names, given, strict=False)) | dict(named)
-    rest: Sequence[Any] = ()
+    rest: Sequence[object] = ()
     if name in ("einsum", "meshgrid"):  # tensors one by one
         values, rest = {names[0]: given[0], **named}, given[1:]
     elif "*" in parameters and name != "to":  # sizes one by one
@@ -63,11 +65,11 @@ def most_of_call(op: str, target: str, given: Sequence[Any], named: Mapping[str,
     return rule(values.get)
 
 
-def most_of_layer(part: nn.Module, given: Sequence[Any], named: Mapping[str, Any]) -> int:
+def most_of_layer(part: nn.Module, given: Sequence[object], named: Mapping[str, object]) -> int:
     """Most numbers that a layer makes."""
     tensors = tensors_in([*given, named])
-    for kind, most in _LAYERS.items():
-        if tensors and isinstance(part, kind):
+    for kinds, most in _LAYERS.items():
+        if tensors and isinstance(part, kinds):
             return most(part, tensors)
     rule = _RULES.get(_FUNCTION_OF.get(type(part).__name__, ""))
     if rule is None or not tensors:
@@ -83,9 +85,10 @@ def _sum(tensors: Sequence[Tensor]) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(values: Sequence[object]) -> list[object]:
+    """Sizes that may come one by one or as a tuple."""
     return [
-        item for part in value for item in (part if isinstance(part, (tuple, list)) else [part])
+        item for part in values for item in (part if isinstance(part, (tuple, list)) else [part])
     ]
 
 
@@ -127,10 +130,9 @@ def _matmul(get: Get) -> int:
     return _product(left, right) + (extra.numel() if isinstance(extra, Tensor) else 0)
 
 
-def _x(get: Get) -> Any:
-    return next(
-        (v for v in map(get, ("input", "self", "a", "x1", "input1")) if v is not None), None
-    )
+def _x(get: Get) -> Tensor:
+    keys = ("input", "self", "a", "x1", "input1")
+    return next((value for value in map(get, keys) if value is not None), None)
 
 
 def _outer(get: Get) -> int:
@@ -178,7 +180,7 @@ def _lead(x: Tensor, n_axes: int) -> int:
     return math.prod(x.shape[: max(x.ndim - n_axes, 0)])
 
 
-def _slid(get: Get, x: Tensor, n_axes: int, stride: Any) -> int:
+def _slid(get: Get, x: Tensor, n_axes: int, stride: object) -> int:
     """Positions of a window that slides over the last axes."""
     given = get("padding")
     padding = [0] * n_axes if given is None or isinstance(given, str) else _ints(given, n_axes)
@@ -209,24 +211,18 @@ def _transposed(get: Get) -> int:
     return _lead(x, n_axes + 1) * channels * positions
 
 
-def _pool(n_axes: int) -> Callable[[Get], int]:
-    def rule(get: Get) -> int:
-        x, stride = _x(get), get("stride")
-        stride = get("kernel_size") if stride is None or stride == [] else stride
-        return _lead(x, n_axes) * _slid(get, x, n_axes, stride)
-
-    return rule
+def _pool(n_axes: int, get: Get) -> int:
+    x, stride = _x(get), get("stride")
+    stride = get("kernel_size") if stride is None or stride == [] else stride
+    return _lead(x, n_axes) * _slid(get, x, n_axes, stride)
 
 
-def _adaptive(n_axes: int) -> Callable[[Get], int]:
-    def rule(get: Get) -> int:
-        x, sizes = _x(get), get("output_size")
-        sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes] * n_axes
-        lengths = x.shape[x.ndim - n_axes :]
-        found = [n if size is None else size for n, size in zip(lengths, sizes, strict=True)]
-        return _lead(x, n_axes) * math.prod(_ints(found))
-
-    return rule
+def _adaptive(n_axes: int, get: Get) -> int:
+    x, sizes = _x(get), get("output_size")
+    sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes] * n_axes
+    lengths = x.shape[x.ndim - n_axes :]
+    found = [n if size is None else size for n, size in zip(lengths, sizes, strict=True)]
+    return _lead(x, n_axes) * math.prod(_ints(found))
 
 
 def _unfolded(get: Get) -> int:
@@ -240,8 +236,7 @@ def _folded(get: Get) -> int:
 
 
 def _windows(get: Get) -> int:
-    x, size = _x(get), get("size")
-    return x.numel() * max(_ints(size)[0], 1)
+    return _x(get).numel() * max(_ints(get("size"))[0], 1)
 
 
 def _padded(get: Get) -> int:
@@ -331,94 +326,82 @@ def _refuse_pieces(name: str, values: Mapping[str, Any]) -> None:
         raise ValueError(f"a tensor must be taken apart into at most {_MAX_PIECES} pieces")
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
 #: Parameters that may be tensors; where another one is, shapes would depend on values.
-_TENSORS = _words(
-    """
-        input self a b tensor tensors other tensor1 tensor2 batch1 batch2 mat1 mat2 vec vec2 end
-        weight bias index indices mask value min max exponent running_mean running_var x1 x2
-        input1 input2 query key attn_mask condition alpha beta fill_value
-    """
-)
-_RULES: dict[str, Callable[[Get], int]] = {
-    **dict.fromkeys(
-        _words(
-            """
+_TENSORS = {
+    "input", "self", "a", "b", "tensor", "tensors", "other", "tensor1", "tensor2", "batch1",
+    "batch2", "mat1", "mat2", "vec", "vec2", "end", "weight", "bias", "index", "indices", "mask",
+    "value", "min", "max", "exponent", "running_mean", "running_var", "x1", "x2", "input1",
+    "input2", "query", "key", "attn_mask", "condition", "alpha", "beta", "fill_value",
+}  # fmt: skip
+_FUNCTIONS_OF: dict[Callable[[Get], int], str] = {
+    _broadcast: """
             add and_ eq floordiv ge gt le lt mod mul ne or_ pow sub truediv xor addcdiv addcmul
             atan2 bitwise_and bitwise_or bitwise_xor clamp clamp_max clamp_min clip div divide
             floor_divide fmod lerp logical_and logical_or logical_xor masked_fill max maximum min
             minimum multiply remainder true_divide where cosine_similarity pairwise_distance
             expand_as take_along_dim
-            """
-        ),
-        _broadcast,
-    ),
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "addmm", "baddbmm"), _matmul),
-    **dict.fromkeys(("outer", "cdist"), _outer),
-    "meshgrid": _meshgrid,
-    "einsum": _einsum,
-    "tensordot": _tensordot,
-    "linear": _linear,
-    "bilinear": _linear,
-    "fold": _folded,
-    "unfold": _unfolded,
-    "call_method:unfold": _windows,
-    "pad": _padded,
-    "interpolate": _interpolated,
-    "expand": _expanded,
-    "broadcast_to": _expanded,
-    **dict.fromkeys(("repeat", "tile", "repeat_interleave"), _repeated),
-    **dict.fromkeys(("new_full", "new_ones", "new_zeros"), _new),
-    "embedding": _embedding,
-    "index_select": _selected,
-    "scaled_dot_product_attention": _attention,
-    "getitem": _item,
+        """,
+    _matmul: "matmul mm bmm mv addmm baddbmm",
+    _outer: "outer cdist",
+    _meshgrid: "meshgrid",
+    _einsum: "einsum",
+    _tensordot: "tensordot",
+    _linear: "linear bilinear",
+    _convolution: "conv1d conv2d conv3d",
+    _transposed: "conv_transpose1d conv_transpose2d conv_transpose3d",
+    _folded: "fold",
+    _unfolded: "unfold",
+    _windows: "call_method:unfold",
+    _padded: "pad",
+    _interpolated: "interpolate",
+    _expanded: "expand broadcast_to",
+    _repeated: "repeat tile repeat_interleave",
+    _new: "new_full new_ones new_zeros",
+    _embedding: "embedding",
+    _selected: "index_select",
+    _attention: "scaled_dot_product_attention",
+    _item: "getitem",
+    **{partial(_pool, n): f"max_pool{n}d avg_pool{n}d lp_pool{n}d" for n in (1, 2, 3)},
+    **{partial(_adaptive, n): f"adaptive_avg_pool{n}d adaptive_max_pool{n}d" for n in (1, 2, 3)},
 }
-for _n in (1, 2, 3):
-    _RULES |= {
-        f"conv{_n}d": _convolution, f"conv_transpose{_n}d": _transposed,
-        f"max_pool{_n}d": _pool(_n), f"avg_pool{_n}d": _pool(_n), f"lp_pool{_n}d": _pool(_n),
-        f"adaptive_avg_pool{_n}d": _adaptive(_n), f"adaptive_max_pool{_n}d": _adaptive(_n),
-    }  # fmt: skip
-#: Layers that have the rule of a function, with their settings as its arguments.
+_RULES = {name: rule for rule, names in _FUNCTIONS_OF.items() for name in names.split()}
+#: Layers and the functions whose rules they have, with their settings as arguments; # is 1d to 3d.
+_LAYERS_AS_FUNCTIONS = """
+    Linear Bilinear: linear
+    Embedding: embedding
+    Upsample UpsamplingNearest2d UpsamplingBilinear2d: interpolate
+    Fold: fold
+    Unfold: unfold
+    CosineSimilarity: cosine_similarity
+    Conv#: conv#
+    ConvTranspose#: conv_transpose#
+    MaxPool#: max_pool#
+    AvgPool#: avg_pool#
+    LPPool#: lp_pool#
+    AdaptiveAvgPool#: adaptive_avg_pool#
+    AdaptiveMaxPool#: adaptive_max_pool#
+    ConstantPad# ZeroPad# ReflectionPad# ReplicationPad# CircularPad#: pad
+"""
 _FUNCTION_OF = {
-    "Linear": "linear", "Bilinear": "linear", "Embedding": "embedding",
-    "Upsample": "interpolate", "UpsamplingNearest2d": "interpolate",
-    "UpsamplingBilinear2d": "interpolate", "Fold": "fold", "Unfold": "unfold",
-    "CosineSimilarity": "cosine_similarity",
-    **{
-        f"{layer}{n}d": f"{function}{n}d"
-        for n in (1, 2, 3)
-        for layer, function in (
-            ("Conv", "conv"), ("ConvTranspose", "conv_transpose"), ("MaxPool", "max_pool"),
-            ("AvgPool", "avg_pool"), ("LPPool", "lp_pool"),
-            ("AdaptiveAvgPool", "adaptive_avg_pool"), ("AdaptiveMaxPool", "adaptive_max_pool"),
-        )
-    },
-    **{
-        f"{kind}Pad{n}d": "pad"
-        for n in (1, 2, 3)
-        for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular")
-    },
-}  # fmt: skip
+    layer: function
+    for n in (1, 2, 3)
+    for layer, (function,) in named_lines(_LAYERS_AS_FUNCTIONS.replace("#", f"{n}d"))
+}
 
 
-def _of_recurrent(part: Any, tensors: Sequence[Tensor]) -> int:
+def _of_recurrent(part: nn.Module, tensors: Sequence[Tensor]) -> int:
     n_ways = 2 if getattr(part, "bidirectional", False) else 1
     gates = 4 * part.hidden_size * getattr(part, "num_layers", 1) * n_ways
     return tensors[0].numel() // part.input_size * gates
 
 
-def _of_attention(part: Any, tensors: Sequence[Tensor]) -> int:
+def _of_attention(part: nn.Module, tensors: Sequence[Tensor]) -> int:
     query, key = tensors[0], tensors[min(1, len(tensors) - 1)]
     rows = query.numel() // max(query.shape[-1], 1)
     return rows * (part.num_heads * (max(key.shape[:-1], default=1) + 2) + 3 * part.embed_dim)
 
 
-def _of_sparse(part: Any, tensors: Sequence[Tensor]) -> int:
+def _of_sparse(part: nn.Module, tensors: Sequence[Tensor]) -> int:
     x = tensors[0]
     if isinstance(part, SparseEmbedding):
         return x.numel() * part.n_columns
@@ -430,9 +413,9 @@ def _of_sparse(part: Any, tensors: Sequence[Tensor]) -> int:
     return x.numel() // layers[0].n_columns * layers[-1].n_outputs
 
 
-_LAYERS: dict[Any, Callable[[Any, Sequence[Tensor]], int]] = {
+_LAYERS: dict[tuple[type, ...], Callable[[nn.Module, Sequence[Tensor]], int]] = {
     (nn.RNNBase, nn.RNNCellBase): _of_recurrent,
-    nn.MultiheadAttention: _of_attention,
-    nn.EmbeddingBag: lambda part, tensors: _sum(tensors) * part.embedding_dim,
+    (nn.MultiheadAttention,): _of_attention,
+    (nn.EmbeddingBag,): lambda part, tensors: _sum(tensors) * part.embedding_dim,
     (SparseConv, SparseEmbedding, SparseLinear, SparseStack): _of_sparse,
 }

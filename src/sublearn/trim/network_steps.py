@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor, fx, nn
 
@@ -43,15 +43,15 @@ class Step(NamedTuple):
     name: str
     target: str
     path: tuple[str, ...]  # of a layer or tensor inside the network
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     frees: tuple[int, ...]
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read_steps(steps: Any) -> tuple[Step, ...]:
+def read_steps(steps: object) -> tuple[Step, ...]:
     """Steps from their form in a file; raises ValueError for whatever is not on the lists."""
     if not isinstance(steps, list) or not 2 <= len(steps) <= _MAX_STEPS:
         got = len(steps) if isinstance(steps, list) else show(steps)
@@ -72,7 +72,7 @@ def read_steps(steps: Any) -> tuple[Step, ...]:
     return _with_ends(found)
 
 
-def _read_step(step: Any, slots: Mapping[str, int]) -> Step:
+def _read_step(step: object, slots: Mapping[str, int]) -> Step:
     if not isinstance(step, dict) or set(step) != {"op", "name", "target", "args", "kwargs"}:
         raise ValueError(f"a step must have op, name, target, args and kwargs, got {show(step)}")
     op, name, target = step["op"], step["name"], step["target"]
@@ -93,17 +93,17 @@ def _read_step(step: Any, slots: Mapping[str, int]) -> Step:
     return Step(op, name, target, path, args, kwargs, ())
 
 
-def _refuse_call(op: str, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _refuse_call(op: str, target: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     if op in ("placeholder", "get_attr", "output"):
         limits = {"placeholder": (0, 1), "get_attr": (0, 0), "output": (1, 1)}[op]
         if kwargs or not limits[0] <= len(args) <= limits[1]:
             raise ValueError(f"args must be {limits[0]} to {limits[1]} values, got {len(args)}")
         if op == "placeholder":
             _refuse_name(target.removeprefix("*").removeprefix("*"))
-            if any(_refs(args)):
+            if _slots(args):
                 raise ValueError("args must be the value of an input that is left out, got a step")
         return
-    if not any(_refs((args, kwargs))):
+    if not _slots((args, kwargs)):
         raise ValueError("args must have the result of an earlier step, got none")
     if op == "call_module":
         for key in kwargs:
@@ -121,13 +121,13 @@ def _refuse_call(op: str, target: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise ValueError("args must begin with the result of an earlier step")
 
 
-def _refuse_name(name: Any) -> None:
+def _refuse_name(name: object) -> None:
     is_name = isinstance(name, str) and len(name) <= _MAX_NAME and name.isidentifier()
-    if not is_name or keyword.iskeyword(name) or name.startswith("__"):
+    if not is_name or keyword.iskeyword(str(name)) or str(name).startswith("__"):
         raise ValueError(f"names must be plain names of variables, got {show(name)}")
 
 
-def refuse_path(path: Any) -> tuple[str, ...]:
+def refuse_path(path: object) -> tuple[str, ...]:
     """The parts of a dotted name of a layer or tensor; only ever keys, never attributes."""
     parts = path.split(".") if isinstance(path, str) and path.isprintable() else [""]
     is_long = len(parts) > _MAX_PATH or max(map(len, parts)) > _MAX_NAME
@@ -136,25 +136,24 @@ def refuse_path(path: Any) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _refs(value: Any) -> list[int]:
-    """Slots of all earlier steps that an argument names."""
+def _slots(value: object) -> list[int]:
+    """Of all earlier steps that an argument names."""
     if isinstance(value, Ref):
-        return [value.slot + 1]  # so that all are true
+        return [value.slot]
     if isinstance(value, slice):
         value = (value.start, value.stop, value.step)
     if isinstance(value, dict):
-        value = tuple(value.values())
-    return (
-        [slot for item in value for slot in _refs(item)] if isinstance(value, (tuple, list)) else []
-    )
+        value = (*value.values(),)
+    items = value if isinstance(value, (tuple, list)) else ()
+    return [slot for item in items for slot in _slots(item)]
 
 
 def _with_ends(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Each step told whose last reader it is; a result that no step reads is dropped at once."""
     last = list(range(len(steps)))
     for slot, step in enumerate(steps):
-        for read in _refs((step.args, step.kwargs)):
-            last[read - 1] = slot
+        for read in _slots((step.args, step.kwargs)):
+            last[read] = slot
     frees: list[list[int]] = [[] for _ in steps]
     for slot, reader in enumerate(last):
         frees[reader].append(slot)
@@ -211,23 +210,23 @@ class StepNetwork(nn.Module):
             holder = holder._modules.setdefault(name, nn.Module())
         return holder
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_plan", "_allowed")}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         self._prepare()
 
     def _prepare(self) -> None:
         self._plan = _plan(self._steps, _tensor_of)
-        self._allowed: set[Any] = set()  # shapes of inputs
+        self._allowed: set[object] = set()  # shapes of inputs
 
     @property
     def inputs(self) -> tuple[Step, ...]:
         """The steps that are inputs."""
         return self._steps[: len(self._signature.parameters)]
 
-    def forward(self, *inputs: Any, **named: Any) -> Any:
+    def forward(self, *inputs: object, **named: object) -> object:
         """The output for inputs as the network that was saved took them.
 
         Raises
@@ -255,7 +254,9 @@ class StepNetwork(nn.Module):
             return out
         return self._run(self._plan, inputs)
 
-    def _run(self, plan: Sequence[Run], inputs: Sequence[Any], sizes: _Sizes | None = None) -> Any:
+    def _run(
+        self, plan: list[Run], inputs: Sequence[object], sizes: _Sizes | None = None
+    ) -> object:
         """What the last step of a plan returns; `sizes` is told of each step's result."""
         values = [*inputs, *[None] * (len(plan) - len(inputs))]
         for slot in range(len(inputs), len(plan)):
@@ -267,17 +268,17 @@ class StepNetwork(nn.Module):
                 values[end] = None
         return values[-1]
 
-    def _traced(self, inputs: Sequence[Any], tracer: Any) -> Any:
+    def _traced(self, inputs: Sequence[object], tracer: fx.Tracer) -> object:
         """The output as ``torch.fx`` records it, where nothing is computed."""
         owner = tracer.path_of_module(self)
 
-        def tensor(network: StepNetwork, path: tuple[str, ...]) -> Any:
+        def tensor(network: StepNetwork, path: tuple[str, ...]) -> fx.Proxy:
             name = ".".join((owner, *path) if owner else path)
             return tracer.create_proxy("get_attr", name, (), {})
 
         return self._run(_plan(self._steps, tensor), inputs)
 
-    def _run_checked(self, inputs: Sequence[Any]) -> Any:
+    def _run_checked(self, inputs: Sequence[object]) -> object:
         """The output, if each step can take its inputs and takes no more than `max_bytes`."""
         limit = self.max_bytes
         if limit is None:
@@ -295,36 +296,35 @@ class StepNetwork(nn.Module):
 
 
 #: A step ready to run on a network and all results so far, and the results to be dropped then.
-Run = tuple[Callable[[StepNetwork, list[Any]], Any], tuple[int, ...]]
+Run = tuple[Callable[[StepNetwork, list[object]], object], tuple[int, ...]]
+#: Finds a tensor of a network by its path.
+FindTensor = Callable[[StepNetwork, tuple[str, ...]], Tensor]
 
 
-def _plan(
-    steps: Sequence[Step], tensor: Callable[..., Any], sizes: _Sizes | None = None
-) -> list[Run]:
-    """Steps ready to run; `tensor` finds one by its path, `sizes` sees each step before it runs."""
+def _plan(steps: Sequence[Step], tensor: FindTensor, sizes: _Sizes | None = None) -> list[Run]:
+    """Steps ready to run; `sizes` sees each step before it runs."""
     return [(_runner(step, tensor, sizes), step.frees) for step in steps]
 
 
 def _runner(
-    step: Step, tensor: Callable[..., Any], sizes: _Sizes | None
-) -> Callable[[StepNetwork, list[Any]], Any]:
+    step: Step, tensor: FindTensor, sizes: _Sizes | None
+) -> Callable[[StepNetwork, list[object]], object]:
     args, kwargs, path, name = step.args, step.kwargs, step.path, step.target
-    function = FUNCTIONS[name].function if step.op == "call_function" else None
     if step.op == "get_attr":
         return lambda network, values: tensor(network, path)
     if step.op in ("placeholder", "output"):
         return lambda network, values: _fill(args[0], values)
-    is_usual = bool(args) and isinstance(args[0], Ref) and not _refs((args[1:], kwargs))
-    if is_usual and sizes is None:  # so it is made quick
-        first, rest = args[0].slot, args[1:]
+    function = FUNCTIONS[name].function if step.op == "call_function" else None
+    if args and isinstance(args[0], Ref) and not _slots((args[1:], kwargs)) and sizes is None:
+        first, rest = args[0].slot, args[1:]  # as most are, so it is made quick
         if function is not None:
             return lambda network, values: function(values[first], *rest, **kwargs)
         if step.op == "call_method":
             return lambda network, values: _method(values[first], name)(*rest, **kwargs)
         return lambda network, values: _part_of(network, path)(values[first], *rest, **kwargs)
 
-    def run(network: StepNetwork, values: list[Any]) -> Any:
-        given = _fill(args, values)
+    def run(network: StepNetwork, values: list[object]) -> object:
+        given = [_fill(value, values) for value in args]
         named = {key: _fill(value, values) for key, value in kwargs.items()}
         if sizes is not None:
             sizes.check(network, step, given, named)
@@ -337,13 +337,13 @@ def _runner(
     return run
 
 
-def _part_of(network: Any, path: tuple[str, ...]) -> Any:
+def _part_of(network: nn.Module, path: tuple[str, ...]) -> nn.Module:
     for name in path:
         network = network._modules[name]
     return network
 
 
-def _tensor_of(network: nn.Module, path: tuple[str, ...]) -> Any:
+def _tensor_of(network: nn.Module, path: tuple[str, ...]) -> Tensor:
     return getattr(_part_of(network, path[:-1]), path[-1])
 
 
@@ -356,7 +356,7 @@ class _Sizes:
         self._n_kept = 0
 
     def check(
-        self, network: StepNetwork, step: Step, given: Sequence[Any], named: dict[str, Any]
+        self, network: StepNetwork, step: Step, given: Sequence[object], named: dict[str, object]
     ) -> None:
         """Raise ValueError if a step's result, with what is kept, may take more than the limit."""
         if step.op == "call_module":
@@ -370,7 +370,7 @@ class _Sizes:
                 f"its tensors might take {n_bytes:,} bytes, more than max_bytes ({self.limit:,})"
             )
 
-    def keep(self, slot: int, out: Any, frees: Sequence[int]) -> None:
+    def keep(self, slot: int, out: object, frees: Sequence[int]) -> None:
         """Count the result of a step until the step that reads it last."""
         if any(tensor.ndim > _MAX_AXES for tensor in tensors_in(out)):
             raise ValueError(f"tensors must have at most {_MAX_AXES} axes")
@@ -379,25 +379,25 @@ class _Sizes:
         self.n_steps += 1
 
 
-def _method(receiver: Any, name: str) -> Any:
+def _method(receiver: object, name: str) -> Callable[..., object]:
     if not isinstance(receiver, (Tensor, fx.Proxy)):
         raise TypeError(f"{name} must be called on a tensor, got {type(receiver).__name__}")
     return getattr(receiver, name)
 
 
-def _fill(value: Any, values: list[Any]) -> Any:
+def _fill(value: object, values: list[object]) -> object:
     """An argument with results in the place of their names."""
-    kind = type(value)
-    if kind is Ref:
+    if isinstance(value, Ref):
         return values[value.slot]
-    if kind is tuple or kind is list:
-        return kind([_fill(item, values) for item in value])
-    if kind is slice:
+    if isinstance(value, (tuple, list)):
+        items = [_fill(item, values) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, slice):
         return slice(*[_fill(item, values) for item in (value.start, value.stop, value.step)])
     return value
 
 
-def _shape_of(value: Any) -> Any:
+def _shape_of(value: object) -> object:
     """What the shapes inside a call depend on."""
     if isinstance(value, Tensor):
         return value.shape, value.dtype
@@ -408,5 +408,5 @@ def _shape_of(value: Any) -> Any:
     return (type(value), value) if isinstance(value, (int, float, str)) else type(value)
 
 
-def _n_bytes(values: Any) -> int:
+def _n_bytes(values: object) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors_in(values))

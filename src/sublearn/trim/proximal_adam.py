@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sublearn.trim.recorded import Answers, Batch
+from sublearn.trim.replay import Answers, Batch
 
 __all__ = ["Passes", "ProximalAdam", "Trained", "train"]
 

@@ -5,26 +5,33 @@ over the data records what enters the layer and what each module below it return
 modules only hand out what was recorded. A recorded output that nothing above needs (most, unless
 a connection skips the layer) is not kept: it is found by putting NaN in its place and seeing the
 same logits. This needs hooks alone, so it works for any module, whatever its `forward` does.
+
+Passes over the data change all chosen layers at once; for them, all that lies below the first of
+these (convolutions, say) is computed only once.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from sublearn.errors import ParameterError
-from sublearn.trim.samples import Samples, call
+from sublearn.trim.samples import Augment, Samples, call
 
-__all__ = ["Chunk", "Replay", "answering"]
+__all__ = ["Answers", "Batch", "RecordedAnswers", "Replay", "answering", "answers_of", "hooked"]
 
 #: A module and the how-manieth time it was called in one forward pass.
 Call = tuple[nn.Module, int]
+#: Larger inputs of a layer are computed again rather than kept.
+_MOST_BYTES = 1 << 31
 
 
 @dataclass
@@ -33,7 +40,7 @@ class Chunk:
 
     samples: Samples
     layer_input: Tensor
-    outputs: dict[Call, Any] = field(default_factory=dict)
+    outputs: dict[Call, object] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -80,8 +87,9 @@ class Replay:
         """
         below = list({module: None for chunk in self.chunks[:1] for module, _ in chunk.outputs})
         with contextlib.ExitStack() as stack:
-            counts: dict[nn.Module, int] = {}
-            stack.enter_context(_hook(self._module, lambda: counts.clear()))
+            counts: Counter[nn.Module] = Counter()
+            begin = self._module.register_forward_pre_hook(lambda *_: counts.clear())
+            stack.enter_context(begin)
             for module in below:
                 stack.enter_context(answering(module, self._recorded(module, counts)))
             own = forward or self._layer.forward
@@ -91,16 +99,21 @@ class Replay:
     # --- recording ------------------------------------------------------------------------------
 
     def _record(self, samples: Samples, needed: set[Call], below: list[Call]) -> Chunk:
-        seen: dict[Call, Any] = {}
+        seen: dict[Call, object] = {}
         inputs: list[Tensor] = []
 
-        def keep(module: nn.Module, index: int, output: Any) -> None:
+        def keep(module: nn.Module, index: int, output: object) -> None:
             key = (module, index)
             if key in below:
                 seen[key] = tree_map(kept if key in needed else _placeholder, output)
 
+        def enter(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+            if not inputs:
+                inputs.append(kept(args[0] if args else kwargs["input"]))
+
         kept = _copied if self._is_written else _detached
-        with _listening(self._module, keep), _first_input(self._layer, inputs, kept):
+        layer_hook = self._layer.register_forward_pre_hook(enter, with_kwargs=True)
+        with _listening(self._module, keep), layer_hook:
             call(self._module, samples.inputs)
         if not inputs:
             raise ParameterError(
@@ -112,21 +125,18 @@ class Replay:
     def _sees_writes(self, below: list[Call], samples: Samples) -> bool:
         """Whether a run from the layer on writes into tensors from below: `x += layer(x)`."""
         self.chunks = [self._record(samples, set(below), below)]
-        tensors = [
-            leaf
-            for leaf in tree_leaves(list(self.chunks[0].outputs.values()))
-            if isinstance(leaf, Tensor)
-        ]
+        leaves = tree_leaves(list(self.chunks[0].outputs.values()))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         before = [tensor._version for tensor in tensors]
         with self.active():
             self.logits(self.chunks[0])
         return before != [tensor._version for tensor in tensors]
 
-    def _recorded(self, module: nn.Module, counts: dict[nn.Module, int]) -> Callable[..., Any]:
+    def _recorded(self, module: nn.Module, counts: Counter[nn.Module]) -> Callable[..., object]:
         own = module.forward
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            index = counts[module] = counts.get(module, -1) + 1
+        def forward(*args: object, **kwargs: object) -> object:
+            index, counts[module] = counts[module], counts[module] + 1
             assert self._current is not None
             outputs = self._current.outputs
             # A module that is called again above the layer computes there.
@@ -138,11 +148,11 @@ class Replay:
         return forward
 
     def _from_layer(
-        self, own: Callable[..., Any], counts: dict[nn.Module, int]
-    ) -> Callable[..., Any]:
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            index = counts[self._layer] = counts.get(self._layer, -1) + 1
-            if index:
+        self, own: Callable[..., object], counts: Counter[nn.Module]
+    ) -> Callable[..., object]:
+        def forward(*args: object, **kwargs: object) -> object:
+            counts[self._layer] += 1
+            if counts[self._layer] > 1:
                 return own(*args, *kwargs.values())
             assert self._current is not None
             return own(self._current.layer_input)
@@ -156,24 +166,19 @@ def _calls_below(module: nn.Module, layer: nn.Module, samples: Samples) -> list[
     running: list[list[Call]] = []  # calls that ended inside each call under way
     is_above = False
 
-    def enter(module: nn.Module, *_: Any) -> None:
+    def enter(module: nn.Module, *_: object) -> None:
         nonlocal is_above
         is_above = is_above or module is layer
         running.append([])
 
-    def leave(module: nn.Module, index: int, output: Any) -> None:
+    def leave(module: nn.Module, index: int, output: object) -> None:
         inner = running.pop()
         if not is_above:
             inner = [(module, index)]
         (running[-1] if running else ended).extend(inner)
 
-    hooks = [part.register_forward_pre_hook(enter) for part in module.modules()]
-    try:
-        with _listening(module, leave):
-            call(module, samples.inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with hooked(module.modules(), enter), _listening(module, leave):
+        call(module, samples.inputs)
     return ended
 
 
@@ -190,48 +195,33 @@ def _needed(replay: Replay, below: list[Call], samples: Samples) -> set[Call]:
 
 
 @contextlib.contextmanager
-def _listening(module: nn.Module, heard: Callable[[nn.Module, int, Any], None]) -> Iterator[None]:
-    """Calls `heard(module, index, output)` whenever a part of the network has ended."""
-    counts: dict[nn.Module, int] = {}
-
-    def hook(part: nn.Module, args: Any, output: Any) -> None:
-        counts[part] = counts.get(part, -1) + 1
-        heard(part, counts[part], output)
-
-    hooks = [part.register_forward_hook(hook) for part in module.modules()]
-    try:
-        yield
-    finally:
-        for handle in hooks:
-            handle.remove()
-
-
-@contextlib.contextmanager
-def _first_input(
-    layer: nn.Module, inputs: list[Tensor], kept: Callable[[Any], Any]
+def _listening(
+    module: nn.Module, heard: Callable[[nn.Module, int, object], None]
 ) -> Iterator[None]:
-    def hook(part: nn.Module, args: Any, kwargs: Any) -> None:
-        if not inputs:
-            inputs.append(kept(args[0] if args else kwargs["input"]))
+    """Calls `heard(module, index, output)` whenever a part of the network has ended."""
+    counts: Counter[nn.Module] = Counter()
 
-    handle = layer.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
+    def hook(part: nn.Module, args: object, output: object) -> None:
+        heard(part, counts[part], output)
+        counts[part] += 1
+
+    with contextlib.ExitStack() as hooks:
+        for part in module.modules():
+            hooks.enter_context(part.register_forward_hook(hook))
         yield
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager
-def _hook(module: nn.Module, before: Callable[[], None]) -> Iterator[None]:
-    handle = module.register_forward_pre_hook(lambda *_: before())
-    try:
+def hooked(layers: Iterable[nn.Module], before: Callable[..., None]) -> Iterator[None]:
+    """While it lasts, `before(layer, inputs)` is called before each of the layers is."""
+    with contextlib.ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_pre_hook(before))
         yield
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager
-def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def answering(module: nn.Module, forward: Callable[..., object]) -> Iterator[None]:
     """While it lasts, `forward` is what the module does."""
     before = module.__dict__.get("forward")
     module.forward = forward
@@ -243,17 +233,127 @@ def answering(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
             module.forward = before
 
 
-def _detached(value: Any) -> Any:
+def _detached(value: object) -> object:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
-def _placeholder(value: Any) -> Any:
+def _placeholder(value: object) -> object:
     """The shape of a tensor without its memory; integers, which may be indices, stay."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return value
     nan = torch.full((1,) * value.ndim, torch.nan, dtype=value.dtype, device=value.device)
     return nan.expand(value.shape)
+
+
+# --- all samples, whichever layer changes --------------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """Logits of some samples, which samples they are, and what became of them if they changed."""
+
+    logits: Tensor
+    rows: Tensor
+    changed: Samples | None = None
+
+
+class Answers:
+    """A network's logits for samples in any order."""
+
+    def __init__(self, module: nn.Module, samples: Samples, augment: Augment | None = None):
+        self._module, self.samples, self._augment = module, samples, augment
+
+    def active(self) -> AbstractContextManager[None]:
+        """To be entered around all other calls, inside of `in_blocks`."""
+        return contextlib.nullcontext()
+
+    def of(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Logits and targets of some of the samples."""
+        part = self.samples.take(rows)
+        return call(self._module, part.inputs), part.targets
+
+    def in_order(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and targets of all samples, `size` at a time."""
+        for start in range(0, len(self.samples), size):
+            yield self.of(slice(start, start + size))
+
+    def shuffled(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """All samples in random order, changed at random if there is an `augment`."""
+        for rows in torch.randperm(len(self.samples), generator=generator).split(size):
+            rows = rows.to(self.samples.targets.device)
+            if self._augment is None:
+                yield Batch(self.of(rows)[0], rows)
+            else:
+                part = self.samples.take(rows).changed(self._augment)
+                yield Batch(call(self._module, part.inputs), rows, part)
+
+
+class RecordedAnswers(Answers):
+    """The same from the recorded input of the first layer that can change."""
+
+    def __init__(self, module: nn.Module, samples: Samples, replay: Replay):
+        super().__init__(module, samples)
+        self._replay = replay
+        self._layer_input = torch.cat([chunk.layer_input for chunk in replay.chunks])
+        self._outputs = replay.chunks[0].outputs
+        del replay.chunks[1:]  # kept in one piece now
+
+    def active(self) -> AbstractContextManager[None]:
+        """Modules below answer from memory while it lasts."""
+        return self._replay.active()
+
+    def of(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Logits and targets of some of the samples."""
+        part = self.samples.take(rows)
+        size = len(part)
+        outputs = {
+            key: tree_map(lambda leaf: leaf[:1].expand(size, *leaf.shape[1:]), output)
+            for key, output in self._outputs.items()
+        }
+        chunk = Chunk(part, self._layer_input[rows], outputs)
+        return self._replay.logits(chunk), part.targets
+
+
+@torch.no_grad()
+def answers_of(
+    module: nn.Module,
+    layers: Collection[nn.Module],
+    samples: Samples,
+    chunk_size: int,
+    augment: Augment | None = None,
+) -> Answers:
+    """Recorded answers if there is something to save, and the samples are the first axis of it."""
+    if augment is not None:
+        return Answers(module, samples, augment)  # no input comes twice
+    first = _first_called(module, layers, next(samples.chunks(1)))
+    if first is None:
+        return Answers(module, samples)
+    replay = Replay(module, first, next(samples.chunks(2)), 2)
+    below = {part for part, _ in replay.chunks[0].outputs}
+    costs = any(True for part in below for _ in part.parameters())
+    n_bytes = replay.chunks[0].layer_input[:1].nbytes * len(samples)
+    is_safe = not replay.needed and _is_by_sample(replay.chunks[0])
+    if not (costs and is_safe and n_bytes <= _MOST_BYTES):
+        return Answers(module, samples)
+    return RecordedAnswers(module, samples, Replay(module, first, samples, chunk_size))
+
+
+def _is_by_sample(chunk: Chunk) -> bool:
+    """Whether the first axis of all that was recorded counts the samples."""
+    leaves = [chunk.layer_input, *tree_leaves(list(chunk.outputs.values()))]
+    return all(
+        isinstance(leaf, Tensor) and leaf.is_floating_point() and leaf.shape[:1] == (len(chunk),)
+        for leaf in leaves
+    )
+
+
+def _first_called(
+    module: nn.Module, layers: Collection[nn.Module], samples: Samples
+) -> nn.Module | None:
+    called: list[nn.Module] = []
+    with hooked(layers, lambda part, _: called.append(part)):
+        call(module, samples.inputs)
+    return called[0] if called else None

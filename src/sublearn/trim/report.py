@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LayerReport", "TrimReport", "weights_on_disk"]
 
@@ -64,7 +67,7 @@ class TrimReport:
         """How many times fewer weights."""
         return self.n_before / self.n_after if self.n_after else math.inf
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All figures, for JSON."""
         return asdict(self) | {
             "n_before": self.n_before,
@@ -75,21 +78,10 @@ class TrimReport:
     def __str__(self) -> str:
         rows = [("layer", "kind", "shape", "weights", "left", "ratio", "bound")]
         for layer in self.layers:
+            shape = " x ".join(map(str, layer.shape))
             bound = "-" if layer.bound is None else f"{layer.bound:,}"
-            rows.append(
-                (
-                    layer.name,
-                    layer.kind,
-                    " x ".join(map(str, layer.shape)),
-                    f"{layer.n_before:,}",
-                    f"{layer.n_after:,}",
-                    f"{layer.ratio:,.0f}",
-                    bound,
-                )
-            )
-        rows.append(
-            ("total", "", "", f"{self.n_before:,}", f"{self.n_after:,}", f"{self.ratio:,.0f}", "")
-        )
+            rows.append((layer.name, layer.kind, shape, *_sizes(layer), bound))
+        rows.append(("total", "", "", *_sizes(self), ""))
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
         changes = [
@@ -101,7 +93,7 @@ class TrimReport:
         changes.append(f"weights on disk {self.bytes_dense:,} -> {self.bytes_sparse:,} bytes")
         return "\n".join([*lines, ", ".join(changes)])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weights of each layer before and after.
 
         Parameters
@@ -141,6 +133,10 @@ def weights_on_disk(weights: dict[str, Tensor], *, is_sparse: bool) -> int:
         8 * int(torch.count_nonzero(weight)) + 4 * (weight.shape[0] + 1)
         for weight in weights.values()
     )
+
+
+def _sizes(report: LayerReport | TrimReport) -> tuple[str, str, str]:
+    return f"{report.n_before:,}", f"{report.n_after:,}", f"{report.ratio:,.0f}"
 
 
 def _padded(row: tuple[str, ...], widths: list[int]) -> list[str]:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
 from sublearn.errors import ParameterError
 from sublearn.validation.values import show
 
-__all__ = ["Augment", "Inputs", "Samples", "call", "logits_of", "read_samples"]
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset
+
+__all__ = ["Augment", "Data", "Inputs", "Samples", "call", "logits_of", "read_samples"]
 
 #: What a network is called with: one tensor, several in order, or several by name.
 Inputs: TypeAlias = "Tensor | tuple[Tensor, ...] | dict[str, Tensor]"
+#: What users pass: inputs and targets, or what yields such pairs, by number or one by one.
+Data: TypeAlias = "Sequence[object] | Iterable[Sequence[object]] | Dataset"
+#: From the inputs of a batch to others of the same targets, at random.
+Augment: TypeAlias = Callable[..., Inputs]
 #: What PyTorch has no or not all functions for.
 _SHORT = (
     torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32, torch.uint64,
 )  # fmt: skip
-#: From the inputs of a batch to others of the same targets, at random.
-Augment: TypeAlias = "Callable[[Any], Any]"
 
 
 @dataclass(frozen=True)
@@ -51,24 +56,20 @@ class Samples:
 
     def first(self) -> Inputs:
         """The inputs of the first sample, on the CPU."""
-        inputs: Inputs = _map(self.inputs, lambda tensor: tensor[:1].cpu().clone())
-        return inputs
+        return _map(self.inputs, lambda tensor: tensor[:1].cpu().clone())
 
     def versions(self) -> list[int]:
         """Numbers that grow when an input is changed in place."""
-        found: list[int] = []
-        _map(self.inputs, lambda tensor: found.append(tensor._version))
-        return found
+        return [tensor._version for tensor in _parts(self.inputs).values()]
 
     def changed(self, augment: Augment) -> Samples:
         """The same targets with other inputs; those given may be changed in place."""
         inputs = augment(self.inputs)
-        counts: list[int] = []
-        _map(inputs, lambda tensor: counts.append(len(tensor) if hasattr(tensor, "shape") else -1))
-        wrong = [count for count in counts if count not in (-1, len(self))]
+        tensors = [part for part in _parts(inputs).values() if hasattr(part, "shape")]
+        wrong = [len(tensor) for tensor in tensors if len(tensor) != len(self)]
         if wrong:
             raise ParameterError(
-                f"deep_trim.augment must return as many inputs as it gets, got {wrong[0]} for "
+                f"Retraining.augment must return as many inputs as it gets, got {wrong[0]} for "
                 f"{len(self)}"
             )
         return Samples(inputs, self.targets)
@@ -98,7 +99,7 @@ class Samples:
         return Samples(_map(self.inputs, moved), targets.to(weight.device))
 
 
-def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:
+def call(module: nn.Module, inputs: Inputs) -> Tensor:
     """The logits of the network for these inputs."""
     if isinstance(inputs, dict):
         return logits_of(module(**inputs))
@@ -107,7 +108,7 @@ def call(module: torch.nn.Module, inputs: Inputs) -> Tensor:
     return logits_of(module(inputs))
 
 
-def logits_of(output: Any) -> Tensor:
+def logits_of(output: object) -> Tensor:
     """A tensor, the `logits` of an output object, or the first part of a tuple."""
     if isinstance(output, Tensor):
         return output
@@ -123,28 +124,25 @@ def logits_of(output: Any) -> Tensor:
     return logits
 
 
-def read_samples(name: str, data: Any) -> Samples:
+def read_samples(name: str, data: Data) -> Samples:
     """`(inputs, targets)`, or anything that yields such pairs: a Dataset, a DataLoader, a list."""
-    is_list_of_pairs = isinstance(data, list) and all(_is_pair(part) for part in data)
+    is_list_of_pairs = isinstance(data, list) and all(map(_is_pair, data))
     if isinstance(data, (tuple, list)) and len(data) == 2 and not is_list_of_pairs:
         return _checked(name, Samples(_as_inputs(name, data[0]), _as_tensor(name, data[1])))
-    is_batched = not hasattr(data, "__getitem__")  # a Dataset yields samples, a loader batches
-    is_stream = isinstance(data, IterableDataset)
     try:
-        if isinstance(data, Mapping):
-            raise TypeError("names do not tell inputs from targets")
-        pairs = list(data) if is_batched or is_stream else [data[i] for i in range(len(data))]
+        found = _listed(data)
     except TypeError as error:
         raise ParameterError(
             f"deep_trim.{name} must be (inputs, targets), a Dataset or a DataLoader, "
             f"got {show(type(data).__name__)}"
         ) from error
-    if not pairs or not all(_is_pair(pair) for pair in pairs):
+    pairs = [pair for pair in found if _is_pair(pair)]
+    if not pairs or len(pairs) < len(found):
         raise ParameterError(
             f"deep_trim.{name} must yield pairs of inputs and targets, got "
-            + (f"{show(pairs[0])}" if pairs else "nothing")
+            + (f"{show(found[0])}" if found else "nothing")
         )
-    join = torch.cat if is_batched else torch.stack
+    join = torch.stack if _is_by_number(data) else torch.cat  # samples or batches
     inputs = [_as_inputs(name, pair[0]) for pair in pairs]
     targets = [_as_tensor(name, pair[1]) for pair in pairs]
     try:
@@ -155,20 +153,25 @@ def read_samples(name: str, data: Any) -> Samples:
         ) from error
 
 
-def _is_pair(value: Any) -> bool:
+def _listed(data: Data) -> list[object]:
+    """All that the data yield; raises TypeError for what yields nothing."""
+    if isinstance(data, Mapping):
+        raise TypeError("names do not tell inputs from targets")
+    if isinstance(data, IterableDataset) or not _is_by_number(data):
+        return list(data)
+    return [data[i] for i in range(len(data))]
+
+
+def _is_by_number(data: Data) -> TypeGuard[Sequence[object]]:
+    """Whether it has samples by number, as a Dataset; a loader yields batches."""
+    return hasattr(data, "__getitem__")
+
+
+def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (tuple, list)) and len(value) == 2
 
 
-def _joined(inputs: list[Inputs], join: Any) -> Inputs:
-    first = inputs[0]
-    if isinstance(first, dict):
-        return {key: join([part[key] for part in inputs]) for key in first}  # type: ignore[index]
-    if isinstance(first, tuple):
-        return tuple(join([part[i] for part in inputs]) for i in range(len(first)))  # type: ignore[index]
-    return join(inputs)
-
-
-def _as_inputs(name: str, value: Any) -> Inputs:
+def _as_inputs(name: str, value: object) -> Inputs:
     if isinstance(value, Mapping):
         return {str(key): _as_tensor(name, part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -176,7 +179,7 @@ def _as_inputs(name: str, value: Any) -> Inputs:
     return _as_tensor(name, value)
 
 
-def _as_tensor(name: str, value: Any) -> Tensor:
+def _as_tensor(name: str, value: object) -> Tensor:
     if isinstance(value, Tensor):
         return value.detach()
     try:
@@ -190,22 +193,40 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 
 
 def _checked(name: str, samples: Samples) -> Samples:
-    tensors: list[Tensor] = []
-    _map(samples.inputs, tensors.append)
-    sizes = {len(tensor) if tensor.ndim else -1 for tensor in (*tensors, samples.targets)}
+    inputs = list(_parts(samples.inputs).values())
+    tensors = [*inputs, samples.targets]
+    sizes = {len(tensor) if tensor.ndim else -1 for tensor in tensors}
     if sizes & {-1, 0} or len(sizes) > 1:
         raise ParameterError(
             f"deep_trim.{name} must have the same number of inputs and targets, and at least one, "
-            f"got shapes {', '.join(str(tuple(t.shape)) for t in (*tensors, samples.targets))}"
+            f"got shapes {', '.join(str(tuple(tensor.shape)) for tensor in tensors)}"
         )
-    if any(t.is_floating_point() and not bool(t.isfinite().all()) for t in tensors):
+    if any(t.is_floating_point() and not bool(t.isfinite().all()) for t in inputs):
         raise ParameterError(f"deep_trim.{name} must be finite, got NaN or infinity")
     return samples
 
 
-def _map(inputs: Inputs, function: Any) -> Any:
+# --- inputs of any form --------------------------------------------------------------------------
+
+
+def _parts(inputs: Inputs) -> dict[Hashable, Tensor]:
+    """The tensors by name, by place, or a single one."""
     if isinstance(inputs, dict):
-        return {key: function(tensor) for key, tensor in inputs.items()}
-    if isinstance(inputs, tuple):
-        return tuple(function(tensor) for tensor in inputs)
-    return function(inputs)
+        return {**inputs}
+    return dict(enumerate(inputs)) if isinstance(inputs, tuple) else {None: inputs}
+
+
+def _as_form(form: Inputs, parts: Mapping[Hashable, Tensor]) -> Inputs:
+    """Tensors in the form that the inputs had."""
+    if isinstance(form, dict):
+        return {str(name): tensor for name, tensor in parts.items()}
+    return tuple(parts.values()) if isinstance(form, tuple) else parts[None]
+
+
+def _map(inputs: Inputs, function: Callable[[Tensor], Tensor]) -> Inputs:
+    return _as_form(inputs, {key: function(part) for key, part in _parts(inputs).items()})
+
+
+def _joined(inputs: list[Inputs], join: Callable[[list[Tensor]], Tensor]) -> Inputs:
+    parts = [_parts(part) for part in inputs]
+    return _as_form(inputs[0], {key: join([part[key] for part in parts]) for key in parts[0]})

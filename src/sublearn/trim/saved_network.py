@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -160,7 +159,7 @@ def _refuse_loss(name: str, part: nn.Module, again: nn.Module) -> None:
 _PLAIN = (bool, int, float, str, tuple)
 
 
-def _step(node: fx.Node) -> dict[str, Any]:
+def _step(node: fx.Node) -> dict[str, object]:
     target = name_of(node.target) if node.op == "call_function" else str(node.target)
     return {
         "op": node.op,
@@ -171,7 +170,7 @@ def _step(node: fx.Node) -> dict[str, Any]:
     }
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> object:
     if isinstance(value, fx.Node):
         return {"node": value.name}
     if isinstance(value, (tuple, list)):
@@ -190,7 +189,7 @@ def _encode(value: Any) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _network(attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseNetwork:
+def _network(attributes: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> SparseNetwork:
     """A network from what a file holds; raises ValueError for what does not fit."""
     if set(attributes) != {"steps", "parts"} or not isinstance(attributes["parts"], dict):
         raise ValueError("a network must have steps and parts, got others")
@@ -201,7 +200,7 @@ def _network(attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
         raise ValueError(f"parts must be those that steps call, got {show(odd)} in one of them")
     _refuse_inside(called)
     owned = below(arrays, list(what))
-    parts = {name: _named(f"parts.{name}", make_layer, what[name], owned[name]) for name in what}
+    parts = {name: _named_layer(name, what[name], owned[name]) for name in what}
     read = {step.target for step in steps if step.op == "get_attr"}
     inside = {f"{name}.{key}" for name, part in parts.items() for key in part.state_dict()}
     constants = read - inside
@@ -216,12 +215,12 @@ def _network(attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
     )
 
 
-def _named(name: str, function: Any, *args: Any) -> Any:
-    """The function's answer; what it refuses is said to be of `name`."""
+def _named_layer(name: str, what: object, arrays: Mapping[str, np.ndarray]) -> nn.Module:
+    """A layer; what it refuses is said to be of `name`."""
     try:
-        return function(*args)
+        return make_layer(what, arrays)
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise ValueError(f"parts.{name}: {error}") from error
 
 
 def _refuse_inside(names: set[str]) -> None:

@@ -13,15 +13,13 @@ from torch import nn
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Status, Trace
-from sublearn.trim.proximal_adam import Passes
 from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
 from sublearn.trim.result import TrimResult
-from sublearn.trim.trimmer import QuasiNewton, Snapshot, Trimmer, Weights
+from sublearn.trim.settings import LEAST_GROWTH, L1Search
+from sublearn.trim.trimmer import Shrunk, Snapshot, Trimmer, Weights
 
-__all__ = ["LEAST_GROWTH", "Search", "Stage"]
+__all__ = ["Search"]
 
-#: The search for l1 ends when the next step would change it by less than this factor.
-LEAST_GROWTH = 1.03
 #: Passes of the last polish, of the network that the search ends with, in times those of a stage.
 _LAST_PASSES = 8
 
@@ -29,16 +27,6 @@ _LAST_PASSES = 8
 _NEAR = 0.9
 #: Networks that are small enough before that is given up.
 _MOST_SMALL = 4
-
-
-@dataclass(frozen=True)
-class Shrunk:
-    """Where a stage ends before its polish, and the next one goes on."""
-
-    l1: float | None  # None for the network given
-    snapshot: Snapshot
-    bounds: dict[str, int]  # of theorem 7, by layer
-    stationarity: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -50,90 +38,61 @@ class Tried:
     polished: Snapshot
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What is done for one l1."""
-
-    trimmer: Trimmer
-    warm: Passes
-    quasi_newton: QuasiNewton
-    polish: Passes
-    is_adaptive: bool
-
-    def shrink(self, l1: float, before: float | None) -> Shrunk:
-        """Bring weights to 0.
-
-        `before` is the l1 that the weights come from, None for those of the network given.
-        """
-        trimmer = self.trimmer
-        is_adaptive = self.is_adaptive and (before is not None or trimmer.is_mostly_zero())
-        for once in self.warm.one_by_one():
-            rising = l1 if before is None else before * (l1 / before) ** once.part[1]
-            trimmer.descend(once, trimmer.penalties(rising, is_adaptive))
-        penalties = trimmer.penalties(l1, is_adaptive)
-        if self.quasi_newton.max_iter:
-            for name in reversed(penalties):
-                trimmer.solve_layer(name, penalties[name], self.quasi_newton)
-        n_support_labels = trimmer.fit(self.quasi_newton.chunk_size).n_support_labels
-        bounds = dict.fromkeys(penalties, n_support_labels)
-        return Shrunk(l1, trimmer.snapshot(), bounds, dict(trimmer.stationarity))
-
-    def train_on(self, factor: int = 1) -> None:
-        """Polish what is left, with `factor` times as many passes as a stage has."""
-        if self.polish.n_epochs:
-            passes = replace(self.polish, n_epochs=factor * self.polish.n_epochs)
-            self.trimmer.polish(passes, self.quasi_newton.chunk_size)
-
-
 class Search:
     """Tries stages of growing l1, keeps the best network.
 
-    That is the smallest one that the criterion allows or, by :meth:`run_to_size`, the one of
-    least criterion that is small enough.
+    That is the smallest one that the criterion allows or, if `max_weights` is given, the one
+    of least criterion that is small enough.
     """
 
     def __init__(
         self,
         trimmer: Trimmer,
-        stage: Stage,
+        settings: L1Search,
         measure: Callable[[], float],
-        tolerance: float,
+        max_increase: float,
         progress: Progress,
         measure_error: Callable[[], float] | None = None,
     ):
-        self._trimmer, self._stage = trimmer, stage
+        self._trimmer, self._settings = trimmer, settings
         self._measure, self._progress = measure, progress
-        self._chunk_size = stage.quasi_newton.chunk_size
         self._start = trimmer.snapshot()
-        self._before = (trimmer.fit(self._chunk_size).loss, measure())
+        self._before = (trimmer.fit().loss, measure())
         if not all(math.isfinite(value) for value in self._before):
             raise ParameterError(
                 f"deep_trim.module must have a finite loss on the data, got {self._before[0]}"
             )
-        self._limit = self._before[1] + tolerance
+        self._limit = self._before[1] + max_increase
         # Where fewer errors are asked for, the last polish may find them.
-        self._loose_limit = self._before[1] + max(0.0, tolerance)
+        self._loose_limit = self._before[1] + max(0.0, max_increase)
         self._measure_error = measure_error
         self._error_before = measure_error and measure_error()
-        self._given = self._current = Shrunk(None, self._start, {}, {})
+        self._given = self._current = Shrunk(None, self._start, None, {})
         self._best: Tried | None = None  # the smallest that the criterion allows
         self._misses: list[Tried] = []  # of fewer weights, for the last polish
         self._rows: list[dict[str, float]] = []
         self._status = Status.MAX_ITER
         self._clock = time.perf_counter()
 
-    def run_once(self, l1: float) -> None:
-        """One stage, whatever the criterion says."""
-        self._best = self._try(l1)
-        self._status = Status.CONVERGED
+    def run(self, l1: float | None = None, max_weights: int | None = None) -> None:
+        """One stage for an l1 that is given, whatever the criterion says, or a search."""
+        if l1 is not None:
+            self._best = self._try(l1)
+            self._status = Status.CONVERGED
+            return
+        if max_weights is None:
+            self._run_to_limit()
+        else:
+            self._run_to_size(max_weights)
+        self._finish()
 
-    def run(self, first_l1: float | None, growth: float, n_stages: int, patience: int) -> None:
+    def _run_to_limit(self) -> None:
         """Stages of growing l1, until `patience` of them in a row were above the limit."""
-        n_misses, step = 0, growth
+        n_misses, step = 0, self._settings.growth
         too_large = 2.0  # by this factor, if the first l1 is above the limit; then by its square
-        trial = self._guess_l1() if first_l1 is None else first_l1
+        trial = self._first_l1()
         good: Tried | None = None  # the smallest where the search goes on
-        for _ in range(n_stages):
+        for _ in range(self._settings.max_stages):
             tried = self._try(trial)
             self._keep(tried)
             if self._progress.stop_requested:
@@ -148,7 +107,7 @@ class Search:
                 continue
             n_misses = 0 if is_good else n_misses + 1
             trial *= step
-            if n_misses == patience:
+            if n_misses == self._settings.patience:
                 self._current, n_misses = good.shrunk, 0
                 step = math.sqrt(step)
                 trial = good.row["l1"] * step
@@ -156,9 +115,7 @@ class Search:
                 self._status = Status.CONVERGED
                 return
 
-    def run_to_size(
-        self, max_weights: int, first_l1: float | None, growth: float, n_stages: int
-    ) -> None:
+    def _run_to_size(self, max_weights: int) -> None:
         """Stages of growing l1, until not many fewer weights than `max_weights` are left.
 
         A stage that leaves too few is run again with a smaller l1, which may well be smaller than
@@ -166,17 +123,18 @@ class Search:
         """
         n_small, aim = 0, math.sqrt(_NEAR) * max_weights
         above: Tried | None = None  # the last one of too many weights
-        trial = self._guess_l1() if first_l1 is None else first_l1
-        for _ in range(n_stages):
+        trial = self._first_l1()
+        for _ in range(self._settings.max_stages):
             tried = self._try(trial, max_weights)
             n_left = tried.row["n_weights"]
             if n_left <= max_weights:
-                self._keep_better(tried)
+                if self._best is None or tried.row["criterion"] <= self._best.row["criterion"]:
+                    self._best = tried
                 n_small += 1
             if self._progress.stop_requested:
                 break
             if n_left > max_weights:
-                trial *= _step_to(aim, above, tried, growth)
+                trial *= _step_to(aim, above, tried, self._settings.growth)
                 above = tried
             elif n_left >= _NEAR * max_weights or n_small == _MOST_SMALL:
                 self._status = Status.CONVERGED
@@ -187,17 +145,19 @@ class Search:
         if self._best is None:
             self._best = above  # the smallest there is
 
-    def _guess_l1(self) -> float:
+    def _first_l1(self) -> float:
         """Where the penalty of the weights given is half the loss of a network without weights.
 
         By comparison with that loss, because it depends on neither the scale of the weights nor
         their number.
         """
+        if self._settings.first_l1 is not None:
+            return self._settings.first_l1
         weights, biases = self._start.weights, self._start.biases
         size = sum(float(weight.abs().sum()) for weight in weights.values())
         zeros = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         self._trimmer.put(Snapshot(zeros, biases))
-        empty = self._trimmer.fit(self._chunk_size).loss
+        empty = self._trimmer.fit().loss
         self._trimmer.put(self._start)
         worth = empty - self._before[0]
         scale = worth if math.isfinite(worth) and worth > 0 else max(self._before[0], 1.0)
@@ -206,7 +166,7 @@ class Search:
     def _try(self, l1: float, max_weights: float = math.inf) -> Tried:
         """A stage from the last weights; those that are too many are not worth a polish."""
         self._trimmer.put(self._current.snapshot)
-        self._current = self._stage.shrink(l1, self._current.l1)
+        self._current = self._trimmer.shrink(l1, self._current.l1, self._settings.adaptive)
         if self._trimmer.n_weights() <= max_weights:
             self._polish_unless_worse()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
@@ -221,14 +181,14 @@ class Search:
     def _polish_unless_worse(self) -> None:
         """Without a penalty, few samples are learnt by heart: then what is left stays as it is."""
         criterion = self._measure()
-        self._stage.train_on()
+        self._trimmer.polish()
         if not self._measure() <= criterion:
             self._trimmer.put(self._current.snapshot)
 
     def _figures(self) -> dict[str, float]:
         """Of the weights as they are."""
         return {
-            "loss": self._trimmer.fit(self._chunk_size).loss,
+            "loss": self._trimmer.fit().loss,
             "criterion": self._measure(),
             "n_weights": self._trimmer.n_weights(),
         }
@@ -243,21 +203,15 @@ class Search:
         if not self._is_allowed(tried.row):
             self._misses.append(tried)
             return
-        self._best = tried
-        self._misses = [
-            miss for miss in self._misses if miss.row["n_weights"] < tried.row["n_weights"]
-        ]
+        self._best, n_best = tried, tried.row["n_weights"]
+        self._misses = [miss for miss in self._misses if miss.row["n_weights"] < n_best]
 
-    def _keep_better(self, tried: Tried) -> None:
-        if self._best is None or tried.row["criterion"] <= self._best.row["criterion"]:
-            self._best = tried
-
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Last, long polishes: of misses, which may be allowed then, else of the best.
 
         Bisection over their sizes: the fewer weights, the less likely.
         """
-        if not self._stage.polish.n_epochs:
+        if not self._trimmer.retraining.polish_epochs:
             return
         left = sorted(self._misses, key=lambda miss: miss.row["n_weights"])
         is_polished = False
@@ -276,7 +230,7 @@ class Search:
         if self._progress.stop_requested:
             return None
         self._trimmer.put(tried.polished)
-        self._stage.train_on(_LAST_PASSES)
+        self._trimmer.polish(_LAST_PASSES)
         if self._progress.stop_requested:
             return None  # at a high rate, it is worse than it looks
         row = tried.row | self._figures()
@@ -286,17 +240,13 @@ class Search:
 
     def result(self, module: nn.Module) -> TrimResult:
         """The best network found, in the mode of the `module` given."""
-        trimmer = self._trimmer
         best = self._start if self._best is None else self._best.polished
-        weights = best.weights
-        trimmer.put(best)
-        report = self._report(weights)
-        parameters = dict(trimmer.module.named_parameters())
-        for name, parameter in module.named_parameters():
-            parameters[name].requires_grad_(parameter.requires_grad)
+        self._trimmer.put(best)
+        report, trimmed = self._report(best.weights), self._trimmer.module
+        for own, parameter in zip(trimmed.parameters(), module.parameters(), strict=True):
+            own.requires_grad_(parameter.requires_grad)
         for name, part in module.named_modules():  # back to the mode it came in
-            trimmer.module.get_submodule(name).training = part.training
-        masks = {name: weight != 0 for name, weight in weights.items()}
+            trimmed.get_submodule(name).training = part.training
         columns = {key: [row[key] for row in self._rows] for key in (self._rows or [{}])[0]}
         return TrimResult(
             status=Status.STOPPED if self._progress.stop_requested else self._status,
@@ -304,11 +254,11 @@ class Search:
             certificate=math.inf,
             n_iter=len(self._rows),
             trace=Trace(columns),
-            module=trimmer.module,
+            module=trimmed,
             report=report,
-            masks=masks,
+            masks={name: weight != 0 for name, weight in best.weights.items()},
             given=module,
-            sample=trimmer.samples.first(),
+            sample=self._trimmer.samples.first(),
         )
 
     def _report(self, weights: Weights) -> TrimReport:
@@ -322,7 +272,7 @@ class Search:
                 shape=tuple(weight.shape),
                 n_before=int(torch.count_nonzero(start[name])),
                 n_after=int(torch.count_nonzero(weight)),
-                bound=shrunk.bounds.get(name),
+                bound=shrunk.bound,
                 stationarity=shrunk.stationarity.get(name),
             )
             for name, weight in weights.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,8 +17,11 @@ from sublearn.validation.values import show
 
 __all__ = ["SparseConv", "SparseEmbedding", "SparseLinear", "SparseStack"]
 
+_Layer = TypeVar("_Layer", bound="_SparseLayer")
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _MAX_INDEX = 2**31 - 1  # of the core
+#: What a sparse layer holds; only the bias may be missing.
+_BUFFERS = {"indptr": "int32", "indices": "int32", "values": "floats", "bias": "floats"}
 
 
 class _SparseLayer(nn.Module):
@@ -42,24 +45,24 @@ class _SparseLayer(nn.Module):
 
     _saved: tuple[str, ...] = ("n_columns", "dtype_name")
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """What makes the layer again, with its buffers."""
         found = {name: getattr(self, name) for name in self._saved}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
     @classmethod
-    def _restore(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+    def _restore(
+        cls: type[_Layer], settings: Mapping[str, object], tensors: Mapping[str, Tensor]
+    ) -> _Layer:
         """A layer from its settings and buffers; raises ValueError for what does not fit."""
         if set(settings) != set(cls._saved):
             raise ValueError(f"settings must be {', '.join(cls._saved)}, got {show([*settings])}")
-        names = ("indptr", "indices", "values")
-        if set(tensors) - {"bias"} != set(names):
-            raise ValueError(f"arrays must be {', '.join(names)} and bias, got {show([*tensors])}")
+        if set(tensors) | {"bias"} != set(_BUFFERS):
+            raise ValueError(f"arrays must be {', '.join(_BUFFERS)}, got {show([*tensors])}")
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
-        for name in names:
-            layer.register_buffer(name, tensors[name])
-        layer.register_buffer("bias", tensors.get("bias"))
+        for name in _BUFFERS:
+            layer.register_buffer(name, tensors.get(name))
         layer.n_threads = 1
         for name, value in settings.items():
             setattr(layer, name, tuple(value) if isinstance(value, list) else value)
@@ -71,21 +74,16 @@ class _SparseLayer(nn.Module):
         _refuse_unless_whole("n_columns", self.n_columns, 1)
         if not (isinstance(self.dtype_name, str) and self.dtype_name in _DTYPES):
             raise ValueError(f"dtype_name must be one of {_DTYPES}, got {show(self.dtype_name)}")
-        for name in ("indptr", "indices"):
-            _refuse_unless_vector(name, getattr(self, name), "int32")
-        _refuse_unless_vector("values", self.values, "floats")
-        if self.bias is not None:
-            _refuse_unless_vector("bias", self.bias, "floats")
-            if len(self.bias) != self.n_outputs:
-                raise ValueError(f"bias must have {self.n_outputs} entries, got {len(self.bias)}")
+        for name, kind in _BUFFERS.items():
+            _refuse_unless_vector(name, getattr(self, name), kind)
+        if self.bias is not None and len(self.bias) != self.n_outputs:
+            raise ValueError(f"bias must have {self.n_outputs} entries, got {len(self.bias)}")
         if not len(self.indptr) > 1 or self.indptr[0] != 0 or bool((self.indptr.diff() < 0).any()):
+            raise ValueError("indptr must start at 0, not decrease, have an entry more than rows")
+        n_indices, n_values, end = len(self.indices), len(self.values), int(self.indptr[-1])
+        if not end == n_indices == n_values:
             raise ValueError(
-                "indptr must start at 0, have an entry more than rows and not decrease"
-            )
-        if not int(self.indptr[-1]) == len(self.indices) == len(self.values):
-            raise ValueError(
-                f"indptr must end at the {len(self.indices)} indices of {len(self.values)} values, "
-                f"got {int(self.indptr[-1])}"
+                f"indptr must end at the {n_indices} indices of {n_values} values, got {end}"
             )
         if bool(((self.indices < 0) | (self.indices >= self.n_columns)).any()):
             raise ValueError(f"indices must be columns below {self.n_columns}, got others")
@@ -125,10 +123,10 @@ class _SparseLayer(nn.Module):
 class _Chained:
     """A compiled chain that is made when it is first called, and not copied or pickled."""
 
-    _chain: Any = None
+    _chain: _core.SparseChain | None = None
     n_threads: int
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_chain"}
 
     def _links(self) -> list[tuple[SparseLinear, bool]]:
@@ -176,7 +174,7 @@ class SparseStack(_Chained, nn.Module):
         self.n_threads = 1
 
     @staticmethod
-    def _restore(layers: Sequence[SparseLinear], is_relu: Any) -> SparseStack:
+    def _restore(layers: Sequence[SparseLinear], is_relu: object) -> SparseStack:
         """A stack from its parts; raises ValueError for what does not fit."""
         if not isinstance(is_relu, list) or [*map(type, is_relu)] != [bool] * len(layers):
             raise ValueError(f"is_relu must be True or False for each layer, got {show(is_relu)}")
@@ -242,24 +240,21 @@ class SparseConv(_SparseLayer):
     @staticmethod
     def knows(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> bool:
         """Whether the layer pads with zeros, as many on one side as on the other."""
-        is_uneven = any(total % 2 for total in _reach(layer))
-        return layer.padding_mode == "zeros" and not (layer.padding == "same" and is_uneven)
+        return _padding(layer) is not None
 
     @staticmethod
     def of(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> SparseConv:
         """From a dense layer."""
-        if layer.padding_mode != "zeros":
+        padding = _padding(layer)
+        if padding is None:
             raise ParameterError(
-                f"to_sparse.padding_mode must be 'zeros', got {layer.padding_mode!r}"
+                "SparseConv.layer must pad with as many zeros on one side as on the other, got "
+                f"{layer}"
             )
         return SparseConv(
-            layer.weight,
-            layer.bias,
-            stride=layer.stride,
-            padding=_padding(layer),
-            dilation=layer.dilation,
-            groups=layer.groups,
-        )
+            layer.weight, layer.bias, stride=layer.stride, padding=padding,
+            dilation=layer.dilation, groups=layer.groups,
+        )  # fmt: skip
 
     @property
     def weight(self) -> Tensor:
@@ -277,16 +272,10 @@ class SparseConv(_SparseLayer):
                 f"axes, got {tuple(x.shape)}"
             )
         lengths = [self._length(axis, length) for axis, length in enumerate(x.shape[2:])]
-        shape = self._shape(tuple(x.shape[2:]))
-        out = torch.empty(len(x), self.n_outputs, *lengths)
-        _core.sparse_convolution(
-            *self._rows(),
-            self._bias(),
-            shape,
-            _as_input(x).numpy().reshape(-1),
-            out.numpy().reshape(-1),
-            self.n_threads,
-        )
+        shape, out = self._shape(x.shape[2:]), torch.empty(len(x), self.n_outputs, *lengths)
+        flat_x, flat_out = (part.numpy().reshape(-1) for part in (_as_input(x), out))
+        rows, bias = self._rows(), self._bias()
+        _core.sparse_convolution(*rows, bias, shape, flat_x, flat_out, self.n_threads)
         return out.to(x.dtype)
 
     def _length(self, axis: int, length: int) -> int:
@@ -300,13 +289,14 @@ class SparseConv(_SparseLayer):
             )
         return (padded - reach) // self.stride[axis] + 1
 
-    def _shape(self, lengths: tuple[int, ...]) -> _core.ConvolutionShape:
-        front = (0,) * (3 - self.n_axes), (1,) * (3 - self.n_axes)
+    def _shape(self, lengths: Sequence[int]) -> _core.ConvolutionShape:
+        """Of three axes, the first of which may be of length 1."""
+        ones, zeros = (1,) * (3 - self.n_axes), (0,) * (3 - self.n_axes)
         shape = _core.ConvolutionShape()
         shape.n_inputs, shape.n_groups = self.n_inputs, self.groups
-        shape.input, shape.kernel = (*front[1], *lengths), (*front[1], *self.kernel)
-        shape.stride, shape.dilation = (*front[1], *self.stride), (*front[1], *self.dilation)
-        shape.padding = (*front[0], *self.padding)
+        shape.input, shape.kernel = (*ones, *lengths), (*ones, *self.kernel)
+        shape.stride, shape.dilation = (*ones, *self.stride), (*ones, *self.dilation)
+        shape.padding = (*zeros, *self.padding)
         return shape
 
 
@@ -323,14 +313,12 @@ class SparseEmbedding(_SparseLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """The vectors of the ids."""
-        ids = input
-        if ids.is_floating_point():
-            raise ValueError(f"SparseEmbedding: ids must be integers, got {ids.dtype}")
-        dtype = getattr(torch, self.dtype_name)
-        out = torch.empty(ids.numel(), self.n_columns)
-        flat = ids.reshape(-1).to(torch.int64).contiguous()
-        _core.sparse_embedding(*self._rows(), flat.numpy(), out.numpy())
-        return out.view(*ids.shape, self.n_columns).to(dtype)
+        if input.is_floating_point():
+            raise ValueError(f"SparseEmbedding: ids must be integers, got {input.dtype}")
+        out = torch.empty(input.numel(), self.n_columns)
+        ids = input.reshape(-1).to(torch.int64).contiguous()
+        _core.sparse_embedding(*self._rows(), ids.numpy(), out.numpy())
+        return out.view(*input.shape, self.n_columns).to(getattr(torch, self.dtype_name))
 
 
 def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
@@ -354,31 +342,24 @@ def _as_input(x: Tensor) -> Tensor:
     return x.detach().float().contiguous()
 
 
-def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...]:
-    """Zeros on each side along each axis; 'same' needs as many on one side as on the other."""
-    if layer.padding == "valid":
-        return (0,) * len(layer.kernel_size)
+def _padding(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> tuple[int, ...] | None:
+    """Zeros on each side along each axis; None where the sides differ, or zeros are not padded."""
+    if layer.padding_mode != "zeros":
+        return None
     if layer.padding != "same":
-        return tuple(layer.padding)
-    reach = _reach(layer)
-    if any(total % 2 for total in reach):
-        raise ParameterError(
-            "to_sparse: padding='same' must go with kernels that reach equally far to both sides, "
-            f"got kernel_size={layer.kernel_size}"
-        )
-    return tuple(total // 2 for total in reach)
+        return (0,) * len(layer.kernel_size) if layer.padding == "valid" else tuple(layer.padding)
+    reach = [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
+    return None if any(total % 2 for total in reach) else tuple(total // 2 for total in reach)
 
 
-def _reach(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d) -> list[int]:
-    return [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
-
-
-def _refuse_unless_whole(name: str, value: Any, low: int, high: int = _MAX_INDEX) -> None:
+def _refuse_unless_whole(name: str, value: object, low: int, high: int = _MAX_INDEX) -> None:
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{name} must be an integer from {low} to {high}, got {show(value)}")
 
 
-def _refuse_unless_vector(name: str, value: Tensor, kind: str) -> None:
+def _refuse_unless_vector(name: str, value: Tensor | None, kind: str) -> None:
+    if value is None:
+        return
     is_right = value.is_floating_point() if kind == "floats" else value.dtype is torch.int32
     if value.ndim != 1 or not is_right:
         shape = tuple(value.shape)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import OrderedDict
 
 import torch
 from torch import Tensor, nn
 
-from sublearn.trim.copies import copy_of
+from sublearn.trim.checks import copy_of
 from sublearn.trim.graph import Pair, pairs_of, whole_sequences
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack
 from sublearn.validation import Boolean, Interval, Rule, as_n_threads, check_arguments
@@ -20,6 +20,11 @@ _MOST_DENSITY = 0.2
 #: A fully connected layer of no more weights takes less time than a call of PyTorch.
 _FEW_WEIGHTS = 4096
 
+_SPARSE: dict[type, type[SparseLinear | SparseConv | SparseEmbedding]] = {
+    nn.Linear: SparseLinear,
+    **dict.fromkeys((nn.Conv1d, nn.Conv2d, nn.Conv3d), SparseConv),
+    nn.Embedding: SparseEmbedding,
+}
 _RULES: dict[str, Rule] = {"remove_neurons": Boolean(), "max_density": Interval(float, 0, 1)}
 
 
@@ -57,7 +62,7 @@ def to_sparse(
     check_arguments("to_sparse", locals(), _RULES)
     network = _without_neurons(module, "to_sparse") if remove_neurons else None
     network = (network or copy_of(module, "to_sparse")).cpu()
-    network = _replaced(network, max_density, whole_sequences(network), {})
+    network = _Replacement(network, max_density).of(network)
     for parameter in network.parameters():
         parameter.requires_grad_(False)
     n_threads = as_n_threads(n_jobs)
@@ -116,7 +121,7 @@ def _shrink(pair: Pair) -> bool:
     gone = is_read & is_fixed
     if can_move and bool(gone.any()):
         shift = target.weight[:, gone] @ constants[gone]
-        target.bias = nn.Parameter(_bias_of(target) + shift, requires_grad=False)
+        target.bias = _fixed(_bias_of(target) + shift)
     _keep_outputs(source, keep)
     pair.keep_norms(keep)
     _keep_inputs(target, keep)
@@ -130,66 +135,51 @@ def _bias_of(layer: nn.Module) -> Tensor:
 
 
 def _keep_outputs(layer: nn.Module, keep: Tensor) -> None:
-    layer.weight = nn.Parameter(layer.weight[keep].clone(), requires_grad=False)
+    layer.weight = _fixed(layer.weight[keep])
     if layer.bias is not None:
-        layer.bias = nn.Parameter(layer.bias[keep].clone(), requires_grad=False)
-    count = int(keep.sum())
-    if isinstance(layer, nn.Linear):
-        layer.out_features = count
-    else:
-        layer.out_channels = count
+        layer.bias = _fixed(layer.bias[keep])
+    name = "out_features" if isinstance(layer, nn.Linear) else "out_channels"
+    setattr(layer, name, int(keep.sum()))
 
 
 def _keep_inputs(layer: nn.Module, keep: Tensor) -> None:
     if isinstance(layer, nn.Linear):  # a channel has several columns if a picture was flattened
-        columns = keep.repeat_interleave(layer.in_features // len(keep))
-        layer.weight = nn.Parameter(layer.weight[:, columns].clone(), requires_grad=False)
-        layer.in_features = int(columns.sum())
-    else:
-        layer.weight = nn.Parameter(layer.weight[:, keep].clone(), requires_grad=False)
-        layer.in_channels = int(keep.sum())
+        keep = keep.repeat_interleave(layer.in_features // len(keep))
+    layer.weight = _fixed(layer.weight[:, keep])
+    name = "in_features" if isinstance(layer, nn.Linear) else "in_channels"
+    setattr(layer, name, int(keep.sum()))
 
 
-def _replaced(
-    module: nn.Module,
-    max_density: float,
-    whole: set[nn.Module],
-    done: dict[nn.Module, nn.Module],
-) -> nn.Module:
-    """The module with sparse layers; one that is found in several places stays one."""
-    if module not in done:
-        done[module] = _made_sparse(module, max_density, whole, done)
-    return done[module]
+def _fixed(values: Tensor) -> nn.Parameter:
+    return nn.Parameter(values.clone(), requires_grad=False)
 
 
-def _made_sparse(
-    module: nn.Module,
-    max_density: float,
-    whole: set[nn.Module],
-    done: dict[nn.Module, nn.Module],
-) -> nn.Module:
-    sparse = _as_sparse(module, max_density)
-    if sparse is not None:
-        return sparse
-    for name, child in list(module._modules.items()):
-        if child is not None:
-            setattr(module, name, _replaced(child, max_density, whole, done))
-    if isinstance(module, nn.TransformerEncoderLayer):
-        module.activation_relu_or_gelu = 0  # else PyTorch reads dense weights of its layers
-    if isinstance(module, nn.TransformerEncoder):
-        module.use_nested_tensor = False
-    return _stacked(module) if module in whole else module
+class _Replacement:
+    """Puts sparse layers in place of dense ones; one that is found in several places stays one."""
+
+    def __init__(self, network: nn.Module, max_density: float):
+        self._max_density, self._whole = max_density, whole_sequences(network)
+        self._done: dict[nn.Module, nn.Module] = {}
+
+    def of(self, module: nn.Module) -> nn.Module:
+        """The module with sparse layers."""
+        if module not in self._done:
+            self._done[module] = _as_sparse(module, self._max_density) or self._inside(module)
+        return self._done[module]
+
+    def _inside(self, module: nn.Module) -> nn.Module:
+        for name, child in list(module._modules.items()):
+            if child is not None:
+                setattr(module, name, self.of(child))
+        if isinstance(module, nn.TransformerEncoderLayer):
+            module.activation_relu_or_gelu = 0  # else PyTorch reads dense weights of its layers
+        if isinstance(module, nn.TransformerEncoder):
+            module.use_nested_tensor = False
+        return _stacked(module) if module in self._whole else module
 
 
 def _as_sparse(layer: nn.Module, max_density: float) -> nn.Module | None:
-    kinds: dict[type, Any] = {
-        nn.Linear: SparseLinear,
-        nn.Conv1d: SparseConv,
-        nn.Conv2d: SparseConv,
-        nn.Conv3d: SparseConv,
-        nn.Embedding: SparseEmbedding,
-    }
-    kind = kinds.get(type(layer))
+    kind = _SPARSE.get(type(layer))
     if kind is None or not _is_known(layer):
         return None
     n_left = int(torch.count_nonzero(layer.weight))
@@ -209,32 +199,25 @@ def _is_known(layer: nn.Module) -> bool:
 def _stacked(sequence: nn.Sequential) -> nn.Sequential:
     """Runs of sparse layers, rectifiers and dropout as one module each; other names stay."""
     parts: dict[str, nn.Module] = {}
-    run: list[tuple[str, nn.Module]] = []
-
-    def flush() -> None:
-        layers = [part for _, part in run if isinstance(part, SparseLinear)]
-        if len(layers) > 1:
-            kinds = [part for _, part in run if isinstance(part, (SparseLinear, nn.ReLU))]
-            is_relu = [
-                isinstance(kinds[k + 1], nn.ReLU) if k + 1 < len(kinds) else False
-                for k, part in enumerate(kinds)
-                if isinstance(part, SparseLinear)
-            ]
-            parts[run[0][0]] = SparseStack(layers, is_relu)
-        else:
-            parts.update(run)
-        run.clear()
-
+    run: dict[str, nn.Module] = {}
     for name, part in sequence._modules.items():  # an activation may be there twice
-        if isinstance(part, SparseLinear) or (
-            run and isinstance(part, (nn.ReLU, nn.Dropout, nn.Identity))
-        ):
-            run.append((name, part))
+        is_between = bool(run) and isinstance(part, (nn.ReLU, nn.Dropout, nn.Identity))
+        if isinstance(part, SparseLinear) or is_between:
+            run[name] = part
         else:
-            flush()
-            parts[name] = part
-    flush()
-    stacked = nn.Sequential()
-    for name, part in parts.items():
-        stacked.add_module(name, part)
-    return stacked
+            parts |= _as_one(run) | {name: part}
+            run = {}
+    return nn.Sequential(OrderedDict(parts | _as_one(run)))
+
+
+def _as_one(run: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """A stack under the first name, if there are several layers."""
+    kinds = [part for part in run.values() if isinstance(part, (SparseLinear, nn.ReLU))]
+    layers = [part for part in kinds if isinstance(part, SparseLinear)]
+    if len(layers) < 2:
+        return run
+    after = [isinstance(part, nn.ReLU) for part in kinds[1:]] + [False]
+    is_relu = [
+        flag for part, flag in zip(kinds, after, strict=True) if isinstance(part, SparseLinear)
+    ]
+    return {next(iter(run)): SparseStack(layers, is_relu)}

@@ -21,10 +21,11 @@ from sublearn.trim.layer_objective import (
 )
 from sublearn.trim.losses import Loss, count_support_labels, divergence
 from sublearn.trim.proximal_adam import Passes, Trained, train
-from sublearn.trim.recorded import Batch, answers_of
-from sublearn.trim.samples import Augment, Samples, call
+from sublearn.trim.replay import Batch, answers_of
+from sublearn.trim.samples import Samples, call
+from sublearn.trim.settings import QuasiNewton, Retraining
 
-__all__ = ["Fit", "QuasiNewton", "Snapshot", "Trimmer", "Weights"]
+__all__ = ["Fit", "Shrunk", "Snapshot", "Trimmer", "Weights"]
 
 #: The weights of the layers by name.
 Weights = dict[str, Tensor]
@@ -43,16 +44,6 @@ _LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class QuasiNewton:
-    """Limits of the proximal quasi-Newton method on one layer."""
-
-    tol: float
-    max_iter: int
-    chunk_size: int
-    sample_size: int | None
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """Copies of all that trimming may change; a search keeps a dozen of them."""
 
@@ -63,7 +54,7 @@ class Snapshot:
     def of(cls, weights: Weights, biases: Iterable[Tensor]) -> Snapshot:
         """Copies of tensors."""
         return cls(
-            {name: _compact_copy(weight.detach()) for name, weight in weights.items()},
+            {name: _compact_copy(weight) for name, weight in weights.items()},
             [bias.detach().clone() for bias in biases],
         )
 
@@ -89,6 +80,16 @@ class Fit:
     n_support_labels: int  # of definition 1
 
 
+@dataclass(frozen=True)
+class Shrunk:
+    """Where a stage ends before its polish, and the next one goes on."""
+
+    l1: float | None  # None for the network given
+    snapshot: Snapshot
+    bound: int | None  # of theorem 7, the same for each layer
+    stationarity: dict[str, float]
+
+
 class Trimmer:
     """A network, the layers to trim and the data it is trimmed for."""
 
@@ -100,32 +101,36 @@ class Trimmer:
         loss: Loss,
         generator: torch.Generator,
         is_stopped: Callable[[], bool],
-        biases: Mapping[str, nn.Parameter] | None = None,
-        chunk_size: int = 4096,
-        distill: float = 0.0,
-        augment: Augment | None = None,
+        retraining: Retraining | None = None,
+        quasi_newton: QuasiNewton | None = None,
     ):
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
         self._generator, self._is_stopped = generator, is_stopped
-        self._biases = dict(biases or {})  # by layer; trained in passes
-        self.stationarity: dict[str, float] = {}
+        self.retraining, self._limits = Retraining.of(retraining), QuasiNewton.of(quasi_newton)
+        self._augment, self._chunk_size = self.retraining.augment, self._limits.chunk_size
+        biases = [getattr(layer, "bias", None) for layer in self.layers.values()]
+        is_trained = self.retraining.train_biases
+        self._biases = [bias for bias in biases if is_trained and bias is not None]
+        self._stationarity: dict[str, float] = {}
         self._fit: Fit | None = None
-        self._augment = augment
-        self._answers = answers_of(module, self.layers.values(), samples, chunk_size, augment)
-        self._distill = distill
+        self._answers = answers_of(
+            module, self.layers.values(), samples, self._chunk_size, self._augment
+        )
         # The network given: its answers, or itself where no input comes twice.
         self._given: Tensor | nn.Module | None = None
-        if distill and augment is None:
-            self._given = torch.cat([logits for logits, _ in self.answers(chunk_size)])
-        elif distill:
+        if self.retraining.distill and self._augment is None:
+            self._given = torch.cat([logits for logits, _ in self._all_answers()])
+        elif self.retraining.distill:
             self._given = copy.deepcopy(module)
 
     # --- the state -------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """The network as it is."""
-        weights = {name: layer.weight for name, layer in self.layers.items()}
-        return Snapshot.of(weights, self._biases.values())
+        return Snapshot.of(self._weights(), self._biases)
+
+    def _weights(self) -> Weights:
+        return {name: layer.weight.detach() for name, layer in self.layers.items()}
 
     @torch.no_grad()
     def put(self, snapshot: Snapshot) -> None:
@@ -133,33 +138,38 @@ class Trimmer:
         self._fit = None
         for name, weight in snapshot.weights.items():
             self.layers[name].weight.copy_(weight)
-        for bias, value in zip(self._biases.values(), snapshot.biases, strict=True):
+        for bias, value in zip(self._biases, snapshot.biases, strict=True):
             bias.copy_(value)
 
     def n_weights(self) -> int:
         """How many weights are not 0."""
-        return sum(int(torch.count_nonzero(layer.weight)) for layer in self.layers.values())
+        return sum(int(torch.count_nonzero(weight)) for weight in self._weights().values())
 
     def is_mostly_zero(self) -> bool:
         """Whether the network has been trimmed before: which weights it needs is told by size."""
         n_all = sum(layer.weight.numel() for layer in self.layers.values())
         return 2 * self.n_weights() < n_all
 
-    def fit(self, chunk_size: int) -> Fit:
+    def fit(self) -> Fit:
         """Mean loss and support labels over all samples; kept until a weight changes."""
         if self._fit is None:
             total, n_support_labels = 0.0, 0
-            for logits, targets in self.answers(chunk_size):
+            for logits, targets in self._all_answers():
                 total += self.loss(logits, targets).item() * len(targets)
                 n_support_labels += count_support_labels(logits, targets, self.loss)
             self._fit = Fit(total / len(self.samples), n_support_labels)
         return self._fit
 
     @torch.no_grad()
-    def answers(self, chunk_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and targets of all samples, `chunk_size` at a time."""
+    def _all_answers(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and targets of all samples, a chunk at a time."""
         with in_blocks(list(self.layers.values())), self._answers.active():
-            yield from self._answers.in_order(chunk_size)
+            yield from self._answers.in_order(self._chunk_size)
+
+    def mean(self, measure: Loss, samples: Samples) -> float:
+        """The mean of a measure over other samples."""
+        with in_blocks(list(self.layers.values())):
+            return evaluate(self.module, samples, self._chunk_size, measure)
 
     def penalties(self, l1: float, is_adaptive: bool) -> Weights:
         r"""The penalty of each weight: l1, or :math:`l_1 \bar w / (|w_j| + 0.1 \bar w_j)`.
@@ -170,42 +180,67 @@ class Trimmer:
         small ones go. Every weight costs the same, whatever the scale of its layer: a rectified
         network is the same function if one layer is doubled and the next one halved.
         """
-        weights = {name: layer.weight.detach() for name, layer in self.layers.items()}
-        if not is_adaptive or not self.n_weights():
+        weights, n_all = self._weights(), self.n_weights()
+        if not is_adaptive or not n_all:
             return {name: torch.full_like(weight, l1) for name, weight in weights.items()}
-        mean, means = self._mean_sizes()
-        return {
-            name: l1 * mean / (weight.abs() + _LEAST_SHARE * means[name])
-            for name, weight in weights.items()
-        }
-
-    def _mean_sizes(self) -> tuple[float, dict[str, float]]:
-        """Of the weights that are left: of all, and by layer."""
-        sizes = {
-            name: float(layer.weight.detach().abs().sum()) for name, layer in self.layers.items()
-        }
-        mean = sum(sizes.values()) / max(1, self.n_weights())
-        counts = {
-            name: int(torch.count_nonzero(layer.weight)) for name, layer in self.layers.items()
-        }
-        return mean, {name: size / counts[name] if size else mean for name, size in sizes.items()}
+        sizes = {name: float(weight.abs().sum()) for name, weight in weights.items()}
+        mean = sum(sizes.values()) / n_all
+        penalties = {}
+        for name, weight in weights.items():
+            own = sizes[name] / int(torch.count_nonzero(weight)) if sizes[name] else mean
+            penalties[name] = l1 * mean / (weight.abs() + _LEAST_SHARE * own)
+        return penalties
 
     # --- the steps -------------------------------------------------------------------------------
+
+    def shrink(self, l1: float, before: float | None, is_adaptive: bool) -> Shrunk:
+        """Bring weights to 0: passes while l1 rises, then each layer to high precision.
+
+        `before` is the l1 that the weights come from, None for those of the network given. By
+        theorem 7, a stationary point has no more weights in a layer than there are support labels.
+        """
+        is_adaptive = is_adaptive and (before is not None or self.is_mostly_zero())
+        for once in self._passes(self.retraining.warm_epochs).one_by_one():
+            rising = l1 if before is None else before * (l1 / before) ** once.part[1]
+            self.descend(once, self.penalties(rising, is_adaptive))
+        penalties = self.penalties(l1, is_adaptive)
+        if self._limits.max_iter:
+            for name in reversed(penalties):
+                self.solve_layer(name, penalties[name])
+        bound = self.fit().n_support_labels
+        return Shrunk(l1, self.snapshot(), bound, dict(self._stationarity))
+
+    def polish(self, factor: int = 1) -> None:
+        """Train the weights that are left without a penalty; taken back if the loss rises.
+
+        `factor` times as many passes as a stage has.
+        """
+        passes = self._passes(factor * self.retraining.polish_epochs)
+        if not passes.n_epochs:
+            return
+        before, judge = self.snapshot(), self._judge()
+        loss = judge()
+        self.descend(passes, None)
+        after = judge()
+        if not (math.isfinite(after) and after <= loss):
+            self.put(before)
+
+    def _passes(self, n_epochs: int) -> Passes:
+        return Passes(n_epochs, self.retraining.learning_rate, self.retraining.batch_size)
 
     def descend(self, passes: Passes, penalties: Weights | None) -> None:
         """Proximal steps on all layers at once, or plain ones on the weights that are left."""
         self._fit = None
-        layers, biases = list(self.layers.values()), list(self._biases.values())
         with (
-            only_gradient_of(self.module, biases),
-            in_blocks(layers) as blocks,
+            only_gradient_of(self.module, self._biases),
+            in_blocks(list(self.layers.values())) as blocks,
             self._answers.active(),
         ):
             parts = [
                 Trained(block.weight, penalties and block.part_of(penalties[name]))
                 for name, block in zip(self.layers, blocks, strict=True)
             ]
-            parts += [Trained(bias, is_free=True) for bias in biases]
+            parts += [Trained(bias, is_free=True) for bias in self._biases]
             train(self._answers, parts, self._loss_of, passes, self._generator, self._is_stopped)
 
     def _loss_of(self, batch: Batch) -> Tensor:
@@ -213,7 +248,8 @@ class Trimmer:
         loss = self.loss(batch.logits, self.samples.targets[batch.rows])
         if self._given is None:
             return loss
-        return torch.lerp(loss, divergence(batch.logits, self._answers_given(batch)), self._distill)
+        other = divergence(batch.logits, self._answers_given(batch))
+        return torch.lerp(loss, other, self.retraining.distill)
 
     @torch.no_grad()
     def _answers_given(self, batch: Batch) -> Tensor:
@@ -223,41 +259,37 @@ class Trimmer:
         assert batch.changed is not None
         return call(self._given, batch.changed.inputs)
 
-    def solve_layer(self, name: str, penalty: Tensor, limits: QuasiNewton) -> None:
+    def solve_layer(self, name: str, penalty: Tensor) -> None:
         """Minimise (2.51) over one layer from its present weights; F never rises."""
         self._fit = None
         layer = self.layers[name]
         others = [other for other in self.layers.values() if other is not layer]
         weights = penalty.double().reshape(-1).cpu().numpy()
         with only_gradient_of(self.module, [layer.weight]), in_blocks(others):
-            objective = self._objective(layer, weights, limits)
+            objective = self._objective(layer, weights)
             solution = lhac(
                 objective,
                 objective.start(),
                 weights,
-                tol=limits.tol,
-                max_iter=limits.max_iter,
+                tol=self._limits.violation_tol,
+                max_iter=self._limits.max_iter,
                 callback=lambda _: self._is_stopped(),
             )
             objective.put(solution.x)
-        self.stationarity[name] = solution.certificate
+        self._stationarity[name] = solution.certificate
 
-    def _objective(
-        self, layer: nn.Module, penalty: np.ndarray, limits: QuasiNewton
-    ) -> LayerObjective:
+    def _objective(self, layer: nn.Module, penalty: np.ndarray) -> LayerObjective:
         """Over all samples, or over a part, enlarged if that is mostly noise."""
-        n_samples, size = len(self.samples), limits.sample_size or len(self.samples)
+        n_samples, chunk_size = len(self.samples), self._chunk_size
+        size = self._limits.sample_size or n_samples
         if size < n_samples:
-            # At least eight chunks, to see a variance.
-            chunk_size = min(limits.chunk_size, max(1, size // 8))
-            objective = layer_objective(
-                self.module, layer, self._drawn(size), self.loss, chunk_size
-            )
+            few = min(chunk_size, max(1, size // 8))  # eight chunks or more, to see a variance
+            objective = layer_objective(self.module, layer, self._drawn(size), self.loss, few)
             times = objective.noise(objective.start(), penalty)
             if times <= 1:
                 return objective
             size = math.ceil(size * min(times, _MOST_TIMES))
-        return layer_objective(self.module, layer, self._drawn(size), self.loss, limits.chunk_size)
+        return layer_objective(self.module, layer, self._drawn(size), self.loss, chunk_size)
 
     def _drawn(self, size: int) -> Samples:
         """Some of the samples, or all in order, each changed once if there is an `augment`."""
@@ -269,26 +301,9 @@ class Trimmer:
             return samples
         return samples.changed_in_parts(self._augment, _AUGMENTED_AT_ONCE)
 
-    def polish(self, passes: Passes, chunk_size: int) -> None:
-        """Train the weights that are left without a penalty; taken back if the loss rises."""
-        before, judge = self.snapshot(), self._judge(chunk_size)
-        loss = judge()
-        self.descend(passes, None)
-        after = judge()
-        if not (math.isfinite(after) and after <= loss):
-            self.put(before)
-
-    def _judge(self, chunk_size: int) -> Callable[[], float]:
+    def _judge(self) -> Callable[[], float]:
         """The mean loss over all samples, or over some that have been changed once."""
         if self._augment is None:
-            return lambda: self.fit(chunk_size).loss
+            return lambda: self.fit().loss
         some = self._drawn(_JUDGED)
-
-        def loss(logits: Tensor, chunk: Samples) -> float:
-            return self.loss(logits, chunk.targets).item()
-
-        def mean_loss() -> float:
-            with in_blocks(list(self.layers.values())):
-                return evaluate(self.module, some, chunk_size, loss)
-
-        return mean_loss
+        return lambda: self.mean(self.loss, some)
