@@ -81,7 +81,8 @@ def make_plan(
     parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
     return {
         **{name: float(getattr(estimator, name)) for name in ("C", "l1", "tol", "prune")},
-        **{name: getattr(estimator, name) for name in ("loss", "bias", "search")},
+        **{name: getattr(estimator, name) for name in ("loss", "search")},
+        "fit_intercept": "fixed" if estimator.fit_intercept == "fixed" else True,
         "max_iter": int(estimator.max_iter),
         "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),
         "y": fingerprint(labels.indptr, labels.rows),
@@ -157,7 +158,8 @@ class FitJournal:
         if not is_int64(seed) or seed < 0:
             raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
         wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
-        other = [name for name in sorted(wanted | found) if wanted.get(name) != found.get(name)]
+        known = _in_present_names(found)
+        other = [name for name in sorted(wanted | known) if wanted.get(name) != known.get(name)]
         if other:
             raise ValueError(
                 f"model_path must not have the unfinished parts of another fit beside it: "
@@ -283,6 +285,14 @@ def _load_plan(folder: Path) -> dict[str, Any]:
         return dict(json.loads(file.read_text(encoding="utf-8")))
     except (RecursionError, TypeError, ValueError) as error:
         raise _no_plan(folder, str(error)) from error
+
+
+def _in_present_names(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan of sublearn 0.1, which calls the intercept a bias, as one of today."""
+    if "bias" not in plan:
+        return plan
+    others = {name: value for name, value in plan.items() if name != "bias"}
+    return others | {"fit_intercept": True if plan["bias"] == "learned" else plan["bias"]}
 
 
 def _no_plan(folder: Path, why: str) -> ModelFileError:

@@ -57,6 +57,18 @@ __all__ = ["PPDSparseClassifier"]
 _MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
 
 
+class _LearnedOrFixed(Rule):
+    """`fit_intercept`."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        is_true = isinstance(value, (bool, np.bool_)) and bool(value)
+        return is_true or (isinstance(value, str) and value == "fixed")
+
+    def __str__(self) -> str:
+        return "True or 'fixed'"
+
+
 class PPDSparseClassifier(LinearLabelClassifier):
     r"""Linear one-versus-rest classifier, sparse in its weights and in its support vectors.
 
@@ -86,11 +98,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
         :math:`\lambda`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The loss :math:`\ell`.
-    bias : {"learned", "fixed"}, default="learned"
-        "learned" adds a bias per label that is free of l1, as in the paper. "fixed" sets it to -1
-        for all labels: a sample that shares no feature with a label's weights is then never part
+    fit_intercept : {True, "fixed"}, default=True
+        True learns an intercept per label that is free of l1, as in the paper. "fixed" sets it to
+        -1 for all labels: a sample that shares no feature with a label's weights is then never part
         of its problem. That takes fewer passes, but labels of different frequency are ranked less
-        well: `benchmarks/run.py --only extreme/bibtex` shows by how much.
+        well: `benchmarks/run.py --only extreme/bibtex` shows by how much. False is refused: with
+        an intercept of 0 every sample would be part of the problem of every label.
     search : {"exact", "sparsified"}, default="exact"
         How violating samples are found. "sparsified" makes every other search with an eighth of
         the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
@@ -140,10 +153,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
     coef_ : sparse matrix of shape (n_classes, n_features)
         Weights; one row if there are two classes and `y` is one-dimensional.
     intercept_ : ndarray of shape (n_classes,)
-        Biases.
+        Intercepts.
     objective_ : float
         Sum of the objectives of all labels that some sample carries. The others are not trained:
-        they have no weights and a bias of -1.
+        they have no weights and an intercept of -1.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
         far from optimal. Infinite if the callback stopped the fit.
@@ -195,7 +208,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "C": Positive(float),
         "l1": NonNegative(float),
         "loss": OneOf("squared_hinge", "hinge"),
-        "bias": OneOf("learned", "fixed"),
+        "fit_intercept": _LearnedOrFixed(),
         "search": OneOf("exact", "sparsified"),
         "tol": Positive(float),
         "max_iter": Positive(int),
@@ -205,6 +218,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "model_path": OrNone(InstanceOf(str, os.PathLike)),
         **RUN_RULES,
     }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"bias": "fit_intercept"}
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {"fit_intercept": {"learned": True}}
 
     def __init__(
         self,
@@ -212,7 +227,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         *,
         l1: float = 0.1,
         loss: str = "squared_hinge",
-        bias: str = "learned",
+        fit_intercept: bool | str = True,
         search: str = "exact",
         tol: float = 0.03,
         max_iter: int = 100,
@@ -228,7 +243,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self.C = C
         self.l1 = l1
         self.loss = loss
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.search = search
         self.tol = tol
         self.max_iter = max_iter
@@ -267,7 +282,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         return self
 
     def fit_path(
-        self, X: Any, y: Any, l1: Iterable[float], sample_weight: Any = None
+        self, X: Any, y: Any, l1s: Iterable[float], sample_weight: Any = None
     ) -> list[PPDSparseClassifier]:
         """Fit a model for each of several `l1`, each started from the one before.
 
@@ -275,22 +290,22 @@ class PPDSparseClassifier(LinearLabelClassifier):
         ----------
         X, y, sample_weight
             As in `fit`.
-        l1 : sequence of float
+        l1s : sequence of float
             The penalties. They are fitted from the largest to the smallest.
 
         Returns
         -------
         list of PPDSparseClassifier
-            New fitted models with the other parameters of this one, in the order of `l1`. This one
+            New fitted models with the other parameters of this one, in the order of `l1s`. This one
             is not fitted. A callback that stops a fit ends the path: the model of that fit is the
             last one made, and the smaller penalties have none.
         """
-        penalties = list(l1) if isinstance(l1, Iterable) else [None]
+        penalties = list(l1s) if isinstance(l1s, Iterable) else [None]
         for value in penalties:
             if not is_finite_number(value) or value < 0:
                 raise ValueError(
-                    f"{type(self).__name__}.fit_path: l1 must be a list of numbers that are not "
-                    f"negative, got {show(l1 if value is None else value)}"
+                    f"{type(self).__name__}.fit_path: l1s must be a list of numbers that are not "
+                    f"negative, got {show(l1s if value is None else value)}"
                 )
         models: dict[float, PPDSparseClassifier] = {}
         previous = None
@@ -446,7 +461,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         settings.tol = float(self.tol)
         settings.prune = float(self.prune)
         settings.max_iter = min(int(self.max_iter), _MOST_SEARCHES)
-        settings.learn_bias = self.bias == "learned"
+        settings.learn_bias = self.fit_intercept != "fixed"
         settings.search = getattr(_core.PPDSearch, self.search)
         settings.seed = as_seed(self.random_state)
         settings.n_threads = as_n_threads(self.n_jobs)

@@ -166,7 +166,7 @@ class LabelProbabilities:
         return found
 
     @available_if(_is_calibrated)
-    def predict_proba_top_k(self, X: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict_proba_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample, best first, and their probabilities.
 
         There after :meth:`calibrate` only. Costs what `predict_top_k` costs; with one label per
@@ -176,7 +176,7 @@ class LabelProbabilities:
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int or None, default=None
+        k : int, default=5
             As for `predict_top_k`.
 
         Returns

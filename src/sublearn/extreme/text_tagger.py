@@ -286,9 +286,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         return self._fitted().predict_proba(self.transform(texts))
 
     @available_if(_has_probabilities)
-    def predict_proba_top_k(
-        self, texts: Any, k: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def predict_proba_top_k(self, texts: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text and their probabilities; after `calibrate` only."""
         return self._fitted().predict_proba_top_k(self.transform(texts), k)
 
