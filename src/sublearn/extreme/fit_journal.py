@@ -27,8 +27,7 @@ import scipy.sparse as sp
 
 import sublearn
 from sublearn.errors import ModelFileError
-from sublearn.extreme.ppd_problem import Chunk, PPDProblem
-from sublearn.extreme.ppd_weights import Weighed
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem, Weighed
 from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
@@ -130,6 +129,7 @@ class FitJournal:
     def __init__(self, model_path: Any, plan: dict[str, Any], seed: int):
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
+        self.model_path = model_path
         self.folder = Path(f"{os.fspath(model_path)}.parts")
         link = next((file for file in self.folder.glob("*") if file.is_symlink()), None)
         if link is not None:  # the file behind it would be replaced
