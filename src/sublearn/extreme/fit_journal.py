@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +32,13 @@ from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
+from sublearn.typing import JsonObject, PathLike, State
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from sklearn.base import BaseEstimator
 
 __all__ = [
     "FitJournal",
@@ -63,7 +68,7 @@ def fingerprint(*arrays: np.ndarray | None) -> str:
     return digest.hexdigest()
 
 
-def refuse_unsavable(state: dict[str, Any]) -> None:
+def refuse_unsavable(state: State) -> None:
     """Raise what saving this part of a model would raise, before a long fit and not after it."""
     arrays, attributes = pack_state(state)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,8 +77,8 @@ def refuse_unsavable(state: dict[str, Any]) -> None:
 
 
 def make_plan(
-    estimator: Any, data: Weighed, start: tuple[sp.csr_matrix, np.ndarray] | None
-) -> dict[str, Any]:
+    estimator: BaseEstimator, data: Weighed, start: tuple[sp.csr_matrix, np.ndarray] | None
+) -> JsonObject:
     """What the model depends on: equal plans, equal models."""
     X, labels, *weights = data
     seed = estimator.random_state
@@ -94,7 +99,7 @@ def make_plan(
 
 @contextlib.contextmanager
 def open_journal(
-    model_path: Any, plan: dict[str, Any], seed: int, subject: str
+    model_path: PathLike, plan: JsonObject, seed: int, subject: str
 ) -> Iterator[FitJournal]:
     """The journal of a fit, which no other fit has open; `subject` heads the refusal."""
     with hold_alone(Path(f"{os.fspath(model_path)}.lock")) as is_ours:
@@ -126,7 +131,7 @@ class FitJournal:
         If the disk refuses: before the fit, not after it.
     """
 
-    def __init__(self, model_path: Any, plan: dict[str, Any], seed: int):
+    def __init__(self, model_path: PathLike, plan: JsonObject, seed: int):
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.model_path = model_path
@@ -141,7 +146,7 @@ class FitJournal:
     def _plan_file(self) -> Path:
         return self.folder / "plan.json"
 
-    def _begin(self, plan: dict[str, Any], seed: int) -> dict[str, Any]:
+    def _begin(self, plan: JsonObject, seed: int) -> JsonObject:
         if plan["seed"] is None:
             plan = plan | {"seed": seed}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -152,9 +157,9 @@ class FitJournal:
             stream.write(json.dumps(plan, indent=1).encode())
         return plan
 
-    def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _resume(self, plan: JsonObject) -> JsonObject:
         found = _load_plan(self.folder)
-        seed: Any = found.get("seed")
+        seed = found.get("seed")
         if not is_int64(seed) or seed < 0:
             raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
         wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
@@ -258,26 +263,26 @@ def _part_file(folder: Path, first_block: int) -> Path:
     return folder / f"part-{first_block:06d}.safetensors"
 
 
-def write_part(folder: Path, plan: dict[str, Any], first_block: int, chunk: Chunk) -> None:
+def write_part(folder: Path, plan: JsonObject, first_block: int, chunk: Chunk) -> None:
     """The file of a finished chunk, at once; any process that sees the folder may write it."""
     save_bundle(_part_file(folder, first_block), class_name=_PART_CLASS, params={},
                 arrays=chunk.to_arrays(), attributes={"seal": _seal(plan, chunk)})  # fmt: skip
 
 
-def _open_part(folder: Path, first_block: int) -> tuple[Chunk, Any]:
+def _open_part(folder: Path, first_block: int) -> tuple[Chunk, object]:
     """What `write_part` wrote, mapped: the chunk, and its seal."""
     bundle = load_bundle(_part_file(folder, first_block), class_name=_PART_CLASS)
     return Chunk.from_arrays(bundle.arrays), bundle.attributes.get("seal")
 
 
-def _seal(plan: dict[str, Any], chunk: Chunk) -> str:
+def _seal(plan: JsonObject, chunk: Chunk) -> str:
     """A digest of a chunk and of the plan by which it was solved."""
     arrays = sorted(chunk.to_arrays().items())
     head = json.dumps([plan, [name for name, _ in arrays]], sort_keys=True).encode()
     return fingerprint(np.frombuffer(head, np.uint8), *(array for _, array in arrays))
 
 
-def _load_plan(folder: Path) -> dict[str, Any]:
+def _load_plan(folder: Path) -> JsonObject:
     file = folder / "plan.json"
     if not file.is_file() or file.stat().st_size > _MOST_PLAN_BYTES:
         raise _no_plan(folder, f"a file of at most {_MOST_PLAN_BYTES} bytes is needed")
@@ -287,7 +292,7 @@ def _load_plan(folder: Path) -> dict[str, Any]:
         raise _no_plan(folder, str(error)) from error
 
 
-def _in_present_names(plan: dict[str, Any]) -> dict[str, Any]:
+def _in_present_names(plan: JsonObject) -> JsonObject:
     """A plan of sublearn 0.1, which calls the intercept a bias, as one of today."""
     if "bias" not in plan:
         return plan
@@ -301,7 +306,7 @@ def _no_plan(folder: Path, why: str) -> ModelFileError:
     )
 
 
-def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
+def is_journal_of(folder: Path, plan: JsonObject) -> bool:
     """Whether this process sees the folder of the journal with this plan."""
     try:
         return _load_plan(folder) == plan
@@ -309,7 +314,7 @@ def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
         return False
 
 
-def _map(file: Path, dtype: Any) -> np.ndarray:
+def _map(file: Path, dtype: DTypeLike) -> np.ndarray:
     """The numbers of a file, read-only: what is written through a map kills on a full disk."""
     if file.stat().st_size == 0:  # nothing to map, which the system refuses
         return np.empty(0, dtype=dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from sublearn.execution import all_or_nothing
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.extreme.pd_report import (
+    PDReport,
     best_held_out,
     ended_early,
     objective_of,
@@ -23,8 +24,9 @@ from sublearn.extreme.pd_report import (
 from sublearn.fitting.held_out import patience_of, pick, read_eval_set, split_rows
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Number
+from sublearn.io.fields import Fields, Number
 from sublearn.trace import Callback
+from sublearn.typing import ClassWeightLike, EvalSet, LabelsLike, MatrixLike, Seed, WeightsLike
 from sublearn.validation import (
     EARLY_STOPPING,
     RUN_RULES,
@@ -42,6 +44,9 @@ from sublearn.validation import (
     check_params,
     check_sample_weight,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["PDSparseClassifier"]
 
@@ -222,9 +227,9 @@ class PDSparseClassifier(LinearLabelClassifier):
         validation_fraction: float = 0.1,
         refit: bool = False,
         prune: float = 0.0,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
@@ -246,7 +251,11 @@ class PDSparseClassifier(LinearLabelClassifier):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: WeightsLike | None = None,
+        eval_set: EvalSet = None,
     ) -> PDSparseClassifier:
         """Learn the weights of all labels.
 
@@ -286,7 +295,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         self.held_out_precision_ = best_held_out(report)
         return self
 
-    def _refuse_what_does_not_fit(self, eval_set: Any) -> None:
+    def _refuse_what_does_not_fit(self, eval_set: EvalSet) -> None:
         name = type(self).__name__
         if self.refit and not self.early_stopping and eval_set is None:
             raise ParameterError(
@@ -294,7 +303,7 @@ class PDSparseClassifier(LinearLabelClassifier):
             )
 
     @np.errstate(over="ignore")
-    def _caps(self, labels: EncodedLabels, sample_weight: Any) -> np.ndarray:
+    def _caps(self, labels: EncodedLabels, sample_weight: WeightsLike | None) -> np.ndarray:
         """C times the weight of each sample."""
         name = type(self).__name__
         weights = check_sample_weight(sample_weight, labels.n_samples, estimator_name=name)
@@ -314,7 +323,12 @@ class PDSparseClassifier(LinearLabelClassifier):
         return caps
 
     def _divide(
-        self, X: sp.csr_matrix, labels: EncodedLabels, caps: np.ndarray, eval_set: Any, seed: int
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        caps: np.ndarray,
+        eval_set: EvalSet,
+        seed: int,
     ) -> tuple[_Rows, np.ndarray, _Rows]:
         """Training rows, their caps, and held-out rows (none of them without early stopping)."""
         if eval_set is not None:
@@ -333,12 +347,12 @@ class PDSparseClassifier(LinearLabelClassifier):
 
     def _solve(
         self, train: _Rows, caps: np.ndarray, held_out: _Rows, seed: int
-    ) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+    ) -> tuple[_Lists, PDReport]:
         settings = self._settings(seed)
         progress = Progress(settings.max_iter * (2 if self.refit else 1))
         index_type = train[0].indices.dtype
 
-        def job() -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+        def job() -> tuple[_Lists, PDReport]:
             rows, others = self._labelled(*train, index_type), self._labelled(*held_out, index_type)
             return _core.fit_pd_sparse(rows, caps, others, settings, progress.core)
 
@@ -346,7 +360,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         report["has_held_out"] = held_out[0].shape[0] > 0
         return by_feature, report
 
-    def _settings(self, seed: int) -> Any:
+    def _settings(self, seed: int) -> _core.PDSettings:
         settings = _core.PDSettings()
         settings.l1 = float(self.l1)
         settings.has_bias = bool(self.fit_intercept)
@@ -359,15 +373,15 @@ class PDSparseClassifier(LinearLabelClassifier):
         settings.n_threads = as_n_threads(self.n_jobs)
         return settings
 
-    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels, index_type: Any) -> Any:
+    def _labelled(
+        self, X: sp.csr_matrix, labels: EncodedLabels, index_type: DTypeLike
+    ) -> Any:  # one of four classes of the core, by the types of numbers and indices
         if self.fit_intercept:
             X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
         indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
         return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
 
-    def _model(
-        self, by_feature: tuple[Any, Any, Any], dtype: np.dtype, labels: EncodedLabels
-    ) -> LinearLabels:
+    def _model(self, by_feature: _Lists, dtype: np.dtype, labels: EncodedLabels) -> LinearLabels:
         indptr, indices, values = by_feature
         shape = (len(indptr) - 1, labels.n_classes)
         weights = sp.csr_matrix((values, indices, indptr), shape=shape)
@@ -382,7 +396,7 @@ class PDSparseClassifier(LinearLabelClassifier):
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "refit_": Boolean(),
             "held_out_precision_": Number(or_none=True),
@@ -401,3 +415,4 @@ class PDSparseClassifier(LinearLabelClassifier):
 
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]
+_Lists = tuple[np.ndarray, np.ndarray, np.ndarray]  # offsets, labels and weights by feature
