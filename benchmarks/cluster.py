@@ -223,13 +223,12 @@ def timed_blocks(n_rows: int, n_labels: int, seed: int) -> dict[str, Any]:
     X, Y = documents(n_rows, n_labels, seed)
     labels = encode_labels(Y, n_rows, estimator_name="benchmark")
     problem = PPDProblem(X, labels)
-    settings = PPDSparseClassifier(random_state=0)._settings()
-    settings.n_threads = 1
+    settings = PPDSparseClassifier(random_state=0, n_jobs=1)._settings()
     counts, positives, seconds, work, n_weights = labels.counts(), [], [], [], 0
     for block in range(0, problem.n_blocks, max(1, problem.n_blocks // 30)):
         part = problem.part(block, block + 1)
         began = time.process_time()
-        chunk = problem.solve(part, "squared_hinge", 1.0, settings, _core.Monitor())
+        chunk = problem.solve(part, settings, _core.Monitor())
         seconds.append(time.process_time() - began)
         positives.append(counts[problem.order[part]].sum())
         work.append(chunk.reports["work"].sum())

@@ -25,9 +25,9 @@ from harness.table import Cell, Figures, Table
 #: `sublearn-default` below has the defaults everywhere.
 SUBLEARN = {"C": 1.0, "l1": 0.1}
 SUBLEARN_BY_PROBLEM: dict[str, dict[str, object]] = {
-    "bibtex": {"l1": 1.0, "bias": "fixed"},
+    "bibtex": {"l1": 1.0, "fit_intercept": "fixed"},
     "delicious": {"l1": 1.0},
-    "sector": {"C": 3.0, "bias": "fixed"},
+    "sector": {"C": 3.0, "fit_intercept": "fixed"},
     "rcv1sub1": {"l1": 0.3, "tol": 0.01},
     "stackex_cs": {"C": 0.3, "l1": 0.3, "tol": 0.01},
     "ng20": {"C": 0.3, "l1": 0.03},
@@ -52,7 +52,7 @@ TUTORIAL = {"lr": 0.5, "epoch": 25, "minCount": 1}
 UNWEIGHTED = "settings of its tutorial; sees features without weights"
 TUNED = {**SUBLEARN_BY_PROBLEM, "yso_en": {"C": 0.3, "l1": 0.03}}
 PD = {"C": 1.0, "l1": 0.01, "early_stopping": True}
-PD_BY_PROBLEM = {"bibtex-raw": {"l1": 1.0, "n_iter_no_change": 10}}
+PD_BY_PROBLEM = {"bibtex-raw": {"l1": 1.0, "early_stopping": 10}}
 
 ENTRANTS = [
     ours("sublearn", "PPDSparseClassifier"),
@@ -62,7 +62,7 @@ ENTRANTS = [
         ours("sublearn-tuned", "on yso_en the best P@1 of twelve settings on 10,000 held-out rows"),
         by_problem=TUNED,
     ),
-    ours("sublearn-fixed", "PPDSparseClassifier with the bias fixed at -1", bias="fixed"),
+    ours("sublearn-fixed", "PPDSparseClassifier, intercepts fixed at -1", fit_intercept="fixed"),
     ours("sublearn-sparsified", "PPDSparseClassifier, sparsified searches", search="sparsified"),
     Entrant(
         "sublearn-pd", "extreme/sublearn_pd.py", PD, PD_BY_PROBLEM,

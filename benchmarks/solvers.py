@@ -1,4 +1,4 @@
-"""Choices within the two solvers: warm starts of PPD-Sparse, bias and length of PD-Sparse fits."""
+"""Choices within the two solvers: warm starts of PPD-Sparse, intercept and end of PD-Sparse."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def warm(bench: Bench) -> Figures:
     """Work of a second fit to the same rows, as a share of the first."""
     splits = [mulan(name).load(bench.data, bench.seed) for name in ("bibtex", "delicious")]
     rows = []
-    for loss, bias in itertools.product(("squared_hinge", "hinge"), ("learned", "fixed")):
+    for loss, intercept in itertools.product(("squared_hinge", "hinge"), (True, "fixed")):
         n_rows = bench.size(WARM_ROWS, 500)
-        shares = [second_share(s, n_rows, bench.seed, loss=loss, bias=bias) for s in splits]
-        rows.append([loss, bias, *shares])
-    return Figures({"loss": "", "bias": "", "bibtex": ".2f<", "delicious": ".2f<"}, rows)
+        options = {"loss": loss, "fit_intercept": intercept}
+        shares = [second_share(s, n_rows, bench.seed, **options) for s in splits]
+        rows.append([loss, str(intercept), *shares])
+    return Figures({"loss": "", "fit_intercept": "", "bibtex": ".2f<", "delicious": ".2f<"}, rows)
 
 
 def second_share(split: Split, n_rows: int, seed: int, **settings: Any) -> float:
@@ -40,14 +41,18 @@ def second_share(split: Split, n_rows: int, seed: int, **settings: Any) -> float
 
 
 def ranking(bench: Bench) -> Figures:
-    """PD-Sparse with and without a bias, ended by held-out rows or by its certificate."""
+    """PD-Sparse with and without an intercept, ended by held-out rows or by its certificate."""
     problems = [mulan("bibtex"), mulan("delicious"), svmlight_random_half("ng20")]
     rows = []
     for problem in bench.some(problems):
         split = problem.load(bench.data, bench.seed)
-        for bias, early in itertools.product(("none", "learned"), (True, False)):
+        for intercept, early in itertools.product((False, True), (True, False)):
             model = PDSparseClassifier(
-                l1=0.1, max_iter=30, random_state=bench.seed, bias=bias, early_stopping=early
+                l1=0.1,
+                max_iter=30,
+                random_state=bench.seed,
+                fit_intercept=intercept,
+                early_stopping=early,
             )
             fit = functools.partial(model.fit, split.train["X"], split.train["Y"])
             _, seconds = cpu_timed(fit)
@@ -55,8 +60,14 @@ def ranking(bench: Bench) -> Figures:
             precisions = [precision_at(k, split.truth["Y"], labels) for k in CUTS]
             end = "held-out rows" if early else "certificate"
             passes, active = len(model.trace_["active"]), float(model.trace_["active"][-1])
-            rows.append([problem.name, bias, end, passes, active, *precisions, seconds])
-    columns = {"data": "", "bias": "", "ended by": "", "passes": "d", "active labels": ".1f"}
+            rows.append([problem.name, str(intercept), end, passes, active, *precisions, seconds])
+    columns = {
+        "data": "",
+        "fit_intercept": "",
+        "ended by": "",
+        "passes": "d",
+        "active labels": ".1f",
+    }
     columns |= dict.fromkeys(("P@1", "P@3", "P@5"), ".4f>")
     return Figures({**columns, "fit CPU s": ".2f<"}, rows)
 
@@ -72,7 +83,7 @@ TABLES = [
     ),
     Table(
         "ranking",
-        "PD-Sparse: bias and end of the fit",
+        "PD-Sparse: intercept and end of the fit",
         "`l1` 0.1, rows of length one, at most 30 passes; active labels: mean over the samples "
         "in the last pass.",
         ranking,

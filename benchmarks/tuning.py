@@ -1,4 +1,4 @@
-"""Which C, l1, tol and bias a user would choose for each data set, from its training rows alone.
+"""Which C, l1, tol and intercept a user would choose for each data set, from training rows alone.
 
 The best rows of the small sets are the settings of the entrant `sublearn` in extreme.py.
 """
@@ -20,10 +20,10 @@ from harness.timing import cpu_timed
 
 from sublearn.extreme import PPDSparseClassifier
 
-DEFAULT = {"C": 1.0, "l1": 0.1, "tol": 0.03, "bias": "learned"}
+DEFAULT = {"C": 1.0, "l1": 0.1, "tol": 0.03, "fit_intercept": True}
 GRID = {"C": (0.1, 0.3, 1.0, 3.0), "l1": (0.03, 0.1, 0.3, 1.0)}
 #: Tried with the best C and l1.
-REFINED: Sequence[dict[str, Any]] = ({"tol": 0.01}, {"bias": "fixed"})
+REFINED: Sequence[dict[str, Any]] = ({"tol": 0.01}, {"fit_intercept": "fixed"})
 SHOWN = 5
 
 
@@ -45,7 +45,7 @@ def search(bench: Bench, problem: str, *, folds: int, held: int) -> Figures:
     default = next(row for row in found if row[: len(DEFAULT)] == list(DEFAULT.values()))
     rows = [["default", *default], *(["best", *row] for row in found[:1])]
     rows += [["", *row] for row in found[1:SHOWN]]
-    columns = {"": "", "C": "g", "l1": "g", "tol": "g", "bias": ""}
+    columns = {"": "", "C": "g", "l1": "g", "tol": "g", "fit_intercept": ""}
     columns |= dict.fromkeys(("P@1", "P@3", "P@5", "mean"), ".4f>")
     return Figures({**columns, "fit CPU s": ".2f<"}, rows)
 

@@ -46,7 +46,14 @@ def test_json_is_one_object_and_alone_on_standard_output(sublearn, files, tmp_pa
 
 
 def test_options_reach_the_estimator(sublearn, files, tmp_path):
-    options = {"C": 0.5, "l1": 0.2, "loss": "hinge", "bias": "fixed", "tol": 0.05, "max-iter": 300}
+    options = {
+        "C": 0.5,
+        "l1": 0.2,
+        "loss": "hinge",
+        "fit-intercept": "fixed",
+        "tol": 0.05,
+        "max-iter": 300,
+    }
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     done = sublearn(
         "fit", files["txt"], "-m", tmp_path / "m", *flags, "--seed", 7, "--jobs", 1, "-q"
@@ -90,7 +97,7 @@ def test_every_default_shown_in_the_help_is_the_estimators():
         for option in getattr(part, "__metadata__", ())
         if name in parameters and isinstance(option.show_default, str)
     }
-    assert shown.keys() >= {"C", "l1", "loss", "bias", "tol"}
+    assert shown.keys() >= {"C", "l1", "loss", "fit_intercept", "tol"}
     assert shown == {name: str(parameters[name].default) for name in shown}
 
 

@@ -30,7 +30,7 @@ PPD = functools.partial(PPDSparseClassifier, random_state=0)
 
 
 # Parameters with which a fit reaches no limit in the life of a test.
-ENDLESS = {PD: {"n_iter_no_change": 10**9}, PPD: {"loss": "hinge"}}
+ENDLESS = {PD: {}, PPD: {"loss": "hinge"}}
 
 
 @pytest.fixture(params=[PD, PPD], ids=["PD-Sparse", "PPD-Sparse"])
@@ -42,11 +42,11 @@ SETTINGS = [
     PDSparseClassifier(max_iter=1000),
     PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
     PDSparseClassifier(
-        bias="learned", search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+        fit_intercept=True, search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
     ),
     PPDSparseClassifier(max_iter=1000),
     PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
-    PPDSparseClassifier(bias="fixed", search="sparsified", C=10.0, max_iter=1000),
+    PPDSparseClassifier(fit_intercept="fixed", search="sparsified", C=10.0, max_iter=1000),
     PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
 ]
 
@@ -58,8 +58,8 @@ def not_promised(estimator):
         "check_sample_weight_equivalence_on_dense_data": to_tolerance,
         "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
     }
-    if estimator.bias != "learned":
-        reasons["check_class_weight_classifiers"] = "without a bias no class can win everywhere"
+    if estimator.fit_intercept is not True:
+        reasons["check_class_weight_classifiers"] = "no class wins everywhere by weights alone"
     return reasons
 
 
@@ -211,12 +211,46 @@ def test_scores_are_inner_products_with_the_weights(solver):
     np.testing.assert_allclose(model.decision_function(X), X.toarray() @ W.T + b, atol=1e-12)
 
 
-@pytest.mark.parametrize("k", [0, -1, 6, 1.0, True, "2"])
+@pytest.mark.parametrize("k", [0, -1, 1.0, True, None, "2"])
 def test_refuses_a_k_that_is_no_number_of_labels(solver, k):
     X, y = multiclass()
     model = solver().fit(X, y)
-    with pytest.raises(ValueError, match=r"k must be an integer in \[1, 5\], got"):
+    with pytest.raises(ValueError, match=r"^predict_top_k\.k must be a positive integer, got"):
         model.predict_top_k(X, k)
+
+
+def test_gives_all_labels_if_there_are_fewer_than_wanted(solver):
+    X, y = multiclass()
+    labels, scores = solver().fit(X, y).calibrate(X, y).predict_top_k(X, 10**6)
+    assert labels.shape == scores.shape == (len(y), 5)
+    assert solver().fit(X, y > 1).calibrate(X, y > 1).predict_proba_top_k(X)[0].shape == (len(y), 2)
+
+
+PD_FORMER = {"n_partitions": 4, "n_candidates": None, "n_iter_no_change": 7}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "now"),
+    [
+        (PPDSparseClassifier, {"bias": "learned", "C": 2.0}, {"fit_intercept": True, "C": 2.0}),
+        (PPDSparseClassifier, {"bias": "fixed"}, {"fit_intercept": "fixed"}),
+        (PPDSparseClassifier, {"fit_intercept": "fixed"}, {"fit_intercept": "fixed"}),
+        (
+            PDSparseClassifier,
+            {"bias": "none", "early_stopping": True, **PD_FORMER},
+            {"fit_intercept": False, "early_stopping": 7},
+        ),
+        (
+            PDSparseClassifier,
+            {"bias": "learned", "early_stopping": False, **PD_FORMER},
+            {"fit_intercept": True, "early_stopping": False},
+        ),
+        (PDSparseClassifier, {"early_stopping": True}, {"early_stopping": True}),
+    ],
+)
+def test_parameters_of_files_of_earlier_versions_have_their_names_of_today(kind, stored, now):
+    assert kind._current_params(stored) == now
+    kind(**now)._check_params()
 
 
 def test_predicts_from_many_threads_at_once(solver):

@@ -48,7 +48,7 @@ def test_top_labels_are_those_of_sorted_scores(k, n_jobs):
     X = sp.vstack([X, sp.csr_matrix((3, X.shape[1]))]).tocsr()
     Y = np.vstack([Y, np.zeros((3, Y.shape[1]), dtype=bool)])
     Y[:, [4, 20, 21]] = False  # equal scores everywhere
-    model = PPDSparseClassifier(bias="fixed", random_state=0, n_jobs=n_jobs).fit(X, Y)
+    model = PPDSparseClassifier(fit_intercept="fixed", random_state=0, n_jobs=n_jobs).fit(X, Y)
     scores = model.decision_function(X)
     assert (scores[-1] == -1).all()  # ties among all labels
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -61,7 +61,7 @@ def test_top_labels_are_those_of_sorted_scores(k, n_jobs):
 
 REFUSALS = [
     *[("loss", v, "must be 'squared_hinge' or 'hinge'") for v in ("log", None, 1)],
-    *[("bias", v, "must be 'learned' or 'fixed'") for v in ("none", True)],
+    *[("fit_intercept", v, "must be True or 'fixed'") for v in (False, None, "learned", 1)],
     *[("search", v, "must be 'exact' or 'sparsified'") for v in ("greedy", None)],
 ]
 

@@ -63,12 +63,12 @@ def assert_as_good(warm, cold):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("bias", ["learned", "fixed"])
+@pytest.mark.parametrize("fit_intercept", [True, "fixed"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_a_warm_start_finds_the_same_optimum_with_less_work(loss, bias, dtype):
+def test_a_warm_start_finds_the_same_optimum_with_less_work(loss, fit_intercept, dtype):
     X, Y = problem()
     X = X.astype(dtype)
-    options = {"loss": loss, "bias": bias, "tol": 1e-3, "max_iter": 1000}
+    options = {"loss": loss, "fit_intercept": fit_intercept, "tol": 1e-3, "max_iter": 1000}
     cold = solver(**options, l1=0.09).fit(X, Y)
     warm = solver(**options, l1=0.1, warm_start=True).fit(X, Y).set_params(l1=0.09).fit(X, Y)
     assert warm.coef_.dtype == dtype
@@ -261,7 +261,7 @@ def test_a_callback_that_stops_ends_the_path_with_the_models_made_so_far():
 @pytest.mark.parametrize("l1", [[0.1, -1], [np.nan], [np.inf], ["x"], [None], 0.1, None])
 def test_a_path_refuses_penalties_that_are_none(l1):
     X, y = classes_problem()
-    sentence = "fit_path: l1 must be a list of numbers that are not negative, got "
+    sentence = "fit_path: l1s must be a list of numbers that are not negative, got "
     with pytest.raises(ValueError, match=rf"^PPDSparseClassifier\.{sentence}"):
         solver().fit_path(X, y, l1)
 
@@ -320,10 +320,10 @@ def test_adds_classes_in_several_steps():
     assert model.score(X, y) > 0.7
 
 
-@pytest.mark.parametrize("bias", ["learned", "fixed"])
-def test_a_third_class_makes_two_scores_of_one(bias):
+@pytest.mark.parametrize("fit_intercept", [True, "fixed"])
+def test_a_third_class_makes_two_scores_of_one(fit_intercept):
     X, y = classes_problem(3)
-    options = {"bias": bias, "tol": 1e-4, "max_iter": 1000}
+    options = {"fit_intercept": fit_intercept, "tol": 1e-4, "max_iter": 1000}
     two = y != "f"
     before = solver(**options).fit(X[two], y[two])
     model = clone(before).fit(X[two], y[two]).partial_fit(X, y)

@@ -42,7 +42,7 @@ estimators = st.builds(
     C=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
     l1=st.sampled_from([0.0, 0.1, 10.0]),
     loss=st.sampled_from(["hinge", "squared_hinge"]),
-    bias=st.sampled_from(["learned", "fixed"]),
+    fit_intercept=st.sampled_from([True, "fixed"]),
     search=st.sampled_from(["exact", "sparsified"]),
     tol=st.sampled_from([0.1, 1e-2, 1e-4]),
     max_iter=st.sampled_from([1, 2, 7, 100]),
@@ -85,6 +85,6 @@ def test_the_objective_is_that_of_the_weights(problem, model):
     if model.loss == "squared_hinge":
         violation **= 2
     total = 0.5 * (W**2).sum() + model.l1 * np.abs(W).sum() + model.C * violation.sum()
-    if model.bias == "learned":
+    if model.fit_intercept is True:
         total += 0.5 * (b**2).sum()
     np.testing.assert_allclose(model.objective_, total, rtol=1e-9)

@@ -146,7 +146,10 @@ def forms():
         "binary": (y == 0, {"class_weight": {True: 2.0}}),
         "classes": ([f"class {k}" for k in y], {"class_weight": "balanced"}),
         "lists": ([[f"λ{k}" for k in np.flatnonzero(row)] for row in Y], {"prune": 0.05}),
-        "indicator": (sp.csr_matrix(Y), {"class_weight": np.arange(N_LABELS), "bias": "fixed"}),
+        "indicator": (
+            sp.csr_matrix(Y),
+            {"class_weight": np.arange(N_LABELS), "fit_intercept": "fixed"},
+        ),
     }
 
 
@@ -421,7 +424,7 @@ CHANGES = {
     "C": {"C": 2.0},
     "l1": {"l1": 0.2},
     "loss": {"loss": "squared_hinge"},
-    "bias": {"bias": "fixed"},
+    "fit_intercept": {"fit_intercept": "fixed"},
     "search": {"search": "sparsified"},
     "tol": {"tol": 1e-200},
     "max_iter": {"max_iter": 2001},

@@ -15,7 +15,7 @@ from sublearn.errors import ParameterError
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.metrics import propensities
 
-PROBLEMS = list(itertools.product(("squared_hinge", "hinge"), ("learned", "fixed")))
+PROBLEMS = list(itertools.product(("squared_hinge", "hinge"), (True, "fixed")))
 
 
 def problem(seed=0, n_rows=90, n_features=15, n_labels=19):
@@ -48,12 +48,14 @@ def assert_same(a, b):
 # --- samples ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_a_weight_of_two_is_a_row_that_comes_twice(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_a_weight_of_two_is_a_row_that_comes_twice(loss, fit_intercept):
     X, Y = problem()
     times = np.random.default_rng(0).integers(1, 4, len(X))
-    weighted = solver(loss=loss, bias=bias).fit(X, Y, sample_weight=times)
-    repeated = solver(loss=loss, bias=bias).fit(np.repeat(X, times, 0), np.repeat(Y, times, 0))
+    weighted = solver(loss=loss, fit_intercept=fit_intercept).fit(X, Y, sample_weight=times)
+    repeated = solver(loss=loss, fit_intercept=fit_intercept).fit(
+        np.repeat(X, times, 0), np.repeat(Y, times, 0)
+    )
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-6)
     assert_close(weighted, repeated)
 

@@ -19,7 +19,7 @@ MODEL = model_file("PPDSparseClassifier")
 CASES = {
     "default": {},
     "hinge": {"loss": "hinge", "l1": 0.02, "C": 3.0},
-    "fixed": {"bias": "fixed", "search": "sparsified", "tol": 1e-3},
+    "fixed": {"fit_intercept": "fixed", "search": "sparsified", "tol": 1e-3},
 }
 
 

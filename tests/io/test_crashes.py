@@ -20,7 +20,8 @@ import sublearn
 from sublearn.embed.word_files import write_word_vectors
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.fit_journal import FitJournal
-from sublearn.extreme.ppd_problem import PPDProblem, gather_weights
+from sublearn.extreme.ppd_problem import PPDProblem
+from sublearn.extreme.ppd_solve import gather_weights
 from sublearn.io import load_bundle, save_bundle, save_npz, save_svmlight
 from sublearn.io.files import replace_file, write_atomically
 from sublearn.io.locks import hold_alone, open_locked
@@ -367,9 +368,8 @@ def test_the_last_step_of_a_journal_survives_a_full_disk(disk):
     # Written through a sparse map, this killed the process (SIGBUS).
     X, Y = rows()
     problem = PPDProblem(X, encode_labels(Y, X.shape[0], estimator_name="T"))
-    settings = sublearn._core.PPDSettings()
-    chunk = problem.solve(slice(0, len(problem.order)), "squared_hinge", 1.0, settings,
-                          sublearn._core.Monitor())  # fmt: skip
+    settings = {"loss": "squared_hinge", "C": 1.0}
+    chunk = problem.solve(slice(0, len(problem.order)), settings, sublearn._core.Monitor())
     journal = FitJournal(disk / "m", {"seed": 0}, 0)
     chunks = [journal.keep(0, chunk)]
     for leave in (0, 4096, 8192):

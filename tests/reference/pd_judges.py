@@ -21,11 +21,11 @@ def objective(W, X, Y, *, l1, C, weights=None):
     return 0.5 * (W**2).sum() + l1 * np.abs(W).sum() + C * (s * losses(W, X, Y)).sum()
 
 
-def optimum(X, Y, *, l1, C, weights=None, support=None, bias=False):
+def optimum(X, Y, *, l1, C, weights=None, support=None, fit_intercept=False):
     """The smallest value of (13), weights outside `support` fixed at zero if it is given."""
     s = np.ones(len(X)) if weights is None else weights
     W = cp.Variable((X.shape[1], Y.shape[1]))
-    b = cp.Variable((1, Y.shape[1])) if bias else np.zeros((1, Y.shape[1]))
+    b = cp.Variable((1, Y.shape[1])) if fit_intercept else np.zeros((1, Y.shape[1]))
     Z = X @ W + np.ones((len(X), 1)) @ b
     total = 0.5 * cp.sum_squares(b) + 0.5 * cp.sum_squares(W) + l1 * cp.sum(cp.abs(W))
     for i in range(len(X)):

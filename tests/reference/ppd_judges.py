@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 
 
-def objective(W, b, X, Y, *, loss, bias, l1, C, weights=None):
+def objective(W, b, X, Y, *, loss, fit_intercept, l1, C, weights=None):
     """Sum over the labels that have positives; `W` is (n_labels, n_features), all dense.
 
     `weights` has a factor of C for each row and label.
@@ -14,24 +14,24 @@ def objective(W, b, X, Y, *, loss, bias, l1, C, weights=None):
     W, b = np.asarray(W, dtype=np.float64)[trained], np.asarray(b, dtype=np.float64)[trained]
     violation = np.maximum(1 - signs(Y[:, trained]) * (X @ W.T + b), 0)
     penalty = 0.5 * (W**2).sum() + l1 * np.abs(W).sum()
-    if bias == "learned":
+    if fit_intercept is True:
         penalty += 0.5 * (b**2).sum()
     return penalty + (C * (violation**2 if loss == "squared_hinge" else violation)).sum()
 
 
-def optimum(X, Y, *, loss, bias, l1, C, weights=None):
+def optimum(X, Y, *, loss, fit_intercept, l1, C, weights=None):
     """The smallest sum of the objectives of all labels that have positives."""
     weights = np.ones(Y.shape) if weights is None else weights
     weights, Y = weights[:, Y.any(axis=0)], Y[:, Y.any(axis=0)]
     n_labels, n_features = Y.shape[1], X.shape[1]
     W = cp.Variable((n_features, n_labels))
-    b = cp.Variable((1, n_labels)) if bias == "learned" else -np.ones((1, n_labels))
+    b = cp.Variable((1, n_labels)) if fit_intercept is True else -np.ones((1, n_labels))
     scores = X @ W + np.ones((len(X), 1)) @ b
     violation = cp.pos(1 - cp.multiply(signs(Y), scores))
     total = 0.5 * cp.sum_squares(W) + l1 * cp.sum(cp.abs(W))
     power = 2 if loss == "squared_hinge" else 1
     total += C * cp.sum(cp.multiply(weights, violation**power))
-    if bias == "learned":
+    if fit_intercept is True:
         total += 0.5 * cp.sum_squares(b)
     problem = cp.Problem(cp.Minimize(total))
     exact = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

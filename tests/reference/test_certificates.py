@@ -172,7 +172,7 @@ def ppd_sparse(rng):
     X = X.astype(dtype).astype(np.float64)
     terms = {
         "loss": str(rng.choice(["squared_hinge", "hinge"])),
-        "bias": str(rng.choice(["learned", "fixed"])),
+        "fit_intercept": (True, "fixed")[rng.choice(2)],
         "l1": float(rng.choice([0.0, 0.1, 1.0, 1e3])),
         "C": float(10.0 ** rng.uniform(-1, 1)),
     }
@@ -204,10 +204,10 @@ def pd_sparse(rng):
     dtype = rng.choice([np.float32, np.float64])
     X = X.astype(dtype).astype(np.float64)
     terms = {"l1": float(rng.choice([0.0, 0.1, 1e3])), "C": float(10.0 ** rng.uniform(-1, 1))}
-    has_bias = bool(rng.random() < 0.5)
+    has_intercept = bool(rng.random() < 0.5)
     model = PDSparseClassifier(
         **terms,
-        bias="learned" if has_bias else "none",
+        fit_intercept=has_intercept,
         tol=float(10.0 ** rng.uniform(-4, -1)),
         max_iter=random_limit(rng, 1000),
         search=str(rng.choice(["auto", "exact", "partition", "sampled"])),
@@ -216,11 +216,11 @@ def pd_sparse(rng):
     ).fit(X.astype(dtype), Y)
     W, b = model.coef_.toarray().astype(np.float64), model.intercept_.astype(np.float64)
     value = pd_judges.objective(W, X, Y, **terms)
-    if has_bias:
+    if has_intercept:
         with_ones = np.column_stack([X, np.ones(len(X))])
         value = pd_judges.objective(np.column_stack([W, b]), with_ones, Y, **terms)
         value -= terms["l1"] * np.abs(b).sum()
-    best = pd_judges.optimum(X, Y, bias=has_bias, **terms)
+    best = pd_judges.optimum(X, Y, fit_intercept=has_intercept, **terms)
     return claim(model.objective_, model.certificate_, value, best)
 
 

@@ -56,11 +56,11 @@ def test_reaches_the_optimum_of_cvxpy(kind, l1, C, search):
 
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_learned_bias_is_free_of_l1(kind, search):
+def test_an_intercept_is_free_of_l1(kind, search):
     X, Y = awkward_problem(kind)
-    model = solver(1.0, 2.0, bias="learned", search=search).fit(X, Y)
+    model = solver(1.0, 2.0, fit_intercept=True, search=search).fit(X, Y)
     assert model.objective_ == pytest.approx(
-        pd_judges.optimum(X, Y, l1=1.0, C=2.0, bias=True), rel=1e-5
+        pd_judges.optimum(X, Y, l1=1.0, C=2.0, fit_intercept=True), rel=1e-5
     )
     assert model.certificate_ <= 1e-5
     assert (model.intercept_ != 0).any()
@@ -128,7 +128,7 @@ def test_two_classes_are_the_problem_of_two_labels():
 
 def test_a_refit_solves_the_problem_without_l1_on_the_support():
     X, Y = awkward_problem("multiclass")
-    options = {"n_iter_no_change": 10**6, "search": "exact"}
+    options = {"early_stopping": 10**6, "search": "exact"}
     held_out = X[:1], Y[:1]  # hit or missed alike by all passes: the first one decides the support
     first = solver(0.3, 1.0, max_iter=1, tol=1e-9, **options)
     with pytest.warns(ConvergenceWarning):

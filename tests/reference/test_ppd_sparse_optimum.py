@@ -13,9 +13,9 @@ from sklearn.svm import LinearSVC
 from sublearn.extreme import PPDSparseClassifier
 
 LOSSES = ("squared_hinge", "hinge")
-BIASES = ("learned", "fixed")
-PROBLEMS = list(itertools.product(LOSSES, BIASES))
-OBJECTIVES = list(itertools.product(LOSSES, BIASES, (0.0, 0.1, 1.0), (0.1, 1.0, 10.0)))
+INTERCEPTS = (True, "fixed")
+PROBLEMS = list(itertools.product(LOSSES, INTERCEPTS))
+OBJECTIVES = list(itertools.product(LOSSES, INTERCEPTS, (0.0, 0.1, 1.0), (0.1, 1.0, 10.0)))
 
 
 def awkward_problem(seed=0, n_rows=40, n_features=9, n_labels=20):
@@ -36,42 +36,46 @@ def awkward_problem(seed=0, n_rows=40, n_features=9, n_labels=20):
 
 
 @functools.cache
-def best_value(loss, bias, l1, C, seed=0):
-    return ppd_judges.optimum(*awkward_problem(seed), loss=loss, bias=bias, l1=l1, C=C)
+def best_value(loss, fit_intercept, l1, C, seed=0):
+    return ppd_judges.optimum(
+        *awkward_problem(seed), loss=loss, fit_intercept=fit_intercept, l1=l1, C=C
+    )
 
 
-def solver(loss, bias, l1, C, **options):
+def solver(loss, fit_intercept, l1, C, **options):
     options = {"tol": 1e-6, "max_iter": 20_000, "random_state": 0} | options
-    return PPDSparseClassifier(C, l1=l1, loss=loss, bias=bias, **options)
+    return PPDSparseClassifier(C, l1=l1, loss=loss, fit_intercept=fit_intercept, **options)
 
 
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize(("loss", "bias", "l1", "C"), OBJECTIVES)
-def test_reaches_the_optimum_of_cvxpy(loss, bias, l1, C, search):
+@pytest.mark.parametrize(("loss", "fit_intercept", "l1", "C"), OBJECTIVES)
+def test_reaches_the_optimum_of_cvxpy(loss, fit_intercept, l1, C, search):
     X, Y = awkward_problem()
-    model = solver(loss, bias, l1, C, search=search).fit(X, Y)
-    best = best_value(loss, bias, l1, C)
+    model = solver(loss, fit_intercept, l1, C, search=search).fit(X, Y)
+    best = best_value(loss, fit_intercept, l1, C)
     assert model.objective_ == pytest.approx(best, rel=1e-6)
     assert 0 <= model.certificate_ <= 1e-6
 
 
-@pytest.mark.parametrize(("loss", "bias", "l1", "C"), OBJECTIVES)
-def test_reaches_the_optimum_in_single_precision(loss, bias, l1, C):
+@pytest.mark.parametrize(("loss", "fit_intercept", "l1", "C"), OBJECTIVES)
+def test_reaches_the_optimum_in_single_precision(loss, fit_intercept, l1, C):
     X, Y = awkward_problem()
-    model = solver(loss, bias, l1, C, tol=1e-4).fit(X.astype(np.float32), Y)
+    model = solver(loss, fit_intercept, l1, C, tol=1e-4).fit(X.astype(np.float32), Y)
     assert model.coef_.dtype == np.float32
-    assert model.objective_ == pytest.approx(best_value(loss, bias, l1, C), rel=2e-4)
+    assert model.objective_ == pytest.approx(best_value(loss, fit_intercept, l1, C), rel=2e-4)
     assert model.certificate_ <= 1e-4
 
 
 @pytest.mark.parametrize("tol", [0.5, 0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_is_never_further_from_the_optimum_than_the_certificate(loss, bias, search, tol):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_is_never_further_from_the_optimum_than_the_certificate(loss, fit_intercept, search, tol):
     X, Y = awkward_problem()
-    best = best_value(loss, bias, 0.1, 1.0)
+    best = best_value(loss, fit_intercept, 0.1, 1.0)
     for seed in range(5):
-        model = solver(loss, bias, 0.1, 1.0, tol=tol, search=search, random_state=seed).fit(X, Y)
+        model = solver(
+            loss, fit_intercept, 0.1, 1.0, tol=tol, search=search, random_state=seed
+        ).fit(X, Y)
         assert model.certificate_ <= tol
         distance = model.objective_ - best
         assert -1e-7 * best <= distance <= model.certificate_ * model.objective_ + 1e-7 * best
@@ -79,11 +83,13 @@ def test_is_never_further_from_the_optimum_than_the_certificate(loss, bias, sear
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_certifies_the_weights_it_returns_at_the_iteration_limit(loss, bias, search, max_iter):
+def test_certifies_the_weights_it_returns_at_the_iteration_limit(
+    loss, fit_intercept, search, max_iter
+):
     X, Y = awkward_problem()
-    terms = {"loss": loss, "bias": bias, "l1": 0.1, "C": 1.0}
+    terms = {"loss": loss, "fit_intercept": fit_intercept, "l1": 0.1, "C": 1.0}
     model = solver(**terms, search=search, max_iter=max_iter, tol=1e-9).fit(X, Y)
     recomputed = ppd_judges.objective(model.coef_.toarray(), model.intercept_, X, Y, **terms)
     assert model.objective_ == pytest.approx(recomputed, rel=1e-12)
@@ -93,10 +99,10 @@ def test_certifies_the_weights_it_returns_at_the_iteration_limit(loss, bias, sea
 
 @pytest.mark.parametrize(("dtype", "rel"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_objective_is_that_of_the_weights_found(loss, bias, search, dtype, rel):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_objective_is_that_of_the_weights_found(loss, fit_intercept, search, dtype, rel):
     X, Y = awkward_problem()
-    terms = {"loss": loss, "bias": bias, "l1": 0.3, "C": 2.0}
+    terms = {"loss": loss, "fit_intercept": fit_intercept, "l1": 0.3, "C": 2.0}
     model = solver(**terms, search=search, tol=1e-2).fit(X.astype(dtype), Y)
     W, b = model.coef_.toarray(), model.intercept_
     expected = ppd_judges.objective(W, b, X.astype(dtype).astype(float), Y, **terms)
@@ -113,7 +119,7 @@ def test_positives_far_beyond_the_margin_do_not_blur_the_objective(loss):
     Y[:15, 0] = True
     Y[:, 1] = X[:, 1] > 0.2
     X[:15, 0], X[:5, 0] = 1, 3000
-    X, terms = X.astype(np.float32), {"loss": loss, "bias": "learned", "l1": 0.1, "C": 1.0}
+    X, terms = X.astype(np.float32), {"loss": loss, "fit_intercept": True, "l1": 0.1, "C": 1.0}
     model = solver(**terms, tol=1e-3).fit(X, Y)
     W, b = model.coef_.toarray(), model.intercept_
     X = X.astype(np.float64)
@@ -121,29 +127,29 @@ def test_positives_far_beyond_the_margin_do_not_blur_the_objective(loss):
     assert model.objective_ == pytest.approx(ppd_judges.optimum(X, Y, **terms), rel=1e-3)
 
 
-@pytest.mark.parametrize("bias", BIASES)
-def test_a_label_without_positives_keeps_a_score_of_minus_one(bias):
+@pytest.mark.parametrize("fit_intercept", INTERCEPTS)
+def test_a_label_without_positives_keeps_a_score_of_minus_one(fit_intercept):
     X, Y = awkward_problem()
-    model = solver("squared_hinge", bias, 0.1, 1.0).fit(X, Y)
+    model = solver("squared_hinge", fit_intercept, 0.1, 1.0).fit(X, Y)
     for k in (2, 17):
         assert model.coef_.toarray()[k].any() == 0
         assert model.intercept_[k] == -1
     assert (model.decision_function(X)[:, [2, 17]] == -1).all()
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_solves_a_multiclass_problem_one_versus_rest(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_solves_a_multiclass_problem_one_versus_rest(loss, fit_intercept):
     X, _ = awkward_problem(1)
     y = np.random.default_rng(1).integers(0, 5, len(X))
-    terms = {"loss": loss, "bias": bias, "l1": 0.1, "C": 1.0}
+    terms = {"loss": loss, "fit_intercept": fit_intercept, "l1": 0.1, "C": 1.0}
     best = ppd_judges.optimum(X, y[:, None] == np.arange(5), **terms)
     assert solver(**terms).fit(X, y).objective_ == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_solves_a_binary_problem_for_the_second_class(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_solves_a_binary_problem_for_the_second_class(loss, fit_intercept):
     X, Y = awkward_problem(2)
-    terms = {"loss": loss, "bias": bias, "l1": 0.1, "C": 1.0}
+    terms = {"loss": loss, "fit_intercept": fit_intercept, "l1": 0.1, "C": 1.0}
     best = ppd_judges.optimum(X, Y[:, :1], **terms)
     model = solver(**terms).fit(X, np.where(Y[:, 0], "yes", "no"))
     assert model.objective_ == pytest.approx(best, rel=1e-6)
@@ -152,17 +158,17 @@ def test_solves_a_binary_problem_for_the_second_class(loss, bias):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_agrees_with_linear_svc_without_l1(loss):
-    # LinearSVC(intercept_scaling=1) penalises the bias like a weight, as equation 2.30 does.
+    # LinearSVC(intercept_scaling=1) penalises the intercept like a weight, as equation 2.30 does.
     rng = np.random.default_rng(3)
     X = sp.random(400, 60, density=0.1, random_state=3, data_rvs=rng.standard_normal, format="csr")
     W = rng.normal(size=(60, 6))
     y = (X @ W + 0.3 * rng.normal(size=(400, 6))).argmax(axis=1)
-    model = solver(loss, "learned", 0.0, 0.5, tol=1e-8).fit(X, y)
+    model = solver(loss, True, 0.0, 0.5, tol=1e-8).fit(X, y)
     judge = LinearSVC(C=0.5, loss=loss, dual=True, intercept_scaling=1, tol=1e-8, max_iter=200_000)
     judge.fit(X, y)
     np.testing.assert_allclose(model.coef_.toarray(), judge.coef_, atol=2e-4)
     np.testing.assert_allclose(model.intercept_, judge.intercept_, atol=2e-4)
-    terms = {"loss": loss, "bias": "learned", "l1": 0.0, "C": 0.5}
+    terms = {"loss": loss, "fit_intercept": True, "l1": 0.0, "C": 0.5}
     Y = y[:, None] == np.arange(6)
     theirs = ppd_judges.objective(judge.coef_, judge.intercept_, X, Y, **terms)
     assert model.objective_ == pytest.approx(theirs, rel=1e-5)

@@ -8,7 +8,7 @@ import pytest
 
 from sublearn.extreme import PPDSparseClassifier
 
-PROBLEMS = list(itertools.product(("squared_hinge", "hinge"), ("learned", "fixed")))
+PROBLEMS = list(itertools.product(("squared_hinge", "hinge"), (True, "fixed")))
 N_ROWS, N_FEATURES, N_LABELS = 40, 9, 20
 
 
@@ -41,14 +41,14 @@ def factors(Y, rows=None, labels=None):
     return rows[:, None] * np.where(Y, labels, 1.0)
 
 
-def solver(loss, bias, **options):
+def solver(loss, fit_intercept, **options):
     options = {"tol": 1e-6, "max_iter": 20_000, "random_state": 0, "l1": 0.1} | options
-    return PPDSparseClassifier(loss=loss, bias=bias, **options)
+    return PPDSparseClassifier(loss=loss, fit_intercept=fit_intercept, **options)
 
 
 def judged(model, X, Y, weights=None):
     """The model's objective and the smallest one, both computed outside."""
-    terms = {name: getattr(model, name) for name in ("loss", "bias", "l1", "C")}
+    terms = {name: getattr(model, name) for name in ("loss", "fit_intercept", "l1", "C")}
     W, b = model.coef_.toarray(), model.intercept_
     found = ppd_judges.objective(W, b, X, Y, weights=weights, **terms)
     return found, ppd_judges.optimum(X, Y, weights=weights, **terms)
@@ -62,80 +62,82 @@ def assert_optimal(model, X, Y, weights=None, rel=1e-6):
 
 
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_reaches_the_optimum_with_weighted_samples(loss, bias, search):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_reaches_the_optimum_with_weighted_samples(loss, fit_intercept, search):
     X, Y = problem()
     rows = row_weights()
-    model = solver(loss, bias, search=search).fit(X, Y, sample_weight=rows)
+    model = solver(loss, fit_intercept, search=search).fit(X, Y, sample_weight=rows)
     assert_optimal(model, X, Y, factors(Y, rows))
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_reaches_the_optimum_with_weighted_labels(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_reaches_the_optimum_with_weighted_labels(loss, fit_intercept):
     X, Y = problem()
     labels = label_weights()
-    model = solver(loss, bias, class_weight=labels).fit(X, Y)
+    model = solver(loss, fit_intercept, class_weight=labels).fit(X, Y)
     assert_optimal(model, X, Y, factors(Y, labels=labels))
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_reaches_the_optimum_with_both(loss, bias, C):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_reaches_the_optimum_with_both(loss, fit_intercept, C):
     X, Y = problem(1)
     rows, labels = row_weights(1), label_weights(1)
-    model = solver(loss, bias, C=C, class_weight=labels).fit(X, Y, sample_weight=rows)
+    model = solver(loss, fit_intercept, C=C, class_weight=labels).fit(X, Y, sample_weight=rows)
     assert_optimal(model, X, Y, factors(Y, rows, labels))
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_reaches_the_optimum_with_weights_in_single_precision(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_reaches_the_optimum_with_weights_in_single_precision(loss, fit_intercept):
     X, Y = problem()
     X = X.astype(np.float32)
     rows, labels = row_weights(), label_weights()
-    model = solver(loss, bias, tol=1e-4, class_weight=labels).fit(X, Y, sample_weight=rows)
+    model = solver(loss, fit_intercept, tol=1e-4, class_weight=labels).fit(X, Y, sample_weight=rows)
     assert model.coef_.dtype == np.float32
     assert_optimal(model, X.astype(float), Y, factors(Y, rows, labels), rel=2e-4)
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_is_never_further_from_the_weighted_optimum_than_the_certificate(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_is_never_further_from_the_weighted_optimum_than_the_certificate(loss, fit_intercept):
     X, Y = problem()
     weights = factors(Y, row_weights(), label_weights())
     for tol in (0.5, 0.1, 0.01):
-        model = solver(loss, bias, tol=tol, class_weight=label_weights())
+        model = solver(loss, fit_intercept, tol=tol, class_weight=label_weights())
         found, best = judged(model.fit(X, Y, sample_weight=row_weights()), X, Y, weights)
         assert model.certificate_ <= tol
         assert -1e-7 * best <= found - best <= model.certificate_ * found + 1e-7 * best
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_certifies_what_it_returns_at_the_iteration_limit_warm_or_cold(loss, bias, max_iter):
+def test_certifies_what_it_returns_at_the_iteration_limit_warm_or_cold(
+    loss, fit_intercept, max_iter
+):
     X, Y = problem()
     rows, labels = row_weights(), label_weights()
-    model = solver(loss, bias, class_weight=labels, warm_start=True).fit(X, Y)
+    model = solver(loss, fit_intercept, class_weight=labels, warm_start=True).fit(X, Y)
     model.set_params(max_iter=max_iter, tol=1e-12)
     for _ in range(2):
         found, best = judged(model.fit(X, Y, sample_weight=rows), X, Y, factors(Y, rows, labels))
         assert model.objective_ == pytest.approx(found, rel=1e-11)
         assert found - best <= model.certificate_ * found * (1 + 1e-9)
-        model = solver(loss, bias, class_weight=labels, max_iter=max_iter, tol=1e-12)
+        model = solver(loss, fit_intercept, class_weight=labels, max_iter=max_iter, tol=1e-12)
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_two_classes_both_have_their_weight(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_two_classes_both_have_their_weight(loss, fit_intercept):
     X, Y = problem(2)
     y = np.where(Y[:, 0], "yes", "no")
-    model = solver(loss, bias, class_weight={"no": 0.3, "yes": 5.0}).fit(X, y)
+    model = solver(loss, fit_intercept, class_weight={"no": 0.3, "yes": 5.0}).fit(X, y)
     assert_optimal(model, X, Y[:, :1], np.where(Y[:, :1], 5.0, 0.3))
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_a_warm_start_reaches_the_optimum_of_another_problem(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_a_warm_start_reaches_the_optimum_of_another_problem(loss, fit_intercept):
     X, Y = problem()
     rows, labels = row_weights(), label_weights()
-    model = solver(loss, bias, warm_start=True).fit(*problem(3))
+    model = solver(loss, fit_intercept, warm_start=True).fit(*problem(3))
     model.set_params(class_weight=labels).fit(X, Y, sample_weight=rows)
     assert_optimal(model, X, Y, factors(Y, rows, labels))
     model.set_params(class_weight=None, l1=1.0, C=3.0).fit(X, Y)
@@ -145,10 +147,10 @@ def test_a_warm_start_reaches_the_optimum_of_another_problem(loss, bias):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize(("before", "after"), [("learned", "fixed"), ("fixed", "learned")])
-def test_a_warm_start_reaches_the_optimum_with_the_other_bias(loss, before, after):
-    # A label on most rows, some of them empty, has a learned bias above one: a start that took it
-    # for the fixed bias would leave the empty rows without their duals.
+@pytest.mark.parametrize(("before", "after"), [(True, "fixed"), ("fixed", True)])
+def test_a_warm_start_reaches_the_optimum_with_the_other_intercept(loss, before, after):
+    # A label on most rows, some of them empty, has a learned intercept above one: a start that
+    # took it for the fixed one would leave the empty rows without their duals.
     X, Y = problem()
     Y[:, 0] = True
     Y[[0, 1], 0] = False
@@ -156,21 +158,23 @@ def test_a_warm_start_reaches_the_optimum_with_the_other_bias(loss, before, afte
     model = solver(loss, before, C=10.0, warm_start=True).fit(X, Y)
     assert_optimal(model, X, Y)
     assert before == "fixed" or model.intercept_[0] >= 1
-    assert_optimal(model.set_params(bias=after).fit(X, Y), X, Y)
+    assert_optimal(model.set_params(fit_intercept=after).fit(X, Y), X, Y)
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_each_model_of_a_path_is_optimal(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_each_model_of_a_path_is_optimal(loss, fit_intercept):
     X, Y = problem()
     rows = row_weights(spread=1.0)
-    for model in solver(loss, bias).fit_path(X, Y, [0.01, 1.0, 0.1], sample_weight=rows):
+    for model in solver(loss, fit_intercept).fit_path(X, Y, [0.01, 1.0, 0.1], sample_weight=rows):
         assert_optimal(model, X, Y, factors(Y, rows))
 
 
-@pytest.mark.parametrize(("loss", "bias"), PROBLEMS)
-def test_labels_that_were_added_are_optimal(loss, bias):
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_labels_that_were_added_are_optimal(loss, fit_intercept):
     X, Y = problem()
     rows, labels = row_weights(), label_weights()
-    model = solver(loss, bias, class_weight=labels[:7]).fit(X, Y[:, :7], sample_weight=rows)
+    model = solver(loss, fit_intercept, class_weight=labels[:7]).fit(
+        X, Y[:, :7], sample_weight=rows
+    )
     model.set_params(class_weight=labels).partial_fit(X, Y, sample_weight=rows)
     assert_optimal(model, X, Y, factors(Y, rows, labels))

@@ -23,8 +23,8 @@ def save(model, task, directory):
 
 
 def solution(model, task):
-    if model.bias == "fixed":
-        return None  # the judge's objective has a penalty on a bias that is learnt
+    if model.fit_intercept == "fixed":
+        return None  # the judge's objective has a penalty on an intercept that is learnt
     return {
         "form": np.array("one-vs-rest"),
         "coef": model.coef_,

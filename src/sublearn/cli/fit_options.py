@@ -17,10 +17,10 @@ from sublearn.cli.options import RAW_TEXT
 __all__ = [
     "L1",
     "Analyzer",
-    "Bias",
     "Bits",
     "ClassWeight",
     "EarlyStopping",
+    "FitIntercept",
     "Hashes",
     "Holidays",
     "Horizon",
@@ -113,12 +113,13 @@ Loss = Annotated[
         "squared_hinge or hinge (ppd-sparse); squared, huber or poisson (sparse-linear).",
     ),
 ]
-Bias = Annotated[
+FitIntercept = Annotated[
     str | None,
     _objective(
-        "NAME",
-        "learned",
-        "Intercept of each label: learned or fixed (pd-sparse: learned or none, its default).",
+        "VALUE",
+        "True",
+        "Whether to learn an intercept: True or False (the default of pd-sparse); fixed sets it to "
+        "-1 (ppd-sparse, in place of False).",
     ),
 ]
 ClassWeight = Annotated[

@@ -14,7 +14,7 @@ from sublearn.cli.options import refuse_given
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-__all__ = ["METHODS", "make_estimator", "parse_l1", "refuse_foreign"]
+__all__ = ["METHODS", "make_estimator", "parse_fit_intercept", "parse_l1", "refuse_foreign"]
 
 #: A method's published name to the room and the class that implement it.
 METHODS = {
@@ -48,6 +48,11 @@ def parse_l1(text: str | None, method: str) -> float | str | None:
         raise typer.BadParameter(
             f"must be a number{choice}, got {text}", param_hint="--l1"
         ) from None
+
+
+def parse_fit_intercept(text: str | None) -> bool | str | None:
+    """What `--fit-intercept` says: a truth value, or a word for the estimator to judge."""
+    return None if text is None else {"true": True, "false": False}.get(text.lower(), text)
 
 
 def make_estimator(method: str, params: Mapping[str, object]) -> BaseEstimator:

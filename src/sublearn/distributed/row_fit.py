@@ -52,9 +52,10 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     estimator : SparseLogisticRegression, SparseLinearRegression or PPDSparseClassifier
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
         classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the
-        squared hinge loss and a learned bias; it reaches the optimum of the same problem, and its
-        model is that of `fit` up to `tol`, not to the last bit. `callback` and `verbose` tell of
-        finished problems; `n_jobs` says nothing about workers, who have one thread each.
+        squared hinge loss and a learned intercept; it reaches the optimum of the same problem, and
+        its model is that of `fit` up to `tol`, not to the last bit. `callback` and `verbose` tell
+        of finished problems; `n_jobs` counts when the fitted model predicts, since it is the
+        cluster that says how many threads its workers have.
     rows : RowBlocks
         The data.
 
@@ -229,7 +230,7 @@ def _solve_all(
 def _fit_ppd(estimator: PPDSparseClassifier, rows: RowBlocks) -> None:
     check_params(estimator)
     name = type(estimator).__name__
-    _refuse_others(estimator, name, loss="squared_hinge", bias="learned", class_weight=None,
+    _refuse_others(estimator, name, loss="squared_hinge", fit_intercept=True, class_weight=None,
                    warm_start=False, model_path=None)  # fmt: skip
     kind, positives = _labels_of(rows)
     n = rows.n_features

@@ -17,13 +17,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
-from sublearn.io.fields import Flags, Floats, Integers, Offsets, check_fields
+from sublearn.io.fields import Fields, Flags, Floats, Integers, Offsets, check_fields
+from sublearn.typing import State
 from sublearn.validation import OneOf
 
 __all__ = ["Calibration", "IsotonicCalibration", "SigmoidCalibration", "fit_calibration"]
@@ -47,18 +48,19 @@ class Calibration(abc.ABC):
     """
 
     method: ClassVar[str]
+    FIELDS: ClassVar[Fields]  # of the arrays that a file holds, which are those of the class
     is_pooled: np.ndarray
 
     @abc.abstractmethod
     def probability(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Probability of each label id at its score; both arrays of one shape."""
 
-    @abc.abstractmethod
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> State:
         """The arrays that `from_state` takes, and the method."""
+        return {"method": self.method} | {name: getattr(self, name) for name in self.FIELDS}
 
     @staticmethod
-    def from_state(state: dict[str, Any], n_labels: int) -> Calibration:
+    def from_state(state: State, n_labels: int) -> Calibration:
         """Inverse of `to_state`, for so many labels; what does not fit is a ValueError."""
         cls = SigmoidCalibration if "slope" in state else IsotonicCalibration
         check_fields(state, {"method": OneOf(cls.method), **cls.FIELDS}, {"labels": n_labels})
@@ -80,7 +82,7 @@ class SigmoidCalibration(Calibration):
     """
 
     method: ClassVar[str] = "sigmoid"
-    FIELDS: ClassVar[dict[str, Any]] = {
+    FIELDS: ClassVar[Fields] = {
         "slope": Floats("labels"),
         "offset": Floats("labels"),
         "knot_score": Floats("knots"),
@@ -106,11 +108,6 @@ class SigmoidCalibration(Calibration):
             found[shares] = np.interp(scores[shares], self.knot_score, self.knot_probability)
         return found
 
-    def to_state(self) -> dict[str, Any]:
-        """The arrays that `from_state` takes, and the method."""
-        names = ("slope", "offset", "knot_score", "knot_probability", "is_pooled")
-        return {"method": self.method} | {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True, eq=False)
 class IsotonicCalibration(Calibration):
@@ -129,7 +126,7 @@ class IsotonicCalibration(Calibration):
     """
 
     method: ClassVar[str] = "isotonic"
-    FIELDS: ClassVar[dict[str, Any]] = {
+    FIELDS: ClassVar[Fields] = {
         "curve_starts": Offsets("curves", "knots"),
         "curve_of": Integers("labels", high="curves"),
         "knot_score": Floats("knots"),
@@ -162,11 +159,6 @@ class IsotonicCalibration(Calibration):
         ids = np.repeat(np.arange(len(self.curve_starts) - 1), np.diff(self.curve_starts))
         knots = _as_complex(ids, self.knot_score)
         return np.searchsorted(knots, _as_complex(curves, scores), side="right")
-
-    def to_state(self) -> dict[str, Any]:
-        """The arrays that `from_state` takes, and the method."""
-        names = ("curve_of", "curve_starts", "knot_score", "knot_probability", "is_pooled")
-        return {"method": self.method} | {name: getattr(self, name) for name in names}
 
 
 def _as_complex(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:

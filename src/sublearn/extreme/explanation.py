@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Contribution", "Explanation", "explain_score"]
+from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+__all__ = ["Contribution", "Explanation", "HashedNames", "Names", "explain_score"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Explanation:
         Of the label at this score, if the model is calibrated.
     """
 
-    label: Any
+    label: object
     score: float
     bias: float
     contributions: tuple[Contribution, ...]
@@ -65,7 +70,7 @@ class Explanation:
     others: float = 0.0
     probability: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Plain values only, for JSON."""
         out = dataclasses.asdict(self)
         out["label"] = self.label.item() if isinstance(self.label, np.generic) else self.label
@@ -85,8 +90,21 @@ class Explanation:
         return "\n".join(lines)
 
 
+class Names(Protocol):
+    """Names of the features by column, as a list has them, or made when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, column: int, /) -> object: ...
+
+
 def explain_score(
-    x: sp.csr_matrix, weights: sp.csr_matrix, bias: float, label: Any, k: int, names: Any
+    x: sp.csr_matrix,
+    weights: sp.csr_matrix,
+    bias: float,
+    label: object,
+    k: int,
+    names: Names | None,
 ) -> Explanation:
     """Take apart the score of one row.
 
@@ -102,7 +120,7 @@ def explain_score(
         The label.
     k : int
         Most features to list.
-    names : array-like of str, or None
+    names : Names or None
         Names of the features.
 
     Returns
@@ -133,3 +151,33 @@ def explain_score(
         n_others=len(rest),
         others=float(parts[rest].sum()),
     )
+
+
+class HashedNames:
+    """Names of the columns that the words of one text fall into; others are called by number.
+
+    Parameters
+    ----------
+    vectorizer : HashingVectorizer
+        Who hashes.
+    text : str
+        The text.
+    """
+
+    def __init__(self, vectorizer: HashingVectorizer, text: str):
+        from sklearn.feature_extraction import FeatureHasher
+
+        words = sorted(set(vectorizer.build_analyzer()(text)))
+        hasher = FeatureHasher(vectorizer.n_features, input_type="string")
+        columns = hasher.transform([[word] for word in words]).indices if words else []
+        self._n = vectorizer.n_features
+        self._names: dict[int, str] = {}
+        for column, word in zip(np.asarray(columns).tolist(), words, strict=True):
+            known = self._names.get(column)
+            self._names[column] = word if known is None else f"{known} or {word}"
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, column: int) -> str:
+        return self._names.get(int(column), f"column {column}")

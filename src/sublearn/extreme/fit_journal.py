@@ -20,21 +20,25 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 import sublearn
 from sublearn.errors import ModelFileError
-from sublearn.extreme.ppd_problem import Chunk, PPDProblem
-from sublearn.extreme.ppd_weights import Weighed
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem, Weighed
 from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
+from sublearn.typing import JsonObject, PathLike, State
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from sklearn.base import BaseEstimator
 
 __all__ = [
     "FitJournal",
@@ -64,7 +68,7 @@ def fingerprint(*arrays: np.ndarray | None) -> str:
     return digest.hexdigest()
 
 
-def refuse_unsavable(state: dict[str, Any]) -> None:
+def refuse_unsavable(state: State) -> None:
     """Raise what saving this part of a model would raise, before a long fit and not after it."""
     arrays, attributes = pack_state(state)
     with tempfile.TemporaryDirectory() as folder:
@@ -73,15 +77,16 @@ def refuse_unsavable(state: dict[str, Any]) -> None:
 
 
 def make_plan(
-    estimator: Any, data: Weighed, start: tuple[sp.csr_matrix, np.ndarray] | None
-) -> dict[str, Any]:
+    estimator: BaseEstimator, data: Weighed, start: tuple[sp.csr_matrix, np.ndarray] | None
+) -> JsonObject:
     """What the model depends on: equal plans, equal models."""
     X, labels, *weights = data
     seed = estimator.random_state
     parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
     return {
         **{name: float(getattr(estimator, name)) for name in ("C", "l1", "tol", "prune")},
-        **{name: getattr(estimator, name) for name in ("loss", "bias", "search")},
+        **{name: getattr(estimator, name) for name in ("loss", "search")},
+        "fit_intercept": "fixed" if estimator.fit_intercept == "fixed" else True,
         "max_iter": int(estimator.max_iter),
         "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),
         "y": fingerprint(labels.indptr, labels.rows),
@@ -94,7 +99,7 @@ def make_plan(
 
 @contextlib.contextmanager
 def open_journal(
-    model_path: Any, plan: dict[str, Any], seed: int, subject: str
+    model_path: PathLike, plan: JsonObject, seed: int, subject: str
 ) -> Iterator[FitJournal]:
     """The journal of a fit, which no other fit has open; `subject` heads the refusal."""
     with hold_alone(Path(f"{os.fspath(model_path)}.lock")) as is_ours:
@@ -126,9 +131,10 @@ class FitJournal:
         If the disk refuses: before the fit, not after it.
     """
 
-    def __init__(self, model_path: Any, plan: dict[str, Any], seed: int):
+    def __init__(self, model_path: PathLike, plan: JsonObject, seed: int):
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
+        self.model_path = model_path
         self.folder = Path(f"{os.fspath(model_path)}.parts")
         link = next((file for file in self.folder.glob("*") if file.is_symlink()), None)
         if link is not None:  # the file behind it would be replaced
@@ -140,7 +146,7 @@ class FitJournal:
     def _plan_file(self) -> Path:
         return self.folder / "plan.json"
 
-    def _begin(self, plan: dict[str, Any], seed: int) -> dict[str, Any]:
+    def _begin(self, plan: JsonObject, seed: int) -> JsonObject:
         if plan["seed"] is None:
             plan = plan | {"seed": seed}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -151,13 +157,14 @@ class FitJournal:
             stream.write(json.dumps(plan, indent=1).encode())
         return plan
 
-    def _resume(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _resume(self, plan: JsonObject) -> JsonObject:
         found = _load_plan(self.folder)
-        seed: Any = found.get("seed")
+        seed = found.get("seed")
         if not is_int64(seed) or seed < 0:
             raise _no_plan(self.folder, f"seed must be an integer from 0 on, got {seed!r}")
         wanted = plan if plan["seed"] is not None else plan | {"seed": seed}
-        other = [name for name in sorted(wanted | found) if wanted.get(name) != found.get(name)]
+        known = _in_present_names(found)
+        other = [name for name in sorted(wanted | known) if wanted.get(name) != known.get(name)]
         if other:
             raise ValueError(
                 f"model_path must not have the unfinished parts of another fit beside it: "
@@ -256,26 +263,26 @@ def _part_file(folder: Path, first_block: int) -> Path:
     return folder / f"part-{first_block:06d}.safetensors"
 
 
-def write_part(folder: Path, plan: dict[str, Any], first_block: int, chunk: Chunk) -> None:
+def write_part(folder: Path, plan: JsonObject, first_block: int, chunk: Chunk) -> None:
     """The file of a finished chunk, at once; any process that sees the folder may write it."""
     save_bundle(_part_file(folder, first_block), class_name=_PART_CLASS, params={},
                 arrays=chunk.to_arrays(), attributes={"seal": _seal(plan, chunk)})  # fmt: skip
 
 
-def _open_part(folder: Path, first_block: int) -> tuple[Chunk, Any]:
+def _open_part(folder: Path, first_block: int) -> tuple[Chunk, object]:
     """What `write_part` wrote, mapped: the chunk, and its seal."""
     bundle = load_bundle(_part_file(folder, first_block), class_name=_PART_CLASS)
     return Chunk.from_arrays(bundle.arrays), bundle.attributes.get("seal")
 
 
-def _seal(plan: dict[str, Any], chunk: Chunk) -> str:
+def _seal(plan: JsonObject, chunk: Chunk) -> str:
     """A digest of a chunk and of the plan by which it was solved."""
     arrays = sorted(chunk.to_arrays().items())
     head = json.dumps([plan, [name for name, _ in arrays]], sort_keys=True).encode()
     return fingerprint(np.frombuffer(head, np.uint8), *(array for _, array in arrays))
 
 
-def _load_plan(folder: Path) -> dict[str, Any]:
+def _load_plan(folder: Path) -> JsonObject:
     file = folder / "plan.json"
     if not file.is_file() or file.stat().st_size > _MOST_PLAN_BYTES:
         raise _no_plan(folder, f"a file of at most {_MOST_PLAN_BYTES} bytes is needed")
@@ -285,13 +292,21 @@ def _load_plan(folder: Path) -> dict[str, Any]:
         raise _no_plan(folder, str(error)) from error
 
 
+def _in_present_names(plan: JsonObject) -> JsonObject:
+    """A plan of sublearn 0.1, which calls the intercept a bias, as one of today."""
+    if "bias" not in plan:
+        return plan
+    others = {name: value for name, value in plan.items() if name != "bias"}
+    return others | {"fit_intercept": True if plan["bias"] == "learned" else plan["bias"]}
+
+
 def _no_plan(folder: Path, why: str) -> ModelFileError:
     return ModelFileError(
         f"{folder / 'plan.json'}: not the plan of a fit: {why}; remove the folder to start again"
     )
 
 
-def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
+def is_journal_of(folder: Path, plan: JsonObject) -> bool:
     """Whether this process sees the folder of the journal with this plan."""
     try:
         return _load_plan(folder) == plan
@@ -299,7 +314,7 @@ def is_journal_of(folder: Path, plan: dict[str, Any]) -> bool:
         return False
 
 
-def _map(file: Path, dtype: Any) -> np.ndarray:
+def _map(file: Path, dtype: DTypeLike) -> np.ndarray:
     """The numbers of a file, read-only: what is written through a map kills on a full disk."""
     if file.stat().st_size == 0:  # nothing to map, which the system refuses
         return np.empty(0, dtype=dtype)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.extreme.explanation import Explanation, explain_score
+from sublearn.extreme.calibration import Calibration
+from sublearn.extreme.explanation import Explanation, Names, explain_score
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.probabilities import LabelProbabilities
-from sublearn.fitting.labels import LabelClassifier, as_k
-from sublearn.io.fields import Parts
+from sublearn.fitting.labels import as_k
+from sublearn.io.fields import Fields, Parts, take_parts
 from sublearn.trace import Solution
+from sublearn.typing import LabelsLike, MatrixLike, State
 from sublearn.validation import (
     EncodedLabels,
     Interval,
@@ -29,13 +33,17 @@ from sublearn.validation import (
 )
 from sublearn.validation.values import is_finite_number, is_int64, show
 
+if TYPE_CHECKING:
+    from sublearn.validation.labels import DecodedLabels
+
 __all__ = ["LinearLabelClassifier"]
 
 _Model = TypeVar("_Model", bound="LinearLabelClassifier")
 _BITS = (8, 16, 32)
+_CALIBRATION = "calibration_"  # heads the stored names of a calibration's arrays
 
 
-class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
+class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
     """Everything but the solver.
 
     A subclass has a parameter `n_jobs`. Its `fit` reads its input with `_read` and hands what it
@@ -45,15 +53,14 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
     n_jobs: int | None
     model_: LinearLabels
 
-    def _read(self, X: Any, y: Any) -> tuple[sp.csr_matrix, EncodedLabels]:
+    def _read(self, X: MatrixLike, y: LabelsLike) -> tuple[sp.csr_matrix, EncodedLabels]:
         """Features and labels of a fit."""
         X = check_features(self, X, reset=True)
         return X, encode_labels(y, X.shape[0], estimator_name=type(self).__name__)
 
     def _set_model(self, model: LinearLabels) -> None:
         """Other weights than before; probabilities of the former ones say nothing about them."""
-        for name in ("calibration_", "_calibrated_model"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("calibration_", None)
         self.model_ = model
 
     def _take_over(
@@ -80,7 +87,7 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         return self.model_.bias
 
     def predict_top_k(
-        self, X: Any, k: int = 5, *, effort: float = 1.0
+        self, X: MatrixLike, k: int = 5, *, effort: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample, best first, and their scores.
 
@@ -103,16 +110,20 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         scores : ndarray of shape (n_samples, k)
             Positive where the label would be predicted on its own.
         """
-        X = self._check_new(X)
-        k = as_k(k, len(self.classes_))
         check_argument("predict_top_k.effort", effort, Interval(float, 0, 1, "right"))
-        if self._kind is LabelKind.BINARY:
-            ids, scores = _top_of_two(self._scores(X)[:, 0], k)
-        else:
-            ids, scores = self.model_.top_k(X, k, as_n_threads(self.n_jobs), float(effort))
+        ids, scores = self._top_k(self._check_new(X), k, float(effort))
         return self.classes_[ids], scores
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def _top_k(
+        self, X: sp.csr_matrix, k: int, effort: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `predict_top_k`, with positions in `classes_`."""
+        k = as_k(k, len(self.classes_))
+        if self._kind is LabelKind.BINARY:
+            return _top_of_two(self._scores(X)[:, 0], k)
+        return self.model_.top_k(X, k, as_n_threads(self.n_jobs), effort)
+
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores of all labels, dense; with very many labels prefer `predict_top_k`.
 
         Parameters
@@ -127,7 +138,7 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         scores = self._scores(self._check_new(X))
         return scores[:, 0] if self._kind is LabelKind.BINARY else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> DecodedLabels:
         """The best label of each sample, or all labels that score above zero.
 
         Parameters
@@ -148,7 +159,14 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         predicted = self.model_.above(X, 0.0, as_n_threads(self.n_jobs))
         return decode_predictions(self._kind, self.classes_, predicted)
 
-    def explain(self, x: Any, label: Any, k: int = 10, *, feature_names: Any = None) -> Explanation:
+    def explain(
+        self,
+        x: MatrixLike,
+        label: Hashable,
+        k: int = 10,
+        *,
+        feature_names: Names | None = None,
+    ) -> Explanation:
         """The features behind a label's score of one sample.
 
         Parameters
@@ -186,7 +204,7 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
         probability = float(self.predict_proba(x)[0, position])
         return dataclasses.replace(found, probability=probability)
 
-    def _position(self, label: Any) -> int:
+    def _position(self, label: Hashable) -> int:
         """Where `label` stands in `classes_`."""
         check_is_fitted(self)
         is_array = isinstance(label, np.ndarray)
@@ -239,11 +257,9 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
             raise ValueError(f"prune must be a number that is not negative, got {show(prune)}")
         model = copy.copy(self)
         model.model_ = self.model_.compress(int(bits), float(prune))
-        if hasattr(self, "predict_proba"):
-            model._calibrated_model = model.model_
         return model
 
-    def _check_new(self, X: Any) -> sp.csr_matrix:
+    def _check_new(self, X: MatrixLike) -> sp.csr_matrix:
         if not self.__sklearn_is_fitted__():  # scikit-learn's own test takes longer than a row
             check_is_fitted(self)
         return check_features(self, X, reset=False)
@@ -251,13 +267,17 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
     def _scores(self, X: sp.csr_matrix) -> np.ndarray:
         return self.model_.scores(X, as_n_threads(self.n_jobs))
 
-    def _to_bundle(self) -> dict[str, Any]:
-        return super()._to_bundle() | self.model_.to_state() | self._calibration_to_state()
+    def _to_bundle(self) -> State:
+        state = super()._to_bundle() | self.model_.to_state()
+        if not hasattr(self, "calibration_"):
+            return state
+        maps = self.calibration_.to_state()
+        return state | {f"{_CALIBRATION}{name}": value for name, value in maps.items()}
 
-    def _fields(self) -> Any:
-        return super()._fields() | LinearLabels.FIELDS | {"calibration_*": Parts()}
+    def _fields(self) -> Fields:
+        return super()._fields() | LinearLabels.FIELDS | {f"{_CALIBRATION}*": Parts()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         n_classes, n_scores = len(state["classes_"]), len(state["bias"])
         is_binary = state["label_kind_"] == LabelKind.BINARY.name
         if n_scores != (1 if is_binary else n_classes) or (is_binary and n_classes != 2):
@@ -266,10 +286,12 @@ class LinearLabelClassifier(LabelProbabilities, LabelClassifier, BaseEstimator):
                 f"in a 1-D y, got {n_scores} and label_kind_ {state['label_kind_']}"
             )
         self.model_ = LinearLabels.from_state(state)
-        self._restore_calibration(state)
+        maps = take_parts(state, _CALIBRATION)
+        if maps:
+            self.calibration_ = Calibration.from_state(maps, n_scores)
         super()._restore(state)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.interruption import check
-from sublearn.io.fields import AnyOf, Floats, Integers, Offsets, OrAbsent, Sparse
+from sublearn.io.fields import AnyOf, Fields, Floats, Integers, Offsets, OrAbsent, Sparse
+from sublearn.typing import State
 
 __all__ = ["LabelLists", "LinearLabels", "is_small"]
 
 _MOST_SHORT_IDS = 2**16
 _SLAB_OPERATIONS = 5e8
 _INTEGERS = {8: np.int8, 16: np.int16}
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ class LinearLabels:
     """
 
     #: What `to_state` gives. Lists are not looked at here, but when a row first needs them.
-    FIELDS: ClassVar[dict[str, Any]] = {
+    FIELDS: ClassVar[Fields] = {
         "bias": Floats("scores", finite=True),
         "weights": OrAbsent(Sparse("features", "scores")),  # a file of sublearn 0.1
         "weights_offsets": OrAbsent(Offsets("features", "weights", is_lazy=True)),
@@ -138,11 +140,11 @@ class LinearLabels:
             lists.offsets, lists.labels, lists.values, lists.scales, bias
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[LinearLabels], tuple[LabelLists, np.ndarray]]:
         return LinearLabels, (self.lists, self.bias)
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LinearLabels:
+    def from_state(cls, state: State) -> LinearLabels:
         """Take what `to_state` gave out of `state`."""
         bias = state.pop("bias")
         if "weights" in state:  # a file of sublearn 0.1
@@ -212,7 +214,9 @@ class LinearLabels:
         ones = np.ones(len(labels), dtype=bool)
         return sp.csr_matrix((ones, labels, indptr), shape=(X.shape[0], self.n_labels))
 
-    def _by_slabs(self, score: Callable[..., Any], X: sp.csr_matrix, *how: Any) -> list[Any]:
+    def _by_slabs(
+        self, score: Callable[..., _Answer], X: sp.csr_matrix, *how: float
+    ) -> Sequence[_Answer]:
         """Answers for rows that take some tenths of a second, so that Ctrl-C gets through."""
         n_samples = len(X.indptr) - 1
         n_operations = len(X.data) * self._list_length + n_samples * len(self.bias)

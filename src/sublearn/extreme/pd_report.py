@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,17 +12,30 @@ from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.trace import Solution, Status, Trace
 from sublearn.validation import EncodedLabels, LabelKind
 
-__all__ = ["best_held_out", "ended_early", "objective_of", "summarise", "with_objective"]
+__all__ = [
+    "PDReport",
+    "best_held_out",
+    "ended_early",
+    "objective_of",
+    "summarise",
+    "with_objective",
+]
 
 _CHUNK = 2**22  # scores at a time
+_COLUMNS = (
+    "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "active", "work",
+    "evaluated", "n_candidates", "n_partitions", "refit",
+)  # fmt: skip
+#: What the core tells of a fit: columns with a row for each pass, and figures of the whole.
+PDReport: TypeAlias = dict[str, Any]
 
 
-def summarise(report: dict[str, Any]) -> Solution:
+def summarise(report: PDReport) -> Solution:
     """The certificate is the relative gap at the weights returned, if it is known."""
     objective, certificate = float("nan"), float("inf")  # a pass was cut short
     if report["is_certified"]:
         objective = float(report["final_primal"])
-        certificate = _relative_gap(objective, float(report["final_dual"]))
+        certificate = float(_relative_gap(objective, float(report["final_dual"])))
     status = Status.of(report["status"])
     if status is Status.STOPPED:
         certificate = float("inf")
@@ -64,15 +77,15 @@ def objective_of(
     return value
 
 
-def with_objective(solution: Solution, objective: float, report: dict[str, Any]) -> Solution:
+def with_objective(solution: Solution, objective: float, report: PDReport) -> Solution:
     """A solution for other weights: the dual value bounds their objective as well."""
     if not np.isfinite(solution.certificate):
         return replace(solution, objective=objective)
-    certificate = _relative_gap(objective, float(report["final_dual"]))
+    certificate = float(_relative_gap(objective, float(report["final_dual"])))
     return replace(solution, objective=objective, certificate=certificate)
 
 
-def ended_early(report: dict[str, Any], max_iter: int) -> bool:
+def ended_early(report: PDReport, max_iter: int) -> bool:
     """Whether held-out rows ended the fit before its limit: then nothing is amiss."""
     n_refit = int(report["is_refit"].sum())
     n_first = len(report["is_refit"]) - n_refit
@@ -81,32 +94,19 @@ def ended_early(report: dict[str, Any], max_iter: int) -> bool:
     return report["has_held_out"] and not was_stopped and n_longest < max_iter
 
 
-def best_held_out(report: dict[str, Any]) -> float | None:
+def best_held_out(report: PDReport) -> float | None:
     """Highest precision on the held-out rows, None if there were none."""
     return float(report["held_out"].max(initial=0.0)) if report["has_held_out"] else None
 
 
-def _relative_gap(objective: Any, dual: Any) -> Any:
+def _relative_gap(objective: np.ndarray | float, dual: np.ndarray | float) -> np.ndarray:
     gap = np.asarray(objective) - dual
-    relative = np.divide(gap, objective, out=np.zeros_like(gap), where=np.asarray(objective) > 0)
-    return relative if relative.ndim else float(relative)
+    return np.divide(gap, objective, out=np.zeros_like(gap), where=np.asarray(objective) > 0)
 
 
-def _trace(report: dict[str, Any]) -> Trace:
-    columns = {
-        "seconds": report["seconds"],
-        "objective": report["primal"],
-        "dual": report["dual"],
-        "certificate": _relative_gap(report["primal"], report["dual"]),
-        "nnz_primal": report["nnz_primal"],
-        "nnz_dual": report["nnz_dual"],
-        "active": report["active"],
-        "work": report["work"],
-        "evaluated": report["is_evaluated"],
-        "n_candidates": report["n_candidates"],
-        "n_partitions": report["n_partitions"],
-        "refit": report["is_refit"],
-    }
-    if report["has_held_out"]:
-        columns["held_out"] = report["held_out"]
-    return Trace(columns)
+def _trace(report: PDReport) -> Trace:
+    gap = _relative_gap(report["primal"], report["dual"])
+    named = report | {"objective": report["primal"], "certificate": gap}
+    named |= {"evaluated": report["is_evaluated"], "refit": report["is_refit"]}
+    names = _COLUMNS + ("held_out",) * report["has_held_out"]
+    return Trace({name: named[name] for name in names})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,18 +14,21 @@ from sublearn.execution import all_or_nothing
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.extreme.pd_report import (
+    PDReport,
     best_held_out,
     ended_early,
     objective_of,
     summarise,
     with_objective,
 )
-from sublearn.fitting.held_out import pick, read_eval_set, split_rows
+from sublearn.fitting.held_out import patience_of, pick, read_eval_set, split_rows
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Number
+from sublearn.io.fields import Fields, Number
 from sublearn.trace import Callback
+from sublearn.typing import ClassWeightLike, EvalSet, LabelsLike, MatrixLike, Seed, WeightsLike
 from sublearn.validation import (
+    EARLY_STOPPING,
     RUN_RULES,
     Boolean,
     ClassWeight,
@@ -33,7 +37,6 @@ from sublearn.validation import (
     LabelKind,
     NonNegative,
     OneOf,
-    OrNone,
     Positive,
     Rule,
     as_n_threads,
@@ -42,10 +45,12 @@ from sublearn.validation import (
     check_sample_weight,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 __all__ = ["PDSparseClassifier"]
 
-_MOST_INT = 2**31 - 1  # the core counts passes, parts and labels with 32 bits
-_PARTS = 3  # the paper's choice
+_MOST_INT = 2**31 - 1  # the core counts passes with 32 bits
 
 
 class PDSparseClassifier(LinearLabelClassifier):
@@ -58,15 +63,15 @@ class PDSparseClassifier(LinearLabelClassifier):
         \sum_k \bigl(\tfrac12 \|w_k\|^2 + l_1 \|w_k\|_1\bigr)
         + C \sum_i s_i \max\bigl(0,\; 1 + \max_{k \in N_i} z_k - \min_{k \in P_i} z_k\bigr)
 
-    where :math:`s_i` are the sample weights. With a learned bias :math:`z = W^\top x_i + b`, and
+    where :math:`s_i` are the sample weights. With an intercept :math:`z = W^\top x_i + b`, and
     :math:`\tfrac12 \|b\|^2` is added. All labels are one problem: their scores compete. A
     sample touches its own labels and the few that it confuses with them: violating labels are
     found through the non-zero weights of its features (search), its dual variables are optimised
     by an exact projection (correct), and labels whose dual variable is back at zero leave its
     active set (shrink).
 
-    A sample has no loss if it has no labels, or all of them. Without a bias, a sample without
-    features has the loss :math:`C s_i`, whatever the weights.
+    A sample has no loss if it has no labels, or all of them. Without an intercept, a sample
+    without features has the loss :math:`C s_i`, whatever the weights.
 
     Parameters
     ----------
@@ -76,37 +81,32 @@ class PDSparseClassifier(LinearLabelClassifier):
         Weight of the l1 penalty; larger gives fewer non-zero weights. In the paper:
         :math:`\lambda`. It does not scale with the number of samples, but with the length of
         rows: 1 is moderate for 0/1 features, 0.01 for rows of length one.
-    bias : {"none", "learned"}, default="none"
-        "none" as in the paper. "learned" adds a constant feature whose weights are free of l1. It
-        helps where samples have many labels of very different frequency, and costs time in
-        proportion to the number of labels at each visit.
+    fit_intercept : bool, default=False
+        Add a constant feature whose weights are free of l1; the paper has none. It helps where
+        samples have many labels of very different frequency, and costs time in proportion to the
+        number of labels at each visit.
     search : {"auto", "exact", "partition", "sampled"}, default="auto"
         How violating labels are found.
 
         - "exact": among all labels (20).
-        - "partition": in one of `n_partitions` parts of the labels, drawn per visit (24).
+        - "partition": in one of three parts of the labels, drawn per visit (24).
         - "sampled": the same by scores estimated from a sample of the features (25), of the size
           that (30) gives; what it finds is scored exactly.
         - "auto": "exact", and "partition" from the pass on after which counted work says that it
           is cheaper. Never decided by the clock.
-    n_partitions : int or None, default=None
-        Parts of the labels; None means 3, for "exact" 1. In the paper: :math:`\nu`.
-    n_candidates : int or None, default=None
-        Labels that one search may add to an active set. None starts with five for each label of
-        a sample, and doubles, up to 100, after passes whose search took more than twice the work
-        of the rest.
+
+        A search may add five labels to an active set for each label of the sample; that doubles,
+        up to 100, after passes whose search took more than twice the work of the rest.
     tol : float, default=0.01
         The fit ends when the duality gap is at most `tol` times the objective.
     max_iter : int, default=100
         Limit on the passes over the samples; a refit has as many again.
-    early_stopping : bool, default=False
+    early_stopping : bool or int, default=False
         Keep rows away from training, end the fit when the precision of the best label on them has
-        not risen for `n_iter_no_change` passes, and return the best. Each pass offers two models:
-        the weights at its end, and those of the mean of its dual variables.
+        not risen for so many passes (True means 3), and return the best. Each pass offers two
+        models: the weights at its end, and those of the mean of its dual variables.
     validation_fraction : float, default=0.1
         Share of the rows that `early_stopping` keeps away if `fit` gets no `eval_set`.
-    n_iter_no_change : int, default=3
-        Patience of early stopping, in passes.
     refit : bool, default=False
         After the fit, solve again without l1 over the weights that are not zero (section 4.3),
         and return that model if it is better on the held-out rows. Needs `early_stopping` or an
@@ -140,7 +140,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         Weights. One row, the difference of the two, if there are two classes and `y` is
         one-dimensional.
     intercept_ : ndarray of shape (n_classes,)
-        Biases; zeros unless `bias` is "learned".
+        Intercepts; zeros unless `fit_intercept`.
     objective_ : float
         Value of the objective at the weights found; without its l1 term if `refit_`. NaN if the
         callback stopped the fit before it was known.
@@ -193,19 +193,22 @@ class PDSparseClassifier(LinearLabelClassifier):
     _rules: ClassVar[dict[str, Rule]] = {
         "C": Positive(float),
         "l1": NonNegative(float),
-        "bias": OneOf("none", "learned"),
+        "fit_intercept": Boolean(),
         "search": OneOf("auto", "exact", "partition", "sampled"),
-        "n_partitions": OrNone(Positive(int)),
-        "n_candidates": OrNone(Positive(int)),
         "tol": Positive(float),
         "max_iter": Positive(int),
-        "early_stopping": Boolean(),
+        "early_stopping": EARLY_STOPPING,
         "validation_fraction": Interval(float, 0, 1, "neither"),
-        "n_iter_no_change": Positive(int),
         "refit": Boolean(),
         "prune": NonNegative(float),
         "class_weight": ClassWeight("balanced", "propensity"),
         **RUN_RULES,
+    }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
+        "bias": "fit_intercept", "n_partitions": None, "n_candidates": None,
+    }  # fmt: skip
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {
+        "fit_intercept": {"learned": True, "none": False}
     }
 
     refit_: bool
@@ -216,34 +219,28 @@ class PDSparseClassifier(LinearLabelClassifier):
         C: float = 1.0,
         *,
         l1: float = 0.1,
-        bias: str = "none",
+        fit_intercept: bool = False,
         search: str = "auto",
-        n_partitions: int | None = None,
-        n_candidates: int | None = None,
         tol: float = 0.01,
         max_iter: int = 100,
-        early_stopping: bool = False,
+        early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
         refit: bool = False,
         prune: float = 0.0,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
         self.C = C
         self.l1 = l1
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.search = search
-        self.n_partitions = n_partitions
-        self.n_candidates = n_candidates
         self.tol = tol
         self.max_iter = max_iter
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.refit = refit
         self.prune = prune
         self.class_weight = class_weight
@@ -254,7 +251,11 @@ class PDSparseClassifier(LinearLabelClassifier):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: WeightsLike | None = None,
+        eval_set: EvalSet = None,
     ) -> PDSparseClassifier:
         """Learn the weights of all labels.
 
@@ -294,19 +295,15 @@ class PDSparseClassifier(LinearLabelClassifier):
         self.held_out_precision_ = best_held_out(report)
         return self
 
-    def _refuse_what_does_not_fit(self, eval_set: Any) -> None:
+    def _refuse_what_does_not_fit(self, eval_set: EvalSet) -> None:
         name = type(self).__name__
         if self.refit and not self.early_stopping and eval_set is None:
             raise ParameterError(
                 f"{name}.refit must be False without early_stopping or an eval_set, got True"
             )
-        if self.search == "exact" and self.n_partitions not in (None, 1):
-            raise ParameterError(
-                f"{name}.n_partitions must be None or 1 for search='exact', got {self.n_partitions}"
-            )
 
     @np.errstate(over="ignore")
-    def _caps(self, labels: EncodedLabels, sample_weight: Any) -> np.ndarray:
+    def _caps(self, labels: EncodedLabels, sample_weight: WeightsLike | None) -> np.ndarray:
         """C times the weight of each sample."""
         name = type(self).__name__
         weights = check_sample_weight(sample_weight, labels.n_samples, estimator_name=name)
@@ -326,7 +323,12 @@ class PDSparseClassifier(LinearLabelClassifier):
         return caps
 
     def _divide(
-        self, X: sp.csr_matrix, labels: EncodedLabels, caps: np.ndarray, eval_set: Any, seed: int
+        self,
+        X: sp.csr_matrix,
+        labels: EncodedLabels,
+        caps: np.ndarray,
+        eval_set: EvalSet,
+        seed: int,
     ) -> tuple[_Rows, np.ndarray, _Rows]:
         """Training rows, their caps, and held-out rows (none of them without early stopping)."""
         if eval_set is not None:
@@ -345,12 +347,12 @@ class PDSparseClassifier(LinearLabelClassifier):
 
     def _solve(
         self, train: _Rows, caps: np.ndarray, held_out: _Rows, seed: int
-    ) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+    ) -> tuple[_Lists, PDReport]:
         settings = self._settings(seed)
         progress = Progress(settings.max_iter * (2 if self.refit else 1))
         index_type = train[0].indices.dtype
 
-        def job() -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+        def job() -> tuple[_Lists, PDReport]:
             rows, others = self._labelled(*train, index_type), self._labelled(*held_out, index_type)
             return _core.fit_pd_sparse(rows, caps, others, settings, progress.core)
 
@@ -358,37 +360,35 @@ class PDSparseClassifier(LinearLabelClassifier):
         report["has_held_out"] = held_out[0].shape[0] > 0
         return by_feature, report
 
-    def _settings(self, seed: int) -> Any:
+    def _settings(self, seed: int) -> _core.PDSettings:
         settings = _core.PDSettings()
         settings.l1 = float(self.l1)
-        settings.has_bias = self.bias == "learned"
+        settings.has_bias = bool(self.fit_intercept)
         settings.tol = float(self.tol)
         settings.max_iter = min(int(self.max_iter), _MOST_INT // 2)
         settings.search = getattr(_core.PDSearch, self.search)
-        settings.n_partitions = min(int(self.n_partitions or _PARTS), _MOST_INT)
-        settings.n_candidates = min(int(self.n_candidates or 0), _MOST_INT)
-        settings.n_iter_no_change = min(int(self.n_iter_no_change), _MOST_INT)
+        settings.n_iter_no_change = min(patience_of(self.early_stopping), _MOST_INT)
         settings.refit = bool(self.refit)
         settings.seed = seed
         settings.n_threads = as_n_threads(self.n_jobs)
         return settings
 
-    def _labelled(self, X: sp.csr_matrix, labels: EncodedLabels, index_type: Any) -> Any:
-        if self.bias == "learned":
+    def _labelled(
+        self, X: sp.csr_matrix, labels: EncodedLabels, index_type: DTypeLike
+    ) -> Any:  # one of four classes of the core, by the types of numbers and indices
+        if self.fit_intercept:
             X = sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
         indptr, indices = (ids.astype(index_type, copy=False) for ids in (X.indptr, X.indices))
         return _core.labelled_rows(indptr, indices, X.data, X.shape[1], labels.indptr, labels.rows)
 
-    def _model(
-        self, by_feature: tuple[Any, Any, Any], dtype: np.dtype, labels: EncodedLabels
-    ) -> LinearLabels:
+    def _model(self, by_feature: _Lists, dtype: np.dtype, labels: EncodedLabels) -> LinearLabels:
         indptr, indices, values = by_feature
         shape = (len(indptr) - 1, labels.n_classes)
         weights = sp.csr_matrix((values, indices, indptr), shape=shape)
         if labels.kind is LabelKind.BINARY:  # one score is enough: the second class less the first
             weights = (weights[:, 1] - weights[:, 0]).tocsr()
         bias = np.zeros(weights.shape[1], dtype=dtype)
-        if self.bias == "learned":
+        if self.fit_intercept:
             bias += weights[-1].toarray()[0]
             weights = weights[:-1]
         if self.prune > 0:
@@ -396,7 +396,7 @@ class PDSparseClassifier(LinearLabelClassifier):
             weights.eliminate_zeros()
         return LinearLabels(weights, bias)
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         return super()._fields() | {
             "refit_": Boolean(),
             "held_out_precision_": Number(or_none=True),
@@ -404,5 +404,15 @@ class PDSparseClassifier(LinearLabelClassifier):
 
     _STORED = (*LinearLabelClassifier._STORED, "refit_", "held_out_precision_")
 
+    @classmethod
+    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
+        """Files of sublearn 0.1 have the patience of early stopping as `n_iter_no_change`."""
+        params = super()._current_params(stored)
+        patience = params.pop("n_iter_no_change", None)
+        if patience is not None and params.get("early_stopping") is True:
+            params["early_stopping"] = patience
+        return params
+
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]
+_Lists = tuple[np.ndarray, np.ndarray, np.ndarray]  # offsets, labels and weights by feature

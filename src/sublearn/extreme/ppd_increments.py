@@ -1,20 +1,33 @@
-"""Labels that come to a fitted model or leave it, while the others stay as they are."""
+"""Labels that come to a fitted model or leave it, and those that two fits have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import numbers
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.extreme.label_arrays import order_of, type_of
 from sublearn.trace import Solution
 from sublearn.validation import EncodedLabels, LabelKind
 from sublearn.validation.values import show
 
-__all__ = ["Fitted", "join", "labels_to_keep", "refuse_another_form", "unknown_labels"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "Fitted",
+    "join",
+    "labels_to_keep",
+    "matched",
+    "order_of",
+    "padded",
+    "refuse_another_form",
+    "refuse_other_labels",
+    "unknown_labels",
+]
 
 
 def refuse_another_form(
@@ -23,7 +36,7 @@ def refuse_another_form(
     """Labels added later come as those of the first fit: names or columns, one or several."""
     if _form(labels.kind) != _form(kind):
         raise ValueError(f"{subject} must be {_form(kind)} as in fit, got {_form(labels.kind)}")
-    ours, theirs = type_of(classes), type_of(labels.classes)
+    ours, theirs = _type_of(classes), _type_of(labels.classes)
     if labels.n_classes and ours != theirs:
         raise ValueError(f"{subject} must hold labels of type {ours} as in fit, got {theirs}")
 
@@ -54,7 +67,7 @@ def unknown_labels(classes: np.ndarray, labels: EncodedLabels, subject: str) -> 
 
 
 def labels_to_keep(
-    kind: LabelKind, classes: np.ndarray, unwanted: Iterable[Any], subject: str
+    kind: LabelKind, classes: np.ndarray, unwanted: Iterable[Hashable], subject: str
 ) -> np.ndarray:
     """Which of `classes` stay; refuses unknown labels, and to leave too few."""
     if kind.is_indicator:
@@ -113,3 +126,64 @@ def _joint(old: Solution, new: Solution) -> Solution:
         certificate = gap / objective if objective != 0 else 0.0
     n_iter = max(old.n_iter, new.n_iter)
     return replace(new, objective=objective, certificate=certificate, n_iter=n_iter)
+
+
+# --- labels by name ----------------------------------------------------------------------------
+
+
+def padded(known: np.ndarray, labels: EncodedLabels) -> EncodedLabels:
+    """Among known labels, which no sample carries here, in the order of the joined model."""
+    order = order_of(known, labels.classes)
+    counts = np.concatenate([np.zeros(len(known), dtype=np.int64), labels.counts()])[order]
+    return replace(
+        labels,
+        indptr=np.concatenate([[0], np.cumsum(counts)]),
+        classes=np.concatenate([known, labels.classes])[order],
+    )
+
+
+def matched(
+    previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray], labels: EncodedLabels, n_features: int
+) -> tuple[sp.csr_matrix, np.ndarray] | None:
+    """Earlier weights for the labels of this fit; no weights where a label is new."""
+    classes, weights, bias = previous
+    if weights.shape[1] != n_features:
+        return None
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    at = np.array([place.get(label, -1) for label in labels.classes.tolist()], dtype=np.int64)
+    known = at >= 0
+    pick = sp.csr_matrix(
+        (np.ones(known.sum(), weights.dtype), (np.flatnonzero(known), at[known])),
+        shape=(len(at), len(classes)),
+    )
+    start_bias = np.full(len(at), -1, dtype=bias.dtype)
+    start_bias[known] = bias[at[known]]
+    start = (pick @ weights.tocsr()).tocsr()
+    start.sort_indices()
+    return start, start_bias
+
+
+def refuse_other_labels(found: np.ndarray, allowed: ArrayLike, subject: str) -> None:
+    """Raise if a label is not among those allowed."""
+    strangers = set(found.tolist()) - set(np.asarray(allowed).tolist())
+    if strangers:
+        raise ValueError(
+            f"{subject} must hold labels of classes only, got {show(min(strangers, key=repr))}"
+        )
+
+
+def order_of(known: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Puts both, one after the other, in order; labels that have none stand as they came."""
+    classes = np.concatenate([known, new])
+    try:
+        return np.argsort(classes, kind="stable")
+    except TypeError:
+        return np.arange(len(classes))
+
+
+def _type_of(classes: np.ndarray) -> str:
+    """Labels of one type are compared with each other; numbers of all types are."""
+    first = classes[:1].tolist()
+    if first and isinstance(first[0], numbers.Real) and not isinstance(first[0], bool):
+        return "number"
+    return type(first[0]).__name__ if first else "none"

@@ -1,37 +1,174 @@
-"""A PPD-Sparse fit cut into chunks of labels, and the chunks put together again."""
+"""A PPD-Sparse fit as the core takes it: rows, labels and weights, solved some labels at a time.
+
+A sample's loss has the factor C times its weight, times the weight of the label if it carries it.
+What weighs nothing leaves the problem, and extremes are refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
-from sublearn.trace import Trace
-from sublearn.validation import EncodedLabels
+from sublearn.errors import ParameterError
+from sublearn.extreme.ppd_increments import order_of, padded
+from sublearn.fitting.label_weights import as_label_weights
+from sublearn.typing import ClassWeightLike, JsonObject, State, WeightsLike
+from sublearn.validation import EncodedLabels, LabelKind, check_sample_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    _NativeProblem: TypeAlias = (
+        _core.PPDProblemFloat32
+        | _core.PPDProblemFloat32Long
+        | _core.PPDProblemFloat64
+        | _core.PPDProblemFloat64Long
+    )
 
 __all__ = [
+    "REPORTS",
     "Chunk",
     "PPDProblem",
+    "Weighed",
     "find_twins",
-    "gather_reports",
-    "gather_weights",
-    "joined",
-    "trace_of",
+    "refuse_extreme_weights",
+    "weigh",
 ]
 
+#: How each label went, as the core reports it.
 REPORTS = {
     **dict.fromkeys(("primal", "dual", "seconds"), np.float64),
     **dict.fromkeys(("work", "nnz_primal", "nnz_dual", "n_iter"), np.int64),
     "converged": np.uint8,
 }
-_TRACE_ROWS = 100
-_SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
+
+
+# --- weights -----------------------------------------------------------------------------------
+
+
+class Weighed(NamedTuple):
+    """A problem whose samples and labels all have positive weights; None where all are 1."""
+
+    X: sp.csr_matrix
+    labels: EncodedLabels
+    sample_weight: np.ndarray | None
+    class_weight: np.ndarray | None
+
+
+def weigh(
+    X: sp.csr_matrix,
+    labels: EncodedLabels,
+    sample_weight: WeightsLike | None,
+    class_weight: ClassWeightLike,
+    known: np.ndarray | None,
+    *,
+    estimator_name: str,
+) -> Weighed:
+    """The problem without what weighs nothing.
+
+    `known` are further labels that no sample carries here, which only count in `class_weight`. Two
+    classes of a 1-D `y` become one problem, the second against the first, and their weights weights
+    of samples.
+    """
+    of_samples = check_sample_weight(sample_weight, X.shape[0], estimator_name=estimator_name)
+    X, labels, of_samples = _without_weightless(X, labels, of_samples)
+    of_labels = None
+    if class_weight is not None:
+        of_labels = _label_weights(labels, class_weight, known, estimator_name)
+    if labels.kind is not LabelKind.BINARY:
+        if of_labels is not None:
+            labels = _without_entries(labels, np.repeat(of_labels == 0, labels.counts()))
+            of_labels = np.where(of_labels > 0, of_labels, 1.0)
+        return Weighed(X, labels, of_samples, of_labels)
+    first, last = labels.indptr[1:]
+    second = replace(
+        labels,
+        indptr=np.array([0, last - first], dtype=np.int64),
+        rows=labels.rows[first:last],
+        classes=labels.classes[1:],
+    )
+    if of_labels is None:
+        return Weighed(X, second, of_samples, None)
+    both = np.full(X.shape[0], of_labels[0])
+    both[second.rows] = of_labels[1]
+    if of_samples is not None:
+        with np.errstate(over="ignore"):  # infinity is refused later, by a sentence
+            both *= of_samples
+    if not both.any():
+        raise ValueError(
+            f"{estimator_name}: sample_weight and class_weight must leave a sample of a weight "
+            "above zero, got none"
+        )
+    return Weighed(*_without_weightless(X, second, both), None)
+
+
+def _label_weights(
+    labels: EncodedLabels,
+    class_weight: ClassWeightLike,
+    known: np.ndarray | None,
+    estimator_name: str,
+) -> np.ndarray | None:
+    if known is None:
+        return as_label_weights(class_weight, labels, estimator_name=estimator_name)
+    joined = padded(known, labels)
+    weights = as_label_weights(class_weight, joined, estimator_name=estimator_name)
+    is_new = order_of(known, labels.classes) >= len(known)
+    return None if weights is None else weights[is_new]
+
+
+def _without_weightless(
+    X: sp.csr_matrix, labels: EncodedLabels, sample_weight: np.ndarray | None
+) -> tuple[sp.csr_matrix, EncodedLabels, np.ndarray | None]:
+    """Samples of weight zero left out: the solver divides by the others."""
+    if sample_weight is None or (sample_weight > 0).all():
+        return X, labels, sample_weight
+    keep = sample_weight > 0
+    position = (np.cumsum(keep) - 1).astype(labels.rows.dtype)
+    labels = _without_entries(labels, ~keep[labels.rows])
+    labels = replace(labels, rows=position[labels.rows], n_samples=int(keep.sum()))
+    return X[keep], labels, sample_weight[keep]
+
+
+def _without_entries(labels: EncodedLabels, is_left_out: np.ndarray) -> EncodedLabels:
+    ends = np.concatenate([[0], np.cumsum(~is_left_out)])[labels.indptr]
+    return replace(labels, indptr=ends.astype(np.int64), rows=labels.rows[~is_left_out])
+
+
+def refuse_extreme_weights(problem: Weighed, C: float, *, estimator_name: str) -> None:
+    """The dual needs 1 / (2 C weight), which must be neither zero nor infinite."""
+    smallest, largest = 1.0, 1.0
+    given = [w for w in (problem.sample_weight, problem.class_weight) if w is not None]
+    for weights in given:
+        if len(weights):
+            smallest *= min(1.0, float(weights.min()))
+            largest *= max(1.0, float(weights.max()))
+    name, dtype = estimator_name, problem.X.dtype
+    _refuse_out_of_range(f"{name}: sample_weight times class_weight", dtype, smallest, largest)
+    subject = f"{name}.C times the weights" if given else f"{name}.C"
+    highest = C * largest if largest > 1 else 1.0  # C alone may be as large as it likes
+    _refuse_out_of_range(subject, dtype, C * smallest, highest)
+
+
+def _refuse_out_of_range(subject: str, dtype: np.dtype, smallest: float, largest: float) -> None:
+    """Raise if the numbers between two bounds have no inverse, or no value, in a precision."""
+    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    if smallest < tiny:
+        raise ParameterError(
+            f"{subject} must be at least {tiny:.3g} for {dtype} data, got {smallest:g}"
+        )
+    if largest > huge:
+        raise ParameterError(
+            f"{subject} must be at most {huge:.3g} for {dtype} data, got {largest:g}"
+        )
+
+
+# --- solved labels -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +194,7 @@ class Chunk:
     bias: np.ndarray
     reports: dict[str, np.ndarray]
 
-    def is_sound(self, n_labels: int, n_features: int, dtype: Any) -> bool:
+    def is_sound(self, n_labels: int, n_features: int, dtype: DTypeLike) -> bool:
         """Whether the arrays fit together and are of a problem of this size and type.
 
         Those of a file may not: nothing is taken for granted.
@@ -134,7 +271,7 @@ class PPDProblem:
         The rows of each label.
     sample_weight : ndarray of shape (n_samples,) or None
         Positive weights of the samples' losses.
-    label_weight : ndarray of shape (n_labels,) or None
+    class_weight : ndarray of shape (n_labels,) or None
         Positive; a further factor for the positives of a label.
     start : csr_matrix of shape (n_labels, n_features) and ndarray, or None
         Weights and biases to start from.
@@ -145,14 +282,14 @@ class PPDProblem:
         X: sp.csr_matrix,
         labels: EncodedLabels,
         sample_weight: np.ndarray | None = None,
-        label_weight: np.ndarray | None = None,
+        class_weight: np.ndarray | None = None,
         start: tuple[sp.csr_matrix, np.ndarray] | None = None,
     ):
-        self._data = (X, labels.indptr, labels.rows, sample_weight, label_weight, start)
+        self._data = (X, labels.indptr, labels.rows, sample_weight, class_weight, start)
         self._columns: sp.csc_matrix | None = None
         # Labels of similar size go together, and the most expensive first.
         order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
-        self._twins = find_twins(labels, label_weight) if start is None else np.arange(len(order))
+        self._twins = find_twins(labels, class_weight) if start is None else np.arange(len(order))
         self.order = order[self._twins[order] == order]
         self.n_labels, self.n_features = labels.n_classes, X.shape[1]
         self._is_solved = np.zeros(self.n_labels, dtype=bool)
@@ -160,15 +297,15 @@ class PPDProblem:
         self.dtype = X.dtype
         self.n_lanes = _LANES[X.dtype]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         """For another process: with the columns of X, so that nobody makes a copy of them."""
         state = {name: value for name, value in self.__dict__.items() if name != "_native"}
         return state | {"_columns": self._data[0].tocsc() if self._columns is None
                         else self._columns}  # fmt: skip
 
     @cached_property
-    def _native(self) -> Any:
-        X, indptr, rows, sample_weight, label_weight, start = self._data
+    def _native(self) -> _NativeProblem:
+        X, indptr, rows, sample_weight, class_weight, start = self._data
 
         def cast(weights: np.ndarray | None) -> np.ndarray | None:
             return None if weights is None else weights.astype(X.dtype)
@@ -176,7 +313,7 @@ class PPDProblem:
         lists = None if self._columns is None else _lists_of(self._columns)
         native = _core.ppd_problem(
             (X.indptr, X.indices, X.data), X.shape[1], (indptr, rows), cast(sample_weight),
-            cast(label_weight), lists,
+            cast(class_weight), lists,
         )  # fmt: skip
         if start is not None:
             weights, bias = start
@@ -199,13 +336,18 @@ class PPDProblem:
         """The block that a part begins with."""
         return part.start // self.n_lanes
 
+    @property
+    def counts(self) -> np.ndarray:
+        """Samples of each label."""
+        return np.diff(self._data[1])
+
     def block_costs(self) -> np.ndarray:
         """Estimates of what each block costs, up to a factor.
 
         On generated documents blocks of 16, 64, 307 and 3743 positives take 10, 30, 140 and 240
         ms: about the root of their number, since a label with many meets fewer new rows for each.
         """
-        counts = np.diff(self._data[1])[self.order].astype(np.float64)
+        counts = self.counts[self.order].astype(np.float64)
         return np.sqrt(1.0 + np.add.reduceat(counts, np.arange(0, len(counts), self.n_lanes)))
 
     def is_answer(self, part: slice, chunk: Chunk) -> bool:
@@ -216,11 +358,16 @@ class PPDProblem:
         """The labels of a sound chunk that were solved, without those that are twins of one."""
         return chunk.labels[self._is_solved[chunk.labels]]
 
-    def solve(self, part: slice, loss: str, C: float, settings: Any, monitor: Any) -> Chunk:
-        """Solve the labels `order[part]`; the chunk holds their twins as well."""
-        labels = self.order[part]
+    def solve(self, part: slice, settings: JsonObject, monitor: _core.Monitor) -> Chunk:
+        """Solve the labels `order[part]`; the chunk holds their twins as well.
+
+        `settings` are `loss`, `C`, and the fields of the core's `PPDSettings` by name.
+        """
+        labels, native = self.order[part], _core.PPDSettings()
+        for name in settings.keys() - {"loss", "C"}:
+            setattr(native, name, settings[name])
         (indptr, features, values), bias, reports = self._native.solve(
-            labels, self.first_block(part), loss, C, settings, monitor
+            labels, self.first_block(part), settings["loss"], settings["C"], native, monitor
         )
         return self._with_twins(Chunk(labels, indptr, features, values, bias, reports))
 
@@ -254,7 +401,7 @@ def _lists_of(columns: sp.csc_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return indptr, columns.indices.astype(np.int32, copy=False), columns.data
 
 
-def find_twins(labels: EncodedLabels, label_weight: np.ndarray | None = None) -> np.ndarray:
+def find_twins(labels: EncodedLabels, class_weight: np.ndarray | None = None) -> np.ndarray:
     """For each label the first one with the same rows and weight: one problem, solved once.
 
     Rare labels often stand together: of 128,000 labels on 50,000 generated documents 56,000 have
@@ -265,7 +412,7 @@ def find_twins(labels: EncodedLabels, label_weight: np.ndarray | None = None) ->
     sums = np.zeros(len(labels.rows) + 1, dtype=np.uint64)
     np.cumsum(mark[labels.rows], out=sums[1:])
     sums = sums[labels.indptr[1:]] - sums[labels.indptr[:-1]]  # wraps around, as it should
-    weights = np.ones(len(counts)) if label_weight is None else label_weight
+    weights = np.ones(len(counts)) if class_weight is None else class_weight
     twins = np.arange(len(counts))
     order = np.lexsort((twins, weights, counts, sums))
     columns = (sums[order], counts[order], weights[order])
@@ -276,69 +423,3 @@ def find_twins(labels: EncodedLabels, label_weight: np.ndarray | None = None) ->
             rows = labels.rows[labels.indptr[k] : labels.indptr[k + 1]]
             twins[k] = known.setdefault((rows.tobytes(), float(weights[k])), int(k))
     return twins
-
-
-def gather_reports(chunks: Sequence[Chunk] | Iterator[Chunk], n_labels: int) -> dict[str, Any]:
-    """Report columns of all labels, and their biases as the column `bias`, by label.
-
-    Labels in no chunk have zeros, and a bias of -1.
-    """
-    columns: dict[str, np.ndarray] = {}
-    for chunk in chunks:
-        for name, values in (chunk.reports | {"bias": chunk.bias}).items():
-            if name not in columns:
-                columns[name] = np.full(n_labels, -1 if name == "bias" else 0, dtype=values.dtype)
-            columns[name][chunk.labels] = values
-    return columns
-
-
-def joined(chunks: Sequence[Chunk], problem: PPDProblem) -> Chunk:
-    """One chunk with the labels of several; labels of none have no weights, as after a stop."""
-    if len(chunks) == 1 and len(chunks[0].labels) == problem.n_labels:
-        return chunks[0]
-    first = chunks[0]
-    is_there = np.zeros(problem.n_labels, dtype=bool)
-    for chunk in chunks:
-        is_there[chunk.labels] = True
-    others = np.flatnonzero(~is_there).astype(first.labels.dtype)
-    lengths = [np.diff(chunk.indptr) for chunk in chunks] + [np.zeros(len(others), dtype=np.int64)]
-    rest = np.full(len(others), -1, dtype=first.bias.dtype)
-    return Chunk(
-        np.concatenate([*(chunk.labels for chunk in chunks), others]),
-        np.concatenate([[0], *lengths]).cumsum(),
-        np.concatenate([chunk.features for chunk in chunks]),
-        np.concatenate([chunk.values for chunk in chunks]),
-        np.concatenate([*(chunk.bias for chunk in chunks), rest]),
-        {},
-    )
-
-
-def gather_weights(chunk: Chunk, n_features: int) -> sp.csr_matrix:
-    """The weights of a chunk that holds all labels, one row per feature."""
-    place = np.empty(len(chunk.labels), dtype=np.int32)
-    place[chunk.labels] = np.arange(len(place), dtype=np.int32)
-    indptr, labels, values = _core.lists_by_feature(
-        chunk.indptr, chunk.features, chunk.values, place, n_features
-    )
-    return sp.csr_matrix((values, labels, indptr), shape=(n_features, len(place)))
-
-
-def trace_of(reports: dict[str, np.ndarray]) -> Trace:
-    """Running totals in the order in which labels were finished, at most `_TRACE_ROWS` rows."""
-    order = np.argsort(reports["seconds"], kind="stable")
-    order = order[reports["n_iter"][order] > 0]
-    n_rows = min(_TRACE_ROWS, len(order))
-    ends = np.linspace(0, len(order), n_rows + 1).astype(int)[1:] - 1
-    totals = {name: np.cumsum(reports[name][order])[ends] for name in _SUMMED}
-    gap = np.maximum(totals["primal"] - totals["dual"], 0.0)
-    return Trace(
-        {
-            "seconds": reports["seconds"][order][ends],
-            "labels": ends + 1,
-            "objective": totals["primal"],
-            "certificate": gap / np.where(totals["primal"] > 0, totals["primal"], 1.0),
-            "nnz_primal": totals["nnz_primal"],
-            "nnz_dual": totals["nnz_dual"],
-            "work": totals["work"],
-        }
-    )

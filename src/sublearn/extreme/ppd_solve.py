@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,38 +14,33 @@ import scipy.sparse as sp
 from sublearn import _core
 from sublearn.execution import Hints, map_blocks, n_places_elsewhere
 from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
-from sublearn.extreme.ppd_problem import (
-    Chunk,
-    PPDProblem,
-    gather_reports,
-    gather_weights,
-    joined,
-    trace_of,
-)
+from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem
 from sublearn.fitting.progress import Progress
-from sublearn.trace import Solution, Status
+from sublearn.trace import Solution, Status, Trace
+from sublearn.typing import JsonObject
 
-__all__ = ["solve_parts", "summarise"]
+__all__ = ["gather_weights", "solve_parts"]
 
 _JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 _PARTS_PER_PLACE = 16  # if parts go to other processes: the last ones end at about the same time
-_SETTINGS = ("l1", "tol", "prune", "max_iter", "learn_bias", "seed")
+_TRACE_ROWS = 100
+_SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
 
 
 def solve_parts(
     problem: PPDProblem,
-    loss: str,
-    C: float,
-    settings: Any,
+    settings: JsonObject,
     journal: FitJournal | None,
-    watch: Callable[..., Any],
-) -> tuple[sp.csr_matrix, dict[str, np.ndarray]]:
-    """Weights by feature and report columns; parts that the journal has are read, not solved.
+    watch: Callable[[Callable[[], None], Progress], None],
+) -> tuple[LinearLabels, Solution, bool]:
+    """The model, how it was found, and whether a stop was asked for.
 
-    `watch` runs a job under the eyes of the user, as that of `FittedModel` does.
+    Parts that the journal has are read, not solved. `watch` runs a job under the eyes of the user,
+    as that of `FittedModel` does.
     """
     progress = Progress(len(problem.order))
-    solver = _PartSolver(problem, loss, C, settings, progress.core)
+    solver = _PartSolver(problem, settings, progress.core)
     chunks: list[Chunk] = []
 
     def job() -> None:
@@ -56,14 +51,16 @@ def solve_parts(
         else:
             _solve_with_journal(solver, journal, chunks)
 
-    watch(job, progress, title="PPD-Sparse")
+    watch(job, progress)
+    was_stopped = progress.stop_requested
     if journal is None:
-        by_feature = gather_weights(joined(chunks, problem), problem.n_features)
+        by_feature = gather_weights(_joined(chunks, problem), problem.n_features)
     else:
         by_feature = journal.gather_weights(chunks, (problem.n_features, problem.n_labels))
-    reports = gather_reports(chunks, problem.n_labels)
-    reports["was_stopped"] = np.array(progress.stop_requested)
-    return by_feature, reports
+    reports, bias = _gather_reports(chunks, problem.n_labels)
+    is_done = (reports["converged"] != 0) | (problem.counts == 0)
+    solution = _summarise(reports, is_done, settings["max_iter"] if was_stopped else 0)
+    return LinearLabels(by_feature, bias), solution, was_stopped
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,27 +68,18 @@ class _PartSolver:
     """Solves parts of a problem. In another process it has one thread and a monitor of its own."""
 
     problem: PPDProblem
-    loss: str
-    C: float
-    settings: Any
-    monitor: Any
+    settings: JsonObject
+    monitor: _core.Monitor
 
     def __call__(self, part: slice) -> Chunk:
-        return self.problem.solve(part, self.loss, self.C, self.settings, self.monitor)
+        return self.problem.solve(part, self.settings, self.monitor)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        plain = {name: getattr(self.settings, name) for name in _SETTINGS}
-        return _elsewhere, (self.problem, self.loss, self.C, plain, self.settings.search.name)
+    def __reduce__(self) -> tuple[Callable[..., _PartSolver], tuple[object, ...]]:
+        return _elsewhere, (self.problem, self.settings | {"n_threads": 1})
 
 
-def _elsewhere(
-    problem: PPDProblem, loss: str, C: float, plain: dict[str, Any], search: str
-) -> _PartSolver:
-    settings = _core.PPDSettings()
-    for name, value in plain.items():
-        setattr(settings, name, value)
-    settings.search = getattr(_core.PPDSearch, search)
-    return _PartSolver(problem, loss, C, settings, _core.Monitor())
+def _elsewhere(problem: PPDProblem, settings: JsonObject) -> _PartSolver:
+    return _PartSolver(problem, settings, _core.Monitor())
 
 
 def _read_finished(solver: _PartSolver, journal: FitJournal, chunks: list[Chunk]) -> float:
@@ -148,7 +136,7 @@ class _PartWriter:
 
     solver: _PartSolver
     journal_folder: Path | None
-    plan: dict[str, Any] | None
+    plan: JsonObject | None
     seconds_before: float
     began: float  # on the clock of the day, the only one that processes share
 
@@ -203,12 +191,59 @@ def _blocks(problem: PPDProblem, part: slice) -> slice:
     return slice(first, first + -(-(part.stop - part.start) // problem.n_lanes))
 
 
-def summarise(reports: dict[str, np.ndarray], counts: np.ndarray, max_iter: int) -> Solution:
-    """Totals over labels; `counts` are the samples of each, and a label without any is done."""
-    is_done = (reports["converged"] != 0) | (counts == 0)
+# --- all parts together ------------------------------------------------------------------------
+
+
+def _gather_reports(
+    chunks: Sequence[Chunk], n_labels: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Report columns and biases of all labels; zeros, and a bias of -1, for those in no chunk."""
+    first = chunks[0]
+    columns = {name: np.zeros(n_labels, values.dtype) for name, values in first.reports.items()}
+    bias = np.full(n_labels, -1, dtype=first.bias.dtype)
+    for chunk in chunks:
+        bias[chunk.labels] = chunk.bias
+        for name, values in chunk.reports.items():
+            columns[name][chunk.labels] = values
+    return columns, bias
+
+
+def _joined(chunks: Sequence[Chunk], problem: PPDProblem) -> Chunk:
+    """One chunk with the labels of several; labels of none have no weights, as after a stop."""
+    if len(chunks) == 1 and len(chunks[0].labels) == problem.n_labels:
+        return chunks[0]
+    first = chunks[0]
+    is_there = np.zeros(problem.n_labels, dtype=bool)
+    for chunk in chunks:
+        is_there[chunk.labels] = True
+    others = np.flatnonzero(~is_there).astype(first.labels.dtype)
+    lengths = [np.diff(chunk.indptr) for chunk in chunks] + [np.zeros(len(others), dtype=np.int64)]
+    rest = np.full(len(others), -1, dtype=first.bias.dtype)
+    return Chunk(
+        np.concatenate([*(chunk.labels for chunk in chunks), others]),
+        np.concatenate([[0], *lengths]).cumsum(),
+        np.concatenate([chunk.features for chunk in chunks]),
+        np.concatenate([chunk.values for chunk in chunks]),
+        np.concatenate([*(chunk.bias for chunk in chunks), rest]),
+        {},
+    )
+
+
+def gather_weights(chunk: Chunk, n_features: int) -> sp.csr_matrix:
+    """The weights of a chunk that holds all labels, one row per feature."""
+    place = np.empty(len(chunk.labels), dtype=np.int32)
+    place[chunk.labels] = np.arange(len(place), dtype=np.int32)
+    indptr, labels, values = _core.lists_by_feature(
+        chunk.indptr, chunk.features, chunk.values, place, n_features
+    )
+    return sp.csr_matrix((values, labels, indptr), shape=(n_features, len(place)))
+
+
+def _summarise(reports: dict[str, np.ndarray], is_done: np.ndarray, cut_below: int) -> Solution:
+    """Totals over labels; one that is not done was cut short if it made fewer searches."""
     status = Status.CONVERGED
     if not is_done.all():
-        was_cut = reports["was_stopped"] & (reports["n_iter"] < max_iter) & ~is_done
+        was_cut = (reports["n_iter"] < cut_below) & ~is_done
         status = Status.STOPPED if was_cut.any() else Status.MAX_ITER
     objective = float(reports["primal"].sum())
     gap = max(float((reports["primal"] - reports["dual"]).sum()), 0.0)  # rounding of float32
@@ -216,10 +251,26 @@ def summarise(reports: dict[str, np.ndarray], counts: np.ndarray, max_iter: int)
         certificate = float("inf")  # nothing is known of the labels that were not reached
     else:
         certificate = gap / objective if objective != 0 else 0.0
-    return Solution(
-        status=status,
-        objective=objective,
-        certificate=certificate,
-        n_iter=int(reports["n_iter"].max()),
-        trace=trace_of(reports),
+    n_iter = int(reports["n_iter"].max())
+    return Solution(status, objective, certificate, n_iter, _trace_of(reports))
+
+
+def _trace_of(reports: dict[str, np.ndarray]) -> Trace:
+    """Running totals in the order in which labels were finished, at most `_TRACE_ROWS` rows."""
+    order = np.argsort(reports["seconds"], kind="stable")
+    order = order[reports["n_iter"][order] > 0]
+    n_rows = min(_TRACE_ROWS, len(order))
+    ends = np.linspace(0, len(order), n_rows + 1).astype(int)[1:] - 1
+    totals = {name: np.cumsum(reports[name][order])[ends] for name in _SUMMED}
+    gap = np.maximum(totals["primal"] - totals["dual"], 0.0)
+    return Trace(
+        {
+            "seconds": reports["seconds"][order][ends],
+            "labels": ends + 1,
+            "objective": totals["primal"],
+            "certificate": gap / np.where(totals["primal"] > 0, totals["primal"], 1.0),
+            "nnz_primal": totals["nnz_primal"],
+            "nnz_dual": totals["nnz_dual"],
+            "work": totals["work"],
+        }
     )

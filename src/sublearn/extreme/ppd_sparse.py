@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
 import os
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,21 +17,30 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn import _core
 from sublearn.execution import all_or_nothing
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
-from sublearn.extreme.label_arrays import matched, refuse_other_labels
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.ppd_increments import (
     Fitted,
     join,
     labels_to_keep,
+    matched,
     refuse_another_form,
+    refuse_other_labels,
     unknown_labels,
 )
-from sublearn.extreme.ppd_problem import PPDProblem
-from sublearn.extreme.ppd_solve import solve_parts, summarise
-from sublearn.extreme.ppd_weights import refuse_extreme_weights, weigh
+from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
+from sublearn.extreme.ppd_solve import solve_parts
 from sublearn.io.bundle import load_bundle
 from sublearn.trace import Callback, Solution, Status
+from sublearn.typing import (
+    ClassWeightLike,
+    JsonObject,
+    LabelsLike,
+    MatrixLike,
+    PathLike,
+    Seed,
+    WeightsLike,
+)
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
@@ -52,9 +63,24 @@ from sublearn.validation import (
 from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import is_finite_number, show
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 __all__ = ["PPDSparseClassifier"]
 
 _MOST_SEARCHES = 2**31 - 1  # the core counts searches with 32 bits
+
+
+class _LearnedOrFixed(Rule):
+    """`fit_intercept`."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        is_true = isinstance(value, (bool, np.bool_)) and bool(value)
+        return is_true or (isinstance(value, str) and value == "fixed")
+
+    def __str__(self) -> str:
+        return "True or 'fixed'"
 
 
 class PPDSparseClassifier(LinearLabelClassifier):
@@ -86,11 +112,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
         :math:`\lambda`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The loss :math:`\ell`.
-    bias : {"learned", "fixed"}, default="learned"
-        "learned" adds a bias per label that is free of l1, as in the paper. "fixed" sets it to -1
-        for all labels: a sample that shares no feature with a label's weights is then never part
+    fit_intercept : {True, "fixed"}, default=True
+        True learns an intercept per label that is free of l1, as in the paper. "fixed" sets it to
+        -1 for all labels: a sample that shares no feature with a label's weights is then never part
         of its problem. That takes fewer passes, but labels of different frequency are ranked less
-        well: `benchmarks/run.py --only extreme/bibtex` shows by how much.
+        well: `benchmarks/run.py --only extreme/bibtex` shows by how much. False is refused: with
+        an intercept of 0 every sample would be part of the problem of every label.
     search : {"exact", "sparsified"}, default="exact"
         How violating samples are found. "sparsified" makes every other search with an eighth of
         the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
@@ -140,10 +167,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
     coef_ : sparse matrix of shape (n_classes, n_features)
         Weights; one row if there are two classes and `y` is one-dimensional.
     intercept_ : ndarray of shape (n_classes,)
-        Biases.
+        Intercepts.
     objective_ : float
         Sum of the objectives of all labels that some sample carries. The others are not trained:
-        they have no weights and a bias of -1.
+        they have no weights and an intercept of -1.
     certificate_ : float
         Duality gap of the whole problem divided by `objective_`: the weights found are at most this
         far from optimal. Infinite if the callback stopped the fit.
@@ -195,7 +222,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "C": Positive(float),
         "l1": NonNegative(float),
         "loss": OneOf("squared_hinge", "hinge"),
-        "bias": OneOf("learned", "fixed"),
+        "fit_intercept": _LearnedOrFixed(),
         "search": OneOf("exact", "sparsified"),
         "tol": Positive(float),
         "max_iter": Positive(int),
@@ -205,6 +232,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "model_path": OrNone(InstanceOf(str, os.PathLike)),
         **RUN_RULES,
     }
+    _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {"bias": "fit_intercept"}
+    _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {"fit_intercept": {"learned": True}}
 
     def __init__(
         self,
@@ -212,23 +241,23 @@ class PPDSparseClassifier(LinearLabelClassifier):
         *,
         l1: float = 0.1,
         loss: str = "squared_hinge",
-        bias: str = "learned",
+        fit_intercept: bool | str = True,
         search: str = "exact",
         tol: float = 0.03,
         max_iter: int = 100,
         prune: float = 0.0,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
         warm_start: bool = False,
-        model_path: Any = None,
+        model_path: PathLike | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Callback | None = None,
     ):
         self.C = C
         self.l1 = l1
         self.loss = loss
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.search = search
         self.tol = tol
         self.max_iter = max_iter
@@ -242,7 +271,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PPDSparseClassifier:
+    def fit(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> PPDSparseClassifier:
         """Learn the weights of all labels.
 
         Parameters
@@ -262,12 +293,15 @@ class PPDSparseClassifier(LinearLabelClassifier):
         """
         check_params(self)
         previous = self._weights_to_start_from() if self.warm_start else None
-        X, labels = self._read(X, y)
-        self._fit(X, labels, sample_weight, previous)
+        self._fit(*self._read(X, y), sample_weight, previous)
         return self
 
     def fit_path(
-        self, X: Any, y: Any, l1: Iterable[float], sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        l1s: Iterable[float],
+        sample_weight: WeightsLike | None = None,
     ) -> list[PPDSparseClassifier]:
         """Fit a model for each of several `l1`, each started from the one before.
 
@@ -275,22 +309,22 @@ class PPDSparseClassifier(LinearLabelClassifier):
         ----------
         X, y, sample_weight
             As in `fit`.
-        l1 : sequence of float
+        l1s : sequence of float
             The penalties. They are fitted from the largest to the smallest.
 
         Returns
         -------
         list of PPDSparseClassifier
-            New fitted models with the other parameters of this one, in the order of `l1`. This one
+            New fitted models with the other parameters of this one, in the order of `l1s`. This one
             is not fitted. A callback that stops a fit ends the path: the model of that fit is the
             last one made, and the smaller penalties have none.
         """
-        penalties = list(l1) if isinstance(l1, Iterable) else [None]
+        penalties = list(l1s) if isinstance(l1s, Iterable) else [None]
         for value in penalties:
             if not is_finite_number(value) or value < 0:
                 raise ValueError(
-                    f"{type(self).__name__}.fit_path: l1 must be a list of numbers that are not "
-                    f"negative, got {show(l1 if value is None else value)}"
+                    f"{type(self).__name__}.fit_path: l1s must be a list of numbers that are not "
+                    f"negative, got {show(l1s if value is None else value)}"
                 )
         models: dict[float, PPDSparseClassifier] = {}
         previous = None
@@ -308,7 +342,11 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
     @all_or_nothing
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        classes: ArrayLike | None = None,
+        sample_weight: WeightsLike | None = None,
     ) -> PPDSparseClassifier:
         """Add the labels of `y` that the model does not know; the others stay as they are.
 
@@ -359,7 +397,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         return self
 
     @all_or_nothing
-    def remove_labels(self, labels: Iterable[Any]) -> PPDSparseClassifier:
+    def remove_labels(self, labels: Iterable[Hashable]) -> PPDSparseClassifier:
         """Forget labels; the others stay as they are.
 
         Parameters
@@ -385,7 +423,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         self,
         X: sp.csr_matrix,
         labels: EncodedLabels,
-        sample_weight: Any,
+        sample_weight: WeightsLike | None,
         previous: tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None,
         known: np.ndarray | None = None,
     ) -> bool:
@@ -393,45 +431,30 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
         False if the callback asked to stop.
         """
-        name = type(self).__name__
+        name, settings = type(self).__name__, self._settings()
         if self.model_path is not None:
             refuse_unsavable({"classes_": labels.classes})
-        row_weight = check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-        data = weigh(X, labels, row_weight, self.class_weight, known, estimator_name=name)
+        data = weigh(X, labels, sample_weight, self.class_weight, known, estimator_name=name)
         refuse_extreme_weights(data, self.C, estimator_name=name)
         start = None if previous is None else matched(previous, data.labels, X.shape[1])
-        problem, settings = PPDProblem(*data, start), self._settings()
-        if self.model_path is None:
-            return self._solve(problem, settings, labels, data.labels.counts(), None)
-        plan = make_plan(self, data, start)
-        subject = f"{name}.model_path"
-        with open_journal(self.model_path, plan, settings.seed, subject) as journal:
-            settings.seed = journal.plan["seed"]
-            return self._solve(problem, settings, labels, data.labels.counts(), journal)
-
-    def _solve(
-        self,
-        problem: PPDProblem,
-        settings: Any,
-        labels: EncodedLabels,
-        counts: np.ndarray,
-        journal: FitJournal | None,
-    ) -> bool:
-        weights, reports = solve_parts(
-            problem, self.loss, float(self.C), settings, journal, self._watch
-        )
-        solution = summarise(reports, counts, self.max_iter)
-        self._take_over(labels, LinearLabels(weights, reports["bias"]), solution)
-        if journal is not None:
-            self._save_streamed(journal, keep_parts=solution.status is Status.STOPPED)
-        return not reports["was_stopped"]
-
-    def _save_streamed(self, journal: FitJournal, keep_parts: bool) -> None:
-        """The model in its file, its arrays mapped from there, the parts removed."""
-        self.save(self.model_path)
-        self._set_model(type(self)._from_bundle(load_bundle(self.model_path)).model_)
-        if not keep_parts:
-            journal.remove()
+        journal: contextlib.AbstractContextManager[FitJournal | None] = contextlib.nullcontext()
+        if self.model_path is not None:
+            plan, subject = make_plan(self, data, start), f"{name}.model_path"
+            journal = open_journal(self.model_path, plan, settings["seed"], subject)
+        with journal as parts:
+            if parts is not None:
+                settings["seed"] = parts.plan["seed"]
+            watch = functools.partial(self._watch, title="PPD-Sparse")
+            model, solution, is_stopped = solve_parts(
+                PPDProblem(*data, start), settings, parts, watch
+            )
+            self._take_over(labels, model, solution)
+            if parts is not None:
+                self.save(parts.model_path)
+                self._set_model(type(self)._from_bundle(load_bundle(parts.model_path)).model_)
+                if solution.status is not Status.STOPPED:
+                    parts.remove()
+        return not is_stopped
 
     def _weights_to_start_from(self) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray] | None:
         """Labels, weights by label and biases of the last fit, if there was one."""
@@ -440,17 +463,19 @@ class PPDSparseClassifier(LinearLabelClassifier):
         classes = self.classes_[1:] if self._kind is LabelKind.BINARY else self.classes_
         return classes, self.model_.weights.tocsc().T, self.model_.bias
 
-    def _settings(self) -> Any:
-        settings = _core.PPDSettings()
-        settings.l1 = float(self.l1)
-        settings.tol = float(self.tol)
-        settings.prune = float(self.prune)
-        settings.max_iter = min(int(self.max_iter), _MOST_SEARCHES)
-        settings.learn_bias = self.bias == "learned"
-        settings.search = getattr(_core.PPDSearch, self.search)
-        settings.seed = as_seed(self.random_state)
-        settings.n_threads = as_n_threads(self.n_jobs)
-        return settings
+    def _settings(self) -> JsonObject:
+        return {
+            "loss": self.loss,
+            "C": float(self.C),
+            "l1": float(self.l1),
+            "tol": float(self.tol),
+            "prune": float(self.prune),
+            "max_iter": min(int(self.max_iter), _MOST_SEARCHES),
+            "learn_bias": self.fit_intercept != "fixed",
+            "search": getattr(_core.PPDSearch, self.search),
+            "seed": as_seed(self.random_state),
+            "n_threads": as_n_threads(self.n_jobs),
+        }
 
     def _append(self, added: PPDSparseClassifier) -> None:
         """Take over the labels of another model."""

@@ -5,7 +5,8 @@ The maps themselves are in calibration.py; here they meet labels in all forms, a
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn.execution import one_at_a_time
 from sublearn.extreme.calibration import Calibration, fit_calibration
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.io.fields import take_parts
+from sublearn.fitting.labels import LabelClassifier
 from sublearn.metrics.names import find_positions
+from sublearn.typing import LabelsLike, MatrixLike
 from sublearn.validation import (
     LabelKind,
     OneOf,
@@ -35,16 +37,16 @@ _BLOCK_SCORES = 2**22  # dense scores mapped at a time
 # Of 1, 5, 10, 20 and 50, with a fifth of the training rows held out: 20 gave sigmoids the lowest
 # Brier score on bibtex and the lowest log loss on delicious, 50 gave isotonic lines both on both.
 _MIN_POSITIVES = {"sigmoid": 20, "isotonic": 50}
+_FORM = ("is_indicator", "is_multilabel")
 _RULES: dict[str, Rule] = {
     "method": OneOf("sigmoid", "isotonic"),
     "min_positives": OrNone(Positive(int)),
 }
-_CALIBRATION = "calibration_"  # heads the stored names of a calibration's arrays
 
 
 def _is_calibrated(classifier: LabelProbabilities) -> bool:
-    """Whether `calibrate` was called for the present weights; a new fit makes others."""
-    if getattr(classifier, "_calibrated_model", None) is not getattr(classifier, "model_", 0):
+    """Whether `calibrate` was called for the present weights: others are set without maps."""
+    if not hasattr(classifier, "calibration_"):
         raise AttributeError(
             f"{type(classifier).__name__} gives probabilities after calibrate(X, y) on held-out "
             "rows"
@@ -52,24 +54,23 @@ def _is_calibrated(classifier: LabelProbabilities) -> bool:
     return True
 
 
-class LabelProbabilities:
-    """Mixin of `LinearLabelClassifier`: `calibrate` and what there is after it."""
+class LabelProbabilities(LabelClassifier):
+    """The part of `LinearLabelClassifier` that has `calibrate` and what there is after it."""
 
-    classes_: np.ndarray
-    label_kind_: str
     model_: LinearLabels
-    coef_: Any
-    intercept_: Any
     calibration_: Calibration
-    _calibrated_model: LinearLabels
-    _kind: Any
-    _check_new: Any
-    _scores: Any
-    predict_top_k: Any
+    _check_new: Callable[[MatrixLike], sp.csr_matrix]
+    _scores: Callable[[sp.csr_matrix], np.ndarray]
+    _top_k: Callable[[sp.csr_matrix, int], tuple[np.ndarray, np.ndarray]]
 
     @one_at_a_time
     def calibrate(
-        self: _Self, X: Any, y: Any, method: str = "sigmoid", *, min_positives: int | None = None
+        self: _Self,
+        X: MatrixLike,
+        y: LabelsLike,
+        method: str = "sigmoid",
+        *,
+        min_positives: int | None = None,
     ) -> _Self:
         """Learn from held-out rows what probability a score stands for.
 
@@ -102,13 +103,12 @@ class LabelProbabilities:
         X = self._check_new(X)
         self.calibration_ = fit_calibration(
             X,
-            self.coef_.T.tocsr(),
-            self.intercept_,
+            self.model_.weights,
+            self.model_.bias,
             self._truth(y, X.shape[0]),
             method=method,
             min_positives=int(min_positives or _MIN_POSITIVES[method]),
         )
-        self._calibrated_model = self.model_
         return self
 
     def calibrate_like(self: _Self, other: LabelProbabilities) -> _Self:
@@ -135,11 +135,10 @@ class LabelProbabilities:
         if not same or not np.array_equal(other.classes_, self.classes_):
             raise ValueError("calibrate_like.other must have the same classes_, got others")
         self.calibration_ = other.calibration_
-        self._calibrated_model = self.model_
         return self
 
     @available_if(_is_calibrated)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of all labels, dense; with very many prefer `predict_proba_top_k`.
 
         There after :meth:`calibrate` only.
@@ -166,7 +165,7 @@ class LabelProbabilities:
         return found
 
     @available_if(_is_calibrated)
-    def predict_proba_top_k(self, X: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict_proba_top_k(self, X: MatrixLike, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each sample, best first, and their probabilities.
 
         There after :meth:`calibrate` only. Costs what `predict_top_k` costs; with one label per
@@ -176,7 +175,7 @@ class LabelProbabilities:
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        k : int or None, default=None
+        k : int, default=5
             As for `predict_top_k`.
 
         Returns
@@ -188,8 +187,7 @@ class LabelProbabilities:
             Entries of `predict_proba`.
         """
         X = self._check_new(X)
-        labels, scores = self.predict_top_k(X, k)
-        ids = find_positions(self.classes_, labels, argument="labels")
+        ids, scores = self._top_k(X, k)
         if self._kind is LabelKind.BINARY:
             second = np.where(ids == 1, scores, -scores)
             found = self.calibration_.probability(np.zeros_like(ids), second)
@@ -198,19 +196,16 @@ class LabelProbabilities:
             found = self.calibration_.probability(ids, scores)
         if self._kind is LabelKind.MULTICLASS:
             found = _shares(found, self._total_probability(X), len(self.classes_))
-        return labels, found.astype(scores.dtype, copy=False)
+        return self.classes_[ids], found.astype(scores.dtype, copy=False)
 
-    def _truth(self, y: Any, n_samples: int) -> sp.csr_matrix:
+    def _truth(self, y: LabelsLike, n_samples: int) -> sp.csr_matrix:
         """Held-out labels by column of the model's weights; labels it does not know are left out.
 
         A label list of a row may become empty by that, and the row is a negative of every label.
         """
         found = encode_labels(y, n_samples, estimator_name="calibrate", for_fit=False)
         kind, n_classes = self._kind, len(self.classes_)
-        if (found.kind.is_indicator, found.kind.is_multilabel) != (
-            kind.is_indicator,
-            kind.is_multilabel,
-        ):
+        if any(getattr(found.kind, what) != getattr(kind, what) for what in _FORM):
             raise ValueError(
                 f"calibrate.y must have the form it had in fit ({kind.value}), "
                 f"got {found.kind.value}"
@@ -219,19 +214,18 @@ class LabelProbabilities:
             raise ValueError(
                 f"calibrate.y must have {n_classes} columns as in fit, got {found.n_classes}"
             )
-        places = found.classes if kind.is_indicator else self._find(found.classes)
+        places = found.classes
+        if not kind.is_indicator:
+            places = find_positions(self.classes_, found.classes, argument="calibrate.y")
         truth = found.to_csr(np.where(places < 0, n_classes, places), n_classes + 1)[:, :n_classes]
         if truth.nnz == 0:
             raise ValueError("calibrate.y must carry labels that the model knows, got none")
         return truth[:, 1:] if kind is LabelKind.BINARY else truth
 
-    def _find(self, labels: np.ndarray) -> np.ndarray:
-        return find_positions(self.classes_, labels, argument="calibrate.y")
-
     def _total_probability(self, X: sp.csr_matrix) -> np.ndarray:
         """Sum over labels of their own probabilities: that of the biases, and for the labels that
         share a feature with the row what changes by it."""
-        weights, bias = self.coef_.T.tocsr(), self.intercept_.astype(np.float64)
+        weights, bias = self.model_.weights, self.model_.bias.astype(np.float64)
         map_ = self.calibration_.probability
         at_bias = map_(np.arange(len(bias)), bias)
         total = np.full(X.shape[0], at_bias.sum())
@@ -242,19 +236,6 @@ class LabelProbabilities:
             rows = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
             total[start : start + _BLOCK_ROWS] += np.bincount(rows, change, products.shape[0])
         return total
-
-    def _calibration_to_state(self) -> dict[str, Any]:
-        if not hasattr(self, "predict_proba"):
-            return {}
-        parts = self.calibration_.to_state()
-        return {f"{_CALIBRATION}{name}": value for name, value in parts.items()}
-
-    def _restore_calibration(self, state: dict[str, Any]) -> None:
-        """Takes out of the state what belongs here."""
-        parts = take_parts(state, _CALIBRATION)
-        if parts:
-            self.calibration_ = Calibration.from_state(parts, len(self.model_.bias))
-            self._calibrated_model = self.model_
 
 
 def _shares(found: np.ndarray, total: np.ndarray, n_classes: int) -> np.ndarray:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
-from sublearn.extreme.explanation import Explanation
+from sublearn.extreme.explanation import Explanation, HashedNames
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
-from sublearn.extreme.text_vectors import (
-    HashedNames,
-    make_vectorizer,
-    n_columns_of,
-    restore_vectorizer,
-    vectorizer_state,
-)
 from sublearn.fitting.labels import LabelClassifier
-from sublearn.io.fields import Floats, Integers, ListOf, Parts, Strings
+from sublearn.io.fields import Fields, Floats, Integers, ListOf, Parts, Strings
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
+from sublearn.typing import LabelsLike, State, WeightsLike
 from sublearn.validation import (
     Either,
+    EncodedLabels,
     Interval,
     NonNegative,
     OneOf,
@@ -38,11 +36,15 @@ from sublearn.validation import (
 )
 from sublearn.validation.values import is_int64, show
 
+if TYPE_CHECKING:
+    from sublearn.validation.labels import DecodedLabels
+
 __all__ = ["TextTagger"]
 
 _CLASSIFIER = "classifier."  # heads the stored names of the classifier's parts
 _TFIDF_ONLY = ("min_df", "max_df", "max_features")
 _HASHING_ONLY = ("n_hashes",)
+_N_HASHES = 2**20
 _MOST_HASHES = 2**31 - 2  # scikit-learn's limit
 
 
@@ -64,7 +66,7 @@ class _Classifier(Rule):
 class _NgramRange(Rule):
     """A pair of sizes."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             return False
@@ -139,9 +141,12 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         "n_hashes": OrNone(Interval(int, 1, _MOST_HASHES)),
     }
 
+    vectorizer_: TfidfVectorizer | HashingVectorizer
+    feature_names_: np.ndarray | None
+
     def __init__(
         self,
-        classifier: Any = None,
+        classifier: BaseEstimator | None = None,
         *,
         vectorizer: str = "tfidf",
         analyzer: str = "word",
@@ -163,7 +168,14 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         self.n_hashes = n_hashes
 
     @all_or_nothing
-    def fit(self, texts: Any, y: Any, **fit_params: Any) -> TextTagger:
+    def fit(
+        self,
+        texts: Iterable[str],
+        y: LabelsLike | EncodedLabels,
+        *,
+        eval_set: tuple[Iterable[str], LabelsLike] | None = None,
+        **fit_params: object,
+    ) -> TextTagger:
         """Learn words and labels.
 
         Parameters
@@ -172,8 +184,10 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
             Texts.
         y : array-like, sparse matrix, or list of label lists
             Their labels, in any form that the classifier takes.
+        eval_set : pair (texts, y) or None, default=None
+            Held-out texts and their labels, for a classifier whose `fit` takes an `eval_set`.
         **fit_params
-            Further arguments of the classifier's `fit`; an `eval_set` holds texts and labels.
+            Further arguments of the classifier's `fit`.
 
         Returns
         -------
@@ -182,16 +196,16 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         texts = _check_texts(texts)
-        vectorizer = make_vectorizer(self.vectorizer, self._settings())
+        vectorizer = self._make_vectorizer()
         X = _fit_transform(vectorizer, texts)
         classifier = PPDSparseClassifier() if self.classifier is None else clone(self.classifier)
-        if fit_params.get("eval_set") is not None:
-            fit_params["eval_set"] = _as_rows(vectorizer, fit_params["eval_set"])
+        if eval_set is not None:
+            fit_params["eval_set"] = _as_rows(vectorizer, eval_set)
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
         takes_read = isinstance(classifier, LabelClassifier)
         classifier.fit(X, labels if takes_read else y, **fit_params)
         self.vectorizer_, self.classifier_ = vectorizer, classifier
-        self.feature_names_: np.ndarray | None = vectorizer_state(vectorizer).get("words")
+        self.feature_names_ = self._words()
         self.label_counts_ = labels.counts()
         self.fit_size_ = (*X.shape, int(X.nnz))
         return self
@@ -211,7 +225,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         """Bias of each label."""
         return self._fitted().intercept_
 
-    def transform(self, texts: Any) -> sp.csr_matrix:
+    def transform(self, texts: Iterable[str]) -> sp.csr_matrix:
         """The rows that the classifier sees.
 
         Parameters
@@ -226,11 +240,11 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.vectorizer_.transform(_check_texts(texts))
 
-    def predict(self, texts: Any) -> Any:
+    def predict(self, texts: Iterable[str]) -> DecodedLabels:
         """Labels, in the form in which `fit` got them; see the classifier's `predict`."""
         return self._fitted().predict(self.transform(texts))
 
-    def predict_top_k(self, texts: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_top_k(self, texts: Iterable[str], k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text, best first, and their scores.
 
         Parameters
@@ -249,16 +263,23 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         """
         return self._fitted().predict_top_k(self.transform(texts), k)
 
-    def decision_function(self, texts: Any) -> np.ndarray:
+    def decision_function(self, texts: Iterable[str]) -> np.ndarray:
         """Scores of all labels, dense; with very many labels prefer `predict_top_k`."""
         return self._fitted().decision_function(self.transform(texts))
 
-    def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, texts: Iterable[str], y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> float:
         """The classifier's `score`: share of texts whose labels are all right."""
         return self._fitted().score(self.transform(texts), y, sample_weight)
 
     def calibrate(
-        self, texts: Any, y: Any, method: str = "sigmoid", *, min_positives: int | None = None
+        self,
+        texts: Iterable[str],
+        y: LabelsLike,
+        method: str = "sigmoid",
+        *,
+        min_positives: int | None = None,
     ) -> TextTagger:
         """Learn from held-out texts what probability a score stands for.
 
@@ -281,18 +302,18 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         return self
 
     @available_if(_has_probabilities)
-    def predict_proba(self, texts: Any) -> np.ndarray:
+    def predict_proba(self, texts: Iterable[str]) -> np.ndarray:
         """Probabilities of all labels, dense; there after `calibrate` only."""
         return self._fitted().predict_proba(self.transform(texts))
 
     @available_if(_has_probabilities)
     def predict_proba_top_k(
-        self, texts: Any, k: int | None = None
+        self, texts: Iterable[str], k: int = 5
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` best labels of each text and their probabilities; after `calibrate` only."""
         return self._fitted().predict_proba_top_k(self.transform(texts), k)
 
-    def explain(self, text: str, label: Any, k: int = 10) -> Explanation:
+    def explain(self, text: str, label: Hashable, k: int = 10) -> Explanation:
         """The words behind a label's score of one text.
 
         Parameters
@@ -317,7 +338,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         names = HashedNames(self.vectorizer_, text) if words is None else words
         return self.classifier_.explain(x, label, k, feature_names=names)
 
-    def _fitted(self) -> Any:
+    def _fitted(self) -> BaseEstimator:
         check_is_fitted(self)
         return self.classifier_
 
@@ -331,23 +352,40 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
                     f"{self.vectorizer!r}, got {show(getattr(self, name))}"
                 )
 
-    def _settings(self) -> dict[str, Any]:
-        names = set(self._rules) - {"classifier", "vectorizer"}
-        settings = {name: getattr(self, name) for name in names}
-        return settings | {"ngram_range": tuple(self.ngram_range)}
+    def _make_vectorizer(self) -> TfidfVectorizer | HashingVectorizer:
+        """In float32; what is None keeps scikit-learn's default.
 
-    def _stored_params(self) -> dict[str, Any]:
+        Rows have length one; tf-idf takes the logarithm of counts, so that a word said ten times
+        does not drown the others.
+        """
+        names = ("analyzer", "stop_words", *_TFIDF_ONLY)
+        given = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        given |= {"ngram_range": tuple(self.ngram_range), "dtype": np.float32}
+        if self.vectorizer == "hashing":
+            return HashingVectorizer(n_features=self.n_hashes or _N_HASHES, **given)
+        return TfidfVectorizer(sublinear_tf=True, **given)
+
+    def _words(self) -> np.ndarray | None:
+        """What the vectoriser learnt, in the order of columns; None if it hashes."""
+        if self.vectorizer == "hashing":
+            return None
+        columns = self.vectorizer_.vocabulary_
+        return np.array(sorted(columns, key=columns.__getitem__), dtype=object)
+
+    def _stored_params(self) -> State:
         return storable_params(self) | {"classifier": None}
 
-    def _to_bundle(self) -> dict[str, Any]:
+    def _to_bundle(self) -> State:
+        has_words = self.feature_names_ is not None
+        words = {"words": self.feature_names_, "idf": self.vectorizer_.idf_} if has_words else {}
         return {
-            **vectorizer_state(self.vectorizer_),
+            **words,
             **nested_state(self.classifier_, _CLASSIFIER),
             "label_counts_": self.label_counts_,
             "fit_size_": tuple(self.fit_size_),
         }
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Fields:
         words = {"words": Strings("features", distinct=True), "idf": Floats("features")}
         return {
             **(words if self.vectorizer == "tfidf" else {}),
@@ -356,17 +394,22 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
             f"{_CLASSIFIER}*": Parts(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self.classifier_ = restore_nested(state, _CLASSIFIER)
         self.classifier = clone(self.classifier_)
-        words: dict[str, Any] = {n: state.pop(n) for n in ("words", "idf") if n in state}
-        self.vectorizer_ = restore_vectorizer(self.vectorizer, self._settings(), words)
-        self.feature_names_ = words.get("words")
+        self.vectorizer_ = self._make_vectorizer()
+        self.feature_names_ = state.pop("words", None)
+        if self.feature_names_ is not None:
+            words = self.feature_names_.tolist()
+            self.vectorizer_.vocabulary_ = {word: column for column, word in enumerate(words)}
+            self.vectorizer_.fixed_vocabulary_ = False
+            self.vectorizer_.idf_ = np.asarray(state.pop("idf"))
         self._refuse_another_classifier(len(state["label_counts_"]))
         super()._restore(state)
 
     def _refuse_another_classifier(self, n_counts: int) -> None:
-        own, n_columns = self.classifier_, n_columns_of(self.vectorizer_)
+        own, words = self.classifier_, self.feature_names_
+        n_columns = self.vectorizer_.n_features if words is None else len(words)
         n_features = getattr(own, "n_features_in_", None)
         if not _Classifier().accepts(own) or n_features != n_columns:
             raise ValueError(
@@ -381,7 +424,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classifier_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -389,7 +432,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _check_texts(texts: Any, argument: str = "texts") -> list[str]:
+def _check_texts(texts: Iterable[str], argument: str = "texts") -> list[str]:
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
         raise ValueError(f"{argument} must be a sequence of strings, got {show(texts)}")
     found = list(texts)
@@ -401,14 +444,18 @@ def _check_texts(texts: Any, argument: str = "texts") -> list[str]:
     return found
 
 
-def _as_rows(vectorizer: Any, eval_set: Any) -> tuple[sp.csr_matrix, Any]:
+def _as_rows(
+    vectorizer: TfidfVectorizer | HashingVectorizer, eval_set: tuple[Iterable[str], LabelsLike]
+) -> tuple[sp.csr_matrix, LabelsLike]:
     """Held-out texts and labels as the classifier takes them."""
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
         raise ValueError(f"eval_set must be a pair (texts, y), got {show(eval_set)}")
     return vectorizer.transform(_check_texts(eval_set[0], "eval_set[0]")), eval_set[1]
 
 
-def _fit_transform(vectorizer: Any, texts: list[str]) -> sp.csr_matrix:
+def _fit_transform(
+    vectorizer: TfidfVectorizer | HashingVectorizer, texts: list[str]
+) -> sp.csr_matrix:
     try:
         return vectorizer.fit_transform(texts)
     except ValueError as error:  # no word at all, or none left by min_df and max_df

@@ -11,10 +11,10 @@ import typer
 from sublearn.cli.fit_options import (
     L1,
     Analyzer,
-    Bias,
     Bits,
     ClassWeight,
     EarlyStopping,
+    FitIntercept,
     Hashes,
     Holidays,
     Horizon,
@@ -77,7 +77,7 @@ def command(
     C: LossWeight = None,
     l1: L1 = None,
     loss: Loss = None,
-    bias: Bias = None,
+    fit_intercept: FitIntercept = None,
     tol: Tol = None,
     max_iter: MaxIter = None,
     prune: Prune = None,
@@ -156,14 +156,20 @@ def command(
     """
     from sublearn.cli.data import predicts_numbers, refuse_without
     from sublearn.cli.fitting import show_figures
-    from sublearn.cli.methods import make_estimator, parse_l1, refuse_foreign
+    from sublearn.cli.methods import (
+        make_estimator,
+        parse_fit_intercept,
+        parse_l1,
+        refuse_foreign,
+    )
     from sublearn.cli.taxonomies import HIERARCHICAL, choose_taxonomy
 
     check_folder(model, "--model")
     if bits not in (None, 8, 16, 32):
         raise typer.BadParameter(f"must be 8, 16 or 32, got {bits}", param_hint="--bits")
     params: JsonObject = {"C": C, "l1": parse_l1(l1, method)}
-    params |= {"loss": loss, "bias": bias, "tol": tol, "max_iter": max_iter}
+    params |= {"loss": loss, "fit_intercept": parse_fit_intercept(fit_intercept)}
+    params |= {"tol": tol, "max_iter": max_iter}
     params |= {"class_weight": class_weight, "early_stopping": early_stopping or None}
     params |= {"prune": prune, "random_state": seed, "n_jobs": -1 if jobs is None else jobs}
     words: JsonObject = {"vectorizer": vectorizer, "analyzer": analyzer, "ngrams": ngrams}
