@@ -16,14 +16,15 @@ from taxonomy_rows import TAXONOMY, label_rows, single_rows
 from sublearn.embed import (
     DenseExtremeClassifier,
     EmbeddingExtremeClassifier,
+    LabelSearch,
     MIPSIndex,
     SkipGram,
 )
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
-from sublearn.forecast import LoadForecaster
+from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.hierarchy import HierarchicalClassifier, HierarchicalMultilabelClassifier
 from sublearn.io import load_quickstart
-from sublearn.latent import LatentFeatureLasso, MixLassoRegressor
+from sublearn.latent import LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
     SparseInverseCovariance,
     SparseLinearRegression,
@@ -143,15 +144,14 @@ def tagger(**params: Any) -> Any:
 
 
 def forecaster(**params: Any) -> Any:
-    small = {
-        "horizon": 8, "lead_blocks": [4, 8], "n_components": 20, "steps_per_day": 8,
-        "profile_weeks": 0, "anchored": False, "relevance_rows": 40, "random_state": 0,
-    }  # fmt: skip
+    features = LoadFeatures(lead_blocks=[4, 8], profile_weeks=0, anchored=False, steps_per_day=8)
+    kernels = LocalKernels(n_components=20, relevance_rows=40)
+    small = {"horizon": 8, "features": features, "kernels": kernels, "random_state": 0}
     return LoadForecaster(**{**small, **params})
 
 
 SEED = {"random_state": 0}
-LAYER = {"max_iter": 2, "n_candidates": 20, **SEED}
+LAYER = {"max_iter": 2, "search": LabelSearch(n_candidates=20), **SEED}
 CASES = {
     "ChainSVM": Case(small(ChainSVM, max_iter=20, **SEED), tagged, has_columns=False),
     "DenseExtremeClassifier": Case(small(DenseExtremeClassifier, **LAYER), many_labels),
@@ -166,7 +166,7 @@ CASES = {
     "LoadForecaster": Case(forecaster, loads, has_columns=False),
     "MIPSIndex": Case(small(MIPSIndex, **SEED), rows(500, 20)),
     "MixLassoRegressor": Case(
-        small(MixLassoRegressor, 2, n_starts=2, max_iter=5, **SEED), lines
+        small(MixLassoRegressor, 2, search=MixtureSearch(n_starts=2), max_iter=5, **SEED), lines
     ),
     "PDSparseClassifier": Case(
         small(PDSparseClassifier, early_stopping=True, **SEED), labelled
@@ -182,7 +182,7 @@ CASES = {
         has_columns=False,
     ),
     "SparseInverseCovariance": Case(small(SparseInverseCovariance, "cv"), rows(40, 12)),
-    "SparseLinearRegression": Case(small(SparseLinearRegression, "cv", **SEED), numbers),
+    "SparseLinearRegression": Case(small(SparseLinearRegression, "cv"), numbers),
     "SparseLogisticRegression": Case(small(SparseLogisticRegression, 0.01), classes),
     "StructuralSVM": Case(small(StructuralSVM, max_iter=20, **SEED), chains, has_columns=False),
     "TextTagger": Case(tagger, texts, has_columns=False),

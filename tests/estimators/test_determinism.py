@@ -22,7 +22,7 @@ from sublearn.hierarchy import project_hierarchy
 from sublearn.io.models import MODELS
 from sublearn.io.state import pack_state
 from sublearn.latent import solve_boolean_quadratic, solve_max_cut
-from sublearn.optim import lhac, linear_objective, minimise_linear
+from sublearn.optim import CoordinateDescent, LhacSettings, lhac, linear_objective, minimise_linear
 
 NO_PROMISE = {
     "SparseNetwork": "PyTorch adds up in an order that its threads choose",
@@ -37,10 +37,15 @@ def symmetric(n):
 SEED = {"random_state": 0}
 FUNCTIONS = {
     "lhac": lambda n: (
-        lhac(linear_objective(*numbers(), n_threads=n), np.zeros(30), 0.01, shuffle=True, **SEED).x
+        lhac(
+            linear_objective(*numbers(), n_jobs=n),
+            np.zeros(30),
+            0.01,
+            settings=LhacSettings(shuffle=True, **SEED),
+        ).x
     ),
     "minimise_linear": lambda n: (
-        minimise_linear(*numbers(), l1=0.01, solver="cd1", n_jobs=n, **SEED).x
+        minimise_linear(*numbers(), l1=0.01, solver=CoordinateDescent(**SEED), n_jobs=n).x
     ),
     "project_hierarchy": lambda n: project_hierarchy(
         rng().normal(size=(200, len(TAXONOMY))), TAXONOMY, 0.3, n_jobs=n

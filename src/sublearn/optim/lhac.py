@@ -42,15 +42,7 @@ LEAST_FOR_ACTIVE_SET = 500
 _ROUNDING = 1e-6  # by which a lower bound may be above F, relative to the largest F of a run
 _BUDGETS = {"linear": (0.2, 1.0, False), "log": (1.0, 1.0, True)}
 #: Strategies, and the names that the core has for them.
-_STRATEGIES = {
-    "greedy_adaptive": _core.FreeSet.grdy_ad,
-    "greedy": _core.FreeSet.grdy,
-    "greedy_cut": _core.FreeSet.grdy_ctz,
-    "greedy_inexact": _core.FreeSet.grdy_ep,
-    "standard": _core.FreeSet.std,
-    "standard_inexact": _core.FreeSet.std_ep,
-    "standard_rough": _core.FreeSet.std_epa,
-}
+_STRATEGIES = tuple(strategy.name for strategy in _core.LhacStrategy)
 
 _ValueAndGradient: TypeAlias = "tuple[float, ArrayLike]"
 
@@ -132,7 +124,7 @@ class LhacSettings(Settings):
             int(max_iter),
             int(self.memory),
         )
-        settings.free_set = _STRATEGIES[self.strategy]
+        settings.strategy = _core.LhacStrategy[self.strategy]
         settings.is_random, settings.seed = bool(self.shuffle), as_seed(self.random_state)
         if isinstance(self.budget, str):
             settings.set_budget(*_BUDGETS[self.budget])
