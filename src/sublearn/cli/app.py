@@ -31,13 +31,14 @@ Results go to standard output, progress and messages to standard error. Exit cod
 1 the run failed, 2 called wrongly, 130 stopped by Ctrl-C."""
 
 
-def build() -> typer.Typer:
-    """The application with every command found in `commands/`."""
+def build(wanted: str | None = None) -> typer.Typer:
+    """The application with every command found in `commands/`, or with the one that is wanted."""
     app = typer.Typer(name="sublearn", help=_HELP, context_settings=_CONTEXT, **_LOOKS)
     app.callback()(_global_options)
-    for module in pkgutil.iter_modules(commands.__path__):
-        command = importlib.import_module(f"{commands.__name__}.{module.name}").command
-        app.command(module.name.replace("_", "-"))(command)
+    names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    for name in [wanted] if wanted in names else names:
+        command = importlib.import_module(f"{commands.__name__}.{name}").command
+        app.command(name.replace("_", "-"))(command)
     return app
 
 
@@ -50,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
-        code = typer.main.get_command(build()).main(
+        code = typer.main.get_command(build(*arguments[:1])).main(
             arguments or ["--help"], prog_name="sublearn", standalone_mode=False
         )
         sys.stdout.flush()

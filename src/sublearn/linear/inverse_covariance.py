@@ -255,13 +255,14 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         for name in ("l1_path_", "cv_scores_"):
             self.__dict__.pop(name, None)  # of another fit
         S, location = self._covariance_of(rows)
-        progress = Progress(int(self.max_iter))
+        l1: float | np.ndarray
         if isinstance(self.l1, str):
-            l1: float | np.ndarray = self._chosen_l1(rows, S, progress, self.l1)
+            found, l1 = self._choose_and_solve(rows, S, self.l1)
         else:
             l1 = self._given_l1(S, self.l1)
-        self._refuse_what_has_no_solution(S, l1)
-        found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
+            self._refuse_what_has_no_solution(S, l1)
+            progress = Progress(int(self.max_iter))
+            found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
         self._keep(found, l1, location)
         return self
 
@@ -455,23 +456,25 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
 
     # --- choosing l1 ---------------------------------------------------------------------------
 
-    def _chosen_l1(self, X: np.ndarray, S: np.ndarray, progress: Progress, rule: str) -> float:
+    def _choose_and_solve(self, X: np.ndarray, S: np.ndarray, rule: str) -> tuple[State, float]:
         largest = float(np.abs(S[~np.eye(len(S), dtype=bool)]).max(initial=0.0))
         path = falling_l1s(largest, self.l1s, _LEAST_SHARE, f"{type(self).__name__}.l1s")
         folds = list(check_cv(self.cv).split(X))
-        on_path = Progress(len(folds) * len(path), n_done=0)
+        progress = Progress(len(folds) * len(path) + 1, n_done=0)
         n_threads = as_n_threads(self.n_jobs)
 
-        def follow_all() -> list[list[float]]:
-            return map_blocks(
-                lambda fold: self._follow(X, fold, path, on_path), folds, n_threads, stay_here=True
+        def job() -> tuple[State, float]:
+            scores = map_blocks(
+                lambda fold: self._follow(X, fold, path, progress), folds, n_threads, stay_here=True
             )
+            self.l1_path_, self.cv_scores_ = path, np.array(scores).T
+            l1 = float(path[choose_l1(self.cv_scores_, rule)])
+            self._refuse_what_has_no_solution(S, l1)
+            found = self._solve(S, l1, None, progress)
+            progress.finish_solve()
+            return found, l1
 
-        scores = np.array(self._watched(follow_all, on_path)).T
-        if on_path.stop_requested:
-            progress.request_stop()
-        self.l1_path_, self.cv_scores_ = path, scores
-        return float(path[choose_l1(scores, rule)])
+        return self._watched(job, progress)
 
     def _follow(
         self, X: np.ndarray, fold: Fold, path: np.ndarray, progress: Progress
