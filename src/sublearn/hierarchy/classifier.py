@@ -17,8 +17,15 @@ from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import best_labels
 from sublearn.fitting.progress import Progress
+from sublearn.hierarchy.cost_model import SolverNames
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
-from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
+from sublearn.hierarchy.model import (
+    HasScores,
+    TaxonomyModel,
+    store_models,
+    take_models,
+    unfitted,
+)
 from sublearn.hierarchy.nodes import (
     TOP,
     Node,
@@ -33,7 +40,6 @@ from sublearn.hierarchy.nodes import (
     with_constant,
 )
 from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
-from sublearn.hierarchy.rules import HasScores, SolverNames, Thresholds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import Fields, Integers, ListOf, Parts, Record, check_fields
 from sublearn.trace import Callback, Solution
@@ -55,12 +61,24 @@ from sublearn.validation import (
     check_params,
 )
 from sublearn.validation.design import check_design
-from sublearn.validation.values import show
+from sublearn.validation.values import is_finite_number, show
 
 __all__ = ["HierarchicalClassifier"]
 
 _MODELS = "nodes."
 _STRATEGY = OneOf("top_down", "flat", "global")
+
+
+class _Thresholds(Rule):
+    """A probability, or a mapping from labels to probabilities."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        numbers = value.values() if isinstance(value, Mapping) else [value]
+        return all(is_finite_number(v) and 0 <= v <= 1 for v in numbers)
+
+    def __str__(self) -> str:
+        return "a number from 0 to 1 or a mapping from labels to such numbers"
 
 
 class HierarchicalClassifier(TaxonomyModel):
@@ -190,7 +208,7 @@ class HierarchicalClassifier(TaxonomyModel):
         "C": Positive(float),
         "solver": SolverNames(),
         "leaf": OneOf("mandatory", "optional"),
-        "threshold": Thresholds(),
+        "threshold": _Thresholds(),
         "fit_intercept": Boolean(),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
@@ -370,16 +388,8 @@ class HierarchicalClassifier(TaxonomyModel):
 
         A path counts the product of its steps, each the probability of a child against its
         siblings, divided by the root of their sum (in which ending there counts if it is allowed);
-        the products of all ends are divided by their sum.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
+        the products of all ends are divided by their sum. Of shape (n_samples, n_labels), where
+        :meth:`predict_proba` has a column for each class.
         """
         return self._probabilities(self._check_new(X))[0]
 

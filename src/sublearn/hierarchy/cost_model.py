@@ -20,8 +20,16 @@ import numpy as np
 
 from sublearn.optim.linear_solve import SOLVERS
 from sublearn.typing import Matrix
+from sublearn.validation import Rule
 
-__all__ = ["NODE_SOLVERS", "choose_solver", "node_size", "predicted_seconds", "solver_of_level"]
+__all__ = [
+    "NODE_SOLVERS",
+    "SolverNames",
+    "choose_solver",
+    "node_size",
+    "predicted_seconds",
+    "solver_of_level",
+]
 
 #: What `solver` may be for a node.
 NODE_SOLVERS = tuple(SOLVERS)
@@ -33,6 +41,18 @@ _COSTS = {
     "interior_point": (-20.030, -2.321, -0.410, 3.274),
 }
 _RUNS = {"newton": "auto", "lhac": "lhac", "interior_point": "interior_point"}
+
+
+class SolverNames(Rule):
+    """A solver, or one for each level."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        names = value if isinstance(value, (list, tuple)) else [value]
+        return len(names) > 0 and all(isinstance(v, str) and v in NODE_SOLVERS for v in names)
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(NODE_SOLVERS)}, or a list of them for the levels from the top"
 
 
 def node_size(X: Matrix) -> tuple[int, int, int]:

@@ -29,7 +29,6 @@ from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.hierarchy.projection import project_hierarchy, project_rows
 from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
-from sublearn.hierarchy.rules import IsWeights
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import check
@@ -53,6 +52,22 @@ _LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
 _MOST_NOTES = 50  # of one sweep over labels: each keeps a copy of all weights
 _MOST_VARIABLES = 40  # of the derivative-free search: its models take cubic time in them
 _N_SWEEPS = 2  # over levels, and over labels
+
+
+class _Weights(Rule):
+    """A non-negative number, or several; how many is checked against the taxonomy."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        try:
+            numbers = np.asarray(value)
+        except ValueError:  # rows of several lengths
+            return False
+        is_numeric = numbers.dtype.kind in "iuf" and numbers.ndim < 2
+        return is_numeric and bool(np.isfinite(numbers).all() and (numbers >= 0).all())
+
+    def __str__(self) -> str:
+        return "a non-negative number or an array of one for each label"
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,7 @@ class GroupWeights(Settings):
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "solver": OneOfOrNone("derivative_free", "sweep", "subgradient"),
-        "init": IsWeights(),
+        "init": _Weights(),
         "unit": OneOf("auto", "one", "row"),
         "max_iter": NonNegative(int),
     }

@@ -18,12 +18,26 @@ from sublearn.io import fields
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import nested_state, restore_nested, storable_params
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, State
-from sublearn.validation import Boolean, EncodedLabels, encode_labels
+from sublearn.validation import Boolean, EncodedLabels, Rule, encode_labels
 from sublearn.validation.design import check_new_rows
 
-__all__ = ["TaxonomyModel", "store_models", "take_models", "unfitted"]
+__all__ = ["HasScores", "TaxonomyModel", "store_models", "take_models", "unfitted"]
 
 _MOST_LEVELS = 1000  # of a taxonomy in a file
+
+
+class HasScores(Rule):
+    """An estimator whose classes have scores, or None."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        if value is None:
+            return True
+        has_scores = hasattr(value, "predict_proba") or hasattr(value, "decision_function")
+        return hasattr(value, "fit") and has_scores and not isinstance(value, type)
+
+    def __str__(self) -> str:
+        return "an estimator with fit and with predict_proba or decision_function, or None"
 
 
 class TaxonomyModel(LabelClassifier, BaseEstimator):

@@ -17,9 +17,14 @@ from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import group_weights as stage_two
 from sublearn.hierarchy.group_weights import GroupWeights, HeldOutSets, WeightSearch, row_sizes
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
-from sublearn.hierarchy.model import TaxonomyModel, store_models, take_models, unfitted
+from sublearn.hierarchy.model import (
+    HasScores,
+    TaxonomyModel,
+    store_models,
+    take_models,
+    unfitted,
+)
 from sublearn.hierarchy.projection import as_group_weights, hierarchy_support, project_hierarchy
-from sublearn.hierarchy.rules import HasScores
 from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.stage_one import Fold, FoldsLike, StageOne, make_folds
 from sublearn.hierarchy.taxonomy import Taxonomy

@@ -32,12 +32,7 @@ _MAX_SWEEPS = 10_000
 
 
 def project_hierarchy(
-    u: ArrayLike,
-    taxonomy: Taxonomy,
-    phi: ArrayLike,
-    *,
-    tol: float = 1e-10,
-    n_jobs: int | None = 1,
+    u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike, *, tol: float = 1e-10, n_jobs: int | None = 1
 ) -> np.ndarray:
     r"""The hierarchical operator (3.3.1) of [1]_, for one row of scores or many.
 
@@ -90,12 +85,7 @@ def project_hierarchy(
 
 
 def hierarchy_support(
-    u: ArrayLike,
-    taxonomy: Taxonomy,
-    phi: ArrayLike,
-    *,
-    tol: float = 1e-6,
-    n_jobs: int | None = 1,
+    u: ArrayLike, taxonomy: Taxonomy, phi: ArrayLike, *, tol: float = 1e-6, n_jobs: int | None = 1
 ) -> np.ndarray:
     """Which labels :func:`project_hierarchy` keeps: those whose group is not zero.
 

@@ -271,6 +271,8 @@ def _fit_numbers(
     normalize: bool,
     zero_based: bool,
 ) -> JsonObject:
+    from sklearn.utils import get_tags
+
     from sublearn.cli.data import as_targets, notes_for, number_targets, predicts_numbers
     from sublearn.cli.fitting import fit_with_figures
     from sublearn.cli.taxonomies import labels_in
@@ -282,7 +284,8 @@ def _fit_numbers(
     tree = getattr(estimator, "taxonomy", None)
     targets: LabelsLike
     if tree is not None:
-        targets = labels_in(tree, dataset, is_single=not hasattr(estimator, "phi"))
+        is_single = not get_tags(estimator).classifier_tags.multi_label
+        targets = labels_in(tree, dataset, is_single=is_single)
     else:
         targets = number_targets(dataset) if is_of_numbers else as_targets(dataset)
     figures = fit_with_figures(estimator, dataset.X, targets)
