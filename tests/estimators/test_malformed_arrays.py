@@ -182,7 +182,7 @@ CASES = {name: (X, call) for name, call in FEATURES.items()} | OTHERS
 #: What a refusal calls the matrix where it is not X.
 NAMED = {
     "pd eval_set": r"eval_set\[0\] .*X",
-    "structural fit": r"samples\[0\]\.features",
+    "structural fit": r"X\[0\]\.features",
     "chain fit to a list": r"X\[0\]",
     "pd eval_set y": r"eval_set\[1\]",
     "taxonomy close": "Y",
