@@ -85,7 +85,8 @@ def trim(module, data, *args, **options):
     groups = {"search": L1Search, "retraining": Retraining, "quasi_newton": QuasiNewton}
     for group, kind in groups.items():
         names = [field.name for field in fields(kind) if field.name in options]
-        options[group] = kind(**{name: options.pop(name) for name in names}) if names else None
+        if names:
+            options[group] = kind(**{name: options.pop(name) for name in names})
     return deep_trim(module, data, *args, **{"random_state": 0} | options)
 
 
@@ -204,6 +205,12 @@ def test_the_same_seed_gives_the_same_network(network, data, result):
     again = trim(network, data, max_increase=0.05, **QUICK)
     for name, weight in again.module.state_dict().items():
         assert torch.equal(weight, result.module.state_dict()[name])
+
+
+def test_without_a_seed_the_order_of_samples_differs(network, data):
+    options = {"l1": 1e-3, "warm_epochs": 1, "polish_epochs": 0, "max_iter": 0}
+    first, second = (trim(network, data, random_state=None, **options).module for _ in range(2))
+    assert not torch.equal(first.hidden.weight, second.hidden.weight)
 
 
 def test_quasi_newton_steps_alone_never_raise_the_objective(network, data):
@@ -812,6 +819,10 @@ def test_latency_and_the_picture_of_the_result(network, result):
         ({"augment": lambda x: x[:1]}, "augment must return as many inputs as it gets, got 1 for"),
         ({"augment": lambda x: x[:, :5]}, "augment must return inputs that the network takes"),
         ({"distill": 1.5}, r"Retraining.distill must be a number in \[0, 1\], got 1.5"),
+        ({"search": {"growth": 2.0}}, "deep_trim.search must be a L1Search or None, got {'growth'"),
+        ({"retraining": 3}, "deep_trim.retraining must be a Retraining or None, got 3"),
+        ({"violation_tol": 0.0}, "QuasiNewton.violation_tol must be a positive number, got 0.0"),
+        ({"random_state": -1}, "deep_trim.random_state must be"),
         ({"criterion": "auc"}, "criterion must be"),
         ({"loss": "hinge"}, "loss must be one of 'cross_entropy', 'max_margin' or a function"),
         ({"layers": ["nothing"]}, r"layers must be names .*hidden.*got 'nothing'"),
@@ -871,7 +882,7 @@ def test_arrays_of_numpys_own_types_are_taken(network, data):
 @pytest.mark.parametrize(
     ("inputs", "targets", "message"),
     [
-        (slice(0, 5), lambda y: y, "data must have inputs that the network takes, got one it"),
+        (slice(0, 5), lambda y: y, "data must have inputs that the network takes, got some it"),
         (slice(None), lambda y: y + 5, "targets of data must be integers from 0 to 9, got 1"),
         (slice(None), lambda y: y - 9, "targets of data must be integers from 0 to 9, got -"),
         (slice(None), lambda y: y.float(), "from 0 to 9, got torch.float32"),

@@ -7,8 +7,7 @@ except ImportError as error:
 
 from sublearn.trim.deep_trim import deep_trim
 from sublearn.trim.losses import cross_entropy, max_margin
-from sublearn.trim.report import LayerReport, TrimReport
-from sublearn.trim.result import Latency, TrimResult
+from sublearn.trim.result import Latency, LayerReport, TrimReport, TrimResult
 from sublearn.trim.saved_network import SparseNetwork, load_network, save_network
 from sublearn.trim.settings import L1Search, QuasiNewton, Retraining
 from sublearn.trim.sparse_layers import SparseConv, SparseEmbedding, SparseLinear, SparseStack

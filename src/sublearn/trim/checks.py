@@ -35,14 +35,7 @@ def refuse_misfit(
     """Inputs that the network does not take, told by a few, and targets beside its logits."""
     first = samples.few()
     versions = first.versions()
-    try:
-        with torch.no_grad():
-            logits = call(module, first.inputs)
-    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"deep_trim.{name} must have inputs that the network takes, got one it fails on: "
-            f"{error}"
-        ) from error
+    logits = _logits(module, first, f"deep_trim.{name} must have inputs")
     if first.versions() != versions:
         raise ParameterError(
             f"deep_trim.module must leave its inputs as they are, got "
@@ -50,8 +43,7 @@ def refuse_misfit(
         )
     if len(logits) != len(first):
         raise ParameterError(
-            f"deep_trim.module must return logits for each sample, got {len(logits)} for "
-            f"{len(first)}"
+            f"deep_trim.module must return logits of {len(first)} samples, got {len(logits)}"
         )
     if callable(loss):
         _refuse_other_loss(loss, name, logits, first.targets)
@@ -64,6 +56,16 @@ def refuse_misfit(
         )
     if criterion == "error":
         _refuse_no_classes(name, logits, samples.targets)
+
+
+@torch.no_grad()
+def _logits(module: nn.Module, samples: Samples, must: str) -> Tensor:
+    try:
+        return call(module, samples.inputs)
+    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{must} that the network takes, got some it fails on: {error}"
+        ) from error
 
 
 def _refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
@@ -94,18 +96,16 @@ def _refuse_other_targets(name: str, logits: Tensor, targets: Tensor) -> None:
             f"logits of shape {(len(targets), *logits.shape[1:])}, got shape "
             f"{tuple(targets.shape)}"
         )
-    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
-        raise ParameterError(
-            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
-            f"{targets.dtype}"
-        )
-    known = targets[targets != IGNORED]
-    beyond = known[(known < 0) | (known >= n_classes)]
-    if len(beyond):
-        raise ParameterError(
-            f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got "
-            f"{beyond[0].item()}"
-        )
+    got: object = targets.dtype
+    if not (targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool):
+        known = targets[targets != IGNORED]
+        beyond = known[(known < 0) | (known >= n_classes)]
+        if not len(beyond):
+            return
+        got = beyond[0].item()
+    raise ParameterError(
+        f"deep_trim: targets of {name} must be integers from 0 to {n_classes - 1}, got {got}"
+    )
 
 
 def _refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -> None:
@@ -121,12 +121,10 @@ def _refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -
             f"{targets.dtype}: {error}"
         ) from error
     if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
-        kind = (
-            f"a tensor of shape {tuple(value.shape)}"
-            + ("" if value.requires_grad else " without a gradient")
-            if isinstance(value, Tensor)
-            else show(type(value).__name__)
-        )
+        kind = show(type(value).__name__)
+        if isinstance(value, Tensor):
+            lack = "" if value.requires_grad else " without a gradient"
+            kind = f"a tensor of shape {tuple(value.shape)}{lack}"
         raise ParameterError(
             "deep_trim.loss must return the mean of the batch, a tensor of one number that "
             f"depends on the logits, got {kind}"
@@ -135,13 +133,11 @@ def _refuse_other_loss(loss: Loss, name: str, logits: Tensor, targets: Tensor) -
 
 def _refuse_no_classes(name: str, logits: Tensor, targets: Tensor) -> None:
     """Targets without classes, of which an error could be counted."""
-    is_rows = targets.ndim >= logits.ndim
-    fits = logits.ndim > 1 and (
-        targets.shape[1:] == logits.shape[1:] and bool(((targets == 0) | (targets == 1)).all())
-        if is_rows
-        else not targets.is_floating_point()
-    )
-    if not fits:
+    fits = not targets.is_floating_point()
+    if targets.ndim >= logits.ndim:
+        is_binary = bool(((targets == 0) | (targets == 1)).all())
+        fits = is_binary and targets.shape[1:] == logits.shape[1:]
+    if logits.ndim < 2 or not fits:
         raise ParameterError(
             "deep_trim.criterion must be 'loss' where targets are neither class numbers nor rows "
             f"of 0 and 1, got 'error' for {targets.dtype} of shape {tuple(targets.shape)} in "
@@ -154,14 +150,7 @@ def refuse_other_inputs(module: nn.Module, samples: Samples, augment: Augment) -
     few = samples.few()
     with torch.random.fork_rng():
         changed = few.changed(augment)
-    try:
-        with torch.no_grad():
-            logits = call(module, changed.inputs)
-    except (RuntimeError, IndexError, TypeError) as error:
-        raise ParameterError(
-            f"Retraining.augment must return inputs that the network takes, got some it fails on: "
-            f"{error}"
-        ) from error
+    logits = _logits(module, changed, "Retraining.augment must return inputs")
     if not bool(logits.isfinite().all()):
         raise ParameterError(
             "Retraining.augment must return finite inputs, got some that lead to NaN or infinity"

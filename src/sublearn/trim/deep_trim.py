@@ -101,11 +101,9 @@ def deep_trim(
 
     :math:`\lambda` grows by stages. A stage begins with passes of proximal Adam over small batches,
     which are quick but leave many tiny weights; the quasi-Newton steps bring these to 0. What is
-    left is trained on without a penalty and judged by the criterion; the next stage goes on from
-    where this one was before, because a network that is held back by a penalty learns less by
-    heart. After some stages in a row whose criterion is too high, the last one that was good enough
-    is taken up again with smaller steps. From the second stage on, small weights are penalised more
-    than large ones; from the first one, if the network was trimmed before.
+    left is trained on without a penalty and judged by the criterion, which decides how the search
+    goes on; the next stage starts from where this one was before that training. From the second
+    stage on, small weights are penalised more than large ones.
 
     Normalisation and all else that is not a weight of a chosen layer (or its bias, with
     `Retraining.train_biases`) stays as it is: the network is trimmed in evaluation mode. `module`

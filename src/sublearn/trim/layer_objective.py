@@ -62,10 +62,8 @@ class LayerObjective:
     def noise(self, x: np.ndarray, penalty: np.ndarray) -> float:
         """Variance of the mean gradient over the samples, by the squared least subgradient."""
         self.put(x)
-        gradients, sizes = [], []
-        for _, part, size in self._whole_parts():
-            gradients.append(part.double().reshape(-1).cpu().numpy())
-            sizes.append(size)
+        parts = [(part.double().ravel().cpu().numpy(), n) for _, part, n in self._whole_parts()]
+        gradients, sizes = zip(*parts, strict=True)
         mean = np.average(gradients, axis=0, weights=sizes)
         variance = sum(((gradient - mean) ** 2).sum() for gradient in gradients)
         variance /= max(1, len(gradients) * (len(gradients) - 1))

@@ -124,33 +124,30 @@ def _whole(low: int, high: int) -> Callable[[object], bool]:
 
 def _each(rule: Callable[[object], bool]) -> Callable[[object], bool]:
     """One value, or one for each axis."""
-    return lambda value: (
-        rule(value)
-        or (
-            isinstance(value, (list, tuple))
-            and 0 < len(value) <= _MAX_AXES
-            and all(map(rule, value))
-        )
-    )
+
+    def is_right(value: object) -> bool:
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return 0 < len(values) <= _MAX_AXES and all(map(rule, values))
+
+    return is_right
 
 
 def _is_number(value: object) -> TypeGuard[float]:
     return (type(value) is int or type(value) is float) and abs(value) < 2.0**63  # so it is no NaN
 
 
-_is_length = _whole(1, _MAX_LENGTH)
+_is_width, _is_length = _whole(0, _MAX_LENGTH), _whole(1, _MAX_LENGTH)
+_are_lengths = _each(lambda value: value is None or _is_length(value))
+_are_widths = _each(_is_width)
 #: Kinds of settings: the rule, and its words in messages.
 _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "count": (_whole(1, _MAX_COUNT), "an integer from 1 below 2**31"),
-    "width": (_whole(0, _MAX_LENGTH), "an integer from 0 to 2**24"),
+    "width": (_is_width, "an integer from 0 to 2**24"),
     "strides": (_each(_is_length), "integers from 1 to 2**24"),
-    "lengths": (
-        _each(lambda value: value is None or _is_length(value)),
-        "integers from 1 to 2**24 or None",
-    ),
-    "widths": (_each(_whole(0, _MAX_LENGTH)), "integers from 0 to 2**24"),
+    "lengths": (_are_lengths, "integers from 1 to 2**24 or None"),
+    "widths": (_are_widths, "integers from 0 to 2**24"),
     "margin": (
-        lambda value: value in ("same", "valid") or _each(_whole(0, _MAX_LENGTH))(value),
+        lambda value: value in ("same", "valid") or _are_widths(value),
         "integers from 0 to 2**24, 'same' or 'valid'",
     ),
     "shifts": (_each(_whole(-_MAX_LENGTH, _MAX_LENGTH)), "integers of at most 2**24"),
@@ -292,17 +289,12 @@ def _refuse_other_arrays(wanted: Mapping[str, Tensor], arrays: Mapping[str, np.n
             raise ValueError(f"{name} must hold {'floats' if is_float else 'int64'}, got {dtype}")
 
 
-def tensors_of(
-    arrays: Mapping[str, np.ndarray], names: Iterable[str] | None = None
-) -> dict[str, Tensor]:
-    """Arrays, or those that are named, as tensors."""
-    chosen = arrays if names is None else names
-    return {name: _tensor(arrays[name]) for name in chosen}
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    """A tensor of the array; one that maps a file is copied, since tensors can be written to."""
-    return torch.from_numpy(array if array.flags.writeable else np.array(array))
+def tensors_of(arrays: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    """Arrays as tensors; one that maps a file is copied, since tensors can be written to."""
+    return {
+        name: torch.from_numpy(array if array.flags.writeable else np.array(array))
+        for name, array in arrays.items()
+    }
 
 
 def below(arrays: Mapping[str, _Value], owners: Iterable[str]) -> dict[str, dict[str, _Value]]:

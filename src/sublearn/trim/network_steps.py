@@ -83,8 +83,7 @@ def _read_step(step: object, slots: Mapping[str, int]) -> Step:
         raise ValueError("name must be new, got that of an earlier step")
     if not isinstance(target, str):
         raise ValueError(f"target must be a string, got {show(target)}")
-    is_path = op in ("call_module", "get_attr")
-    path = refuse_path(target) if is_path else ()
+    path = refuse_path(target) if op in ("call_module", "get_attr") else ()
     args, kwargs = read_value(step["args"], slots, target), step["kwargs"]
     if not isinstance(args, tuple) or not isinstance(kwargs, dict):
         raise ValueError(f"args must be a tuple and kwargs be named, got {show(step['args'])}")
@@ -162,17 +161,13 @@ def _with_ends(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _signature(steps: Sequence[Step]) -> inspect.Signature:
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                step.target.lstrip("*"),
-                _VARIADIC["*" * step.target.count("*")],
-                default=step.args[0] if step.args else inspect.Parameter.empty,
-            )
-            for step in steps
-            if step.op == "placeholder"
-        ]
-    )
+    parameters = []
+    for step in steps:
+        if step.op == "placeholder":
+            kind = _VARIADIC["*" * step.target.count("*")]
+            default = step.args[0] if step.args else inspect.Parameter.empty
+            parameters.append(inspect.Parameter(step.target.lstrip("*"), kind, default=default))
+    return inspect.Signature(parameters)
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -243,16 +238,16 @@ class StepNetwork(nn.Module):
             bound.apply_defaults()
             inputs = tuple(bound.arguments.values())
         shapes = (self.max_bytes, *[_shape_of(value) for value in inputs])
-        if shapes not in self._allowed:
-            tracer = next((value.tracer for value in inputs if isinstance(value, fx.Proxy)), None)
-            if tracer is not None:
-                return self._traced(inputs, tracer)
-            out = self._run_checked(inputs)
-            if len(self._allowed) >= _MAX_SHAPES:
-                self._allowed.clear()
-            self._allowed.add(shapes)
-            return out
-        return self._run(self._plan, inputs)
+        if shapes in self._allowed:
+            return self._run(self._plan, inputs)
+        for value in inputs:
+            if isinstance(value, fx.Proxy):
+                return self._traced(inputs, value.tracer)
+        out = self._run_checked(inputs)
+        if len(self._allowed) >= _MAX_SHAPES:
+            self._allowed.clear()
+        self._allowed.add(shapes)
+        return out
 
     def _run(
         self, plan: list[Run], inputs: Sequence[object], sizes: _Sizes | None = None

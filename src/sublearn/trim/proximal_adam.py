@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 import torch
@@ -43,7 +44,14 @@ class ProximalAdam:
     """
 
     def __init__(self, parts: Sequence[Trained]):
-        self._pieces = [_Piece(*piece) for part in parts for piece in _cut(part)]
+        self._pieces = [
+            _Piece(weight, penalty, part.is_free)
+            for part in parts
+            for weight, penalty in zip_longest(
+                _flat_pieces(part.tensor.detach()),
+                () if part.penalty is None else _flat_pieces(part.penalty),
+            )
+        ]
         self._n_steps = 0
 
     @torch.no_grad()
@@ -76,13 +84,6 @@ class _Piece:
         if self.penalty is not None:
             threshold = rates.mul_(self.penalty)
             self.weight.sub_(self.weight.clamp(-threshold, threshold))
-
-
-def _cut(part: Trained) -> Iterator[tuple[Tensor, Tensor | None, bool]]:
-    pieces = _flat_pieces(part.tensor.detach())
-    penalties = [None] * len(pieces) if part.penalty is None else _flat_pieces(part.penalty)
-    for piece, penalty in zip(pieces, penalties, strict=True):
-        yield piece, penalty, part.is_free
 
 
 def _flat_pieces(tensor: Tensor) -> Sequence[Tensor]:

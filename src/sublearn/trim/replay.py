@@ -91,9 +91,10 @@ class Replay:
             begin = self._module.register_forward_pre_hook(lambda *_: counts.clear())
             stack.enter_context(begin)
             for module in below:
-                stack.enter_context(answering(module, self._recorded(module, counts)))
-            own = forward or self._layer.forward
-            stack.enter_context(answering(self._layer, self._from_layer(own, counts)))
+                own = self._answer(module, module.forward, counts)
+                stack.enter_context(answering(module, own))
+            own = self._answer(self._layer, forward or self._layer.forward, counts)
+            stack.enter_context(answering(self._layer, own))
             yield
 
     # --- recording ------------------------------------------------------------------------------
@@ -132,30 +133,22 @@ class Replay:
             self.logits(self.chunks[0])
         return before != [tensor._version for tensor in tensors]
 
-    def _recorded(self, module: nn.Module, counts: Counter[nn.Module]) -> Callable[..., object]:
-        own = module.forward
+    def _answer(
+        self, module: nn.Module, own: Callable[..., object], counts: Counter[nn.Module]
+    ) -> Callable[..., object]:
+        """What stands for the `forward` of the layer, or of a module below it."""
 
         def forward(*args: object, **kwargs: object) -> object:
             index, counts[module] = counts[module], counts[module] + 1
-            assert self._current is not None
-            outputs = self._current.outputs
+            chunk = self._current
+            assert chunk is not None
+            if module is self._layer:
+                return own(*args, *kwargs.values()) if index else own(chunk.layer_input)
             # A module that is called again above the layer computes there.
-            if (module, index) not in outputs:
+            if (module, index) not in chunk.outputs:
                 return own(*args, **kwargs)
-            output = outputs[module, index]
+            output = chunk.outputs[module, index]
             return tree_map(_copied, output) if self._is_written else output
-
-        return forward
-
-    def _from_layer(
-        self, own: Callable[..., object], counts: Counter[nn.Module]
-    ) -> Callable[..., object]:
-        def forward(*args: object, **kwargs: object) -> object:
-            counts[self._layer] += 1
-            if counts[self._layer] > 1:
-                return own(*args, *kwargs.values())
-            assert self._current is not None
-            return own(self._current.layer_input)
 
         return forward
 

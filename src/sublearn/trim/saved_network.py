@@ -208,10 +208,11 @@ def _network(attributes: Mapping[str, object], arrays: Mapping[str, np.ndarray])
     if constants | inside != set(arrays):
         odd = sorted((constants | inside) ^ set(arrays))
         raise ValueError(f"arrays must be those that the network has, got {show(odd)}")
+    read_alone = {name: arrays[name] for name in constants}
     return SparseNetwork(
         steps,
         {refuse_path(name): part for name, part in parts.items()},
-        {refuse_path(name): tensor for name, tensor in tensors_of(arrays, constants).items()},
+        {refuse_path(name): tensor for name, tensor in tensors_of(read_alone).items()},
     )
 
 

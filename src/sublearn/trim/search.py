@@ -13,8 +13,7 @@ from torch import nn
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Status, Trace
-from sublearn.trim.report import LayerReport, TrimReport, weights_on_disk
-from sublearn.trim.result import TrimResult
+from sublearn.trim.result import LayerReport, TrimReport, TrimResult, weights_on_disk
 from sublearn.trim.settings import LEAST_GROWTH, L1Search
 from sublearn.trim.trimmer import Shrunk, Snapshot, Trimmer, Weights
 

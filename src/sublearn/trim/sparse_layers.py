@@ -139,7 +139,13 @@ class _Chained:
             for layer, is_relu in self._links():
                 chain.add(*layer._rows(), layer.n_columns, layer._bias(), is_relu)
             self._chain = chain
-        return _through(self._chain, input, self.n_threads)
+        rows = _as_input(input)
+        rows = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
+        out = torch.empty(rows.shape[0], self._chain.n_outputs)
+        self._chain(rows.numpy(), out.numpy(), self.n_threads)
+        if input.ndim != 2:
+            out = out.view(*input.shape[:-1], self._chain.n_outputs)
+        return out if input.dtype is torch.float32 else out.to(input.dtype)
 
 
 class SparseLinear(_Chained, _SparseLayer):
@@ -319,16 +325,6 @@ class SparseEmbedding(_SparseLayer):
         ids = input.reshape(-1).to(torch.int64).contiguous()
         _core.sparse_embedding(*self._rows(), ids.numpy(), out.numpy())
         return out.view(*input.shape, self.n_columns).to(getattr(torch, self.dtype_name))
-
-
-def _through(chain: _core.SparseChain, x: Tensor, n_threads: int) -> Tensor:
-    rows = _as_input(x)
-    rows = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
-    out = torch.empty(rows.shape[0], chain.n_outputs)
-    chain(rows.numpy(), out.numpy(), n_threads)
-    if x.ndim != 2:
-        out = out.view(*x.shape[:-1], chain.n_outputs)
-    return out if x.dtype is torch.float32 else out.to(x.dtype)
 
 
 def _as_input(x: Tensor) -> Tensor:
