@@ -29,7 +29,6 @@ __all__ = [
     "read_data",
     "read_for_model",
     "read_rows",
-    "read_texts",
     "refuse_no_rows",
     "refuse_numbers",
     "refuse_uncalibrated",
@@ -82,6 +81,7 @@ def read_rows(
     """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
     from sklearn.utils import get_tags
 
+    from sublearn.io import load_texts
     from sublearn.io.prepared import is_text_model
 
     if is_text_model(model):
@@ -91,7 +91,8 @@ def read_rows(
         notes = getattr(model, "notes_", {})
         separator = notes.get("separator") if form.separator is None else form.separator
         form = TextForm(True, separator, form.columns or notes.get("columns"))
-        return read_texts(path, form, needs_labels=needs_labels)
+        found = load_texts(path, **form.as_notes(), needs_labels=needs_labels)
+        return found.texts, found.labels
     if form.is_text:
         raise typer.BadParameter(
             "needs a model that was fitted to text, got one fitted to numbers", param_hint="--text"
@@ -102,19 +103,6 @@ def read_rows(
     if not predicts_numbers(model):
         return X, as_targets(dataset)
     return X, number_targets(dataset) if needs_labels else None
-
-
-def read_texts(
-    path: Path, form: TextForm, *, needs_labels: bool = True
-) -> tuple[list[str], list[list[str]]]:
-    """Texts and their labels from a file of raw text."""
-    from sublearn.io import load_texts
-
-    notes = form.as_notes()
-    found = load_texts(
-        path, separator=notes["separator"], columns=notes["columns"], needs_labels=needs_labels
-    )
-    return found.texts, found.labels
 
 
 def find_label(model: BaseEstimator, label: str, option: str = "--label") -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from sublearn.trace import Trace
+    from sublearn.validation import EncodedLabels
 
 __all__ = [
     "figure_rows",
@@ -34,7 +35,7 @@ def fit_with_figures(estimator: BaseEstimator, X: sp.csr_matrix, Y: LabelsLike) 
 
 
 def fit_texts_with_figures(
-    tagger: BaseEstimator, texts: list[str], labels: LabelsLike
+    tagger: BaseEstimator, texts: list[str], labels: LabelsLike | EncodedLabels
 ) -> JsonObject:
     """As `fit_with_figures`, for a `TextTagger`; the seconds are those of words and labels."""
     start = time.perf_counter()
@@ -43,10 +44,9 @@ def fit_texts_with_figures(
 
 
 def _figures(estimator: BaseEstimator, size: tuple[int, int, int], seconds: float) -> JsonObject:
-    from sublearn.cli.data import sparse_weights
-
     n_rows, n_features, n_values = size
-    trace, weights = estimator.trace_, sparse_weights(estimator)
+    trace = estimator.trace_
+    weights = estimator.sparse_coef_ if hasattr(estimator, "sparse_coef_") else estimator.coef_
     n_models = weights.shape[0]  # one for two classes, and for numbers
     figures = {
         "rows": n_rows,

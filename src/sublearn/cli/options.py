@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sublearn.typing import JsonObject
+
 __all__ = [
     "NUMBERS",
     "RAW_TEXT",
@@ -165,7 +167,7 @@ class TextForm:
     separator: str | None = None
     columns: str | None = None
 
-    def as_notes(self) -> dict[str, str]:
+    def as_notes(self) -> JsonObject:
         """The form with its defaults, for a model to remember."""
         if self.separator == "":
             raise typer.BadParameter("must have characters, got none", param_hint="--separator")

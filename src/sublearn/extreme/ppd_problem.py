@@ -76,9 +76,10 @@ def weigh(
     classes of a 1-D `y` become one problem, the second against the first, and their weights weights
     of samples.
     """
-    of_samples = check_sample_weight(sample_weight, X.shape[0], estimator_name=estimator_name)
-    X, labels, of_samples = _without_weightless(X, labels, of_samples)
-    of_labels = None
+    of_samples = of_labels = None
+    if sample_weight is not None:
+        of_samples = check_sample_weight(sample_weight, X.shape[0], estimator_name=estimator_name)
+        X, labels, of_samples = _without_weightless(X, labels, of_samples)
     if class_weight is not None:
         of_labels = _label_weights(labels, class_weight, known, estimator_name)
     if labels.kind is not LabelKind.BINARY:

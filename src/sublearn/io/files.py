@@ -59,6 +59,7 @@ def _opener(path: PathLike) -> Callable[..., IO[bytes]]:
     return _OPENERS.get(Path(path).suffix.lower(), open)
 
 
+_USUAL_LIMITS = ReadLimits()
 #: What readers, and the libraries they call, raise for content that cannot be read.
 _UNREADABLE = (
     ArithmeticError,
@@ -155,7 +156,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def _limited(stream: IO[bytes], path: PathLike, limits: ReadLimits | None) -> IO[bytes]:
-    raw = _Unpacked(stream, os.path.getsize(path), limits or ReadLimits())
+    raw = _Unpacked(stream, os.path.getsize(path), limits or _USUAL_LIMITS)
     return cast("IO[bytes]", io.BufferedReader(raw, _BUFFER_BYTES))
 
 
@@ -171,14 +172,15 @@ class Lines:
     """
 
     def __init__(self, stream: IO[bytes], limits: ReadLimits | None = None):
-        self._stream, self._limits = stream, limits or ReadLimits()
+        self._stream, self._limits = stream, limits or _USUAL_LIMITS
         self.number = 0
 
     def __iter__(self) -> Iterator[bytes]:
         most = self._limits.max_line_bytes + 1
         while line := self._stream.readline(most):
             self.number += 1
-            self._limits.check_line(len(line))
+            if len(line) == most:
+                self._limits.check_line(most)
             yield line
 
     def texts(self) -> Iterator[str]:

@@ -5,7 +5,6 @@ the rows that carry each label, `n_jobs` becomes a number of threads, `random_st
 """
 
 from sublearn.validation.features import check_features
-from sublearn.validation.jobs import as_n_threads
 from sublearn.validation.labels import (
     EncodedLabels,
     LabelKind,
@@ -19,6 +18,7 @@ from sublearn.validation.params import (
     WATCH_RULES,
     Boolean,
     CallableOrNone,
+    ClassWeight,
     Either,
     Folds,
     InstanceOf,
@@ -32,14 +32,15 @@ from sublearn.validation.params import (
     RandomState,
     Rule,
     Verbosity,
+    as_n_threads,
+    as_seed,
     assert_rules_complete,
     check_argument,
     check_arguments,
     check_params,
 )
-from sublearn.validation.seeds import as_seed
 from sublearn.validation.settings import Settings, SettingsOf
-from sublearn.validation.weights import ClassWeight, check_sample_weight
+from sublearn.validation.weights import check_sample_weight
 
 __all__ = [
     "EARLY_STOPPING",

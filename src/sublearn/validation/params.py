@@ -1,5 +1,7 @@
 """Parameter rules as data: an estimator lists them in `_rules`, `check_params` applies them.
 
+`n_jobs` becomes a number of threads here, and `random_state` the one integer that seeds the core.
+
 >>> class Model:
 ...     _rules = {"tol": Positive(float)}
 ...     tol = -1
@@ -11,6 +13,7 @@ sublearn.errors.ParameterError: Model.tol must be a positive number, got -1
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeGuard
@@ -19,6 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sublearn.errors import ParameterError
+from sublearn.typing import Seed
 from sublearn.validation.values import is_finite_number, is_int64, show
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "WATCH_RULES",
     "Boolean",
     "CallableOrNone",
+    "ClassWeight",
     "Either",
     "Folds",
     "InstanceOf",
@@ -40,6 +45,8 @@ __all__ = [
     "RandomState",
     "Rule",
     "Verbosity",
+    "as_n_threads",
+    "as_seed",
     "assert_rules_complete",
     "check_argument",
     "check_arguments",
@@ -47,6 +54,7 @@ __all__ = [
 ]
 
 _Kind = type[int] | type[float]
+_MOST_THREADS = 2**31 - 1  # the core counts threads with 32 bits
 
 
 class _HasRules(Protocol):
@@ -256,6 +264,28 @@ class InstanceOf(Rule):
         return f"an instance of {_join_with_or(t.__name__ for t in self.types)}"
 
 
+@dataclass(frozen=True, init=False)
+class ClassWeight(Rule):
+    """`class_weight`: None, a known name, a mapping or one number per class."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str):
+        object.__setattr__(self, "names", names)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule; its length is checked against the labels."""
+        if value is None or isinstance(value, Mapping):
+            return True
+        if isinstance(value, str):
+            return value in self.names
+        return isinstance(value, (np.ndarray, list, tuple))
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(name) for name in self.names)
+        return f"None, {names}, a mapping from labels to weights or an array of one weight a label"
+
+
 @dataclass(frozen=True)
 class Folds(Rule):
     """`cv`: a number of folds, or what makes them."""
@@ -273,7 +303,7 @@ class Folds(Rule):
 
 @dataclass(frozen=True)
 class JobCount(Rule):
-    """`n_jobs` as in joblib; :func:`sublearn.validation.as_n_threads` makes it a number."""
+    """`n_jobs` as in joblib; `as_n_threads` makes it a number."""
 
     def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
@@ -285,7 +315,7 @@ class JobCount(Rule):
 
 @dataclass(frozen=True)
 class RandomState(Rule):
-    """`random_state`; :func:`sublearn.validation.as_seed` makes it a seed."""
+    """`random_state`; `as_seed` makes it a seed."""
 
     def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
@@ -315,6 +345,45 @@ EARLY_STOPPING = Either(Boolean(), Positive(int))
 WATCH_RULES: dict[str, Rule] = {"verbose": Verbosity(), "callback": CallableOrNone()}
 #: Of what has threads and draws random numbers besides.
 RUN_RULES: dict[str, Rule] = {"n_jobs": JobCount(), "random_state": RandomState(), **WATCH_RULES}
+
+# --- parameters as the core takes them --------------------------------------------------------
+
+
+def as_n_threads(n_jobs: int | None) -> int:
+    """Number of threads that `n_jobs` asks for, with joblib's meaning of negative numbers.
+
+    None is 1, -1 all cores this process may use, -2 all but one, and so on, never below 1.
+    """
+    check_argument("n_jobs", n_jobs, JobCount())
+    if n_jobs is None:
+        return 1
+    if n_jobs > 0:
+        return min(int(n_jobs), _MOST_THREADS)
+    return max(1, _n_usable_cores() + 1 + int(n_jobs))
+
+
+def _n_usable_cores() -> int:
+    # Containers and batch systems restrict a process to fewer cores than the machine has;
+    # macOS does not offer the question.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def as_seed(random_state: Seed) -> int:
+    """A seed in [0, 2**63): an integer as it is, a draw from a generator, fresh entropy for None.
+
+    Drawing advances the generator, so two fits with one generator differ, as in scikit-learn.
+    """
+    check_argument("random_state", random_state, RandomState())
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63, dtype=np.int64))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**63, dtype=np.int64))
+    return int(random_state)
+
 
 _KIND_NAMES = {int: "integer", float: "number"}
 

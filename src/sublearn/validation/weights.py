@@ -1,44 +1,14 @@
-"""Weights of samples and of labels: what is accepted."""
+"""Weights of samples and of labels: the numbers that are accepted."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sublearn.typing import WeightsLike
 from sublearn.validation.native import as_native, refuse_large
-from sublearn.validation.params import Rule
 from sublearn.validation.values import show
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["ClassWeight", "as_weights", "check_sample_weight", "none_if_equal"]
-
-
-@dataclass(frozen=True, init=False)
-class ClassWeight(Rule):
-    """`class_weight`: None, a known name, a mapping or one number per class."""
-
-    names: tuple[str, ...]
-
-    def __init__(self, *names: str):
-        object.__setattr__(self, "names", names)
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` obeys the rule; its length is checked against the labels."""
-        if value is None or isinstance(value, Mapping):
-            return True
-        if isinstance(value, str):
-            return value in self.names
-        return isinstance(value, (np.ndarray, list, tuple))
-
-    def __str__(self) -> str:
-        names = ", ".join(repr(name) for name in self.names)
-        return f"None, {names}, a mapping from labels to weights or an array of one weight a label"
+__all__ = ["as_weights", "check_sample_weight", "none_if_equal"]
 
 
 def check_sample_weight(

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from sublearn.io import Dataset
+    from sublearn.validation import EncodedLabels
 
 __all__ = ["command"]
 
@@ -154,7 +155,9 @@ def command(
 
     Example: `sublearn fit --text records.tsv --model tags.model --ngrams 1,2 --min-df 2`
     """
-    from sublearn.cli.data import predicts_numbers, refuse_without
+    from sklearn.base import is_regressor
+
+    from sublearn.cli.data import refuse_without
     from sublearn.cli.fitting import show_figures
     from sublearn.cli.methods import (
         make_estimator,
@@ -197,7 +200,7 @@ def command(
         refuse_given(
             {"no_normalize": True if normalize is False else None}, "is for data of numbers"
         )
-        if predicts_numbers(estimator) or method in HIERARCHICAL:
+        if is_regressor(estimator) or method in HIERARCHICAL:
             raise typer.BadParameter(
                 f"needs a method that learns plain labels, got {method}", param_hint="--text"
             )
@@ -210,7 +213,7 @@ def command(
         if tree is not None:
             estimator.set_params(taxonomy=tree)
         if normalize is None:
-            normalize = not predicts_numbers(estimator)
+            normalize = not is_regressor(estimator)
         figures = _fit_numbers(
             estimator, dataset, model, bits, normalize=normalize, zero_based=zero_based
         )
@@ -311,9 +314,10 @@ def _fit_text(
     bits: int | None,
 ) -> JsonObject:
     from sublearn.cli.console import working
-    from sublearn.cli.data import read_texts, refuse_no_rows
     from sublearn.cli.fitting import fit_texts_with_figures
     from sublearn.extreme import TextTagger
+    from sublearn.io import load_texts
+    from sublearn.validation import encode_labels
 
     given = {name: value for name, value in words.items() if value is not None}
     if "ngrams" in given:
@@ -322,8 +326,10 @@ def _fit_text(
         given["n_hashes"] = given.pop("hashes")
     tagger = TextTagger(estimator, **given)
     with working(f"reading {data.name}"):
-        texts, labels = read_texts(data, form)
-    refuse_no_rows(texts, data)
+        texts, lists = load_texts(data, **form.as_notes())
+    if not texts:
+        raise ValueError(f"{data}: must have at least one row, got 0")
+    labels = encode_labels(lists, len(texts), estimator_name=type(tagger).__name__)
     if form.columns is None:
         _warn_of_swapped_columns(texts, labels)
     figures = fit_texts_with_figures(tagger, texts, labels)
@@ -334,14 +340,15 @@ def _fit_text(
     return figures
 
 
-def _warn_of_swapped_columns(texts: list[str], labels: list[list[str]]) -> None:
+def _warn_of_swapped_columns(texts: list[str], labels: EncodedLabels) -> None:
     """Sentences as labels: more labels than rows, and longer than the texts."""
-    distinct = {label for row in labels for label in row}
-    length_of_labels = sum(len(label) for row in labels for label in row)
-    if len(distinct) > len(texts) and length_of_labels > sum(map(len, texts)):
+    if labels.n_classes <= len(texts):
+        return
+    length_of_labels = labels.counts() @ [len(label) for label in labels.classes]
+    if length_of_labels > sum(map(len, texts)):
         warnings.warn(
-            f"{len(distinct):,} labels for {len(texts):,} rows, longer than the texts: if the text "
-            "comes first in the file, say --columns text,labels (else --columns labels,text)",
+            f"{labels.n_classes:,} labels for {len(texts):,} rows, longer than the texts: if the "
+            "text comes first in the file, say --columns text,labels (else --columns labels,text)",
             stacklevel=2,
         )
 
