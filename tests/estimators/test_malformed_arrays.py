@@ -37,7 +37,7 @@ from sublearn.linear import (
 )
 from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, Sample, StructuralSVM
-from sublearn.validation.native import LARGEST
+from sublearn.validation.values import LARGEST
 
 RNG = np.random.default_rng(0)
 N, D, L = 30, 8, 4

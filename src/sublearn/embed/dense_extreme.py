@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from sublearn.embed.layer_classifier import LayerClassifier
 from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
-from sublearn.validation.native import refuse_large
+from sublearn.validation.values import refuse_large
 
 __all__ = ["DenseExtremeClassifier"]
 

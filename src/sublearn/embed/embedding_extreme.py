@@ -19,7 +19,7 @@ from sublearn.io.fields import Fields, Floats
 from sublearn.trace import Callback
 from sublearn.typing import MatrixLike, Seed, State
 from sublearn.validation import Positive, Rule, check_features
-from sublearn.validation.native import refuse_large
+from sublearn.validation.values import refuse_large
 
 __all__ = ["EmbeddingExtremeClassifier"]
 

@@ -39,8 +39,7 @@ from sublearn.validation import (
     check_argument,
     check_params,
 )
-from sublearn.validation.native import as_native, refuse_large
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, refuse_large, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

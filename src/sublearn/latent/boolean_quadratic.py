@@ -29,9 +29,8 @@ from sublearn.validation import (
     as_seed,
     check_arguments,
 )
-from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_layout
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -13,9 +13,8 @@ from sublearn.errors import ParameterError
 from sublearn.typing import Matrix, MatrixLike
 from sublearn.validation import OneOf, SettingsOf
 from sublearn.validation.design import says_if_vanishing
-from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.sparse import check_layout
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, refuse_large, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

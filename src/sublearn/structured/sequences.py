@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 from sublearn.structured.named_features import Position, grow_vocabulary, look_up
 from sublearn.typing import Matrix, MatrixLike
 from sublearn.validation import check_features, encode_each
-from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_sparse
-from sublearn.validation.values import count_rows, show
+from sublearn.validation.values import as_native, count_rows, show
 
 if TYPE_CHECKING:
     from sublearn.structured.chain_svm import ChainSVM

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from sublearn import _core
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
 from sublearn.validation.features import as_csr, sum_duplicates, validate_numbers
-from sublearn.validation.native import as_native, refuse_large
-from sublearn.validation.values import is_finite_number, show
+from sublearn.validation.values import as_native, is_finite_number, refuse_large, show
 from sublearn.validation.weights import as_weights
 
 if TYPE_CHECKING:

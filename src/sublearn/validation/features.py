@@ -10,9 +10,8 @@ from sklearn.utils.validation import validate_data
 
 from sublearn import _core
 from sublearn.typing import MatrixLike
-from sublearn.validation.native import as_native, refuse_large
 from sublearn.validation.sparse import check_layout
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, refuse_large, show
 
 __all__ = ["as_csr", "as_precise_as", "check_features", "sum_duplicates", "validate_numbers"]
 

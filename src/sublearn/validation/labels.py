@@ -20,9 +20,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from sublearn.typing import LabelsLike, SparseMatrix
-from sublearn.validation.native import as_native
 from sublearn.validation.sparse import check_sparse
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, show
 
 __all__ = ["EncodedLabels", "LabelKind", "decode_predictions", "encode_each", "encode_labels"]
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.typing import SparseMatrix
-from sublearn.validation.native import as_native
+from sublearn.validation.values import as_native
 
 __all__ = ["check_compressed", "check_layout", "check_sparse"]
 

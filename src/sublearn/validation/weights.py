@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sublearn.typing import WeightsLike
-from sublearn.validation.native import as_native, refuse_large
-from sublearn.validation.values import show
+from sublearn.validation.values import as_native, refuse_large, show
 
 __all__ = ["as_weights", "check_sample_weight", "none_if_equal"]
 
