@@ -120,8 +120,6 @@ class Trace:
             for name in self.columns
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows: {', '.join(self.columns)})"
 

@@ -205,6 +205,7 @@ class SavedModel:
         Override it where names and values alone do not tell.
         """
         params: dict[str, object] = {}
+        groups: dict[str, dict[str, object]] = {}
         for former, value in stored.items():
             name = cls._FORMER_PARAMS.get(former, former)
             if name is None:
@@ -212,9 +213,10 @@ class SavedModel:
             value = _current_value(cls._FORMER_VALUES.get(name, {}), value)
             owner, _, field = name.partition(".")
             if field:
-                params.setdefault(owner, {})[field] = value  # type: ignore[index]
+                groups.setdefault(owner, {})[field] = value
             else:
                 params[name] = value
+        params |= groups
         for name, rule in cls._rules.items():
             if isinstance(rule, SettingsOf) and name in params:
                 params[name] = rule.restored(params[name])
