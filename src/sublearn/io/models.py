@@ -216,7 +216,9 @@ class SavedModel:
                 groups.setdefault(owner, {})[field] = value
             else:
                 params[name] = value
-        params |= groups
+        for owner, fields in groups.items():
+            given = params.get(owner)
+            params[owner] = {**given, **fields} if isinstance(given, Mapping) else fields
         for name, rule in cls._rules.items():
             if isinstance(rule, SettingsOf) and name in params:
                 params[name] = rule.restored(params[name])
