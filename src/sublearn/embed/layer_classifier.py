@@ -76,7 +76,6 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         "tau": "search.min_gradient",
         "mu": "search.smoothing",
         "schedule": None,
-        "n_iter_no_change": None,
     }
 
     weights_: np.ndarray
@@ -424,13 +423,6 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             "samples": Floats(None, "numbers", bits=32),
             "threshold_": Number(),
         }
-
-    @classmethod
-    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
-        params = super()._current_params(stored)
-        if params.get("early_stopping") is True:  # its patience was a parameter of its own
-            params["early_stopping"] = stored.get("n_iter_no_change", True)
-        return params
 
     def _restore(self, state: State) -> None:
         n_classes, n_numbers = state["weights_"].shape

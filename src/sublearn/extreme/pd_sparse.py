@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -403,15 +402,6 @@ class PDSparseClassifier(LinearLabelClassifier):
         }
 
     _STORED = (*LinearLabelClassifier._STORED, "refit_", "held_out_precision_")
-
-    @classmethod
-    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
-        """Files of sublearn 0.1 have the patience of early stopping as `n_iter_no_change`."""
-        params = super()._current_params(stored)
-        patience = params.pop("n_iter_no_change", None)
-        if patience is not None and params.get("early_stopping") is True:
-            params["early_stopping"] = patience
-        return params
 
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]

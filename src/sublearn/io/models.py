@@ -206,7 +206,7 @@ class SavedModel:
         """
         params: dict[str, object] = {}
         groups: dict[str, dict[str, object]] = {}
-        for former, value in stored.items():
+        for former, value in _with_patience(stored).items():
             name = cls._FORMER_PARAMS.get(former, former)
             if name is None:
                 continue
@@ -252,6 +252,15 @@ def _make(cls: type[_Model], params: Mapping[str, object], state: State) -> _Mod
     check_fields(state, model._fields())
     model._restore(state)
     return model
+
+
+def _with_patience(stored: Mapping[str, object]) -> dict[str, object]:
+    """`early_stopping` was True or False, and its patience a parameter of its own."""
+    params = dict(stored)
+    patience = params.pop("n_iter_no_change", None)
+    if patience is not None and params.get("early_stopping") is True:
+        params["early_stopping"] = patience
+    return params
 
 
 def _current_value(former: Mapping[object, object], value: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -84,7 +84,6 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         "evaluate_every": "passes.evaluate_every",
         "rho": "passes.rho",
         "label_parts": "passes.label_parts",
-        "n_iter_no_change": None,  # the number that `early_stopping` may be now
     }
     _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {
         "solver": {"block": "block_descent", "away": "frank_wolfe"}
@@ -180,9 +179,3 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         n_rows, n_features = self._weights.shape[0], state["n_features_in_"]
         if n_rows != n_features + n_extra:
             raise ValueError(f"weights must have {n_features} + {n_extra} rows, got {n_rows}")
-
-    @classmethod
-    def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
-        if stored.get("early_stopping") is True and "n_iter_no_change" in stored:
-            stored = {**stored, "early_stopping": stored["n_iter_no_change"]}
-        return super()._current_params(stored)
