@@ -114,7 +114,7 @@ class LatentFeatureLasso(
         Largest K that "gap" and "cv" may choose.
     violation_tol : float, default=0.05
         The convex stage ends when no column found violates optimality by more than this share of
-        `l1`. The certificate, which costs as much as several steps, is computed once at the end.
+        `l1`. The certificate is computed once, at the end.
     max_iter : int, default=50
         Limit of its steps.
     n_jobs : int or None, default=None
