@@ -549,29 +549,31 @@ def load_of(n_days):
     return 100 + daily + rng().normal(size=len(hours))
 
 
-def forecaster(n_jobs, load, **parameters):
+def forecaster(n_jobs, load, blocks=(24,), kernels=None, **parameters):
     from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 
-    def make(blocks=None, kernels=None, **p):
-        own = {"n_jobs": n_jobs, "random_state": 0, "features": LoadFeatures(lead_blocks=blocks)}
-        if not (blocks or kernels or p):
-            blocks, kernels = [24], {"relevance_rows": 50, "n_components": 20}
-            own |= {"features": LoadFeatures(lead_blocks=blocks), "intervals": False}
-        return LoadForecaster(24, kernels=LocalKernels(**kernels or {}), **own | p)
+    few = {"relevance_rows": 50, "n_components": 20}
 
+    def make():
+        return LoadForecaster(
+            24, features=LoadFeatures(lead_blocks=[24]), kernels=LocalKernels(**few),
+            intervals=False, random_state=0, n_jobs=n_jobs,
+        )  # fmt: skip
+
+    parameters["features"] = LoadFeatures(lead_blocks=blocks)
+    parameters["kernels"] = LocalKernels(**few | (kernels or {}))
     return fitting(make, (load,), (load_of(56),), lambda m: m.predict(), **parameters)
 
 
 @row((1, 2), "LoadForecaster")
 def load_forecaster(n_jobs):
-    return forecaster(
-        n_jobs, load_of(2_000), blocks=[6, 12, 18, 24], kernels={"relevance_rows": 2_000}, tol=1e-9
-    )
+    many = {"relevance_rows": 2_000}
+    return forecaster(n_jobs, load_of(2_000), blocks=(6, 12, 18, 24), kernels=many, tol=1e-9)
 
 
 @row()
 def online_load_forecaster(n_jobs):
-    return forecaster(n_jobs, load_of(4_000), solver="online", kernels={"n_components": 1_000})
+    return forecaster(n_jobs, load_of(4_000), kernels={"n_components": 1_000}, solver="online")
 
 
 @row()
