@@ -8,7 +8,7 @@ workers, and nothing but sums comes back.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,7 @@ class RowLoss:
     parameter: float
     row_weight: float
     fit_intercept: bool
-    positive: Any = None
+    positive: Hashable = None
 
 
 @dataclass(eq=False)
@@ -93,8 +93,8 @@ class RowBlock:
             return np.asarray(self.y, dtype=np.float64)
         signs = np.full(self.X.shape[0], -1.0)
         if not isinstance(self.y, np.ndarray):
-            first, last = self.y.indptr[loss.positive : loss.positive + 2]
-            signs[self.y.indices[first:last]] = 1.0
+            column = self.y[:, [loss.positive]]
+            signs[column.indices] = 1.0
         else:
             signs[self.y == loss.positive] = 1.0
         return signs

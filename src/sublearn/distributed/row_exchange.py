@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -286,7 +286,7 @@ def solve_together(
 ) -> list[_Result]:
     """`solve` of each item, `n_solvers` of them side by side so that they share their rounds."""
     listed = list(items)
-    results: list[Any] = [None] * len(listed)
+    results: dict[int, _Result] = {}
     errors: list[BaseException] = []
     left = iter(range(len(listed)))
     lock = threading.Lock()
@@ -322,4 +322,4 @@ def solve_together(
             thread.join()
     if errors:
         raise errors[0]
-    return results
+    return [results[index] for index in range(len(listed))]
