@@ -405,7 +405,7 @@ class _Run:
             self.last_news = time.monotonic()
 
     def _submit_copies(self) -> None:
-        """The blocks of workers that say nothing once more, on workers that have none of them."""
+        """Resubmit the blocks of silent workers to other workers."""
         holders = {key: address for address, keys in self.client.processing().items()
                    for key in keys}  # fmt: skip
         late = {index: holders[future.key] for future, index in self.futures.items()

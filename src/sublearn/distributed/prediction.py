@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
 from sublearn.io import load_svmlight
 from sublearn.io.files import write_atomically
-from sublearn.typing import MatrixLike, PathLike
+from sublearn.typing import Matrix, MatrixLike, PathLike
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import is_int64, show
 
@@ -73,7 +73,7 @@ def predict(
     if rows.ndim == 0:
         raise ParameterError(f"predict: X must have rows, got {show(X)}")
 
-    def do(first: int) -> Any:
+    def do(first: int) -> object:
         part = slice(first, first + int(rows_per_block))
         return function(rows.iloc[part] if is_frame else rows[part], **options)
 
@@ -167,11 +167,11 @@ def _flat(values: Any) -> tuple[Any, ...]:
     return [label for labels in values for label in labels], bounds
 
 
-def _dense(values: Any) -> np.ndarray:
-    return values.toarray() if sp.issparse(values) else np.asarray(values)
+def _dense(values: Matrix | list[object]) -> np.ndarray:
+    return np.asarray(values) if isinstance(values, (np.ndarray, list)) else values.toarray()
 
 
-def _join(parts: list[Any]) -> Any:
+def _join(parts: Sequence[Any]) -> Any:
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(_join(list(each)) for each in zip(*parts, strict=True))

@@ -8,7 +8,7 @@ workers, and nothing but sums comes back.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -43,42 +43,23 @@ _MOST_OBJECTIVES = 64  # that a block keeps
 class RowLoss:
     """The loss of rows against their targets.
 
-    Parameters
-    ----------
-    name : str
-        A loss of :func:`sublearn.optim.linear_objective`.
-    parameter : float
-        Of Huber's loss.
-    row_weight : float
-        What each row's loss is multiplied by.
-    fit_intercept : bool
-        Whether the last coordinate of points is an intercept.
-    positive : hashable or None
-        The class, or the label, whose rows have the target 1, all others -1; None where targets
-        are numbers.
+    `positive` is the class, or the column of the label, whose rows have the target 1, all others
+    -1; None where targets are numbers.
     """
 
-    name: str
-    parameter: float
-    row_weight: float
-    fit_intercept: bool
-    positive: Any = None
+    name: str  # a loss of `sublearn.optim.linear_objective`
+    parameter: float  # of Huber's loss
+    row_weight: float  # what each row's loss is multiplied by
+    fit_intercept: bool  # whether the last coordinate of points is an intercept
+    positive: Hashable = None
 
 
 @dataclass(eq=False)
 class RowBlock:
-    """Rows that one worker holds.
+    """Rows that one worker holds."""
 
-    Parameters
-    ----------
-    X : csc_matrix or ndarray in Fortran order
-        Features.
-    y : ndarray or csc_matrix
-        A number or a class for each row, or an indicator matrix of labels.
-    """
-
-    X: Matrix
-    y: Matrix
+    X: Matrix  # CSC, or dense in Fortran order
+    y: Matrix  # a number or a class for each row, or an indicator matrix of labels in CSC
     _objectives: dict[RowLoss, _core.SmoothObjective] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[type[RowBlock], tuple[Matrix, Matrix]]:
@@ -92,11 +73,11 @@ class RowBlock:
         if loss.positive is None:
             return np.asarray(self.y, dtype=np.float64)
         signs = np.full(self.X.shape[0], -1.0)
-        if not isinstance(self.y, np.ndarray):
+        if isinstance(self.y, np.ndarray):
+            signs[self.y == loss.positive] = 1.0
+        elif isinstance(loss.positive, int):
             first, last = self.y.indptr[loss.positive : loss.positive + 2]
             signs[self.y.indices[first:last]] = 1.0
-        else:
-            signs[self.y == loss.positive] = 1.0
         return signs
 
     def objective(self, loss: RowLoss) -> _core.SmoothObjective:
@@ -147,7 +128,8 @@ class RowBlocks:
 
     def __init__(self, client: Client, blocks: Sequence[Future]):
         self.client, self._blocks = client, list(blocks)
-        found = self._gather([client.submit(_summarise, block) for block in self._blocks])
+        summaries = [client.submit(_summarise, block) for block in self._blocks]
+        found: list[_Summary] = [self._result(future) for future in summaries]
         filled = [s for s in found if s.n_rows]
         if not filled:
             raise ValueError("RowBlocks must have at least one row, got none")
@@ -307,11 +289,8 @@ class RowBlocks:
                 self.client.submit(_add, *layer[i : i + _FAN_IN], pure=False, priority=10)
                 for i in range(0, len(layer), _FAN_IN)
             ]
-        total: np.ndarray = self._gather(layer)[0]
+        total: np.ndarray = self._result(layer[0])
         return total
-
-    def _gather(self, futures: list[Future]) -> list[Any]:
-        return [self._result(future) for future in futures]
 
     def _result(self, future: Future) -> Any:
         while True:

@@ -38,18 +38,10 @@ def column_moments(block: RowBlock) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """From the point u that LHAC moves to the x of the problem, and back.
+    """From the point u that LHAC moves to the x of the problem, and back."""
 
-    Parameters
-    ----------
-    sizes : ndarray
-        d, for each coordinate of x, the intercept last if there is one.
-    means : ndarray or None
-        Of the columns; None where an intercept is not to make up for them.
-    """
-
-    sizes: np.ndarray
-    means: np.ndarray | None = None
+    sizes: np.ndarray  # d, for each coordinate of x, the intercept last if there is one
+    means: np.ndarray | None = None  # of the columns, if an intercept is to make up for them
 
     @classmethod
     def of_problem(cls, size: int) -> Coordinates:

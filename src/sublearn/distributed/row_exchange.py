@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -93,14 +93,8 @@ class Exchange:
     """Rounds over all blocks. Several solvers ask, and are answered together.
 
     A round begins when every solver that is under way has asked: the number of rounds is that of
-    the solver that takes most, not the sum.
-
-    Parameters
-    ----------
-    rows : RowBlocks
-        The data.
-    n_solvers : int
-        How many are under way; each says `leave` when it is done.
+    the solver that takes most, not the sum. `n_solvers` are under way; each says `leave` when it is
+    done.
     """
 
     def __init__(self, rows: RowBlocks, n_solvers: int = 1):
@@ -198,26 +192,12 @@ class RowObjective:
 
     A bound on the optimum comes without rounds of its own: when the best point so far looks good
     enough, its dual rays are asked for together with the next point.
-
-    Parameters
-    ----------
-    exchange : Exchange
-        Who brings sums.
-    task : RowTask
-        The problem.
-
-    Attributes
-    ----------
-    coordinates : Coordinates
-        What LHAC moves; those of the problem until `begin`.
-    rounds : list of int
-        The round that answered each call.
     """
 
     def __init__(self, exchange: Exchange, task: RowTask):
         self.exchange, self.task = exchange, task
-        self.coordinates = Coordinates.of_problem(len(task.start))
-        self.rounds: list[int] = []
+        self.coordinates = Coordinates.of_problem(len(task.start))  # what LHAC moves after `begin`
+        self.rounds: list[int] = []  # that answered each call
         self._start: tuple[float, np.ndarray] | None = None  # value and gradient
         self._bound = 0.0  # no loss is negative
         self._best = (np.inf, task.start, task.start)  # objective, point, gradient of the loss
@@ -286,7 +266,7 @@ def solve_together(
 ) -> list[_Result]:
     """`solve` of each item, `n_solvers` of them side by side so that they share their rounds."""
     listed = list(items)
-    results: list[Any] = [None] * len(listed)
+    results: dict[int, _Result] = {}
     errors: list[BaseException] = []
     left = iter(range(len(listed)))
     lock = threading.Lock()
@@ -322,4 +302,4 @@ def solve_together(
             thread.join()
     if errors:
         raise errors[0]
-    return results
+    return [results[index] for index in range(len(listed))]

@@ -100,11 +100,8 @@ def _is_private(folder: Path) -> bool:
 class FileStore:
     """The client's side: makes pickles whose large arrays are files.
 
-    Parameters
-    ----------
-    directory : path or None
-        Where the folder of the files is made; best one that all machines see. None for the
-        temporary folder of this machine.
+    Their folder is made in `directory`, best one that all machines see; None is the temporary
+    folder of this machine.
     """
 
     def __init__(self, directory: PathLike | None = None):

@@ -177,27 +177,11 @@ def fit_calibration(
     method: str,
     min_positives: int,
 ) -> Calibration:
-    """Learn the maps of all labels from held-out rows.
+    """Learn the maps of all labels, "sigmoid" or "isotonic", from held-out rows.
 
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_samples, n_features)
-        Held-out rows.
-    weights : csr_matrix of shape (n_features, n_labels)
-        Weights of the model.
-    bias : ndarray of shape (n_labels,)
-        Biases of the model.
-    truth : sparse matrix of bool, shape (n_samples, n_labels)
-        The labels that the rows carry.
-    method : {"sigmoid", "isotonic"}
-        Form of the maps.
-    min_positives : int
-        A label that fewer rows carry, or that fewer rows do not carry, is pooled with the other
-        such labels.
-
-    Returns
-    -------
-    Calibration
+    `weights` of shape (n_features, n_labels) and `bias` are those of the model, `truth` of shape
+    (n_samples, n_labels) has the labels that the rows carry. A label that fewer than
+    `min_positives` rows carry, or do not carry, is pooled with the other such labels.
     """
     counts = np.asarray(truth.sum(axis=0)).ravel()
     is_pooled = np.minimum(counts, X.shape[0] - counts) < min_positives
@@ -209,33 +193,49 @@ def fit_calibration(
 
 
 @dataclass(frozen=True, eq=False)
+class _Groups:
+    """Numbers of several labels in one array, those of the i-th from ``starts[i]`` on."""
+
+    starts: np.ndarray
+    n: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(np.append(self.starts, self.n))
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Of each label's values."""
+        return np.add.reduceat(values, self.starts) if len(self.starts) else np.zeros(0)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values per label, in the last axis, repeated for each of its numbers."""
+        return np.repeat(values, self.lengths, axis=-1)
+
+    def keep(self, wanted: np.ndarray) -> tuple[_Groups, np.ndarray]:
+        """The groups where `wanted` is true, and which numbers are theirs."""
+        lengths = self.lengths[wanted]
+        starts = np.cumsum(lengths) - lengths
+        return _Groups(starts, int(lengths.sum())), self.spread(wanted)
+
+
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Scores of some labels, with the number of rows that carry and do not carry the label there.
 
-    The pairs of the i-th label stand from ``starts[i]`` on; the first of them is its bias.
+    The first pair of a label is its bias.
     """
 
     labels: np.ndarray
-    starts: np.ndarray
+    groups: _Groups
     scores: np.ndarray
     n_pos: np.ndarray
     n_neg: np.ndarray
 
     def keep(self, wanted: np.ndarray) -> _Pairs:
         """The pairs of the labels where `wanted` is true."""
-        lengths = np.diff(np.append(self.starts, len(self.scores)))
-        entries = np.repeat(wanted, lengths)
-        starts = np.cumsum(lengths[wanted]) - lengths[wanted]
+        groups, entries = self.groups.keep(wanted)
         columns = (column[entries] for column in (self.scores, self.n_pos, self.n_neg))
-        return _Pairs(self.labels[wanted], starts, *columns)
-
-    def per_label(self, values: np.ndarray) -> np.ndarray:
-        """Sum of the values of each label's pairs."""
-        return np.add.reduceat(values, self.starts) if len(self.starts) else np.zeros(0)
-
-    def spread(self, values: np.ndarray) -> np.ndarray:
-        """A value per label, repeated for each of its pairs."""
-        return np.repeat(values, np.diff(np.append(self.starts, len(self.scores))))
+        return _Pairs(self.labels[wanted], groups, *columns)
 
 
 def _score_in_blocks(
@@ -274,7 +274,7 @@ def _pairs(products: sp.csr_matrix, bias: np.ndarray, truth: np.ndarray, first: 
 
     return _Pairs(
         labels=first + np.arange(n_labels),
-        starts=heads,
+        groups=_Groups(heads, len(is_head)),
         scores=headed(bias, products.data.astype(np.float64) + bias[labels]),
         n_pos=headed(n_pos, is_pos),
         n_neg=headed(n_rows - n_touched - n_pos, 1.0 - is_pos),
@@ -305,7 +305,7 @@ class _Pool:
         places = np.flatnonzero(self._counts.any(axis=0)).astype(np.uint32)
         scores = (places << self._N_DROPPED).view(np.float32).astype(np.float64)
         zero = np.zeros(min(1, len(scores)), dtype=np.intp)
-        return _Pairs(zero, zero, scores, *self._counts[:, places])
+        return _Pairs(zero, _Groups(zero, len(scores)), scores, *self._counts[:, places])
 
 
 def _own_and_pooled(
@@ -340,16 +340,17 @@ def _platt(pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
     Minimises the log loss with Platt's smoothed targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2). A
     label whose held-out rows say that a higher score means less gets slope 0 and its frequency.
     """
-    n_pos, n_neg = pairs.per_label(pairs.n_pos), pairs.per_label(pairs.n_neg)
+    of = pairs.groups
+    n_pos, n_neg = of.sum(pairs.n_pos), of.sum(pairs.n_neg)
     n = n_pos + n_neg
     weight = pairs.n_pos + pairs.n_neg
-    centre = pairs.per_label(weight * pairs.scores) / n
-    x = pairs.scores - pairs.spread(centre)
-    scale = np.sqrt(pairs.per_label(weight * x**2) / n)
+    centre = of.sum(weight * pairs.scores) / n
+    x = pairs.scores - of.spread(centre)
+    scale = np.sqrt(of.sum(weight * x**2) / n)
     scale[scale <= 1e-12 * (1 + np.abs(centre))] = np.inf  # one score only: no slope to learn
     high, low = (n_pos + 1) / (n_pos + 2), 1 / (n_neg + 2)
-    targets = pairs.n_pos * pairs.spread(high) + pairs.n_neg * pairs.spread(low)
-    problem = _Logistic(pairs.starts, x / pairs.spread(scale), weight, targets)
+    targets = pairs.n_pos * of.spread(high) + pairs.n_neg * of.spread(low)
+    problem = _Logistic(of, x / of.spread(scale), weight, targets)
     constant = logit((n_pos * high + n_neg * low) / n)
     found = problem.minimise(np.stack([np.zeros_like(constant), constant]))
     slope, offset = np.where(found[0] > 0, found, [np.zeros_like(constant), constant])
@@ -361,7 +362,7 @@ def _platt(pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
 class _Logistic:
     """Many logistic regressions on one feature, solved side by side."""
 
-    starts: np.ndarray
+    of: _Groups
     x: np.ndarray
     weight: np.ndarray
     targets: np.ndarray  # sum of the targets of the rows at x
@@ -385,8 +386,8 @@ class _Logistic:
         p = expit(self._linear(at))
         r = self.weight * p - self.targets
         h = self.weight * p * (1 - p)
-        g0, g1 = self._sum(r * self.x), self._sum(r)
-        h00, h01, h11 = self._sum(h * self.x**2), self._sum(h * self.x), self._sum(h)
+        g0, g1 = self.of.sum(r * self.x), self.of.sum(r)
+        h00, h01, h11 = self.of.sum(h * self.x**2), self.of.sum(h * self.x), self.of.sum(h)
         h00, h11 = h00 + 1e-10, h11 + 1e-10  # all scores equal: the slope stays
         det = h00 * h11 - h01**2
         step = np.stack([h01 * g1 - h11 * g0, h01 * g0 - h00 * g1]) / det
@@ -404,23 +405,15 @@ class _Logistic:
 
     def _loss(self, at: np.ndarray) -> np.ndarray:
         z = self._linear(at)
-        return self._sum(self.weight * np.logaddexp(0, z) - self.targets * z)
+        return self.of.sum(self.weight * np.logaddexp(0, z) - self.targets * z)
 
     def _linear(self, at: np.ndarray) -> np.ndarray:
-        slope, offset = np.repeat(at, self._lengths(), axis=1)
+        slope, offset = self.of.spread(at)
         return slope * self.x + offset
 
-    def _sum(self, values: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(values, self.starts)
-
-    def _lengths(self) -> np.ndarray:
-        return np.diff(np.append(self.starts, len(self.x)))
-
     def _keep(self, wanted: np.ndarray) -> _Logistic:
-        lengths = self._lengths()
-        entries = np.repeat(wanted, lengths)
-        starts = np.cumsum(lengths[wanted]) - lengths[wanted]
-        return _Logistic(starts, self.x[entries], self.weight[entries], self.targets[entries])
+        groups, entries = self.of.keep(wanted)
+        return _Logistic(groups, self.x[entries], self.weight[entries], self.targets[entries])
 
 
 # --- isotonic --------------------------------------------------------------------------------
@@ -430,7 +423,7 @@ def _fit_isotonic(blocks: Iterator[_Pairs], is_pooled: np.ndarray) -> IsotonicCa
     curve_of = np.zeros(len(is_pooled), dtype=np.int32)
     curves: list[tuple[np.ndarray, np.ndarray]] = []
     for pairs, is_pool in _own_and_pooled(blocks, is_pooled):
-        ends = np.append(pairs.starts, len(pairs.scores))
+        ends = np.append(pairs.groups.starts, len(pairs.scores))
         for i, label in enumerate(pairs.labels):
             curve_of[is_pooled if is_pool else label] = len(curves)
             curves.append(_isotonic_line(pairs, slice(ends[i], ends[i + 1])))

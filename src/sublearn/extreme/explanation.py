@@ -106,27 +106,9 @@ def explain_score(
     k: int,
     names: Names | None,
 ) -> Explanation:
-    """Take apart the score of one row.
+    """Take apart the score of one row by the label's weights, both of shape (1, n_features).
 
-    Parameters
-    ----------
-    x : csr_matrix of shape (1, n_features)
-        The row.
-    weights : csr_matrix of shape (1, n_features)
-        The label's weights.
-    bias : float
-        The label's bias.
-    label : object
-        The label.
-    k : int
-        Most features to list.
-    names : Names or None
-        Names of the features.
-
-    Returns
-    -------
-    Explanation
-        Without a probability.
+    At most `k` features are listed. There is no probability yet.
     """
     columns, in_row, in_weights = np.intersect1d(
         x.indices, weights.indices, assume_unique=True, return_indices=True
@@ -135,34 +117,15 @@ def explain_score(
     parts = values * factors
     order = np.argsort(-np.abs(parts), kind="stable")
     listed, rest = order[:k], order[k:]
-    return Explanation(
-        label=label,
-        score=float(bias + parts.sum()),
-        bias=float(bias),
-        contributions=tuple(
-            Contribution(
-                int(columns[j]) if names is None else str(names[columns[j]]),
-                float(values[j]),
-                float(factors[j]),
-                float(parts[j]),
-            )
-            for j in listed
-        ),
-        n_others=len(rest),
-        others=float(parts[rest].sum()),
-    )
+    features = [int(j) if names is None else str(names[j]) for j in columns[listed]]
+    numbers = (column[listed].tolist() for column in (values, factors, parts))
+    contributions = tuple(map(Contribution, features, *numbers))
+    score, others = float(bias + parts.sum()), float(parts[rest].sum())
+    return Explanation(label, score, float(bias), contributions, len(rest), others)
 
 
 class HashedNames:
-    """Names of the columns that the words of one text fall into; others are called by number.
-
-    Parameters
-    ----------
-    vectorizer : HashingVectorizer
-        Who hashes.
-    text : str
-        The text.
-    """
+    """Names of the columns that the words of one text fall into; others are called by number."""
 
     def __init__(self, vectorizer: HashingVectorizer, text: str):
         from sklearn.feature_extraction import FeatureHasher

@@ -113,22 +113,9 @@ def open_journal(
 class FitJournal:
     """The folder `<model_path>.parts` of one fit.
 
-    Parameters
-    ----------
-    model_path : path
-        Where the model will be saved.
-    plan : dict of str to JSON values
-        What determines the model. `seed` may be None: a journal that exists then keeps its own.
-    seed : int
-        The seed of a new journal whose plan has none.
-
-    Raises
-    ------
-    ValueError
-        If the folder belongs to a fit with another plan, or `model_path` is a folder; a
-        `ModelFileError` if it has no readable plan.
-    OSError
-        If the disk refuses: before the fit, not after it.
+    The plan is what determines the model. Its `seed` may be None: a journal that exists then keeps
+    its own, and a new one takes `seed`. Refuses the folder of a fit with another plan or without a
+    readable one, and a `model_path` that is a folder; a disk that refuses does so before the fit.
     """
 
     def __init__(self, model_path: PathLike, plan: JsonObject, seed: int):
@@ -182,9 +169,6 @@ class FitJournal:
         self._finished.append(first_block)
         return chunk.without_weights()
 
-    def _open(self, first_block: int) -> Chunk:
-        return _open_part(self.folder, first_block)[0]
-
     def finished(self, problem: PPDProblem) -> list[tuple[slice, Chunk]]:
         """The parts that were written before, however they were cut, without their weights.
 
@@ -221,7 +205,7 @@ class FitJournal:
     def _each(self, others: list[Chunk]) -> Iterator[Chunk]:
         """All finished chunks, mapped one at a time: each map keeps a file open; then others."""
         for number in self._finished:
-            yield self._open(number)
+            yield _open_part(self.folder, number)[0]
         yield from others
 
     def gather_weights(self, chunks: list[Chunk], shape: tuple[int, int]) -> sp.csr_matrix:

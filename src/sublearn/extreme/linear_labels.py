@@ -24,24 +24,12 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, eq=False)
 class LabelLists:
-    """Weights by feature, as they are stored.
+    """Weights by feature, as they are stored: those of `j` at offsets[j]:offsets[j + 1]."""
 
-    Parameters
-    ----------
-    offsets : ndarray of int32 or int64
-        The list of feature `j` is at `offsets[j]:offsets[j + 1]` of the next two.
-    labels : ndarray of uint16, int32 or int64
-        Labels that give a feature a weight, increasing in each list.
-    values : ndarray
-        The weights, or integers of 8 or 16 bits.
-    scales : ndarray of shape (n_features,) or None
-        If the values are integers, a weight is the scale of its feature times the value.
-    """
-
-    offsets: np.ndarray
-    labels: np.ndarray
-    values: np.ndarray
-    scales: np.ndarray | None = None
+    offsets: np.ndarray  # int32 or int64
+    labels: np.ndarray  # uint16, int32 or int64, increasing in each list
+    values: np.ndarray  # weights, or integers of 8 or 16 bits
+    scales: np.ndarray | None = None  # of features; times the integers, they are the weights
 
     @classmethod
     def of(cls, weights: sp.csr_matrix) -> LabelLists:

@@ -17,6 +17,7 @@ from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.extreme.ppd_increments import order_of, padded
 from sublearn.fitting.label_weights import as_label_weights
+from sublearn.io.fields import take_parts
 from sublearn.typing import ClassWeightLike, JsonObject, State, WeightsLike
 from sublearn.validation import EncodedLabels, LabelKind, check_sample_weight
 
@@ -46,6 +47,7 @@ REPORTS = {
     **dict.fromkeys(("work", "nnz_primal", "nnz_dual", "n_iter"), np.int64),
     "converged": np.uint8,
 }
+_REPORT = "reports."  # heads the names of such columns in a file
 _LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}  # labels that are solved together
 
 
@@ -174,26 +176,14 @@ def _refuse_out_of_range(subject: str, dtype: np.dtype, smallest: float, largest
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Solved labels, in the order of `labels`.
+    """Solved labels: their weights as a CSR matrix with one row per label, and how each went."""
 
-    Parameters
-    ----------
-    labels : ndarray of int32
-        Which labels.
-    indptr, features, values : ndarray
-        Their weights: a CSR matrix with one row per label.
-    bias : ndarray
-        Their biases.
-    reports : dict of str to ndarray
-        How each label went; the columns `REPORTS` of the compiled core.
-    """
-
-    labels: np.ndarray
+    labels: np.ndarray  # int32; which rows of the matrix are whose
     indptr: np.ndarray
     features: np.ndarray
     values: np.ndarray
     bias: np.ndarray
-    reports: dict[str, np.ndarray]
+    reports: dict[str, np.ndarray]  # the columns `REPORTS`
 
     def is_sound(self, n_labels: int, n_features: int, dtype: DTypeLike) -> bool:
         """Whether the arrays fit together and are of a problem of this size and type.
@@ -202,29 +192,25 @@ class Chunk:
         """
         numbers = {"labels": np.int32, "indptr": np.int64, "features": np.int32,
                    "values": dtype, "bias": dtype}  # fmt: skip
-        types = numbers | {f"reports.{name}": kind for name, kind in REPORTS.items()}
+        types = numbers | {f"{_REPORT}{name}": kind for name, kind in REPORTS.items()}
         arrays = self.to_arrays()
         if {name: array.dtype for name, array in arrays.items()} != types:
             return False
         if any(array.ndim != 1 for array in arrays.values()):
             return False
-        n_weights = len(self.features)
+        n, n_weights = len(self.labels), len(self.features)
+        sizes = [len(column) for column in (self.bias, *self.reports.values())]
+        numbers_of = [array for array in arrays.values() if array.dtype.kind == "f"]
         return (
-            len(self.labels) > 0
+            n > 0
             and 0 <= self.labels.min() <= self.labels.max() < n_labels
-            and len(self.indptr) == len(self.labels) + 1
+            and len(self.indptr) == n + 1
             and (self.indptr[0], self.indptr[-1]) == (0, n_weights)
             and bool((self.indptr[1:] >= self.indptr[:-1]).all())
             and len(self.values) == n_weights
             and (n_weights == 0 or 0 <= self.features.min() <= self.features.max() < n_features)
-            and all(
-                len(column) == len(self.labels) for column in (self.bias, *self.reports.values())
-            )
-            and all(
-                bool(np.isfinite(array).all())
-                for array in arrays.values()
-                if array.dtype.kind == "f"
-            )
+            and set(sizes) == {n}
+            and all(bool(np.isfinite(array).all()) for array in numbers_of)
         )
 
     def later(self, seconds: float) -> Chunk:
@@ -234,48 +220,27 @@ class Chunk:
 
     def without_weights(self) -> Chunk:
         """Labels, biases and reports in memory; the weights are left where they are."""
-        return Chunk(
-            labels=np.array(self.labels),
-            indptr=np.zeros(1, dtype=self.indptr.dtype),
-            features=np.empty(0, dtype=self.features.dtype),
-            values=np.empty(0, dtype=self.values.dtype),
-            bias=np.array(self.bias),
-            reports={name: np.array(column) for name, column in self.reports.items()},
-        )
+        none = (self.indptr[:1] * 0, self.features[:0].copy(), self.values[:0].copy())
+        reports = {name: np.array(column) for name, column in self.reports.items()}
+        return Chunk(np.array(self.labels), *none, np.array(self.bias), reports)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything as named arrays, for a file."""
-        fields = ("labels", "indptr", "features", "values", "bias")
-        arrays = {name: getattr(self, name) for name in fields}
-        return arrays | {f"reports.{name}": column for name, column in self.reports.items()}
+        arrays = {name: value for name, value in vars(self).items() if name != "reports"}
+        return arrays | {f"{_REPORT}{name}": column for name, column in self.reports.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Chunk:
         """Inverse of `to_arrays`."""
-        reports = {
-            name.removeprefix("reports."): column
-            for name, column in arrays.items()
-            if name.startswith("reports.")
-        }
-        return cls(**{k: v for k, v in arrays.items() if not k.startswith("reports.")},
-                   reports=reports)  # fmt: skip
+        rest = dict(arrays)
+        return cls(reports=take_parts(rest, _REPORT), **rest)
 
 
 class PPDProblem:
     """Data and labels of one fit, ready to be solved label by label.
 
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_samples, n_features)
-        Features as `check_features` makes them.
-    labels : EncodedLabels
-        The rows of each label.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights of the samples' losses.
-    class_weight : ndarray of shape (n_labels,) or None
-        Positive; a further factor for the positives of a label.
-    start : csr_matrix of shape (n_labels, n_features) and ndarray, or None
-        Weights and biases to start from.
+    The first four are those of `Weighed`; `start` has weights of shape (n_labels, n_features) and
+    biases to start from.
     """
 
     def __init__(
