@@ -6,7 +6,7 @@
 // [-(epsilon + eta), epsilon - eta] with slopes 1; the quantile loss is the empty tube with slopes
 // 1 - q and q. Here is the slope, of which algorithm 8 takes one at a time
 // (solvers/svr/online_svr.hpp). What a forecast is judged by, value and conjugate, is in
-// src/sublearn/forecast/tube_loss.py.
+// src/sublearn/forecast/tube_regression.py.
 #pragma once
 
 namespace sublearn {
