@@ -133,7 +133,7 @@ def draw_free(axes, problem):
         trace = problem.run(strategy=strategy, tol=CLOSE)
         close = np.flatnonzero(problem.errors(trace) <= CLOSE)
         end = close[0] + 1 if len(close) else len(trace)
-        free = trace["n_free"][:end]
+        free = trace["n_active"][:end]
         print(f"{strategy}: {end} iterations, {free.sum():,} free coordinates in all")
         axes.plot(free, color=colour, label=f"{strategy}: {free.sum():,} in all")
     axes.set(xlabel=f"iteration, until {CLOSE_TEXT} from the optimum", ylabel="free coordinates")

@@ -59,9 +59,10 @@ nb::dict fit(const Matrix<double>& S, const PairWeights& weights,
   out["certificate"] = solver->certificate();
   out["n_iter"] = solver->n_iter();
   using Row = InverseCovarianceIteration;
-  out["iterations"] = to_columns(solver->iterations, "seconds", &Row::seconds, "objective",
-                                 &Row::objective, "gap", &Row::gap, "nnz_primal", &Row::n_nonzero,
-                                 "block", &Row::block, "n_free", &Row::n_free, "work", &Row::work);
+  out["iterations"] =
+      to_columns(solver->iterations, "seconds", &Row::seconds, "objective", &Row::objective, "gap",
+                 &Row::gap, "nnz_primal", &Row::n_nonzero, "block", &Row::block, "n_active",
+                 &Row::n_active, "work", &Row::work);
   return out;
 }
 

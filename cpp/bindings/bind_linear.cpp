@@ -23,9 +23,9 @@ nb::dict lhac_columns(const std::vector<LhacIteration>& iterations) {
   using Row = LhacIteration;
   return to_columns(iterations, "seconds", &Row::seconds, "objective", &Row::objective,
                     "certificate", &Row::certificate, "violation", &Row::violation, "nnz_primal",
-                    &Row::n_nonzero, "n_free", &Row::n_free, "z1", &Row::z1, "z2", &Row::z2, "z3",
-                    &Row::z3, "n_passes", &Row::n_passes, "n_steps", &Row::n_steps, "n_values",
-                    &Row::n_values, "n_asked", &Row::n_asked);
+                    &Row::n_nonzero, "n_active", &Row::n_active, "z1", &Row::z1, "z2", &Row::z2,
+                    "z3", &Row::z3, "n_passes", &Row::n_passes, "n_steps", &Row::n_steps,
+                    "n_values", &Row::n_values, "n_asked", &Row::n_asked);
 }
 
 template <class Columns>

@@ -72,7 +72,7 @@ inline nb::dict round_columns(const std::vector<Round>& rounds, bool has_active_
       to_columns(rounds, "seconds", &Round::seconds, "objective", &Round::objective, "gap",
                  &Round::gap, "violation", &Round::violation, "nnz_primal", &Round::n_nonzero);
   if (has_active_set) {
-    add_columns(out, rounds, "n_kept", &Round::n_kept, "n_working", &Round::n_active);
+    add_columns(out, rounds, "n_kept", &Round::n_kept, "n_active", &Round::n_active);
   }
   add_columns(out, rounds, "n_passes", &Round::n_passes, "work", &Round::work);
   return out;

@@ -124,7 +124,7 @@ def test_says_that_the_iteration_limit_was_reached():
 def test_the_trace_tells_of_sets_and_work():
     trace = lhac(ill_conditioned, np.zeros(9), l1=0.1, tol=1e-6).trace
     assert (trace["z1"] + trace["z2"] == trace["nnz_primal"]).all()
-    assert (trace["n_free"] <= trace["z1"] + trace["z2"] + trace["z3"]).all()
+    assert (trace["n_active"] <= trace["z1"] + trace["z2"] + trace["z3"]).all()
     for column in ("seconds", "n_passes", "n_steps", "n_values"):
         assert (np.diff(trace[column]) >= 0).all()
 

@@ -114,7 +114,7 @@ def _solve(exchange: Exchange, task: RowTask, callback: Callback | None) -> Line
 def _trace(trace: Trace, objective: RowObjective, exchange: Exchange) -> Trace:
     """With the rounds and bytes until each row."""
     at = np.array(objective.rounds)[trace["n_values"].astype(int) - 1] - 1
-    kept = ("seconds", "objective", "certificate", "violation", "nnz_primal", "n_free")
+    kept = ("seconds", "objective", "certificate", "violation", "nnz_primal", "n_active")
     columns = {name: trace[name] for name in kept} | {"round": at + 1}
     for name in ("bytes_sent", "bytes_received"):
         columns[name] = np.array([exchange.history[i][name] for i in at])

@@ -13,6 +13,7 @@ from sublearn.typing import State
 
 __all__ = ["FittedModel"]
 
+_FORMER_COLUMNS = {"n_free": "n_active", "n_working": "n_active"}  # of traces in earlier files
 _Result = TypeVar("_Result")
 
 
@@ -72,7 +73,8 @@ class FittedModel(SavedModel):
         return {**FEATURES, **FIGURES}
 
     def _restore(self, state: State) -> None:
-        self.trace_ = Trace(state.pop("trace_", {}))
+        columns = state.pop("trace_", {})
+        self.trace_ = Trace({_FORMER_COLUMNS.get(name, name): columns[name] for name in columns})
         super()._restore(state)
 
     def __sklearn_is_fitted__(self) -> bool:

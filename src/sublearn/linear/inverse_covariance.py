@@ -150,8 +150,8 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
     n_iter_ : int
         Iterations of the block that took most.
     trace_ : Trace
-        One row per iteration of a block, all columns but `block` and `n_free` over all blocks:
-        seconds, objective, certificate, nnz_primal, block, n_free (entries of the triangle that
+        One row per iteration of a block, all columns but `block` and `n_active` over all blocks:
+        seconds, objective, certificate, nnz_primal, block, n_active (entries of the triangle that
         may move), work (entries visited).
     l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
         With ``l1="cv"``: weights tried, largest first, and the mean log-likelihoods of the rows

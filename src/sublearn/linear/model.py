@@ -35,7 +35,7 @@ from sublearn.linear.targets import Targets
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
-from sublearn.optim.linear_solvers import LinearSolver, named_rounds
+from sublearn.optim.linear_solvers import LinearSolver
 from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, State, WeightsLike
@@ -459,7 +459,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"got shape {sparse_weights.shape}"
             )
         self._set_weights(sparse_weights.toarray(), intercepts)
-        super()._restore(state | {"trace_": named_rounds(state["trace_"])})
+        super()._restore(state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,6 @@ from sublearn.fitting.progress import Progress
 from sublearn.optim.linear_objective import MultinomialData, as_columns, multinomial_objective
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import CANCELLATION, METHODS, LinearSolution, SolverSettings
-from sublearn.optim.linear_solvers import named_rounds
 from sublearn.trace import Status, Trace
 from sublearn.typing import Matrix
 
@@ -95,7 +94,7 @@ def solve_joint(
             objective, levels, compiled, core, problem.flat(*init), monitor
         )
     progress.finish_solve()
-    return _solutions(problem, x, Status.of(status), named_rounds(rounds))
+    return _solutions(problem, x, Status.of(status), rounds)
 
 
 def _joined(solutions: list[LinearSolution]) -> tuple[np.ndarray, np.ndarray]:

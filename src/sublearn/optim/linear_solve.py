@@ -11,7 +11,7 @@ from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.optim.dual_point import dual_value
 from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.linear_solvers import METHODS, LinearSolution, LinearSolver, named_rounds
+from sublearn.optim.linear_solvers import METHODS, LinearSolution, LinearSolver
 from sublearn.trace import Status, Trace
 
 __all__ = ["METHODS", "SOLVERS", "LinearSolution", "SolverSettings", "largest_l1", "solve"]
@@ -162,7 +162,7 @@ class _Run:
         self.w, self.intercept = w, intercept
         self._count(rows)
         is_known = np.isfinite(before) and len(rows["gap"]) > 1  # the point that it began at
-        self._take_in({name: v[int(is_known) :] for name, v in named_rounds(rows).items()})
+        self._take_in({name: v[int(is_known) :] for name, v in rows.items()})
         if status is not Status.CONVERGED:
             found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
             self.bound = max(self.bound, found)

@@ -48,11 +48,9 @@ __all__ = [
     "LinearSolution",
     "LinearSolver",
     "minimise_linear",
-    "named_rounds",
 ]
 
 _NAME = "minimise_linear"
-_NAMES = {"n_working": "n_active"}
 
 
 @dataclass(frozen=True)
@@ -290,7 +288,7 @@ def _solution(
     status: _core.Status,
     rounds: Mapping[str, np.ndarray],
 ) -> LinearSolution:
-    trace = Trace(named_rounds(rounds))
+    trace = Trace(rounds)
     objective, gap = float(trace["objective"][-1]), float(trace["gap"][-1])
     return LinearSolution(
         status=Status.of(status),
@@ -301,8 +299,3 @@ def _solution(
         x=w,
         intercept=float(intercept),
     )
-
-
-def named_rounds(rounds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Columns of the core, or of files of earlier versions, by the names that users see."""
-    return {_NAMES.get(name, name): values for name, values in rounds.items()}

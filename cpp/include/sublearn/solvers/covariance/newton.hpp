@@ -336,7 +336,7 @@ class InverseNewton {
   double objective() const { return objective_; }
   double gap() const { return std::max(objective_ - bound_, 0.0); }
   std::span<const double> inverse() const { return W_; }
-  offset_t n_free() const { return static_cast<offset_t>(step_.size()); }
+  offset_t n_active() const { return static_cast<offset_t>(step_.size()); }
   offset_t n_passes() const { return n_passes_; }
   offset_t n_visits() const { return n_visits_; }
 
@@ -376,7 +376,7 @@ class InverseNewton {
       const double largest = descend_through(model, penalty, monitor);
       if (monitor.stop_requested()) return;
       ++n_passes_;
-      n_visits_ += n_free();
+      n_visits_ += n_active();
       first = std::max(first, largest);
       if (largest <= accuracy() * first) return;
       if (!is_near_ || pass % kPassesBetween < kPassesBetween - 1) continue;

@@ -43,8 +43,8 @@ struct InverseCovarianceIteration {
   double gap = 0.0;
   std::int64_t n_nonzero = 0;  ///< of the precision matrix, both triangles
   std::int64_t block = 0;
-  std::int64_t n_free = 0;  ///< pairs of that block that the iteration may move
-  std::int64_t work = 0;    ///< pairs visited so far
+  std::int64_t n_active = 0;  ///< pairs of that block that the iteration may move
+  std::int64_t work = 0;      ///< pairs visited so far
 };
 
 /// Component of each variable, numbered by their first variables.
@@ -128,7 +128,7 @@ class InverseCovariance {
     std::vector<double> S, X;
     std::unique_ptr<InverseNewton> newton;  ///< not for a block of one
     double objective = 0.0, gap = 0.0;
-    std::int64_t n_nonzero = 0, work = 0, n_free = 0, columns_work = 0;
+    std::int64_t n_nonzero = 0, work = 0, n_active = 0, columns_work = 0;
     int n_iter = 0;
     bool is_stalled = false;
 
@@ -209,7 +209,7 @@ class InverseCovariance {
     each.objective = each.newton->objective();
     each.gap = each.newton->gap();
     each.n_nonzero = std::count_if(each.X.begin(), each.X.end(), [](double x) { return x != 0.0; });
-    each.n_free = each.newton->n_free();
+    each.n_active = each.newton->n_active();
     each.work = each.columns_work + each.newton->n_visits();
   }
 
@@ -297,7 +297,7 @@ class InverseCovariance {
       each.objective = row.objective;
       each.gap = row.certificate * std::abs(row.objective);
       each.n_nonzero = 2 * row.n_nonzero - each.size();
-      each.n_free = row.n_free;
+      each.n_active = row.n_active;
       each.work = row.n_steps;
       add_up(each);
       record(each, monitor);
@@ -334,7 +334,7 @@ class InverseCovariance {
     now.gap = gap_;
     now.n_nonzero = n_nonzero_;
     now.block = labels[static_cast<std::size_t>(each.members.front())];
-    now.n_free = each.n_free;
+    now.n_active = each.n_active;
     now.work = work_;
     iterations.push_back(now);
     monitor.objective = objective_;

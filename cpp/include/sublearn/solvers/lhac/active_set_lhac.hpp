@@ -64,7 +64,7 @@ class LhacProblem {
     now.seconds = round.seconds, now.objective = round.objective;
     now.certificate = round.certificate(), now.violation = round.violation;
     now.n_nonzero = round.n_nonzero, now.n_asked = round.n_kept;
-    now.n_free = static_cast<std::int64_t>(active_.size());
+    now.n_active = static_cast<std::int64_t>(active_.size());
     now.z1 = counts_.z1, now.z2 = counts_.z2, now.z3 = counts_.z3;
     iterations.push_back(now);
     round.n_passes = now.n_passes, round.work = now.n_values;
@@ -118,7 +118,7 @@ class LhacProblem {
   /// The first point has its row already; the last gets one from the next full gradient.
   void append(const std::vector<LhacIteration>& rows) {
     last_ = rows.back();
-    iterations.back().n_free = rows.front().n_free;
+    iterations.back().n_active = rows.front().n_active;
     for (std::size_t k = 1; k + 1 < rows.size(); ++k) iterations.push_back(rows[k]);
   }
 

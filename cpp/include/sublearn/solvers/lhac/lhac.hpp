@@ -72,7 +72,7 @@ struct LhacIteration {
   double certificate = 0.0;  ///< relative gap, or the subgradient's l1 norm over that at the start
   double violation = 0.0;    ///< largest entry of the subgradient
   std::int64_t n_nonzero = 0;
-  std::int64_t n_free = 0;
+  std::int64_t n_active = 0;
   std::int64_t z1 = 0, z2 = 0, z3 = 0;
   std::int64_t n_passes = 0;  ///< of coordinate descent so far
   std::int64_t n_steps = 0;   ///< coordinates visited so far
@@ -298,7 +298,7 @@ class Lhac {
     }
     now.objective = loss_ + penalty;
     now.certificate = certificate(now.objective, norm);
-    now.n_free = static_cast<std::int64_t>(active_.size());
+    now.n_active = static_cast<std::int64_t>(active_.size());
     now.z1 = counts.z1, now.z2 = counts.z2, now.z3 = counts.z3;
     now.n_passes = n_passes_, now.n_steps = n_steps_, now.n_values = n_values_;
     now.n_asked = static_cast<std::int64_t>(x.size());
