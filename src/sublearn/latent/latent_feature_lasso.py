@@ -343,11 +343,8 @@ class LatentFeatureLasso(
         X = self._check(X, reset=False).astype(np.float64)
         W, b = self.components_.astype(np.float64), self.intercept_.astype(np.float64)
         gram, is_missing = W @ W.T, np.isnan(X)
-        if not is_missing.any():
-            return best_codes((X - b) @ W.T, gram)
-        X = np.where(is_missing, b, X)
-        Z = best_codes((X - b) @ W.T, gram)
-        for _ in range(_FILLS):
+        Z = best_codes((np.where(is_missing, b, X) - b) @ W.T, gram)
+        for _ in range(_FILLS if is_missing.any() else 0):
             X = np.where(is_missing, b + Z @ W, X)
             before, Z = Z, best_codes((X - b) @ W.T, gram)
             if np.array_equal(before, Z):
