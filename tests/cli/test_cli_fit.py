@@ -1,12 +1,13 @@
 """`sublearn fit`, and `inspect` of what it wrote."""
 
+import dataclasses
+import importlib
 import inspect
 import json
 import os
 import signal
 import subprocess
 import time
-import typing
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment
 
 import sublearn as package
 from sublearn.cli.commands import fit
+from sublearn.cli.fit_options import Learning, Words
 from sublearn.cli.methods import METHODS
-from sublearn.extreme import PPDSparseClassifier
+from sublearn.extreme import PPDSparseClassifier, TextTagger
 
 
 def test_fit_prints_a_table_and_writes_a_model(sublearn, files, tmp_path):
@@ -56,7 +58,7 @@ def test_options_reach_the_estimator(sublearn, files, tmp_path):
     }
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     done = sublearn(
-        "fit", files["txt"], "-m", tmp_path / "m", *flags, "--seed", 7, "--jobs", 1, "-q"
+        "fit", files["txt"], "-m", tmp_path / "m", *flags, "--random-state", 7, "--n-jobs", 1, "-q"
     )
     assert done.code == 0, done
     params = package.load(tmp_path / "m").get_params()
@@ -65,14 +67,14 @@ def test_options_reach_the_estimator(sublearn, files, tmp_path):
 
 
 def test_class_weights_reach_both_methods_and_early_stopping_one(sublearn, files, tmp_path):
-    for method, flags in (("ppd-sparse", []), ("pd-sparse", ["--early-stopping"])):
+    for method, flags in (("ppd-sparse", []), ("pd-sparse", ["--early-stopping", 3])):
         path = tmp_path / method
         options = ("--method", method, "--class-weight", "balanced", *flags)
         done = sublearn("fit", files["txt"], "-m", path, *options, "-q")
         assert done.code == 0, done
         assert package.load(path).get_params()["class_weight"] == "balanced"
-    assert package.load(tmp_path / "pd-sparse").get_params()["early_stopping"] is True
-    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--early-stopping")
+    assert package.load(tmp_path / "pd-sparse").get_params()["early_stopping"] == 3
+    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--early-stopping", 3)
     assert done.code != 0
     assert "ppd-sparse has no parameter early_stopping" in done.err
 
@@ -87,14 +89,22 @@ def test_fewer_bits_make_a_smaller_file(sublearn, files, tmp_path):
     assert "must be 8, 16 or 32, got 12" in done.err
 
 
+def test_every_option_of_learning_and_of_words_has_the_name_of_a_parameter():
+    estimators = [getattr(importlib.import_module(room), name) for room, name in METHODS.values()]
+    known = {name for one in estimators for name in inspect.signature(one).parameters}
+    assert {field.name for field in dataclasses.fields(Learning)} <= known
+    words = {field.name for field in dataclasses.fields(Words)}
+    assert words <= inspect.signature(TextTagger).parameters.keys()
+    flags = inspect.signature(fit.command).parameters.keys()
+    assert {"n_jobs", "random_state"} < flags & known
+
+
 def test_every_default_shown_in_the_help_is_the_estimators():
     parameters = inspect.signature(PPDSparseClassifier).parameters
-    hints = typing.get_type_hints(fit.command, include_extras=True)
     shown = {
         name: option.show_default
-        for name, hint in hints.items()
-        for part in (hint, *typing.get_args(hint))  # Python 3.10 adds `| None` around it
-        for option in getattr(part, "__metadata__", ())
+        for name, own in inspect.signature(fit.command).parameters.items()
+        for option in own.annotation.__metadata__
         if name in parameters and isinstance(option.show_default, str)
     }
     assert shown.keys() >= {"C", "l1", "loss", "fit_intercept", "tol"}

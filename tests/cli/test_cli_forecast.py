@@ -35,7 +35,7 @@ def files(tmp_path_factory):
 def model(sublearn, files):
     path = files / "loads.model"
     done = sublearn("fit", files / "loads.csv", "--model", path, "--method", "forecast",
-                    "--horizon", 3, "--jobs", 1, "--json", "-q")  # fmt: skip
+                    "--horizon", 3, "--n-jobs", 1, "--json", "-q")  # fmt: skip
     assert done.code == 0, done
     figures = json.loads(done.out)
     assert (figures["series"], figures["columns"]) == (1, 1)

@@ -19,7 +19,7 @@ def problem(tmp_path, monkeypatch):
 
 
 def test_prints_the_figures_and_writes_the_assignment(sublearn, problem, tmp_path):
-    done = sublearn("map", problem, "--time-limit", 20, "--jobs", 1, "--seed", 3)
+    done = sublearn("map", problem, "--time-limit", 20, "--n-jobs", 1, "--random-state", 3)
     assert done.code == 0, done
     assert (tmp_path / "small.uai.map").read_text() == "MAP\n3 1 1 0\n"
     assert f"{math.log(BEST):.6f}" in done.out
@@ -30,7 +30,7 @@ def test_prints_the_figures_and_writes_the_assignment(sublearn, problem, tmp_pat
 def test_json_and_evidence(sublearn, problem, tmp_path):
     (tmp_path / "e.evid").write_text("1 1 0")
     target = tmp_path / "out.map"
-    done = sublearn("map", problem, "--evid", tmp_path / "e.evid", "--out", target, "--json")
+    done = sublearn("map", problem, "--evidence", tmp_path / "e.evid", "--output", target, "--json")
     assert done.code == 0, done
     found = json.loads(done.out)
     best = 0.4 * 0.9 * 0.8
@@ -52,7 +52,7 @@ def test_an_assignment_that_exists_is_not_replaced_unless_told(sublearn, problem
     assert done.code == 2
     assert "must be given where small.uai.map exists already" in done.err
     assert kept.read_text() == "mine"
-    assert sublearn("map", problem, "--out", kept, "--quiet").code == 0
+    assert sublearn("map", problem, "--output", kept, "--quiet").code == 0
     assert kept.read_text() == "MAP\n3 1 1 0\n"
 
 
@@ -60,9 +60,9 @@ def test_an_assignment_that_exists_is_not_replaced_unless_told(sublearn, problem
     ("arguments", "code", "sentence"),
     [
         (["--tables", "cubic"], 2, "must be linear, log or log10, got cubic"),
-        (["--out", "nowhere/a.map"], 2, "must be in a folder that can be written"),
+        (["--output", "nowhere/a.map"], 2, "must be in a folder that can be written"),
         (["--time-limit", "-1"], 2, "--time-limit"),
-        (["--evid", "nowhere.evid"], 2, "nowhere.evid"),
+        (["--evidence", "nowhere.evid"], 2, "nowhere.evid"),
     ],
 )
 def test_refusals(sublearn, problem, arguments, code, sentence):

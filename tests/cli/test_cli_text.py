@@ -63,7 +63,7 @@ def test_fits_the_model_that_python_fits(tags):
 
 def test_tells_what_the_fit_cost(sublearn, texts, tmp_path):
     done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--separator", "|",
-                    "--vectorizer", "hashing", "--hashes", 1024, "--ngrams", "1,2", "--l1", 1,
+                    "--vectorizer", "hashing", "--n-hashes", 1024, "--ngram-range", "1,2", "--l1", 1,
                     "--json")  # fmt: skip
     assert done.code == 0, done
     figures = json.loads(done.out)
@@ -76,7 +76,7 @@ def test_reads_json_lines_and_characters(sublearn, tmp_path):
     rows = [json.dumps({"text": text, "labels": labels}) for text, labels in records]
     with gzip.open(tmp_path / "r.jsonl.gz", "wt") as stream:
         stream.write("\n".join(rows))
-    options = ["--analyzer", "char_wb", "--ngrams", "2,4", "--max-features", 300, "-q"]
+    options = ["--analyzer", "char_wb", "--ngram-range", "2,4", "--max-features", 300, "-q"]
     done = sublearn("fit", "--text", tmp_path / "r.jsonl.gz", "-m", tmp_path / "m", *options)
     assert done.code == 0, done
     assert package.load(tmp_path / "m").coef_.shape[1] == 300
@@ -221,12 +221,12 @@ def test_inspects_chosen_labels_of_a_model_of_numbers(sublearn, model):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ngrams", "2"], "--ngrams: must be two numbers with a comma between, got 2"),
-        (["--ngrams", "2,1"], "TextTagger.ngram_range must be a pair of positive integers"),
+        (["--ngram-range", "2"], "--ngram-range: must be two numbers with a comma between, got 2"),
+        (["--ngram-range", "2,1"], "TextTagger.ngram_range must be a pair of positive integers"),
         (["--vectorizer", "count"], "TextTagger.vectorizer must be 'tfidf' or 'hashing'"),
         (["--columns", "text"], "--columns: must be labels,text or text,labels, got text"),
         (["--separator", ""], "--separator: must have characters, got none"),
-        (["--hashes", "8"], "TextTagger.n_hashes must be None for vectorizer='tfidf'"),
+        (["--n-hashes", "8"], "TextTagger.n_hashes must be None for vectorizer='tfidf'"),
         (["--labels", "3"], "--labels: is for data of numbers"),
         (["--zero-based"], "--zero-based: is for data of numbers"),
         (["--no-normalize"], "--no-normalize: is for data of numbers"),
@@ -239,7 +239,7 @@ def test_fit_refuses_with_exit_code_2(sublearn, texts, tmp_path, options, words)
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("option", ["--vectorizer", "--ngrams", "--min-df", "--separator"])
+@pytest.mark.parametrize("option", ["--vectorizer", "--ngram-range", "--min-df", "--separator"])
 def test_options_of_text_need_text(sublearn, files, tmp_path, option):
     done = sublearn("fit", files["txt"], "-m", tmp_path / "m", option, "1")
     assert done.code == 2, done

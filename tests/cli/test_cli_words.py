@@ -18,7 +18,7 @@ def corpus(tmp_path_factory):
 
 def test_vectors_and_model_are_written(sublearn, corpus, tmp_path):
     done = sublearn("words", corpus, "-o", tmp_path / "vectors.bin", "--binary", "--model",
-                    tmp_path / "words.model", "--components", 6, "--max-iter", 2, "--jobs", 1,
+                    tmp_path / "words.model", "--n-components", 6, "--max-iter", 2, "--n-jobs", 1,
                     "--json")  # fmt: skip
     assert done.code == 0, done
     figures = json.loads(done.out)

@@ -6,6 +6,7 @@ output, everything else to standard error.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -18,7 +19,8 @@ def main() -> None:
     0: done. 1: the run failed. 2: the command was called wrongly. 130: stopped by Ctrl-C.
     """
     for stream in (sys.stdout, sys.stderr):  # a name the terminal cannot show is no failure
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         from sublearn.cli.app import run
 

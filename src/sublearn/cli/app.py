@@ -8,7 +8,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Protocol, TypeGuard
 
 import typer
 
@@ -104,8 +104,14 @@ def _is_broken_pipe(stop: BaseException) -> bool:
     return isinstance(stop, BrokenPipeError) or isinstance(stop.__context__, BrokenPipeError)
 
 
-def _is_usage_error(error: Exception) -> bool:
+class _UsageError(Protocol):
     """Typer's own errors, from click in older releases and from a copy of it in newer ones."""
+
+    def format_message(self) -> str:
+        """What is wrong with the call."""
+
+
+def _is_usage_error(error: object) -> TypeGuard[_UsageError]:
     return hasattr(error, "format_message")
 
 
@@ -113,7 +119,7 @@ def _explain(error: Exception) -> int:
     if _is_usage_error(error):
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        message = error.format_message()  # type: ignore[attr-defined]
+        message = error.format_message()
         if message:  # empty where the help was shown instead
             say_error(f"{message.rstrip('.')}{hint}")
         return WRONG_USAGE

@@ -6,11 +6,11 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from sublearn.cli.options import TextForm, parse_labels
+from sublearn.cli.options import DataForm, parse_labels
 from sublearn.typing import JsonObject, LabelsLike, Matrix
 
 if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help` may
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help
 __all__ = [
     "as_targets",
     "find_label",
+    "n_rows_of",
     "notes_for",
     "number_targets",
     "predicts_numbers",
@@ -50,59 +51,53 @@ def read_data(
     return _read(path, format, options)
 
 
-def read_for_model(
-    path: Path, labels: str | None, format: str | None, model: BaseEstimator
-) -> Dataset:
+def read_for_model(path: Path, form: DataForm, model: BaseEstimator) -> Dataset:
     """Read a data file as the training file was read, rows scaled as they were for `fit`."""
     from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
 
     notes = getattr(model, "notes_", {})
     options = {
-        "labels": parse_labels(labels),
+        "labels": parse_labels(form.labels),
         "zero_based": bool(notes.get("zero_based", False)),
         "n_features": model.n_features_in_,
         "multilabel": notes.get("multilabel"),
     }
-    dataset = _in_order_of(feature_names(model), _read(path, format, options))
+    dataset = _in_order_of(feature_names(model), _read(path, form.data_format, options))
     if needs_unit_rows(model):
         unit_rows(dataset.X)
     return dataset
 
 
 def read_rows(
-    path: Path,
-    model: BaseEstimator,
-    labels: str | None = None,
-    format: str | None = None,
-    form: TextForm = TextForm(),  # noqa: B008
-    *,
-    needs_labels: bool = True,
-) -> tuple[Matrix | list[str], Any]:
+    path: Path, model: BaseEstimator, form: DataForm, *, needs_labels: bool = True
+) -> tuple[Matrix | list[str], LabelsLike]:
     """What `predict_top_k` of the model takes, texts or a matrix, and the true labels."""
-    from sklearn.utils import get_tags
-
     from sublearn.io import load_texts
     from sublearn.io.prepared import is_text_model
 
-    if is_text_model(model):
-        for option, value in (("--labels", labels), ("--data-format", format)):
-            if value is not None:
-                raise typer.BadParameter("is for data of numbers, got text", param_hint=option)
-        notes = getattr(model, "notes_", {})
-        separator = notes.get("separator") if form.separator is None else form.separator
-        form = TextForm(True, separator, form.columns or notes.get("columns"))
-        found = load_texts(path, **form.as_notes(), needs_labels=needs_labels)
-        return found.texts, found.labels
-    if form.is_text:
+    if not is_text_model(model):
+        return _read_numbers(path, model, form, needs_labels=needs_labels)
+    form.refuse_numbers("text")
+    as_fitted = form.of_text(getattr(model, "notes_", None))
+    found = load_texts(path, **as_fitted, needs_labels=needs_labels)
+    return found.texts, found.labels
+
+
+def _read_numbers(
+    path: Path, model: BaseEstimator, form: DataForm, *, needs_labels: bool
+) -> tuple[Matrix, LabelsLike]:
+    from sklearn.utils import get_tags
+
+    if form.text:
         raise typer.BadParameter(
             "needs a model that was fitted to text, got one fitted to numbers", param_hint="--text"
         )
-    form.refuse_unless_text()
-    dataset = read_for_model(path, labels, format, model)
+    form.refuse_text()
+    dataset = read_for_model(path, form, model)
     X = dataset.X if get_tags(model).input_tags.sparse else dataset.X.toarray()
     if not predicts_numbers(model):
         return X, as_targets(dataset)
-    return X, number_targets(dataset) if needs_labels else None
+    return X, number_targets(dataset) if needs_labels else []
 
 
 def find_label(model: BaseEstimator, label: str, option: str = "--label") -> int:
@@ -178,9 +173,14 @@ def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
     return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
 
 
+def n_rows_of(X: Matrix | list[str]) -> int:
+    """Number of texts, or of rows of a matrix."""
+    return len(X) if isinstance(X, list) else int(X.shape[0])
+
+
 def refuse_no_rows(X: Matrix | list[str], path: Path) -> None:
     """Refuse a data file that has a header and nothing else."""
-    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
+    if n_rows_of(X) == 0:
         raise ValueError(f"{path}: must have at least one row, got 0")
 
 

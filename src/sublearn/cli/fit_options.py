@@ -6,42 +6,25 @@ ppd-sparse, which a test checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
-from sublearn.cli.options import RAW_TEXT
+from sublearn.cli.options import NUMBERS, RAW_TEXT
 
 __all__ = [
-    "L1",
-    "Analyzer",
     "Bits",
-    "ClassWeight",
-    "EarlyStopping",
-    "FitIntercept",
-    "Hashes",
-    "Holidays",
-    "Horizon",
-    "LabelPaths",
-    "Loss",
-    "LossWeight",
-    "MaxDf",
-    "MaxFeatures",
-    "MaxIter",
-    "MinDf",
-    "Ngrams",
+    "Learning",
+    "Loads",
+    "Method",
+    "Normalize",
     "Output",
-    "Prune",
-    "Quantile",
-    "StopWords",
-    "Target",
-    "TaxonomyFile",
-    "TimeZone",
+    "Taxonomies",
     "TokenColumns",
-    "Tol",
-    "Vectorizer",
+    "Words",
 ]
 
 _TAXONOMY = "Labels in a taxonomy (--method hiclass, hml)"
@@ -78,19 +61,54 @@ Output = Annotated[
 ]  # fmt: skip
 
 
-def _panel(title: str) -> Callable[..., Any]:
+Method = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="One of those above. Defaults shown are those of ppd-sparse, and of pd-sparse "
+        "where they differ.",
+    ),
+]
+Normalize = Annotated[
+    bool | None,
+    typer.Option(
+        "--normalize/--no-normalize",
+        show_default="normalize, but not for sparse-linear",
+        help="Scale each row to length 1; the model remembers it for predict and evaluate.",
+        rich_help_panel=NUMBERS,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _Panel:
     """Makes options of a panel: the value's name, the default shown, the sentence of help."""
 
-    def option(metavar: str | None, default: Any, help: str, *flags: str, **limits: Any) -> Any:
-        return typer.Option(
-            *flags, metavar=metavar, show_default=default, help=help, rich_help_panel=title,
-            **limits,
-        )  # fmt: skip
+    title: str
 
-    return option
+    def __call__(
+        self,
+        metavar: str | None,
+        default: str | bool,
+        help: str,
+        *flags: str,
+        min: int | None = None,
+        is_file: bool = False,
+    ) -> OptionInfo:
+        found: OptionInfo = typer.Option(
+            *flags,
+            metavar=metavar,
+            show_default=default,
+            help=help,
+            rich_help_panel=self.title,
+            min=min,
+            exists=is_file,
+            dir_okay=not is_file,
+        )
+        return found
 
 
-_objective = _panel("What is minimised")
+_objective = _Panel("What is minimised")
 
 LossWeight = Annotated[
     float | None,
@@ -132,7 +150,7 @@ ClassWeight = Annotated[
     ),
 ]
 
-_solver = _panel("How")
+_solver = _Panel("How")
 
 Tol = Annotated[
     float | None,
@@ -152,13 +170,13 @@ Prune = Annotated[
     _solver("X", "0.0", "Leave weights of this size or smaller out of the model."),
 ]
 EarlyStopping = Annotated[
-    bool,
+    int | None,
     _solver(
-        None,
-        True,
-        "Hold a tenth of the rows or sequences out and keep the weights that are best for them "
-        "(pd-sparse, chain).",
-        "--early-stopping",
+        "N",
+        False,
+        "Hold a tenth of the rows or sequences out, end after N passes without a gain for them "
+        "and keep the weights that are best for them (pd-sparse, chain).",
+        min=1,
     ),
 ]
 Bits = Annotated[
@@ -170,7 +188,7 @@ Bits = Annotated[
     ),
 ]
 
-_text = _panel(RAW_TEXT)
+_text = _Panel(RAW_TEXT)
 
 Vectorizer = Annotated[
     str | None,
@@ -184,7 +202,7 @@ Analyzer = Annotated[
     str | None,
     _text("NAME", "word", "Features are word, char or char_wb (characters within words)."),
 ]
-Ngrams = Annotated[
+NgramRange = Annotated[
     str | None, _text("A,B", "1,1", "Shortest and longest sequence of words or characters.")
 ]
 MinDf = Annotated[int | None, _text("N", "1", "Leave out words of fewer texts.", min=1)]
@@ -206,7 +224,7 @@ TokenColumns = Annotated[
     ),
 ]
 
-_loads = _panel("Loads over time (--method forecast)")
+_loads = _Panel("Loads over time (--method forecast)")
 
 Horizon = Annotated[int | None, _loads("N", "24", "Longest lead, in steps.", min=1)]
 Target = Annotated[
@@ -227,11 +245,58 @@ Holidays = Annotated[
         "FILE",
         False,
         "Days unlike others, a date such as 2008-12-25 at the beginning of each line.",
-        exists=True,
-        dir_okay=False,
+        is_file=True,
     ),
 ]
 TimeZone = Annotated[
     str | None,
     _loads("NAME", False, "Of the times in DATA, such as Europe/Berlin: clock changes count."),
 ]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Parameters of estimators, each with its name and meaning there."""
+
+    C: LossWeight = None
+    l1: L1 = None
+    loss: Loss = None
+    fit_intercept: FitIntercept = None
+    tol: Tol = None
+    max_iter: MaxIter = None
+    prune: Prune = None
+    class_weight: ClassWeight = None
+    early_stopping: EarlyStopping = None
+
+
+@dataclass(frozen=True)
+class Words:
+    """Parameters of `TextTagger`: how text becomes numbers."""
+
+    vectorizer: Vectorizer = None
+    analyzer: Analyzer = None
+    ngram_range: NgramRange = None
+    min_df: MinDf = None
+    max_df: MaxDf = None
+    max_features: MaxFeatures = None
+    stop_words: StopWords = None
+    n_hashes: Hashes = None
+
+
+@dataclass(frozen=True)
+class Taxonomies:
+    """Where the taxonomy of labels comes from."""
+
+    taxonomy: TaxonomyFile = None
+    label_paths: LabelPaths = None
+
+
+@dataclass(frozen=True)
+class Loads:
+    """How loads over time are read and what is forecast."""
+
+    horizon: Horizon = None
+    target: Target = None
+    quantile: Quantile = None
+    holidays: Holidays = None
+    time_zone: TimeZone = None

@@ -137,8 +137,6 @@ def fit_forecast(
         "certificate": forecaster.certificate_,
         "n_iter": forecaster.n_iter_,
         "clusters": int(forecaster.trace_["n_clusters"].max()),
-        "model": str(model),
-        "model_bytes": model.stat().st_size,
     }
 
 

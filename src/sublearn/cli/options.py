@@ -1,36 +1,46 @@
-"""Arguments and options that several commands share, so that they mean and read the same."""
+"""Arguments and options that several commands share, so that they mean and read the same.
+
+Options that belong together are the fields of a dataclass, a group: a command under
+:func:`with_groups` takes the whole group as one parameter.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from sublearn.typing import JsonObject
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "NUMBERS",
     "RAW_TEXT",
-    "Columns",
     "Data",
+    "DataForm",
     "DataFormat",
     "Jobs",
     "Json",
     "Labels",
     "Model",
     "Quiet",
-    "Separator",
-    "Text",
-    "TextForm",
+    "RandomState",
     "ZeroBased",
     "check_folder",
+    "given_of",
     "output_option",
     "parse_labels",
     "refuse_given",
+    "with_groups",
 ]
 
 _FORMATS = (
@@ -89,6 +99,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", help="Threads; -1 for all cores.", show_default="all cores"),
 ]
+RandomState = Annotated[int, typer.Option(metavar="N", help="Seed of the random order.")]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on standard output instead of a table."),
@@ -123,14 +134,15 @@ Columns = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
 
 
-def output_option(default: str, help: str, *, metavar: str = "FILE") -> Any:
+def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionInfo:
     """`--output`: what is written where it is not given, and what it holds."""
-    return typer.Option(
+    found: OptionInfo = typer.Option(
         "--output", "-o", metavar=metavar, dir_okay=False, show_default=default, help=help
     )
+    return found
 
 
-def parse_labels(text: str | None) -> Any:
+def parse_labels(text: str | None) -> str | int | list[str] | None:
     """What `--labels` says, in the form the readers take: a path, a number, or names."""
     if text is None or Path(text).exists():
         return text
@@ -160,18 +172,32 @@ def refuse_given(options: Mapping[str, object], reason: str) -> None:
 
 
 @dataclass(frozen=True)
-class TextForm:
-    """What the command line says about the form of text files."""
+class DataForm:
+    """What the command line says about the form of a data file, of numbers or of text."""
 
-    is_text: bool = False
-    separator: str | None = None
-    columns: str | None = None
+    labels: Labels = None
+    data_format: DataFormat = None
+    text: Text = False
+    separator: Separator = None
+    columns: Columns = None
 
-    def as_notes(self) -> JsonObject:
-        """The form with its defaults, for a model to remember."""
+    def refuse_numbers(self, got: str) -> None:
+        """Refuse options about numbers where the data are text."""
+        options = {"labels": self.labels, "data_format": self.data_format}
+        refuse_given(options, f"is for data of numbers, got {got}")
+
+    def refuse_text(self) -> None:
+        """Refuse options about text where the data are numbers."""
+        options = {"separator": self.separator, "columns": self.columns}
+        refuse_given(options, "is for text, got data of numbers")
+
+    def of_text(self, notes: Mapping[str, object] | None = None) -> JsonObject:
+        """The form of text: as given, else as the notes of a model say, else the usual one."""
         if self.separator == "":
             raise typer.BadParameter("must have characters, got none", param_hint="--separator")
-        form = {"separator": self.separator or ",", "columns": self.columns or "labels,text"}
+        usual: JsonObject = {"separator": ",", "columns": "labels,text"}
+        known = usual | dict(notes or {})
+        form = {name: getattr(self, name) or known[name] for name in usual}
         orders = ("labels,text", "text,labels")
         if form["columns"] not in orders:
             raise typer.BadParameter(
@@ -179,8 +205,53 @@ class TextForm:
             )
         return form
 
-    def refuse_unless_text(self) -> None:
-        """Refuse options for text files where the data are numbers."""
-        for option, value in (("--separator", self.separator), ("--columns", self.columns)):
-            if value is not None:
-                raise typer.BadParameter("is for text, got data of numbers", param_hint=option)
+
+def given_of(group: DataclassInstance) -> JsonObject:
+    """Options of a group that were given, by name: those that differ from their default."""
+    values = {field: getattr(group, field.name) for field in dataclasses.fields(group)}
+    return {field.name: value for field, value in values.items() if value != field.default}
+
+
+def with_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are groups stand for the options in them."""
+    own = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, type[DataclassInstance]] = {
+        name: parameter.annotation
+        for name, parameter in own.items()
+        if isinstance(parameter.annotation, type) and dataclasses.is_dataclass(parameter.annotation)
+    }
+    flat = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in own.items()
+        for option in (_options_in(groups[name]) if name in groups else [parameter])
+    ]
+
+    def run(**options: object) -> None:
+        for name, group in groups.items():
+            fields = [field.name for field in dataclasses.fields(group)]
+            options[name] = group(**{field: options.pop(field) for field in fields})
+        function(**options)
+
+    run.__doc__ = function.__doc__
+    run.__dict__["__signature__"] = inspect.Signature(flat)
+    return run
+
+
+def _options_in(group: type[DataclassInstance]) -> list[inspect.Parameter]:
+    """The fields of a group; one that is no option yet becomes one, in a panel of the group."""
+    types = get_type_hints(group, include_extras=True)
+    meanings: dict[str, str] = getattr(group, "meanings", dict)()
+    found = []
+    for field in dataclasses.fields(group):
+        kind = types[field.name]
+        if not hasattr(kind, "__metadata__"):
+            option = typer.Option(
+                metavar="X", help=meanings.get(field.name), rich_help_panel=group.__name__
+            )
+            kind = Annotated[kind, option]
+        found.append(
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kind
+            )
+        )
+    return found

@@ -8,53 +8,51 @@ from typing import Annotated
 import typer
 
 from sublearn.cli.options import (
-    Columns,
     Data,
-    DataFormat,
+    DataForm,
     Json,
-    Labels,
     Model,
     Quiet,
-    Separator,
-    Text,
-    TextForm,
     check_folder,
     output_option,
+    with_groups,
 )
 
 __all__ = ["command"]
 
 _METHODS = ("sigmoid", "isotonic")
 
+Output = Annotated[
+    Path | None,
+    output_option("MODEL itself", "Where to save the calibrated model.", metavar="OUT"),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="sigmoid: two numbers a label (Platt). isotonic: a non-decreasing line.",
+    ),
+]
+MinPositives = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        show_default="20, isotonic 50",
+        help="Labels that fewer rows carry share one line.",
+    ),
+]
 
+
+@with_groups
 def command(
     model: Model,
     data: Data,
-    output: Annotated[
-        Path | None,
-        output_option("MODEL itself", "Where to save the calibrated model.", metavar="OUT"),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="sigmoid: two numbers a label (Platt). isotonic: a non-decreasing line.",
-        ),
-    ] = "sigmoid",
-    min_positives: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            show_default="20, isotonic 50",
-            help="Labels that fewer rows carry share one line.",
-        ),
-    ] = None,
-    labels: Labels = None,
-    data_format: DataFormat = None,
-    text: Text = False,
-    separator: Separator = None,
-    columns: Columns = None,
+    *,
+    output: Output = None,
+    method: Method = "sigmoid",
+    min_positives: MinPositives = None,
+    form: DataForm,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -77,8 +75,7 @@ def command(
     check_folder(target, "--output")
     fitted = sublearn.load(model)
     refuse_without(fitted, "calibrate", "MODEL")
-    form = TextForm(text, separator, columns)
-    X, y = read_rows(data, fitted, labels, data_format, form)
+    X, y = read_rows(data, fitted, form)
     refuse_no_rows(X, data)
     fitted.calibrate(X, y, method, min_positives=min_positives)
     fitted.save(target)

@@ -2,71 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from sublearn.cli.options import (
-    Columns,
     Data,
-    DataFormat,
+    DataForm,
     Json,
-    Labels,
     Model,
-    Separator,
-    Text,
-    TextForm,
+    given_of,
     refuse_given,
+    with_groups,
 )
 from sublearn.typing import JsonObject, LabelsLike, Matrix
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.table import Table
     from sklearn.base import BaseEstimator
 
 __all__ = ["command"]
 
+_Number = TypeVar("_Number", int, float)
 
+Cuts = Annotated[
+    str | None,
+    typer.Option(
+        "--k", "-k", metavar="N,...", show_default="1,3,5", help="Where to cut the rankings."
+    ),
+]
+Train = Annotated[
+    Path | None,
+    typer.Option(
+        "--train",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="Training data; adds propensity-scored precision and nDCG, with propensities "
+        "estimated from how often its rows carry each label.",
+    ),
+]
+Propensity = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B",
+        help="Constants of the propensities: 0.5,0.4 for data from Wikipedia, 0.6,2.6 for "
+        "Amazon, 0.55,1.5 for all other.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """How rankings of labels are judged."""
+
+    k: Cuts = None
+    train: Train = None
+    propensity: Propensity = "0.55,1.5"
+
+    def cuts(self) -> list[int]:
+        """Where to cut."""
+        return _numbers(self.k or "1,3,5", int, "--k")
+
+    def cuts_within(self, n_labels: int) -> list[int]:
+        """Where to cut, but not beyond the labels there are."""
+        cuts = self.cuts()
+        if self.k is None:
+            return [cut for cut in cuts if cut <= n_labels]
+        if max(cuts) > n_labels:
+            raise typer.BadParameter(
+                f"must be at most the number of labels ({n_labels}), got {max(cuts)}",
+                param_hint="--k",
+            )
+        return cuts
+
+    def constants(self) -> list[float]:
+        """A and B of the propensities."""
+        found = _numbers(self.propensity, float, "--propensity")
+        if len(found) != 2:
+            raise typer.BadParameter(
+                f"must be two numbers, got {self.propensity}", param_hint="--propensity"
+            )
+        return found
+
+    def refuse(self, reason: str) -> None:
+        """Refuse them for a model that ranks nothing."""
+        refuse_given({"k": self.k, "train": self.train}, reason)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What is printed as JSON, or as a table under a title."""
+
+    figures: JsonObject
+    title: str
+    grid: Callable[[], Table]
+
+
+@with_groups
 def command(
-    model: Model,
-    data: Data,
-    k: Annotated[
-        str | None,
-        typer.Option(
-            "--k",
-            "-k",
-            metavar="N,...",
-            show_default="1,3,5",
-            help="Where to cut the rankings.",
-        ),
-    ] = None,
-    train: Annotated[
-        Path | None,
-        typer.Option(
-            "--train",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="Training data; adds propensity-scored precision and nDCG, with propensities "
-            "estimated from how often its rows carry each label.",
-        ),
-    ] = None,
-    propensity: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B",
-            help="Constants of the propensities: 0.5,0.4 for data from Wikipedia, 0.6,2.6 for "
-            "Amazon, 0.55,1.5 for all other.",
-        ),
-    ] = "0.55,1.5",
-    labels: Labels = None,
-    data_format: DataFormat = None,
-    text: Text = False,
-    separator: Separator = None,
-    columns: Columns = None,
-    json: Json = False,
+    model: Model, data: Data, *, rankings: Rankings, form: DataForm, json: Json = False
 ) -> None:
     """Measure a model on the labelled rows of DATA.
 
@@ -86,107 +126,117 @@ def command(
     Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
     """
     import sublearn
-    from sublearn.cli.data import (
-        predicts_numbers,
-        read_rows,
-        refuse_no_rows,
-        refuse_unless_of_rows,
-    )
-    from sublearn.cli.tagging import is_tagger, judge_tags
+    from sublearn.cli.console import print_json, print_titled
+    from sublearn.cli.data import refuse_unless_of_rows
+    from sublearn.cli.tagging import is_tagger
 
-    cuts = _numbers(k or "1,3,5", int, "--k")
-    constants = _numbers(propensity, float, "--propensity")
-    if len(constants) != 2:
-        raise typer.BadParameter(
-            f"must be two numbers, got {propensity}", param_hint="--propensity"
-        )
+    rankings.cuts()
+    rankings.constants()
     fitted = sublearn.load(model)
-    form = TextForm(text, separator, columns)
     if is_tagger(fitted):
-        given: JsonObject = {
-            "k": k,
-            "train": train,
-            "labels": labels,
-            "data_format": data_format,
-        }
-        given |= {"text": text or None, "separator": separator, "columns": columns}
-        refuse_given(given, "is not for a model of sequences (chain)")
-        _show_tagging(judge_tags(fitted, data), title=f"{model.name} on {data.name}", json=json)
-        return
-    refuse_unless_of_rows(fitted)
-    if predicts_numbers(fitted):
-        refuse_given({"k": k, "train": train}, "needs a model of labels, got one of numbers")
-        X, truth = read_rows(data, fitted, labels, data_format, form)
-        refuse_no_rows(X, data)
-        _show_errors(fitted.predict(X), truth, title=f"{model.name} on {data.name}", json=json)
-        return
-    if hasattr(fitted, "taxonomy_"):
-        refuse_given({"k": k, "train": train}, "needs a model of plain labels, got a taxonomy's")
-        X, truth = read_rows(data, fitted, labels, data_format, form)
-        refuse_no_rows(X, data)
-        _show_hierarchical(fitted, X, truth, title=f"{model.name} on {data.name}", json=json)
-        return
-    if k is None:
-        cuts = [cut for cut in cuts if cut <= len(fitted.classes_)]
-    elif max(cuts) > len(fitted.classes_):
-        raise typer.BadParameter(
-            f"must be at most the number of labels ({len(fitted.classes_)}), got {max(cuts)}",
-            param_hint="--k",
-        )
-    X, truth = read_rows(data, fitted, labels, data_format, form)
+        rankings.refuse("is not for a model of sequences (chain)")
+        refuse_given(given_of(form), "is not for a model of sequences (chain)")
+        report = _judge_tags(fitted, data)
+    else:
+        refuse_unless_of_rows(fitted)
+        report = _judge_rows(fitted, data, rankings, form)
+    if json:
+        print_json(report.figures)
+    else:
+        print_titled(f"{model.name} on {data.name}, {report.title}", report.grid())
+
+
+def _judge_rows(model: BaseEstimator, data: Path, rankings: Rankings, form: DataForm) -> _Report:
+    """Numbers, labels of a taxonomy, or rankings, as the model predicts them."""
+    from sublearn.cli.data import predicts_numbers, read_rows, refuse_no_rows
+
+    is_of_numbers, is_of_tree = predicts_numbers(model), hasattr(model, "taxonomy_")
+    if is_of_numbers:
+        rankings.refuse("needs a model of labels, got one of numbers")
+    elif is_of_tree:
+        rankings.refuse("needs a model of plain labels, got a taxonomy's")
+    else:
+        rankings.cuts_within(len(model.classes_))
+    X, truth = read_rows(data, model, form)
     refuse_no_rows(X, data)
-    ranked, _ = fitted.predict_top_k(X, max(cuts))
-    seen = None if train is None else read_rows(train, fitted, labels, data_format, form)[1]
-    metrics = _measure(fitted.classes_, truth, ranked, cuts, seen, constants)
-    if hasattr(fitted, "predict_proba_top_k"):
-        metrics["ECE"] = _calibration_error(fitted, X, truth, cuts)
-    _show(metrics, cuts, len(ranked), title=f"{model.name} on {data.name}", json=json)
+    if is_of_numbers:
+        return _judge_numbers(model.predict(X), truth)
+    if is_of_tree:
+        return _judge_tree(model, X, truth)
+    return _judge_rankings(model, X, truth, rankings, form)
 
 
-def _show_hierarchical(
-    model: BaseEstimator, X: Matrix, truth: LabelsLike, *, title: str, json: bool
-) -> None:
+def _judge_tags(model: BaseEstimator, data: Path) -> _Report:
+    from sublearn.cli.tagging import judge_tags
+
+    figures = judge_tags(model, data)
+    shares = dict(figures)
+    n_sequences, n_tokens = shares.pop("sequences"), shares.pop("tokens")
+    title = f"{n_tokens:,} tokens in {n_sequences:,} sequences, percent"
+    return _Report(figures, title, lambda: _percents(shares))
+
+
+def _judge_tree(model: BaseEstimator, X: Matrix, truth: LabelsLike) -> _Report:
     """How good labels of a taxonomy are, ancestors included."""
-    from sublearn.cli.console import facts, print_json, print_titled
     from sublearn.cli.taxonomies import hierarchical_scores
 
     scores = hierarchical_scores(model, X, truth)
-    if json:
-        print_json({"rows": X.shape[0], **scores})
-        return
-    rows = [(name, f"{100 * value:.2f}") for name, value in scores.items()]
-    print_titled(f"{title}, {X.shape[0]:,} rows, percent, ancestors included", facts(rows))
+    title = f"{X.shape[0]:,} rows, percent, ancestors included"
+    return _Report({"rows": X.shape[0], **scores}, title, lambda: _percents(scores))
 
 
-def _show_tagging(figures: dict[str, float], *, title: str, json: bool) -> None:
-    from sublearn.cli.console import facts, print_json, print_titled
-
-    if json:
-        print_json(figures)
-        return
-    n_sequences, n_tokens = figures.pop("sequences"), figures.pop("tokens")
-    rows = [(name.replace("_", " "), f"{100 * value:.2f}") for name, value in figures.items()]
-    print_titled(f"{title}, {n_tokens:,} tokens in {n_sequences:,} sequences, percent", facts(rows))
-
-
-def _show_errors(found: np.ndarray, truth: np.ndarray, *, title: str, json: bool) -> None:
+def _judge_numbers(found: np.ndarray, numbers: LabelsLike) -> _Report:
     """How far predicted numbers are from the true ones."""
     import numpy as np
     from sklearn.metrics import r2_score
 
-    from sublearn.cli.console import facts, print_json, print_titled
+    from sublearn.cli.console import facts
 
+    truth = np.asarray(numbers)
     errors = found - truth
     figures = {
         "R2": float(r2_score(truth, found)) if len(truth) > 1 else None,
         "MAE": float(np.abs(errors).mean()),
         "RMSE": float(np.sqrt((errors**2).mean())),
     }
-    if json:
-        print_json({"rows": len(truth), **figures})
-        return
     rows = [(name, f"{value:.4g}") for name, value in figures.items() if value is not None]
-    print_titled(f"{title}, {len(truth):,} rows", facts(rows))
+    title = f"{len(truth):,} rows"
+    return _Report({"rows": len(truth), **figures}, title, lambda: facts(rows))
+
+
+def _judge_rankings(
+    model: BaseEstimator,
+    X: Matrix | list[str],
+    truth: LabelsLike,
+    rankings: Rankings,
+    form: DataForm,
+) -> _Report:
+    from sublearn.cli.console import table
+    from sublearn.cli.data import read_rows
+
+    cuts = rankings.cuts_within(len(model.classes_))
+    ranked, _ = model.predict_top_k(X, max(cuts))
+    seen = None if rankings.train is None else read_rows(rankings.train, model, form)[1]
+    metrics = _measure(model.classes_, truth, ranked, cuts, seen, rankings.constants())
+    if hasattr(model, "predict_proba_top_k"):
+        metrics["ECE"] = _calibration_error(model, X, truth, cuts)
+
+    def grid() -> Table:
+        found = table(["k", *(f"{name}@k" for name in metrics)])
+        for i, cut in enumerate(cuts):
+            found.add_row(str(cut), *(f"{100 * values[i]:.2f}" for values in metrics.values()))
+        return found
+
+    figures = {
+        f"{name}@{k}": float(v[i]) for name, v in metrics.items() for i, k in enumerate(cuts)
+    }
+    return _Report({"rows": len(ranked), **figures}, f"{len(ranked):,} rows, percent", grid)
+
+
+def _percents(shares: dict[str, float]) -> Table:
+    from sublearn.cli.console import facts
+
+    return facts((name.replace("_", " "), f"{100 * v:.2f}") for name, v in shares.items())
 
 
 def _calibration_error(
@@ -206,7 +256,7 @@ def _calibration_error(
     )
 
 
-def _numbers(text: str, kind: type, option: str) -> list[Any]:
+def _numbers(text: str, kind: type[_Number], option: str) -> list[_Number]:
     try:
         numbers = [kind(part) for part in text.split(",")]
     except ValueError:
@@ -223,7 +273,7 @@ def _measure(
     truth: LabelsLike,
     ranked: np.ndarray,
     cuts: list[int],
-    seen: Any,
+    seen: LabelsLike | None,
     constants: list[float],
 ) -> dict[str, np.ndarray]:
     """Metrics by name, one value for each cut.
@@ -261,20 +311,3 @@ def _refuse_numbers_for_names(classes: np.ndarray, found: np.ndarray) -> None:
         raise ValueError(
             f"labels of DATA must be {kinds[0]} as those of the model are, got {kinds[1]}"
         )
-
-
-def _show(
-    metrics: dict[str, np.ndarray], cuts: list[int], n_rows: int, *, title: str, json: bool
-) -> None:
-    from sublearn.cli.console import print_json, print_titled, table
-
-    if json:
-        values = {
-            f"{name}@{k}": float(v[i]) for name, v in metrics.items() for i, k in enumerate(cuts)
-        }
-        print_json({"rows": n_rows, **values})
-        return
-    grid = table(["k", *(f"{name}@k" for name in metrics)])
-    for i, cut in enumerate(cuts):
-        grid.add_row(str(cut), *(f"{100 * values[i]:.2f}" for values in metrics.values()))
-    print_titled(f"{title}, {n_rows:,} rows, percent", grid)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Columns, DataFormat, Json, Labels, Model, Separator, TextForm
+from sublearn.cli.options import Columns, DataForm, DataFormat, Json, Labels, Model, Separator
 from sublearn.typing import Matrix
 
 if TYPE_CHECKING:
@@ -18,40 +18,47 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+Row = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", show_default=False, help="Row of DATA, the first is 1."),
+]
+OneText = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", show_default=False, help="Explain this text (models of raw text)."
+    ),
+]
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="LABEL",
+        show_default="the best one",
+        help="Label to explain; may be repeated.",
+    ),
+]
+MostFeatures = Annotated[
+    int, typer.Option("--k", "-k", min=1, metavar="N", help="Most features to list.")
+]
+MaybeData = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="Data file of which `--row` is explained; not with `--text`.",
+    ),
+]
+
+
 def command(
     model: Model,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA]",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="Data file of which `--row` is explained; not with `--text`.",
-        ),
-    ] = None,
-    row: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", show_default=False, help="Row of DATA, the first is 1."),
-    ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", show_default=False, help="Explain this text (models of raw text)."
-        ),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--label",
-            metavar="LABEL",
-            show_default="the best one",
-            help="Label to explain; may be repeated.",
-        ),
-    ] = None,
-    k: Annotated[
-        int, typer.Option("--k", "-k", min=1, metavar="N", help="Most features to list.")
-    ] = 10,
+    data: MaybeData = None,
+    row: Row = None,
+    text: OneText = None,
+    label: Label = None,
+    k: MostFeatures = 10,
     labels: Labels = None,
     data_format: DataFormat = None,
     separator: Separator = None,
@@ -74,8 +81,8 @@ def command(
     _refuse_unclear(data, row, text)
     fitted = sublearn.load(model)
     refuse_without(fitted, "explain", "MODEL")
-    form = TextForm(False, separator, columns)
-    x = _read(fitted, data, row, text, labels, data_format, form)
+    form = DataForm(labels, data_format, separator=separator, columns=columns)
+    x = _read(fitted, data, row, text, form)
     found = _explain(fitted, x, label, k)
     if json:
         print_json({"explanations": [explanation.to_dict() for explanation in found]})
@@ -101,12 +108,10 @@ def _read(
     data: Path | None,
     row: int | None,
     text: str | None,
-    labels: str | None,
-    data_format: str | None,
-    form: TextForm,
+    form: DataForm,
 ) -> Matrix | list[str]:
     """One row: a list with one text, or a matrix with one row."""
-    from sublearn.cli.data import read_rows
+    from sublearn.cli.data import n_rows_of, read_rows
     from sublearn.io.prepared import is_text_model
 
     if data is None or row is None:
@@ -116,8 +121,8 @@ def _read(
                 param_hint="--text",
             )
         return [text]
-    X, _ = read_rows(data, model, labels, data_format, form, needs_labels=False)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    X, _ = read_rows(data, model, form, needs_labels=False)
+    n_rows = n_rows_of(X)
     if row > n_rows:
         raise typer.BadParameter(f"must be at most {n_rows}, got {row}", param_hint="--row")
     return X[row - 1 : row]

@@ -22,47 +22,61 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+Horizon = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, show_default="as fitted", help="Number of steps."),
+]
+Future = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="CSV file with the exogenous columns of the steps to forecast, in the order of "
+        "the file that was fitted, with or without a column of times before them.",
+    ),
+]
+Update = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="CSV file of loads that came since, in the form of the file that was fitted: the "
+        "model learns from them and is saved again, before the forecast or without one if "
+        "that needs --future.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        show_default="the first column",
+        help="Columns of --update that are loads, with commas between.",
+    ),
+]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        show_default=False,
+        help="Add columns with the ends of an interval that holds the load this often.",
+    ),
+]
+Output = Annotated[Path | None, output_option("standard output", "CSV file to write.")]
+
+
 def command(
     model: Model,
-    horizon: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, show_default="as fitted", help="Number of steps."),
-    ] = None,
-    future: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, show_default=False,
-            help="CSV file with the exogenous columns of the steps to forecast, in the order of "
-            "the file that was fitted, with or without a column of times before them.",
-        ),
-    ] = None,
-    update: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, show_default=False,
-            help="CSV file of loads that came since, in the form of the file that was fitted: the "
-            "model learns from them and is saved again, before the forecast or without one if "
-            "that needs --future.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES", show_default="the first column",
-            help="Columns of --update that are loads, with commas between.",
-        ),
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", show_default=False,
-            help="Add columns with the ends of an interval that holds the load this often.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, output_option("standard output", "CSV file to write.")
-    ] = None,
-) -> None:  # fmt: skip
+    horizon: Horizon = None,
+    future: Future = None,
+    update: Update = None,
+    target: Target = None,
+    coverage: Coverage = None,
+    output: Output = None,
+) -> None:
     """Forecast the steps after the series that MODEL knows, as CSV.
 
     Make a model with `sublearn fit loads.csv --method forecast --model loads.model`.

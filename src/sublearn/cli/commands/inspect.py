@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,58 +22,64 @@ __all__ = ["command"]
 _ORDERS = ("positives", "weights", "bias", "name")
 
 
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="A saved model, or a data file (known by its ending).",
+    ),
+]
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="LABEL",
+        show_default=False,
+        help="Show the largest weights of this label of a model; may be repeated.",
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        show_default="10, with --labels 3",
+        help="How many weights of a label to show.",
+    ),
+]
+WhichLabels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHICH",
+        show_default=False,
+        help="Of a model: labels to diagnose, names with commas between, or `all`. Of a data "
+        "file: as for `sublearn fit`.",
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BY",
+        show_default="positives if known, else weights",
+        help="Order of the diagnosed labels: positives, weights, bias (largest first) or name.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", show_default="all", help="Diagnose the first N labels only."),
+]
+
+
 def command(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="A saved model, or a data file (known by its ending).",
-        ),
-    ],
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--label",
-            metavar="LABEL",
-            show_default=False,
-            help="Show the largest weights of this label of a model; may be repeated.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            show_default="10, with --labels 3",
-            help="How many weights of a label to show.",
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHICH",
-            show_default=False,
-            help="Of a model: labels to diagnose, names with commas between, or `all`. Of a data "
-            "file: as for `sublearn fit`.",
-        ),
-    ] = None,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BY",
-            show_default="positives if known, else weights",
-            help="Order of the diagnosed labels: positives, weights, bias (largest first) or name.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", show_default="all", help="Diagnose the first N labels only."
-        ),
-    ] = None,
+    file: File,
+    label: Label = None,
+    top: Top = None,
+    labels: WhichLabels = None,
+    sort: Sort = None,
+    limit: Limit = None,
     data_format: DataFormat = None,
     zero_based: ZeroBased = False,
     json: Json = False,
@@ -89,7 +95,7 @@ def command(
 
     Example: `sublearn inspect wiki.model --labels all --sort weights --limit 20`
     """
-    from sublearn.cli.console import facts, print_json, print_titled
+    from sublearn.cli.console import print_json
     from sublearn.cli.data import read_data
     from sublearn.io import load_bundle
     from sublearn.io.datasets import find_reader
@@ -112,7 +118,13 @@ def command(
     found = {"file": str(file), "bytes": file.stat().st_size, **found}
     if json:
         print_json(found)
-        return
+    else:
+        _print(file, found)
+
+
+def _print(file: Path, found: JsonObject) -> None:
+    from sublearn.cli.console import facts, print_titled
+
     weights = found.pop("top_weights", {})
     each_label = found.pop("each_label", [])
     rows = [(key.replace("_", " "), _in_words(value)) for key, value in found.items()]
@@ -265,14 +277,14 @@ def _diagnose(
     names = [str(name) for name in model.classes_.tolist()]
     wanted = range(len(names)) if labels == "all" else _find_all(model, labels)
     notes = getattr(model, "notes_", {})
-    counts: Any = getattr(model, "label_counts_", notes.get("label_counts"))
+    counts: np.ndarray | None = getattr(model, "label_counts_", notes.get("label_counts"))
     if sort == "positives" and counts is None:
         raise typer.BadParameter(
             "positives needs a model that knows them, got one of an older version or of Python",
             param_hint="--sort",
         )
     keys: JsonObject = {
-        "positives": lambda i: -counts[i],
+        "positives": lambda i: 0 if counts is None else -counts[i],
         "weights": lambda i: -n_weights[i if len(n_weights) == len(names) else 0],
         "bias": lambda i: -_bias_at(model, i),
         "name": lambda i: names[i],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, Quiet, check_folder
+from sublearn.cli.options import Jobs, Json, Quiet, RandomState, check_folder, output_option
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -19,60 +19,56 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+Problem = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROBLEM",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), with "
+        "`.gz`, `.xz` or `.bz2` if compressed.",
+    ),
+]
+Evidence = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="Evidence: `k v x v x ...`, or the same after a 1 for one sample.",
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        show_default="none",
+        help="Stop with the best assignment found so far.",
+    ),
+]
+Tol = Annotated[float, typer.Option(min=0.0, metavar="GAP", help="Relative gap to stop at.")]
+Output = Annotated[
+    Path | None,
+    output_option("name of PROBLEM with .map, in this folder", "Where to write the assignment."),
+]
+Tables = Annotated[
+    str,
+    typer.Option(metavar="KIND", help="What the numbers of the tables are: linear, log or log10."),
+]
+
+
 def command(
-    problem: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROBLEM",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), with "
-            "`.gz`, `.xz` or `.bz2` if compressed.",
-        ),
-    ],
-    evid: Annotated[
-        Path | None,
-        typer.Option(
-            "--evid",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="Evidence: `k v x v x ...`, or the same after a 1 for one sample.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            metavar="SECONDS",
-            show_default="none",
-            help="Stop with the best assignment found so far.",
-        ),
-    ] = None,
-    tol: Annotated[
-        float, typer.Option(min=0.0, metavar="GAP", help="Relative gap to stop at.")
-    ] = 1e-6,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            dir_okay=False,
-            show_default="name of PROBLEM with .map, in this folder",
-            help="Where to write the assignment.",
-        ),
-    ] = None,
-    tables: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND", help="What the numbers of the tables are: linear, log or log10."
-        ),
-    ] = "linear",
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random order.")] = 0,
-    jobs: Jobs = None,
+    problem: Problem,
+    evidence: Evidence = None,
+    time_limit: TimeLimit = None,
+    tol: Tol = 1e-6,
+    output: Output = None,
+    tables: Tables = "linear",
+    random_state: RandomState = 0,
+    n_jobs: Jobs = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -85,23 +81,23 @@ def command(
 
     Example: `sublearn map grid.uai.xz --time-limit 10`
 
-    Example: `sublearn map network.uai --evid network.uai.evid --out network.map`
+    Example: `sublearn map network.uai --evidence network.uai.evid --output network.map`
     """
     if tables not in ("linear", "log", "log10"):
         raise typer.BadParameter(
             f"must be linear, log or log10, got {tables}", param_hint="--tables"
         )
-    target = _choose_target(out, problem)
+    target = _choose_target(output, problem)
     from sublearn.graph import read_uai, solve_map, write_map
 
-    graph = read_uai(problem, evid, tables=tables)
+    graph = read_uai(problem, evidence, tables=tables)
     start = time.perf_counter()
     result = solve_map(
         graph,
         time_limit=time_limit,
         tol=tol,
-        n_jobs=-1 if jobs is None else jobs,
-        random_state=seed,
+        n_jobs=-1 if n_jobs is None else n_jobs,
+        random_state=random_state,
         verbose=0 if quiet or json else 1,
     )
     seconds = time.perf_counter() - start
@@ -110,18 +106,18 @@ def command(
     _show(figures, title=problem.name, json=json, quiet=quiet)
 
 
-def _choose_target(out: Path | None, problem: Path) -> Path:
+def _choose_target(output: Path | None, problem: Path) -> Path:
     from sublearn.io.files import plain_name
 
-    if out is None:
+    if output is None:
         n_kept = len(plain_name(problem))
-        out = Path(f"{problem.name[:n_kept]}.map")
-        if out.exists():  # it may be somebody's reference
+        output = Path(f"{problem.name[:n_kept]}.map")
+        if output.exists():  # it may be somebody's reference
             raise typer.BadParameter(
-                f"must be given where {out} exists already", param_hint="--out"
+                f"must be given where {output} exists already", param_hint="--output"
             )
-    check_folder(out, "--out")
-    return out
+    check_folder(output, "--output")
+    return output
 
 
 def _figures(graph: FactorGraph, result: MapResult, seconds: float) -> JsonObject:

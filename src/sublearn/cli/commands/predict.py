@@ -12,19 +12,16 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from sublearn.cli.options import (
-    Columns,
     Data,
-    DataFormat,
-    Labels,
+    DataForm,
     Model,
-    Separator,
-    Text,
-    TextForm,
     check_folder,
+    given_of,
     output_option,
     refuse_given,
+    with_groups,
 )
-from sublearn.typing import JsonObject, Matrix
+from sublearn.typing import Matrix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,34 +34,38 @@ _FORMATS = ("text", "jsonl", "npz")
 _Block = tuple["np.ndarray", "np.ndarray"]  # labels and scores, best first
 
 
+K = Annotated[
+    int | None,
+    typer.Option("--k", "-k", min=1, metavar="N", show_default="5", help="Labels per row."),
+]
+Output = Annotated[Path | None, output_option("standard output", "Where to write.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="text: `label:score` pairs with tabs between. jsonl: one object a row. npz: "
+        "arrays `labels` and `scores`, or `predictions`.",
+        show_default="by the ending of FILE, else text",
+    ),
+]
+Probabilities = Annotated[
+    bool,
+    typer.Option(
+        "--probabilities", help="Write probabilities instead of scores (calibrated models)."
+    ),
+]
+
+
+@with_groups
 def command(
     model: Model,
     data: Data,
-    k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", min=1, metavar="N", show_default="5", help="Labels per row."),
-    ] = None,
-    output: Annotated[Path | None, output_option("standard output", "Where to write.")] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="text: `label:score` pairs with tabs between. jsonl: one object a row. npz: "
-            "arrays `labels` and `scores`, or `predictions`.",
-            show_default="by the ending of FILE, else text",
-        ),
-    ] = None,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities", help="Write probabilities instead of scores (calibrated models)."
-        ),
-    ] = False,
-    labels: Labels = None,
-    data_format: DataFormat = None,
-    text: Text = False,
-    separator: Separator = None,
-    columns: Columns = None,
+    *,
+    k: K = None,
+    output: Output = None,
+    format: Format = None,
+    probabilities: Probabilities = False,
+    form: DataForm,
 ) -> None:
     """Write the k best labels of each row of DATA, best first.
 
@@ -77,47 +78,25 @@ def command(
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
     import sublearn
-    from sublearn.cli.data import (
-        predicts_numbers,
-        read_rows,
-        refuse_uncalibrated,
-        refuse_unless_of_rows,
-    )
-    from sublearn.cli.tagging import is_tagger, write_tags
+    from sublearn.cli.data import predicts_numbers, refuse_uncalibrated, refuse_unless_of_rows
+    from sublearn.cli.tagging import is_tagger
 
     format = _choose_format(format, output)
     check_folder(output, "--output")
     fitted = sublearn.load(model)
+    ranking = {"k": k, "probabilities": probabilities or None}
     if is_tagger(fitted):
-        given: JsonObject = {"k": k, "probabilities": probabilities or None, "labels": labels}
-        given |= {"data_format": data_format, "text": text or None, "separator": separator}
-        refuse_given(given | {"columns": columns}, "is not for a model of sequences (chain)")
-        if format == "npz":
-            raise typer.BadParameter(
-                "must be text or jsonl for a model of sequences, got npz", param_hint="--format"
-            )
-        with _open_text(output) as stream:
-            write_tags(stream, fitted, data, format=format)
+        refuse_given(ranking | given_of(form), "is not for a model of sequences (chain)")
+        _predict_tags(fitted, data, output, format)
         return
     refuse_unless_of_rows(fitted)
-    is_of_numbers = predicts_numbers(fitted)
-    if is_of_numbers:
-        refuse_given({"k": k}, "needs a model of labels, got one of numbers")
     if probabilities:
         refuse_uncalibrated(fitted, "--probabilities")
-    form = TextForm(text, separator, columns)
-    X, _ = read_rows(data, fitted, labels, data_format, form, needs_labels=False)
-    if is_of_numbers:
-        _write_numbers(output, format, fitted, X)
+    if predicts_numbers(fitted):
+        refuse_given(ranking, "needs a model of labels, got one of numbers")
+        _predict_numbers(fitted, data, form, output, format)
         return
-    blocks = _predict(fitted, X, min(k or 5, len(fitted.classes_)), probabilities)
-    if format == "npz":
-        _write_npz(output, blocks)
-    else:
-        write = _write_text if format == "text" else _write_jsonl
-        with _open_text(output) as stream:
-            for block in blocks:
-                write(stream, *block)
+    _predict_labels(fitted, data, form, output, format, k=k or 5, probabilities=probabilities)
 
 
 def _choose_format(name: str | None, output: Path | None) -> str:
@@ -133,21 +112,27 @@ def _choose_format(name: str | None, output: Path | None) -> str:
     return name
 
 
-def _predict(model: BaseEstimator, X: Matrix, k: int, probabilities: bool) -> Iterator[_Block]:
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows == 0:  # estimators refuse a matrix without rows
-        yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
-    best = model.predict_proba_top_k if probabilities else model.predict_top_k
-    for start in range(0, n_rows, _BLOCK_ROWS):
-        yield best(X[start : start + _BLOCK_ROWS], k)
+def _predict_tags(model: BaseEstimator, data: Path, output: Path | None, format: str) -> None:
+    from sublearn.cli.tagging import write_tags
+
+    if format == "npz":
+        raise typer.BadParameter(
+            "must be text or jsonl for a model of sequences, got npz", param_hint="--format"
+        )
+    with _open_text(output) as stream:
+        write_tags(stream, model, data, format=format)
 
 
-def _write_numbers(output: Path | None, format: str, model: BaseEstimator, X: Matrix) -> None:
+def _predict_numbers(
+    model: BaseEstimator, data: Path, form: DataForm, output: Path | None, format: str
+) -> None:
     import numpy as np
 
+    from sublearn.cli.data import n_rows_of, read_rows
     from sublearn.io.files import write_atomically
 
-    blocks = range(0, X.shape[0], _BLOCK_ROWS)
+    X, _ = read_rows(data, model, form, needs_labels=False)
+    blocks = range(0, n_rows_of(X), _BLOCK_ROWS)
     found = [model.predict(X[start : start + _BLOCK_ROWS]) for start in blocks]
     numbers = np.concatenate(found) if found else np.zeros(0)
     if format == "npz":
@@ -158,6 +143,40 @@ def _write_numbers(output: Path | None, format: str, model: BaseEstimator, X: Ma
         for number in numbers.tolist():
             line = f"{number:.6g}" if format == "text" else json.dumps({"prediction": number})
             stream.write(line + "\n")
+
+
+def _predict_labels(
+    model: BaseEstimator,
+    data: Path,
+    form: DataForm,
+    output: Path | None,
+    format: str,
+    *,
+    k: int,
+    probabilities: bool,
+) -> None:
+    from sublearn.cli.data import read_rows
+
+    X, _ = read_rows(data, model, form, needs_labels=False)
+    blocks = _rank(model, X, min(k, len(model.classes_)), probabilities)
+    if format == "npz":
+        _write_npz(output, blocks)
+        return
+    write = _write_text if format == "text" else _write_jsonl
+    with _open_text(output) as stream:
+        for block in blocks:
+            write(stream, *block)
+
+
+def _rank(model: BaseEstimator, X: Matrix, k: int, probabilities: bool) -> Iterator[_Block]:
+    from sublearn.cli.data import n_rows_of
+
+    n_rows = n_rows_of(X)
+    if n_rows == 0:  # estimators refuse a matrix without rows
+        yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
+    best = model.predict_proba_top_k if probabilities else model.predict_top_k
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        yield best(X[start : start + _BLOCK_ROWS], k)
 
 
 @contextlib.contextmanager

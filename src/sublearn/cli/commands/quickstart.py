@@ -54,7 +54,7 @@ def command(
             min=10, metavar="N", help="Learn from the first N records only.", show_default="all"
         ),
     ] = None,
-    jobs: Jobs = None,
+    n_jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """Train an extreme classifier from raw text in seconds, and look at what it learnt.
@@ -71,7 +71,7 @@ def command(
     check_folder(output, "--output")
     talk = err if json else out
     data = _read(talk, rows)
-    tagger, figures = _fit(talk, data, l1, jobs)
+    tagger, figures = _fit(talk, data, l1, n_jobs)
     figures |= _precision(tagger, data)
     with _model_path(output) as path:
         figures |= _save_and_reload(tagger, data.test_texts, path, is_kept=output is not None)
@@ -93,14 +93,13 @@ def _read(talk: Console, rows: int | None) -> Quickstart:
 
 
 def _fit(
-    talk: Console, data: Quickstart, l1: float, jobs: int | None
+    talk: Console, data: Quickstart, l1: float, n_jobs: int | None
 ) -> tuple[TextTagger, JsonObject]:
-    from sublearn.cli.fitting import fit_texts_with_figures
-    from sublearn.cli.methods import make_estimator
+    from sublearn.cli.methods import fit_texts_with_figures, make_estimator
     from sublearn.extreme import TextTagger
 
     talk.print("Turning words into tf-idf vectors and fitting one classifier per heading ...")
-    params = {"l1": l1, "n_jobs": -1 if jobs is None else jobs, "random_state": 0, "verbose": 1}
+    params = {"l1": l1, "n_jobs": -1 if n_jobs is None else n_jobs, "random_state": 0, "verbose": 1}
     tagger = TextTagger(make_estimator("ppd-sparse", params), min_df=2)
     figures = fit_texts_with_figures(tagger, data.train_texts, data.train_labels)
     tagger.classifier_.set_params(verbose=0, n_jobs=None)
@@ -111,11 +110,10 @@ def _precision(tagger: TextTagger, data: Quickstart) -> JsonObject:
     from sublearn.metrics import precision_at_k
 
     ranked, _ = tagger.predict_top_k(data.test_texts, max(_CUTS))
-    values = precision_at_k(data.test_labels, ranked, _CUTS)
-    return {
-        "test_rows": len(data.test_texts),
-        **{f"P@{k}": round(float(v), 4) for k, v in zip(_CUTS, values, strict=True)},  # type: ignore[arg-type]
-    }
+    figures: JsonObject = {"test_rows": len(data.test_texts)}
+    for k in _CUTS:
+        figures[f"P@{k}"] = round(float(precision_at_k(data.test_labels, ranked, k)), 4)
+    return figures
 
 
 @contextlib.contextmanager
@@ -177,7 +175,7 @@ def _words_for(explanation: Explanation) -> list[str]:
 
 def _show(out: Console, figures: JsonObject, tagged: list[JsonObject]) -> None:
     from sublearn.cli.console import facts, print_titled
-    from sublearn.cli.fitting import figure_rows
+    from sublearn.cli.methods import figure_rows
 
     precision = "  ".join(f"P@{k} {100 * figures[f'P@{k}']:.1f} %" for k in _CUTS)
     rows = [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import socket
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sublearn.cli.options import Model
+from sublearn.cli.options import Model, with_groups
 from sublearn.serve.limits import Limits
 
 __all__ = ["command"]
@@ -22,78 +19,62 @@ TOKEN_VARIABLE = "SUBLEARN_TOKEN"
 _ALL_NETWORKS = {"0.0.0.0", "::"}
 
 
-def _with_limits(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of `Limits`, passed to it as `limits`."""
-    own = inspect.signature(function, eval_str=True)
-    meanings = Limits.meanings()
-    options = []
-    for field in fields(Limits):
-        help_text, kind = meanings.get(field.name), type(field.default)
-        option = typer.Option(metavar="X", help=help_text, rich_help_panel="Limits")
-        options.append(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=Annotated[kind, option],
-            )
-        )
-    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
-    return function
+Host = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")
+]
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for a free one.")]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A name by which clients may call the server, beside localhost and the address "
+        "that it listens at; * is any name. May be given several times.",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Clients must send the token in this file as `Authorization: Bearer TOKEN`; "
+        f"without the option, the token in the variable {TOKEN_VARIABLE}, if it is set.",
+    ),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Certificate for TLS, in PEM."),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", exists=True, dir_okay=False, help="Key of the certificate, in PEM."
+    ),
+]
+Mapped = Annotated[
+    bool,
+    typer.Option(
+        "--mapped",
+        help="Map the model from its file instead of reading it into memory: for models larger "
+        "than the memory, whose file nothing changes in place.",
+    ),
+]
+Log = Annotated[bool, typer.Option("--log", help="A line on standard error for each request.")]
 
 
-@_with_limits
+@with_groups
 def command(
     model: Model,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for a free one.")
-    ] = 8000,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name by which clients may call the server, beside localhost and the address "
-            "that it listens at; * is any name. May be given several times.",
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="Clients must send the token in this file as `Authorization: Bearer TOKEN`; "
-            f"without the option, the token in the variable {TOKEN_VARIABLE}, if it is set.",
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Certificate for TLS, in PEM."
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Key of the certificate, in PEM."
-        ),
-    ] = None,
-    map_file: Annotated[
-        bool,
-        typer.Option(
-            "--map",
-            help="Map the model from its file instead of reading it into memory: for models larger "
-            "than the memory, whose file nothing changes in place.",
-        ),
-    ] = False,
-    log: Annotated[
-        bool, typer.Option("--log", help="A line on standard error for each request.")
-    ] = False,
-    **limits: Any,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    allow_host: AllowHost = None,
+    token_file: TokenFile = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    mapped: Mapped = False,
+    log: Log = False,
+    limits: Limits,
 ) -> None:
     """Answer questions to MODEL over HTTP until Ctrl-C.
 
@@ -118,11 +99,11 @@ def command(
         ) from None
     if key is not None and certificate is None:
         raise ValueError("--key must come with --certificate, got none")
-    granted, token = Limits(**limits), _token(token_file)
+    token = _token(token_file)
     hosts = [*(allow_host or ()), socket.gethostname() if host in _ALL_NETWORKS else host]
     try:
-        loaded = sublearn.load(model, mapped=map_file)
-        app = create_app(loaded, name=model.name, limits=granted, hosts=hosts, token=token)
+        loaded = sublearn.load(model, mapped=mapped)
+        app = create_app(loaded, name=model.name, limits=limits, hosts=hosts, token=token)
     except ValueError as error:
         raise ValueError(f"{model}: {error}") from None
     with contextlib.suppress(KeyboardInterrupt):  # the ordinary end of a server

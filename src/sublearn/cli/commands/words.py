@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, Quiet, check_folder
+from sublearn.cli.options import Jobs, Json, Quiet, RandomState, check_folder
 
 if TYPE_CHECKING:
     from sublearn.embed import SkipGram
@@ -38,7 +38,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="File for the whole model."),
     ] = None,
-    components: Annotated[
+    n_components: Annotated[
         int, typer.Option(metavar="N", min=1, help="Numbers in a vector.")
     ] = 100,
     window: Annotated[
@@ -48,8 +48,8 @@ def command(
         int, typer.Option(metavar="N", min=1, help="Leave out words seen less often.")
     ] = 5,
     max_iter: Annotated[int, typer.Option(metavar="N", min=0, help="Passes.")] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.")] = 0,
-    jobs: Jobs = None,
+    random_state: RandomState = 0,
+    n_jobs: Jobs = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -57,7 +57,7 @@ def command(
 
     Example: `sublearn words news.txt.gz --output vectors.txt`
 
-    Example: `sublearn words news.txt --output vectors.bin --binary --components 300 --max-iter 10`
+    Example: `sublearn words news.txt --output vectors.bin --binary --n-components 300`
     """
     from sublearn.embed import SkipGram
 
@@ -66,8 +66,9 @@ def command(
     check_folder(output, "--output")
     check_folder(model, "--model")
     found = SkipGram(
-        components, window=window, min_count=min_count, max_iter=max_iter, random_state=seed,
-        n_jobs=-1 if jobs is None else jobs, verbose=not (quiet or json),
+        n_components, window=window, min_count=min_count, max_iter=max_iter,
+        n_jobs=-1 if n_jobs is None else n_jobs, random_state=random_state,
+        verbose=not (quiet or json),
     ).fit(corpus)  # fmt: skip
     if output is not None:
         found.export(output, binary=binary)
