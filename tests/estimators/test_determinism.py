@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimator_cases import CASES, numbers, rng
+from estimator_cases import ALL, numbers, rng
 from taxonomy_rows import TAXONOMY
 
 from sublearn.graph import FactorGraph, potts, solve_map
@@ -65,7 +65,7 @@ FUNCTIONS = {
 }
 
 
-FITS = {name: lambda n, case=case: case.fit(n_jobs=n) for name, case in CASES.items()} | FUNCTIONS
+FITS = {name: lambda n, case=case: case.fit(n_jobs=n) for name, case in ALL.items()} | FUNCTIONS
 
 
 def digest(result):

@@ -1,0 +1,93 @@
+"""The checks of scikit-learn, for every class whose input is a table, with several settings."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sublearn.embed import DenseExtremeClassifier, EmbeddingExtremeClassifier
+from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
+from sublearn.hierarchy import HierarchicalClassifier, HierarchicalMultilabelClassifier
+from sublearn.io.models import MODELS
+from sublearn.latent import Gate, Kernel, LatentFeatureLasso, MixLassoRegressor, MixtureSearch
+from sublearn.linear import (
+    SparseInverseCovariance,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+)
+from sublearn.structured import PairwiseMultilabelSVM
+
+SEED = {"random_state": 0}
+#: Some checks compare the models of equal problems to 1e-7, which asks for a tighter tol than the
+#: default.
+ESTIMATORS = [
+    DenseExtremeClassifier(max_iter=10, learning_rate=1.0, **SEED),
+    EmbeddingExtremeClassifier(10, max_iter=30, learning_rate=0.3, **SEED),
+    HierarchicalClassifier(tol=1e-10),
+    HierarchicalMultilabelClassifier(tol=1e-10),
+    LatentFeatureLasso(max_iter=5, n_exchanges=2, **SEED),
+    LatentFeatureLasso(2, fit_intercept=False, refine=False, max_iter=5, **SEED),
+    MixLassoRegressor(2, search=MixtureSearch(l1_share=0.5, n_starts=1), max_iter=3),
+    MixLassoRegressor(
+        2, mixture="generalised", kernel=Kernel("poly"), gate=Gate("shares"),
+        search=MixtureSearch(l1_share=0.5, n_starts=1, refine=None), max_iter=3,
+    ),
+    PDSparseClassifier(max_iter=1000),
+    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
+    PDSparseClassifier(
+        fit_intercept=True, search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+    ),
+    PPDSparseClassifier(max_iter=1000),
+    PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
+    PPDSparseClassifier(fit_intercept="fixed", search="sparsified", C=10.0, max_iter=1000),
+    PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
+    PairwiseMultilabelSVM(max_iter=50, **SEED),
+    PairwiseMultilabelSVM(pairs="none", fit_intercept=False, max_iter=50, **SEED),
+    SparseInverseCovariance(),
+    SparseInverseCovariance(l1=0.5, solver="lhac", penalise_diagonal=True, assume_centered=True),
+    SparseInverseCovariance(l1="cv", cv=2, l1s=3, n_jobs=2, penalise_diagonal=True),
+    SparseLinearRegression(tol=1e-11),
+    SparseLinearRegression(loss="huber", positive=True, tol=1e-11),
+    SparseLinearRegression(solver="interior_point"),
+    SparseLogisticRegression(tol=1e-11),
+    SparseLogisticRegression(solver="newton", l2=0.01, tol=1e-11),
+    SparseLogisticRegression(multinomial=True, tol=1e-11),
+    SparseLogisticRegression(multinomial=True, l2=0.01),
+    SparseLogisticRegression(solver="cd1"),
+]  # fmt: skip
+
+#: The checks pass one matrix, and one label or number for each row.
+NO_TABLE = {
+    "ChainSVM": "learns from sequences of rows",
+    "LoadForecaster": "learns from one series and predicts what comes after it",
+    "MIPSIndex": "learns nothing: it finds the vectors that it holds",
+    "SkipGram": "learns from texts",
+    "SparseNetwork": "a module of PyTorch",
+    "StructuralSVM": "learns from graphs",
+    "TextTagger": "learns from texts",
+}
+
+
+def not_promised(estimator):
+    """Checks that ask for what an estimator does not promise, each with its reason."""
+    if not isinstance(estimator, (PDSparseClassifier, PPDSparseClassifier)):
+        return {}
+    to_tolerance = "equal problems have equal solutions up to tol, the check compares to 1e-7"
+    reasons = {
+        "check_sample_weight_equivalence_on_dense_data": to_tolerance,
+        "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
+    }
+    if estimator.fit_intercept is not True:
+        reasons["check_class_weight_classifiers"] = "no class wins everywhere by weights alone"
+    return reasons
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
+@pytest.mark.filterwarnings("ignore:.*leave no error:UserWarning")  # one row, one feature
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=not_promised)
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_every_class_is_checked_or_has_a_reason():
+    checked = {type(estimator).__name__ for estimator in ESTIMATORS}
+    assert checked | set(NO_TABLE) == set(MODELS)
+    assert not checked & set(NO_TABLE)
