@@ -819,8 +819,14 @@ def test_latency_and_the_picture_of_the_result(network, result):
         ({"augment": lambda x: x[:1]}, "augment must return as many inputs as it gets, got 1 for"),
         ({"augment": lambda x: x[:, :5]}, "augment must return inputs that the network takes"),
         ({"distill": 1.5}, r"Retraining.distill must be a number in \[0, 1\], got 1.5"),
-        ({"search": {"growth": 2.0}}, "deep_trim.search must be a L1Search or None, got {'growth'"),
-        ({"retraining": 3}, "deep_trim.retraining must be a Retraining or None, got 3"),
+        (
+            {"search": {"growth": 2.0}},
+            "deep_trim.search must be an instance of L1Search or None, got {'growth'",
+        ),
+        (
+            {"retraining": 3},
+            "deep_trim.retraining must be an instance of Retraining or None, got 3",
+        ),
         ({"violation_tol": 0.0}, "QuasiNewton.violation_tol must be a positive number, got 0.0"),
         ({"random_state": -1}, "deep_trim.random_state must be"),
         ({"criterion": "auc"}, "criterion must be"),

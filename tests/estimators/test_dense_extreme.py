@@ -261,7 +261,10 @@ def test_every_parameter_has_a_rule():
     ("options", "message"),
     [
         ({"loss": "hinge"}, "DenseExtremeClassifier.loss must be 'softmax', 'nca'"),
-        ({"search": {}}, "DenseExtremeClassifier.search must be a LabelSearch or None, got {}"),
+        (
+            {"search": {}},
+            "DenseExtremeClassifier.search must be an instance of LabelSearch or None, got {}",
+        ),
         ({"early_stopping": 0}, "early_stopping must be True or False or a positive integer"),
     ],
 )

@@ -371,7 +371,11 @@ def test_a_callback_stops_the_fit():
             [["a"], ["b"]],
             "^GroupWeights.init must be a number or 9 of them, got shape",
         ),
-        ({"group_weights": "sweep"}, [["a"], ["b"]], "group_weights must be a GroupWeights or"),
+        (
+            {"group_weights": "sweep"},
+            [["a"], ["b"]],
+            "group_weights must be an instance of GroupWeights or",
+        ),
         ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
         ({"cv": 1}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
         ({"cv": 0.5}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),

@@ -363,7 +363,12 @@ def refusals():
         ({"n_components": 31}, x, y, "n_components must be at most the number of samples, 30"),
         ({"n_components": 11, "mixture": "generalised"}, x, y, "at most 10 for mixture"),
         ({"n_components": "many"}, x, y, "n_components must be a positive integer or 'auto'"),
-        ({"kernel": "rbf"}, x, y, r"MixLassoRegressor\.kernel must be a Kernel or None, got 'rbf'"),
+        (
+            {"kernel": "rbf"},
+            x,
+            y,
+            r"MixLassoRegressor\.kernel must be an instance of Kernel or None, got 'rbf'",
+        ),
         ({"kernel": given}, x, y, r"symmetric matrix.*got shape \(30, 1\)"),
         ({"kernel": given}, np.tri(30), y, "symmetric matrix.*entries that differ by 1"),
         ({}, 1e200 * x, y, r"X must be at most 1e\+100 in size"),

@@ -99,7 +99,7 @@ def test_refuses_targets_that_are_no_labels(targets):
     ("options", "message"),
     [
         ({"n_labels": 0}, r"SearchedOutput\.n_labels must be a positive integer"),
-        ({"search": {}}, r"SearchedOutput\.search must be a LabelSearch or None"),
+        ({"search": {}}, r"SearchedOutput\.search must be an instance of LabelSearch or None"),
     ],
 )
 def test_refuses_parameters_that_mean_nothing(options, message):

@@ -40,7 +40,9 @@ def test_refuses_a_field_when_the_settings_are_made():
 
 
 def test_refuses_what_is_no_settings_object():
-    with pytest.raises(ValueError, match=r"^Model\.search must be a Search or None, got"):
+    with pytest.raises(
+        ValueError, match=r"^Model\.search must be an instance of Search or None, got"
+    ):
         check_params(Model(search={"n_probe": 3}))
 
 

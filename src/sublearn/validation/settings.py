@@ -57,4 +57,4 @@ class SettingsOf(Rule):
         return self.kind(**value) if isinstance(value, Mapping) else value
 
     def __str__(self) -> str:
-        return f"a {self.kind.__name__} or None"
+        return f"an instance of {self.kind.__name__} or None"
