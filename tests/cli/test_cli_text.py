@@ -63,8 +63,8 @@ def test_fits_the_model_that_python_fits(tags):
 
 def test_tells_what_the_fit_cost(sublearn, texts, tmp_path):
     done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--separator", "|",
-                    "--vectorizer", "hashing", "--n-hashes", 1024, "--ngram-range", "1,2", "--l1", 1,
-                    "--json")  # fmt: skip
+                    "--vectorizer", "hashing", "--n-hashes", 1024, "--ngram-range", "1,2",
+                    "--l1", 1, "--json")  # fmt: skip
     assert done.code == 0, done
     figures = json.loads(done.out)
     assert (figures["rows"], figures["features"]) == (600, 1024)
