@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help
 
 __all__ = [
     "as_targets",
+    "find_empty",
     "find_label",
     "n_rows_of",
     "notes_for",
@@ -171,6 +172,20 @@ def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
         )
     X = dataset.X[:, [position[name] for name in names]]
     return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
+
+
+def find_empty(X: Matrix | list[str], path: Path) -> np.ndarray:
+    """Which rows have no text and get no answer, after a warning that counts them."""
+    from sublearn.cli.console import say_warning
+    from sublearn.io.prepared import are_empty
+
+    is_empty = are_empty(X)
+    if is_empty.any():
+        say_warning(
+            f"{path.name}: {is_empty.sum():,} of {len(is_empty):,} rows have no text; "
+            "their answers are empty"
+        )
+    return is_empty
 
 
 def n_rows_of(X: Matrix | list[str]) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from sklearn.base import is_regressor
 
-from sublearn.io.prepared import is_text_model
+from sublearn.io.prepared import are_empty, is_text_model
 from sublearn.serve.rows import Rows
 from sublearn.typing import JsonObject, Matrix
 from sublearn.validation.values import show
@@ -140,6 +140,14 @@ class TextLabels(LabelService[TextQuestion]):
     def fits(model: BaseEstimator) -> bool:
         """Models with words of their own."""
         return is_text_model(model)
+
+    def predictions(self, question: TextQuestion, part: slice) -> list[object]:
+        """Those of all texts; of one without any character but white space no label, marked."""
+        found = super().predictions(question, part)
+        name = "probabilities" if question.probabilities else "scores"
+        for i in np.flatnonzero(are_empty(question.texts[part])):
+            found[i] = {"labels": [], name: [], "empty": True}
+        return found
 
     def items(self, question: TextQuestion, part: slice) -> Matrix | list[str]:
         """The texts as they are."""
