@@ -330,7 +330,7 @@ def test_every_line_has_its_answer_and_that_of_an_empty_one_is_empty(sublearn, t
     answers = done.out.split("\n")[:-1]
     assert [bool(answer) for answer in answers] == [True, False, False, True, False, True]
     assert answers[0] == answers[5]
-    assert "gaps.tsv: 3 of 6 rows have no text; their answers are empty" in done.err
+    assert "gaps.tsv: 3 of 6 rows are empty, and so are their answers" in done.err
     labels, _ = package.load(tags).predict_top_k(RECORDS.test_texts[1:2], 2)
     assert [pair.rpartition(":")[0] for pair in answers[3].split("\t")] == labels[0].tolist()
 

@@ -74,8 +74,8 @@ def command(
     of DATA with their tags as the last column.
     In text a label ends at the last colon of its pair. For a model of raw text DATA is text, as for
     `sublearn fit --text`; a line without a tab is text without labels. Each row has its answer, in
-    the order of DATA; that of a row without text is empty (an empty line, `"empty": true`, or a row
-    marked in `is_empty`), and a warning counts them.
+    the order of DATA; that of a blank line or of a row without text is empty (an empty line,
+    `"empty": true`, or a row marked in `is_empty`), and a warning counts them.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
@@ -130,21 +130,23 @@ def _predict_numbers(
 ) -> None:
     import numpy as np
 
-    from sublearn.cli.data import n_rows_of, read_rows
+    from sublearn.cli.data import read_for_prediction
     from sublearn.io.files import write_atomically
 
-    X, _ = read_rows(data, model, form, needs_labels=False)
-    blocks = range(0, n_rows_of(X), _BLOCK_ROWS)
+    X, is_empty = read_for_prediction(data, model, form)
+    blocks = range(0, len(is_empty), _BLOCK_ROWS)
     found = [model.predict(X[start : start + _BLOCK_ROWS]) for start in blocks]
-    numbers = np.concatenate(found) if found else np.zeros(0)
+    numbers = np.concatenate([np.zeros(0), *found])
     if format == "npz":
+        numbers[is_empty] = np.nan
         with write_atomically(output or "") as stream:
-            np.savez_compressed(stream, predictions=numbers)
+            np.savez_compressed(stream, predictions=numbers, is_empty=is_empty)
         return
+    empty = "" if format == "text" else json.dumps({"prediction": None, "empty": True})
     with _open_text(output) as stream:
-        for number in numbers.tolist():
+        for number, has_none in zip(numbers.tolist(), is_empty.tolist(), strict=True):
             line = f"{number:.6g}" if format == "text" else json.dumps({"prediction": number})
-            stream.write(line + "\n")
+            stream.write((empty if has_none else line) + "\n")
 
 
 def _predict_labels(
@@ -157,11 +159,11 @@ def _predict_labels(
     k: int,
     probabilities: bool,
 ) -> None:
-    from sublearn.cli.data import find_empty, read_rows
+    from sublearn.cli.data import read_for_prediction
 
-    X, _ = read_rows(data, model, form, needs_labels=False)
+    X, is_empty = read_for_prediction(data, model, form)
     best = model.predict_proba_top_k if probabilities else model.predict_top_k
-    blocks = _rank(model, best, X, find_empty(X, data), min(k, len(model.classes_)))
+    blocks = _rank(model, best, X, is_empty, min(k, len(model.classes_)))
     if format == "npz":
         _write_npz(output, blocks)
         return
