@@ -90,6 +90,23 @@ def test_an_update_moves_the_model_on(sublearn, files, model, tmp_path):
     assert str(again.predict(1, np.zeros((1, 1))).index[0]) == "2022-02-07 00:00:00"
 
 
+def test_an_update_reads_the_columns_that_were_loads(sublearn, files, tmp_path):
+    for name in ("loads", "new"):
+        rows = csv.reader(io.StringIO((files / f"{name}.csv").read_text()))
+        swapped = "".join(f"{when},{x},{y}\n" for when, y, x in rows)
+        (tmp_path / f"{name}.csv").write_text(swapped)
+    options = ["--method", "forecast", "--horizon", 3, "--target", "load", "--n-jobs", 1, "-q"]
+    path = tmp_path / "m"
+    assert sublearn("fit", tmp_path / "loads.csv", "--model", path, *options).code == 0
+    done = sublearn("forecast", path, "--update", tmp_path / "new.csv")
+    assert (done.code, "updated" in done.err) == (0, True), done
+    assert package.load(path).notes_["target"] == "load"  # the model was saved again
+    done = sublearn("forecast", path, "--future", files / "future.csv")
+    assert done.code == 0, done
+    first = float(list(csv.reader(io.StringIO(done.out)))[1][1])
+    assert 60 < first < 140  # a load; temperatures lie between -10 and 10
+
+
 def test_an_update_without_columns_to_come_is_an_update_alone(sublearn, files, model, tmp_path):
     copied = tmp_path / "copy.model"
     copied.write_bytes(model.read_bytes())

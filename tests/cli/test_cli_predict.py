@@ -274,3 +274,25 @@ def test_a_model_of_another_kind_is_refused_and_described(sublearn, files, tmp_p
         assert "got a MIPSIndex; use sublearn.load in Python" in done.err
     done = sublearn("inspect", tmp_path / "index", "--json")
     assert json.loads(done.out)["n_rows"] == 300
+
+
+@pytest.mark.parametrize("method", ["ppd-sparse", "sparse-linear"])
+def test_a_blank_line_of_numbers_has_an_empty_answer_in_its_place(sublearn, tmp_path, method):
+    full, gaps, path = (tmp_path / name for name in ("full.svm", "gaps.svm", "m"))
+    rows = [f"{i % 3} {i % 3 + 1}:1" for i in range(12)]
+    full.write_text("\n".join(rows) + "\n")
+    gaps.write_text("\n".join(["# a comment", rows[0], "", *rows[1:], " "]) + "\n")
+    is_empty = [False, True, *[False] * 11, True]
+    assert sublearn("fit", full, "-m", path, "--method", method, "-q").code == 0
+    done = sublearn("predict", path, gaps)
+    answers = done.out.split("\n")[:-1]
+    assert [not answer for answer in answers] == is_empty
+    assert [answer for answer in answers if answer] == sublearn(
+        "predict", path, full
+    ).out.splitlines()
+    assert "gaps.svm: 2 of 14 rows are empty" in done.err
+    lines = sublearn("predict", path, gaps, "--format", "jsonl").out.splitlines()
+    assert [json.loads(line).get("empty", False) for line in lines] == is_empty
+    sublearn("predict", path, gaps, "-o", tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as arrays:
+        assert arrays["is_empty"].tolist() == is_empty

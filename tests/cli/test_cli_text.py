@@ -63,8 +63,8 @@ def test_fits_the_model_that_python_fits(tags):
 
 def test_tells_what_the_fit_cost(sublearn, texts, tmp_path):
     done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--separator", "|",
-                    "--vectorizer", "hashing", "--n-hashes", 1024, "--ngram-range", "1,2", "--l1", 1,
-                    "--json")  # fmt: skip
+                    "--vectorizer", "hashing", "--n-hashes", 1024, "--ngram-range", "1,2",
+                    "--l1", 1, "--json")  # fmt: skip
     assert done.code == 0, done
     figures = json.loads(done.out)
     assert (figures["rows"], figures["features"]) == (600, 1024)
@@ -313,3 +313,70 @@ def test_positives_that_nobody_counted_cannot_be_sorted_by(sublearn, tmp_path):
     assert "--sort: positives needs a model that knows them" in done.err
     found = json.loads(sublearn("inspect", tmp_path / "m", "--labels", "all", "--json").out)
     assert found["each_label"][0]["positives"] is None
+
+
+@pytest.fixture
+def gaps(tmp_path):
+    """Six lines, of which three have no text; the last but one has labels all the same."""
+    path = tmp_path / "gaps.tsv"
+    text = RECORDS.test_texts[0], RECORDS.test_texts[1]
+    path.write_text(f"x\t{text[0]}\n\n\t\n{text[1]}\na|b\t \n{text[0]}\n")
+    return path
+
+
+def test_every_line_has_its_answer_and_that_of_an_empty_one_is_empty(sublearn, tags, gaps):
+    done = sublearn("predict", tags, gaps, "-k", 2)
+    assert done.code == 0, done
+    answers = done.out.split("\n")[:-1]
+    assert [bool(answer) for answer in answers] == [True, False, False, True, False, True]
+    assert answers[0] == answers[5]
+    assert "gaps.tsv: 3 of 6 rows are empty, and so are their answers" in done.err
+    labels, _ = package.load(tags).predict_top_k(RECORDS.test_texts[1:2], 2)
+    assert [pair.rpartition(":")[0] for pair in answers[3].split("\t")] == labels[0].tolist()
+
+
+def test_empty_answers_are_marked_in_every_format(sublearn, tags, gaps, tmp_path):
+    expected = [False, True, True, False, True, False]
+    done = sublearn("predict", tags, gaps, "--format", "jsonl")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [one.get("empty", False) for one in found] == expected
+    assert found[1] == {"labels": [], "scores": [], "empty": True}
+    sublearn("predict", tags, gaps, "-o", tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as arrays:
+        assert arrays["is_empty"].tolist() == expected
+        assert np.isnan(arrays["scores"]).all(axis=1).tolist() == expected
+        assert (arrays["labels"] == "").all(axis=1).tolist() == expected
+
+
+def test_evaluation_counts_every_line_and_an_empty_one_as_missed(
+    sublearn, calibrated, texts, tmp_path
+):
+    full, gaps = tmp_path / "full.tsv", tmp_path / "gaps.tsv"
+    lines = texts["test"].read_text().splitlines()[:40]
+    full.write_text("\n".join(lines))
+    gaps.write_text("\n\n".join(lines))
+    before, after = (
+        json.loads(sublearn("evaluate", calibrated, path, "--json").out) for path in (full, gaps)
+    )
+    assert (before["rows"], after["rows"]) == (40, 79)
+    for name in ("P@1", "nDCG@3", "R@5"):
+        assert after[name] == pytest.approx(before[name] * 40 / 79)
+    assert after["ECE@1"] == pytest.approx(before["ECE@1"])
+
+
+def test_blank_lines_teach_nothing(sublearn, tags, texts, tmp_path):
+    gaps = tmp_path / "gaps.tsv"
+    gaps.write_text(texts["train"].read_text().replace("\n", "\n\n"))
+    options = ["--separator", "|", "--min-df", 2, "-q"]
+    done = sublearn("fit", "--text", gaps, "-m", tmp_path / "m", *options)
+    assert done.code == 0, done
+    assert (package.load(tmp_path / "m").coef_ != package.load(tags).coef_).nnz == 0
+    held = tmp_path / "held.tsv"
+    held.write_text(texts["heldout"].read_text().replace("\n", "\n\n"))
+    for name, data in (("a", held), ("b", texts["heldout"])):
+        assert sublearn("calibrate", tags, data, "-o", tmp_path / name, "-q").code == 0
+    probabilities = [
+        package.load(tmp_path / name).predict_proba_top_k(RECORDS.test_texts[:5])[1]
+        for name in ("a", "b")
+    ]
+    np.testing.assert_array_equal(*probabilities)

@@ -60,9 +60,25 @@ def test_labels_may_be_separated_by_more_than_one_character(tmp_path):
     assert load_texts(path, separator="||").labels == [["art, Finnish", "sea"]]
 
 
-def test_blank_lines_byte_marks_and_windows_ends_are_passed_over(tmp_path):
-    path = write(tmp_path, b"\xef\xbb\xbfa\tFirst\r\n\r\n  \r\nb\tSecond\r\n")
+def test_byte_marks_and_windows_ends_are_passed_over(tmp_path):
+    path = write(tmp_path, b"\xef\xbb\xbfa\tFirst\r\nb\tSecond\r\n")
     assert list(load_texts(path)) == [["First", "Second"], [["a"], ["b"]]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("r.tsv", "a\tFirst\n\n \r\n\t\nb\tSecond\n\n"),
+        ("r.jsonl", '{"text": "First", "labels": ["a"]}\n\n \n\r\n'
+                    '{"text": "Second", "labels": ["b"]}\n\n'),
+        ("r.csv", 'labels,text\na,First\n\n"",\n\nb,Second\n\n'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("needs_labels", [True, False])
+def test_a_blank_line_is_a_record_without_anything(tmp_path, name, content, needs_labels):
+    found = load_texts(write(tmp_path, content, name), needs_labels=needs_labels)
+    assert found.texts == ["First", "", "", "", "Second", ""]
+    assert found.labels == [["a"], [], [], [], ["b"], []]
 
 
 def test_texts_alone_are_enough_where_labels_are_not_needed(tmp_path):
@@ -117,4 +133,4 @@ def test_refuses_an_unclear_form(tmp_path, options, words):
 
 
 def test_a_file_without_records_has_none(tmp_path):
-    assert list(load_texts(write(tmp_path, "\n"))) == [[], []]
+    assert list(load_texts(write(tmp_path, ""))) == [[], []]

@@ -97,6 +97,12 @@ def ranker():
 # --- answers -----------------------------------------------------------------------------------
 
 
+def test_an_empty_text_has_an_empty_answer_in_its_place(tagger):
+    found = ask(tagger, {"texts": ["the coast", " \n", "data", ""], "k": 1})["predictions"]
+    assert [one["labels"] for one in found] == [["sea"], [], ["numbers"], []]
+    assert found[1] == found[3] == {"labels": [], "scores": [], "empty": True}
+
+
 def test_texts_get_their_labels_best_first(tagger):
     found = ask(tagger, {"texts": ["the coast", "data"], "k": 2})["predictions"]
     labels, scores = tagger.predict_top_k(["the coast", "data"], 2)

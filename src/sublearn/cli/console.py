@@ -33,8 +33,8 @@ def say_error(sentence: str) -> None:
     err.print(f"[bold red]error:[/] [red]{escape(sentence)}[/]", soft_wrap=True)
 
 
-def say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """A warning of the library as one yellow sentence; stands in for `warnings.showwarning`."""
+def say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one yellow sentence on standard error; also for `warnings.showwarning`."""
     err.print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
 

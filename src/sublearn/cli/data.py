@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # NumPy and SciPy take longer to import than `sublearn --help
 
 __all__ = [
     "as_targets",
+    "find_empty",
     "find_label",
     "n_rows_of",
     "notes_for",
@@ -29,6 +30,7 @@ __all__ = [
     "predicts_numbers",
     "read_data",
     "read_for_model",
+    "read_for_prediction",
     "read_rows",
     "refuse_no_rows",
     "refuse_numbers",
@@ -171,6 +173,71 @@ def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:
         )
     X = dataset.X[:, [position[name] for name in names]]
     return dataclasses.replace(dataset, X=X, feature_names=np.asarray(names))
+
+
+def read_for_prediction(
+    path: Path, model: BaseEstimator, form: DataForm
+) -> tuple[Matrix | list[str], np.ndarray]:
+    """What the model takes, and which rows are empty and get no answer: one row for each line.
+
+    The reader of LIBSVM files passes over blank lines, which here are rows of zeros again.
+    """
+    X, _ = read_rows(path, model, form, needs_labels=False)
+    if not isinstance(X, list):
+        is_blank = _find_blank_rows(path, form.data_format)
+        if is_blank is not None and is_blank.any():
+            _say_empty(is_blank, path)
+            return _spread(X, ~is_blank), is_blank
+    return X, find_empty(X, path)
+
+
+def _find_blank_rows(path: Path, format: str | None) -> np.ndarray | None:
+    """Which lines of a LIBSVM file are blank, lines of comments left out; None for other files."""
+    import numpy as np
+
+    from sublearn.io import load_svmlight
+    from sublearn.io.datasets import find_reader
+    from sublearn.io.files import Lines, open_binary
+
+    if format != "libsvm" and (format or find_reader(path) is not load_svmlight):
+        return None
+    with open_binary(path) as stream:
+        stripped = (line.strip() for line in Lines(stream))
+        return np.array([not line for line in stripped if not line.startswith(b"#")], dtype=bool)
+
+
+def _spread(X: Matrix, is_filled: np.ndarray) -> Matrix:
+    """A matrix with the rows of `X` where they belong and zeros in the others."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    if isinstance(X, np.ndarray):
+        found = np.zeros((len(is_filled), X.shape[1]), X.dtype)
+        found[is_filled] = X
+        return found
+    counts = np.zeros(len(is_filled), X.indptr.dtype)
+    counts[is_filled] = np.diff(X.indptr)
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(X.indptr.dtype)
+    return sp.csr_matrix((X.data, X.indices, ends), shape=(len(is_filled), X.shape[1]))
+
+
+def find_empty(X: Matrix | list[str], path: Path) -> np.ndarray:
+    """Which rows have no text and get no answer, after a warning that counts them."""
+    from sublearn.io.prepared import are_empty
+
+    is_empty = are_empty(X)
+    if is_empty.any():
+        _say_empty(is_empty, path)
+    return is_empty
+
+
+def _say_empty(is_empty: np.ndarray, path: Path) -> None:
+    from sublearn.cli.console import say_warning
+
+    say_warning(
+        f"{path.name}: {is_empty.sum():,} of {len(is_empty):,} rows are empty, and so are their "
+        "answers"
+    )
 
 
 def n_rows_of(X: Matrix | list[str]) -> int:

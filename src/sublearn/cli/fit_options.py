@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
-from sublearn.cli.options import NUMBERS, RAW_TEXT
+from sublearn.cli.options import NUMBERS, RAW_TEXT, Panel
 
 __all__ = [
     "Bits",
@@ -80,35 +79,7 @@ Normalize = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """Makes options of a panel: the value's name, the default shown, the sentence of help."""
-
-    title: str
-
-    def __call__(
-        self,
-        metavar: str | None,
-        default: str | bool,
-        help: str,
-        *flags: str,
-        min: int | None = None,
-        is_file: bool = False,
-    ) -> OptionInfo:
-        found: OptionInfo = typer.Option(
-            *flags,
-            metavar=metavar,
-            show_default=default,
-            help=help,
-            rich_help_panel=self.title,
-            min=min,
-            exists=is_file,
-            dir_okay=not is_file,
-        )
-        return found
-
-
-_objective = _Panel("What is minimised")
+_objective = Panel("What is minimised")
 
 LossWeight = Annotated[
     float | None,
@@ -150,7 +121,7 @@ ClassWeight = Annotated[
     ),
 ]
 
-_solver = _Panel("How")
+_solver = Panel("How")
 
 Tol = Annotated[
     float | None,
@@ -188,7 +159,7 @@ Bits = Annotated[
     ),
 ]
 
-_text = _Panel(RAW_TEXT)
+_text = Panel(RAW_TEXT)
 
 Vectorizer = Annotated[
     str | None,
@@ -224,7 +195,7 @@ TokenColumns = Annotated[
     ),
 ]
 
-_loads = _Panel("Loads over time (--method forecast)")
+_loads = Panel("Loads over time (--method forecast)")
 
 Horizon = Annotated[int | None, _loads("N", "24", "Longest lead, in steps.", min=1)]
 Target = Annotated[

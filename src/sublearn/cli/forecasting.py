@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from sklearn.base import BaseEstimator
 
-__all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads"]
+__all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads", "target_of"]
 
 #: With times a table of pandas, without them an array.
 _Table: TypeAlias = "np.ndarray | pd.DataFrame | pd.Series"
 
+_NOTE = "target"  # of a saved model: which columns are loads
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")  # from UTC, at the end of a time
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(\D|$)")
 
@@ -67,6 +68,12 @@ def _columns_of(
     if not columns:
         raise ValueError("a column of numbers is needed, got times alone")
     return (_as_times([row[0] for row in rows], zone) if has_times else None), columns
+
+
+def target_of(forecaster: BaseEstimator) -> str | None:
+    """Columns that were loads when the model was fitted, if it was told."""
+    found = getattr(forecaster, "notes_", {}).get(_NOTE)
+    return None if found is None else str(found)
 
 
 def read_loads(
@@ -128,7 +135,8 @@ def fit_forecast(
     start = time.perf_counter()
     forecaster.fit(y, X)
     seconds = time.perf_counter() - start
-    forecaster.set_params(verbose=0, n_jobs=None).save(model)
+    notes = {} if target is None else {_NOTE: target}
+    forecaster.set_params(verbose=0, n_jobs=None).save(model, notes=notes)
     return {
         "rows": len(y),
         "series": forecaster.n_series_in_,

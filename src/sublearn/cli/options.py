@@ -32,6 +32,7 @@ __all__ = [
     "Json",
     "Labels",
     "Model",
+    "Panel",
     "Quiet",
     "RandomState",
     "ZeroBased",
@@ -132,6 +133,35 @@ Columns = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Makes options of a panel: the value's name, the default shown, the sentence of help."""
+
+    title: str
+
+    def __call__(
+        self,
+        metavar: str | None,
+        default: str | bool,
+        help: str,
+        *flags: str,
+        min: int | None = None,
+        is_file: bool = False,
+    ) -> OptionInfo:
+        """One of them."""
+        found: OptionInfo = typer.Option(
+            *flags,
+            metavar=metavar,
+            show_default=default,
+            help=help,
+            rich_help_panel=self.title,
+            min=min,
+            exists=is_file,
+            dir_okay=not is_file,
+        )
+        return found
 
 
 def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionInfo:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from sublearn.typing import Matrix
+from sublearn.typing import LabelsLike, Matrix
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -54,7 +54,7 @@ def choose_taxonomy(
 def _read_taxonomy(file: Path, *, is_of_names: bool) -> Taxonomy:
     from sublearn.hierarchy import Taxonomy
     from sublearn.io.files import plain_name
-    from sublearn.io.taxonomies import NamedEdges, read_rcv1
+    from sublearn.io.taxonomies import read_rcv1
 
     name = plain_name(file)
     if name.endswith(".ttl"):
@@ -71,7 +71,7 @@ def _read_taxonomy(file: Path, *, is_of_names: bool) -> Taxonomy:
             f"{file}: labels must be numbers as those of DATA are, got names"
         ) from None
     edges = [(int(parent), int(child)) for parent, child in found.edges]
-    return Taxonomy.from_edges(NamedEdges(names, edges))  # type: ignore[arg-type]
+    return Taxonomy.from_edges(edges, names)
 
 
 def _lists(dataset: Dataset) -> list[list[Hashable]]:
@@ -106,12 +106,14 @@ def labels_in(
     return ends
 
 
-def hierarchical_scores(model: BaseEstimator, X: Matrix, truth: Any) -> dict[str, float]:
+def hierarchical_scores(model: BaseEstimator, X: Matrix, truth: LabelsLike) -> dict[str, float]:
     """Precision, recall and F1 with ancestors included, and micro F1 of each level."""
+    import scipy.sparse as sp
+
     from sublearn import metrics
 
     own, found = model.taxonomy_, model.predict(X)
-    if hasattr(truth, "indptr"):  # numbers of labels, of which the taxonomy may have more
+    if isinstance(truth, sp.csr_matrix):  # numbers of labels, of which the taxonomy may have more
         ends = itertools.pairwise(truth.indptr.tolist())
         truth = [truth.indices[a:b].tolist() for a, b in ends]
     scores = {

@@ -9,12 +9,19 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-__all__ = ["feature_names", "is_text_model", "needs_unit_rows", "unit_rows"]
+__all__ = ["are_empty", "feature_names", "is_text_model", "needs_unit_rows", "unit_rows"]
 
 
 def is_text_model(model: object) -> bool:
     """Whether a model takes raw text."""
     return hasattr(model, "vectorizer_")
+
+
+def are_empty(rows: np.ndarray | sparse.csr_matrix | list[str]) -> np.ndarray:
+    """Which rows are texts without any character but white space: there is nothing to answer."""
+    if isinstance(rows, list):
+        return np.array([not text.strip() for text in rows], dtype=bool)
+    return np.zeros(rows.shape[0], dtype=bool)
 
 
 def feature_names(model: BaseEstimator) -> np.ndarray | None:

@@ -60,7 +60,10 @@ def load_texts(
         - ``.csv``: a line of column names, among them ``text`` and ``labels``, then records, fields
           quoted as spreadsheets do.
         - any other, as ``.tsv``: on each line the labels, a tab, and the text. Further tabs belong
-          to the text. Lines without any character but white space are passed over.
+          to the text.
+
+        A line without any character but white space is a record without text and labels: records
+        are as many as lines, so that answers stand in the order of the file.
     separator : str, default=","
         What stands between two labels; white space around labels is dropped. A blank separates at
         any white space.
@@ -123,6 +126,7 @@ class _Form:
 def _read_tsv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
     for line in lines:
         if not line.strip():
+            yield "", []
             continue
         head, tab, tail = line.partition("\t") if form.labels_come_first else line.rpartition("\t")
         if not tab and form.needs_labels:
@@ -138,6 +142,7 @@ def _read_tsv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str
 def _read_json(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
     for line in lines:
         if not line.strip():
+            yield "", []
             continue
         try:
             record = json.loads(line)
@@ -159,16 +164,20 @@ def _json_labels(labels: object, form: _Form) -> list[str]:
 
 
 def _read_csv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.DictReader(lines, strict=True)
-    names = reader.fieldnames or []
+    reader = csv.reader(lines, strict=True)
+    names = next(reader, [])
     needed = ["text", "labels"] if form.needs_labels else ["text"]
     missing = [name for name in needed if name not in names]
     if missing:
         found = ", ".join(names) or "none"
         raise ValueError(f"the first line must name a column {missing[0]!r}, got {found}")
-    for record in reader:
-        if None in record:  # most often a comma in a text that is not quoted
+    for fields in reader:
+        if not fields:  # a blank line
+            yield "", []
+            continue
+        if len(fields) > len(names):  # most often a comma in a text that is not quoted
             raise ValueError(f"must have {len(names)} fields as the first line, got more")
-        if any(record[name] is None for name in needed):
+        record = dict(zip(names, fields, strict=False))
+        if any(name not in record for name in needed):
             raise ValueError(f"must have {len(names)} fields as the first line, got fewer")
-        yield record["text"], form.split(record.get("labels") or "")
+        yield record["text"], form.split(record.get("labels", ""))

@@ -4,7 +4,7 @@ Needs FastAPI and uvicorn: ``pip install 'sublearn[serve]'``. On the command lin
 ``sublearn serve MODEL``; `create_app` is for those who run the application in a server of theirs.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sublearn.serve.limits import Limits
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Limits", "create_app", "serve"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Late, so that `sublearn serve --help` shows the limits where FastAPI is not installed."""
     if name == "create_app":
         from sublearn.serve.app import create_app

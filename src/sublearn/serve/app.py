@@ -22,7 +22,7 @@ from sublearn.serve.guard import Guard, check_token
 from sublearn.serve.limits import MEGABYTE, Limits, Refusal
 from sublearn.serve.metrics import Metrics
 from sublearn.serve.reading import read_json, sentence_of
-from sublearn.serve.services import Service, service_of
+from sublearn.serve.services import Question, Service, service_of
 from sublearn.serve.work import Buffers, ClientGone, Held, Work
 from sublearn.serve.writing import PiecesResponse, write_json
 from sublearn.typing import JsonObject
@@ -87,32 +87,8 @@ def create_app(
     )
     app.state.limits, app.state.metrics = limits, metrics
     app.add_middleware(Guard, hosts=hosts, token=token, metrics=metrics)
-    page = files("sublearn.serve").joinpath("page.html").read_text(encoding="utf-8")
-    policy = {"content-security-policy": _policy_of(page)}
-    facts = _describe(service, name)
-
-    @app.get("/", response_class=HTMLResponse, summary="A page to try the model")
-    async def home() -> HTMLResponse:
-        return HTMLResponse(page, headers=policy)
-
-    @app.get("/health", summary="Whether the server is up")
-    async def health() -> JSONResponse:
-        return JSONResponse({"status": "ok"})
-
-    @app.get("/ready", summary="Whether the server takes another question")
-    async def ready() -> JSONResponse:
-        if work.is_full:
-            return JSONResponse({"status": "busy"}, status_code=503, headers={"retry-after": "1"})
-        return JSONResponse({"status": "ready"})
-
-    @app.get("/metrics", summary="Counts in the text format of Prometheus")
-    async def counts() -> PlainTextResponse:
-        text = metrics.text(questions_in_work=work.n_jobs, buffered_bytes=buffers.n_bytes)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-    @app.get("/model", summary="What the model is and how to ask it")
-    async def describe() -> JSONResponse:
-        return JSONResponse(facts)
+    _add_descriptions(app, service, name)
+    _add_state(app, metrics, work, buffers)
 
     @app.post("/predict", summary=f"Gives {service.answers}", openapi_extra=_body_of(service))
     async def predict(request: Request) -> Response:
@@ -132,6 +108,40 @@ def create_app(
 
     app.exception_handler(HTTPException)(_no_such_path)
     return app
+
+
+def _add_descriptions(app: FastAPI, service: Service[Question], name: str) -> None:
+    """Paths that say what the model is, to people and to programs."""
+    page = files("sublearn.serve").joinpath("page.html").read_text(encoding="utf-8")
+    policy = {"content-security-policy": _policy_of(page)}
+    facts = _describe(service, name)
+
+    @app.get("/", response_class=HTMLResponse, summary="A page to try the model")
+    async def home() -> HTMLResponse:
+        return HTMLResponse(page, headers=policy)
+
+    @app.get("/model", summary="What the model is and how to ask it")
+    async def describe() -> JSONResponse:
+        return JSONResponse(facts)
+
+
+def _add_state(app: FastAPI, metrics: Metrics, work: Work, buffers: Buffers) -> None:
+    """Paths that say how the server is doing."""
+
+    @app.get("/health", summary="Whether the server is up")
+    async def health() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/ready", summary="Whether the server takes another question")
+    async def ready() -> JSONResponse:
+        if work.is_full:
+            return JSONResponse({"status": "busy"}, status_code=503, headers={"retry-after": "1"})
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", summary="Counts in the text format of Prometheus")
+    async def counts() -> PlainTextResponse:
+        text = metrics.text(questions_in_work=work.n_jobs, buffered_bytes=buffers.n_bytes)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 async def _read(request: Request, limits: Limits, held: Held) -> bytes:
@@ -165,7 +175,7 @@ def _too_large(limits: Limits) -> Refusal:
 
 
 def _answer(
-    service: Service, limits: Limits, body: bytes, check: Callable[[], None]
+    service: Service[Question], limits: Limits, body: bytes, check: Callable[[], None]
 ) -> list[bytes]:
     """All that is done for a question, in a thread of `Work`."""
     try:
@@ -211,7 +221,7 @@ def _policy_of(page: str) -> str:
     )
 
 
-def _describe(service: Service, name: str) -> JsonObject:
+def _describe(service: Service[Question], name: str) -> JsonObject:
     model = service.model
     found: JsonObject = {
         "name": name,
@@ -228,7 +238,7 @@ def _describe(service: Service, name: str) -> JsonObject:
     return found
 
 
-def _body_of(service: Service) -> JsonObject:
+def _body_of(service: Service[Question]) -> JsonObject:
     """The question in the terms of OpenAPI."""
     content = {"schema": service.question.model_json_schema(), "example": service.example()}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}

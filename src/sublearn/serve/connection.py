@@ -17,14 +17,17 @@ import json
 import re
 import time
 from collections import deque
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import h11
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from sublearn.serve.guard import SECURITY_HEADERS
 from sublearn.serve.limits import Limits, Refusal
 from sublearn.serve.metrics import Metrics
+from sublearn.typing import JsonObject
 
 __all__ = ["Connection", "Turns"]
 
@@ -73,10 +76,17 @@ class Turns:
 class Connection(H11Protocol):
     """See above; `limits` and `metrics` are the application's."""
 
-    def __init__(self, limits: Limits, metrics: Metrics, turns: Turns, **options: Any):
-        super().__init__(**options)
+    def __init__(
+        self,
+        limits: Limits,
+        metrics: Metrics,
+        turns: Turns,
+        config: Config,
+        server_state: ServerState,
+        app_state: JsonObject,
+    ):
+        super().__init__(config, server_state, app_state)
         self.limits, self.metrics, self.turns = limits, metrics, turns
-        self.connections: set[Connection]  # type: ignore[assignment]
         self.conn: _Requests = _Requests(h11.SERVER)
         self._phase: tuple[str, object] = (_HEADING, None)
         self._since = 0.0
@@ -137,7 +147,8 @@ class Connection(H11Protocol):
 
     def _push_out_another(self) -> bool:
         """Close the connection that has waited for its client longest, if one does."""
-        phases = {one: one._find_phase()[0] for one in self.connections if one is not self}
+        others = cast("set[Connection]", self.connections - {self})  # the server makes no other
+        phases = {one: one._find_phase()[0] for one in others}
         waiting = [one for one, phase in phases.items() if phase in (_HEADING, _IDLE)]
         if not waiting:
             return False
@@ -183,7 +194,7 @@ class _Requests(h11.Connection):
 
     refusal: Refusal | None = None
 
-    def next_event(self) -> Any:
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """h11's, or a protocol error."""
         if self.their_state is h11.IDLE:
             arrived, _ = self.trailing_data

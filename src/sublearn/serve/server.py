@@ -128,7 +128,8 @@ class _Server(uvicorn.Server):
         """Ten times a second."""
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
-            connection.check(now)  # type: ignore[union-attr]
+            if isinstance(connection, Connection):
+                connection.check(now)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

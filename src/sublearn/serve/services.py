@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from sklearn.base import is_regressor
 
-from sublearn.io.prepared import is_text_model
+from sublearn.io.prepared import are_empty, is_text_model
 from sublearn.serve.rows import Rows
 from sublearn.typing import JsonObject, Matrix
 from sublearn.validation.values import show
@@ -41,7 +41,10 @@ class Question(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Service(ABC):
+_Asked = TypeVar("_Asked", bound=Question)
+
+
+class Service(ABC, Generic[_Asked]):
     """A model and how to ask it."""
 
     question: ClassVar[type[Question]]
@@ -56,7 +59,7 @@ class Service(ABC):
         """Whether a model is of this kind."""
 
     @abstractmethod
-    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
+    def answer(self, question: _Asked, check: Callable[[], None]) -> JsonObject:
         """The answer as JSON values; `check` is called now and then and may raise to end it."""
 
     @abstractmethod
@@ -64,12 +67,12 @@ class Service(ABC):
         """A question that this model answers."""
 
 
-class ItemService(Service):
+class ItemService(Service[_Asked]):
     """Questions with a list of items, each with an answer of its own."""
 
     items_field: ClassVar[str]
 
-    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
+    def answer(self, question: _Asked, check: Callable[[], None]) -> JsonObject:
         """`predictions` of all items, found for so many of them at once as memory allows."""
         found: list[object] = []
         for part in self._parts(len(getattr(question, self.items_field))):
@@ -83,7 +86,7 @@ class ItemService(Service):
         return (slice(at, at + step) for at in range(0, n_items, step))
 
     @abstractmethod
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: _Asked, part: slice) -> list[object]:
         """Those of some items."""
 
 
@@ -94,10 +97,13 @@ class LabelQuestion(Question):
     probabilities: bool = Field(False, description="Probabilities instead of scores.")
 
 
-class LabelService(ItemService):
+_AskedForLabels = TypeVar("_AskedForLabels", bound=LabelQuestion)
+
+
+class LabelService(ItemService[_AskedForLabels]):
     """The best labels of texts or rows, best first."""
 
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: _AskedForLabels, part: slice) -> list[object]:
         """`labels` and `scores`, or `probabilities`, of each item."""
         if question.probabilities and not hasattr(self.model, "predict_proba_top_k"):
             raise ValueError(
@@ -114,7 +120,7 @@ class LabelService(ItemService):
         return [{"labels": found, name: values} for found, values in pairs]
 
     @abstractmethod
-    def items(self, question: Any, part: slice) -> Matrix | list[str]:
+    def items(self, question: _AskedForLabels, part: slice) -> Matrix | list[str]:
         """What `predict_top_k` takes."""
 
 
@@ -124,7 +130,7 @@ class TextQuestion(LabelQuestion):
     texts: list[str] = Field(min_length=1, description="Texts.")
 
 
-class TextLabels(LabelService):
+class TextLabels(LabelService[TextQuestion]):
     """Labels of raw text."""
 
     question, answers = TextQuestion, "labels of texts"
@@ -135,7 +141,15 @@ class TextLabels(LabelService):
         """Models with words of their own."""
         return is_text_model(model)
 
-    def items(self, question: Any, part: slice) -> Matrix | list[str]:
+    def predictions(self, question: TextQuestion, part: slice) -> list[object]:
+        """Those of all texts; of one without any character but white space no label, marked."""
+        found = super().predictions(question, part)
+        name = "probabilities" if question.probabilities else "scores"
+        for i in np.flatnonzero(are_empty(question.texts[part])):
+            found[i] = {"labels": [], name: [], "empty": True}
+        return found
+
+    def items(self, question: TextQuestion, part: slice) -> Matrix | list[str]:
         """The texts as they are."""
         return question.texts[part]
 
@@ -154,7 +168,7 @@ class TextLabels(LabelService):
 class RowQuestion(Question):
     """Rows of numbers, which `Rows` checks: pydantic would go through all of them in one step."""
 
-    rows: SkipValidation[list[list[float] | dict[str, Any]]] = Field(
+    rows: SkipValidation[list[list[float] | dict[str, object]]] = Field(
         description="Each a list of all values, an object with `indices` (columns from 0) and "
         "`values`, or an object from names of features to values.",
     )
@@ -164,7 +178,10 @@ class RowLabelQuestion(RowQuestion, LabelQuestion):
     """Rows to be labelled."""
 
 
-class _OfRows(ItemService):
+_AskedOfRows = TypeVar("_AskedOfRows", bound=RowQuestion)
+
+
+class _OfRows(ItemService[_AskedOfRows]):
     """Models that take rows of numbers."""
 
     items_field = "rows"
@@ -173,13 +190,13 @@ class _OfRows(ItemService):
         self.rows = Rows(model)
         super().__init__(_without_names(model))
 
-    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
+    def answer(self, question: _AskedOfRows, check: Callable[[], None]) -> JsonObject:
         """The answer to rows, which are at least one."""
         if not isinstance(question.rows, list) or not question.rows:
             raise ValueError(f"rows must be a list of at least one row, got {show(question.rows)}")
         return super().answer(question, check)
 
-    def items(self, question: Any, part: slice) -> Matrix | list[str]:
+    def items(self, question: _AskedOfRows, part: slice) -> Matrix | list[str]:
         """The rows as a matrix."""
         return self.rows.matrix(question.rows[part], part.start)
 
@@ -190,7 +207,7 @@ class _OfRows(ItemService):
         return {"rows": [row]}
 
 
-class RowLabels(_OfRows, LabelService):
+class RowLabels(_OfRows[RowLabelQuestion], LabelService[RowLabelQuestion]):
     """Labels of rows."""
 
     question, answers = RowLabelQuestion, "labels of rows"
@@ -205,7 +222,7 @@ class RowLabels(_OfRows, LabelService):
         return super().example() | {"k": min(5, len(self.model.classes_))}
 
 
-class RowSets(_OfRows):
+class RowSets(_OfRows[RowQuestion]):
     """Sets of labels, with what no other set can exceed."""
 
     question, answers = RowQuestion, "sets of labels of rows"
@@ -215,7 +232,7 @@ class RowSets(_OfRows):
         """Models that choose labels together."""
         return hasattr(model, "predict_with_bounds")
 
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: RowQuestion, part: slice) -> list[object]:
         """`labels`, `score` and `bound` of each row."""
         sets, scores, bounds = self.model.predict_with_bounds(self.items(question, part))
         names = zip(_as_lists(sets, self.model), scores.tolist(), bounds.tolist(), strict=True)
@@ -224,7 +241,7 @@ class RowSets(_OfRows):
         ]
 
 
-class RowNumbers(_OfRows):
+class RowNumbers(_OfRows[RowQuestion]):
     """A number, or several, for each row."""
 
     question, answers = RowQuestion, "numbers of rows"
@@ -234,7 +251,7 @@ class RowNumbers(_OfRows):
         """Regressors on rows."""
         return bool(is_regressor(model)) and hasattr(model, "n_features_in_")
 
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: RowQuestion, part: slice) -> list[object]:
         """The numbers."""
         found: list[object] = self.model.predict(self.items(question, part)).tolist()
         return found
@@ -248,7 +265,7 @@ class WordSequenceQuestion(Question):
     )
 
 
-class SentenceTags(ItemService):
+class SentenceTags(ItemService[WordSequenceQuestion]):
     """Tags of sentences, by a model from a file of tokens."""
 
     question, answers = WordSequenceQuestion, "tags of sentences"
@@ -259,7 +276,7 @@ class SentenceTags(ItemService):
         """Models that `sublearn fit --method chain` saved."""
         return "token_columns" in getattr(model, "notes_", {})
 
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: WordSequenceQuestion, part: slice) -> list[object]:
         """The tags of each sentence."""
         from sublearn.structured import word_features
 
@@ -283,7 +300,7 @@ class FeatureSequenceQuestion(Question):
     )
 
 
-class SequenceTags(ItemService):
+class SequenceTags(ItemService[FeatureSequenceQuestion]):
     """Tags of sequences, by a model from features."""
 
     question, answers = FeatureSequenceQuestion, "tags of sequences"
@@ -294,7 +311,7 @@ class SequenceTags(ItemService):
         """Sequence models saved in Python."""
         return hasattr(model, "transitions_") and hasattr(model, "predict_one")
 
-    def predictions(self, question: Any, part: slice) -> list[object]:
+    def predictions(self, question: FeatureSequenceQuestion, part: slice) -> list[object]:
         """The tags of each sequence."""
         by_value = [
             np.asarray(positions, dtype=np.float64) if _are_numbers(positions) else positions
@@ -321,7 +338,7 @@ class ForecastQuestion(Question):
     )
 
 
-class Forecasts(Service):
+class Forecasts(Service[ForecastQuestion]):
     """The steps that follow the series."""
 
     question, answers = ForecastQuestion, "forecasts"
@@ -331,7 +348,7 @@ class Forecasts(Service):
         """Forecasters."""
         return hasattr(model, "predict_interval")
 
-    def answer(self, question: Any, check: Callable[[], None]) -> JsonObject:
+    def answer(self, question: ForecastQuestion, check: Callable[[], None]) -> JsonObject:
         """`forecast`, by series if there are several, with `times`, `low` and `high` if known."""
         X = None if question.future is None else np.array(question.future, dtype=np.float64)
         forecast = self.model.predict(question.horizon, X)
@@ -352,7 +369,7 @@ class Forecasts(Service):
 
 
 #: Asked in this order: a tagger of texts also ranks labels, a forecaster is also a regressor.
-_KINDS: tuple[type[Service], ...] = (
+_KINDS: tuple[type[Service[Any]], ...] = (
     TextLabels,
     SentenceTags,
     SequenceTags,
@@ -363,7 +380,7 @@ _KINDS: tuple[type[Service], ...] = (
 )
 
 
-def service_of(model: BaseEstimator) -> Service:
+def service_of(model: BaseEstimator) -> Service[Question]:
     """How to ask this model.
 
     Raises
@@ -386,11 +403,11 @@ def _without_names(model: BaseEstimator) -> BaseEstimator:
     return model
 
 
-def _tags(model: BaseEstimator, sequences: list[object]) -> list[object]:
+def _tags(model: BaseEstimator, sequences: Sequence[object]) -> list[object]:
     return [{"tags": list(tags)} for tags in model.predict(sequences)]
 
 
-def _are_numbers(positions: list[object]) -> bool:
+def _are_numbers(positions: Sequence[object]) -> bool:
     return bool(positions) and all(
         isinstance(position, list) and not any(isinstance(value, str) for value in position)
         for position in positions

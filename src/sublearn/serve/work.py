@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sublearn.serve.limits import MEGABYTE, Limits, Refusal
 
@@ -45,7 +45,7 @@ class Work:
         return self._n_jobs >= self._limits.max_working + self._limits.max_waiting
 
     async def run(
-        self, job: Callable[[Check], _Result], client_gone: Awaitable[Any] | None = None
+        self, job: Callable[[Check], _Result], client_gone: Awaitable[object] | None = None
     ) -> _Result:
         """The result of a job, which is given up when `client_gone` or its time is over.
 
@@ -71,7 +71,9 @@ class Work:
         running = self._pool.submit(job, check)
         running.add_done_callback(self._done)
         result = asyncio.ensure_future(asyncio.wrap_future(running))
-        watched = {result} if client_gone is None else {result, asyncio.ensure_future(client_gone)}
+        watched: set[asyncio.Future[_Result] | asyncio.Future[object]] = {result}
+        if client_gone is not None:
+            watched.add(asyncio.ensure_future(client_gone))
         try:
             seconds = self._limits.work_seconds
             await asyncio.wait(watched, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

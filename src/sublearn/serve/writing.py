@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -48,7 +47,7 @@ def write_json(
     return [*found, bytes(piece)]
 
 
-def _parts(value: Any) -> Iterator[str]:
+def _parts(value: object) -> Iterator[str]:
     """JSON in parts of at most `_STEP` values."""
     if _size(value) <= _STEP:
         yield _dumped(value)
@@ -57,7 +56,7 @@ def _parts(value: Any) -> Iterator[str]:
             yield f"{',' if i else '{'}{_dumped(name)}:"
             yield from _parts(inner)
         yield "}"
-    else:
+    elif isinstance(value, list):
         largest = max(map(_size, value)) if _has_inner(value) else 1
         step = max(1, _STEP // largest)
         for at in range(0, len(value), step):

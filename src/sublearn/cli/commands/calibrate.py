@@ -17,6 +17,7 @@ from sublearn.cli.options import (
     output_option,
     with_groups,
 )
+from sublearn.typing import LabelsLike, Matrix
 
 __all__ = ["command"]
 
@@ -75,7 +76,7 @@ def command(
     check_folder(target, "--output")
     fitted = sublearn.load(model)
     refuse_without(fitted, "calibrate", "MODEL")
-    X, y = read_rows(data, fitted, form)
+    X, y = _without_empty(*read_rows(data, fitted, form))
     refuse_no_rows(X, data)
     fitted.calibrate(X, y, method, min_positives=min_positives)
     fitted.save(target)
@@ -93,3 +94,11 @@ def command(
     elif not quiet:
         rows = [(key.replace("_", " "), str(value)) for key, value in found.items()]
         print_titled(f"{model.name} calibrated on {data.name}", facts(rows))
+
+
+def _without_empty(X: Matrix | list[str], y: LabelsLike) -> tuple[Matrix | list[str], LabelsLike]:
+    """Texts with something in them: others get no answer, hence no probability."""
+    if not isinstance(X, list) or not isinstance(y, list):
+        return X, y
+    pairs = [(text, labels) for text, labels in zip(X, y, strict=True) if text.strip()]
+    return [text for text, _ in pairs], [labels for _, labels in pairs]

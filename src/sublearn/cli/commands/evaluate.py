@@ -114,7 +114,8 @@ def command(
     `--train` also the propensity-scored versions, which count rare labels more. Labels of DATA
     that the model never saw count as missed. Of a calibrated model also the expected calibration
     error (ECE): how far, on average, the probability of a label that is among the k best is from
-    the share of such labels that are right.
+    the share of such labels that are right. A row without text is answered with no label and counts
+    as missed.
 
     Of a model of labels in a taxonomy (hiclass, hml): precision, recall and F1 with the ancestors
     of all labels included, and the F1 of each level.
@@ -148,7 +149,7 @@ def command(
 
 def _judge_rows(model: BaseEstimator, data: Path, rankings: Rankings, form: DataForm) -> _Report:
     """Numbers, labels of a taxonomy, or rankings, as the model predicts them."""
-    from sublearn.cli.data import predicts_numbers, read_rows, refuse_no_rows
+    from sublearn.cli.data import find_empty, predicts_numbers, read_rows, refuse_no_rows
 
     is_of_numbers, is_of_tree = predicts_numbers(model), hasattr(model, "taxonomy_")
     if is_of_numbers:
@@ -159,11 +160,12 @@ def _judge_rows(model: BaseEstimator, data: Path, rankings: Rankings, form: Data
         rankings.cuts_within(len(model.classes_))
     X, truth = read_rows(data, model, form)
     refuse_no_rows(X, data)
+    is_empty = find_empty(X, data)
     if is_of_numbers:
         return _judge_numbers(model.predict(X), truth)
     if is_of_tree:
         return _judge_tree(model, X, truth)
-    return _judge_rankings(model, X, truth, rankings, form)
+    return _judge_rankings(model, X, truth, is_empty, rankings, form)
 
 
 def _judge_tags(model: BaseEstimator, data: Path) -> _Report:
@@ -208,6 +210,7 @@ def _judge_rankings(
     model: BaseEstimator,
     X: Matrix | list[str],
     truth: LabelsLike,
+    is_empty: np.ndarray,
     rankings: Rankings,
     form: DataForm,
 ) -> _Report:
@@ -217,9 +220,9 @@ def _judge_rankings(
     cuts = rankings.cuts_within(len(model.classes_))
     ranked, _ = model.predict_top_k(X, max(cuts))
     seen = None if rankings.train is None else read_rows(rankings.train, model, form)[1]
-    metrics = _measure(model.classes_, truth, ranked, cuts, seen, rankings.constants())
+    metrics = _measure(model.classes_, truth, ranked, is_empty, cuts, seen, rankings.constants())
     if hasattr(model, "predict_proba_top_k"):
-        metrics["ECE"] = _calibration_error(model, X, truth, cuts)
+        metrics["ECE"] = _calibration_error(model, X, truth, is_empty, cuts)
 
     def grid() -> Table:
         found = table(["k", *(f"{name}@k" for name in metrics)])
@@ -240,13 +243,22 @@ def _percents(shares: dict[str, float]) -> Table:
 
 
 def _calibration_error(
-    model: BaseEstimator, X: Matrix, truth: LabelsLike, cuts: list[int]
+    model: BaseEstimator,
+    X: Matrix | list[str],
+    truth: LabelsLike,
+    is_empty: np.ndarray,
+    cuts: list[int],
 ) -> np.ndarray:
     import numpy as np
 
     from sublearn.metrics import expected_calibration_error
 
+    if is_empty.all():
+        return np.full(len(cuts), np.nan)
     labels, found = model.predict_proba_top_k(X, max(cuts))
+    if isinstance(truth, list) and is_empty.any():
+        labels, found = labels[~is_empty], found[~is_empty]
+        truth = [names for names, is_out in zip(truth, is_empty, strict=True) if not is_out]
     classes = model.classes_
     return np.array(
         [
@@ -272,6 +284,7 @@ def _measure(
     classes: np.ndarray,
     truth: LabelsLike,
     ranked: np.ndarray,
+    is_empty: np.ndarray,
     cuts: list[int],
     seen: LabelsLike | None,
     constants: list[float],
@@ -292,6 +305,7 @@ def _measure(
     names = np.union1d(classes, encoded.classes)
     y_true = encoded.to_csr(find_positions(names, encoded.classes, argument="DATA"), len(names))
     y_pred = find_positions(names, ranked, argument="MODEL")
+    y_pred[is_empty] = -1  # which is no label
     out = {
         "P": metrics.precision_at_k(y_true, y_pred, cuts),
         "nDCG": metrics.ndcg_at_k(y_true, y_pred, cuts),

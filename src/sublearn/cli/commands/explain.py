@@ -111,7 +111,7 @@ def _read(
     form: DataForm,
 ) -> Matrix | list[str]:
     """One row: a list with one text, or a matrix with one row."""
-    from sublearn.cli.data import n_rows_of, read_rows
+    from sublearn.cli.data import read_for_prediction
     from sublearn.io.prepared import is_text_model
 
     if data is None or row is None:
@@ -121,8 +121,8 @@ def _read(
                 param_hint="--text",
             )
         return [text]
-    X, _ = read_rows(data, model, form, needs_labels=False)
-    n_rows = n_rows_of(X)
+    X, is_empty = read_for_prediction(data, model, form)
+    n_rows = len(is_empty)
     if row > n_rows:
         raise typer.BadParameter(f"must be at most {n_rows}, got {row}", param_hint="--row")
     return X[row - 1 : row]

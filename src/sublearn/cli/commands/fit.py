@@ -246,9 +246,11 @@ def _fit_text(
         given["ngram_range"] = _parse_pair(words.ngram_range)
     tagger = TextTagger(estimator, **given)
     with working(f"reading {data.name}"):
-        texts, lists = load_texts(data, **form.of_text())
-    if not texts:
+        records = zip(*load_texts(data, **form.of_text()), strict=True)
+        kept = [(text, names) for text, names in records if text.strip() or names]
+    if not kept:
         raise ValueError(f"{data}: must have at least one row, got 0")
+    texts, lists = (list(column) for column in zip(*kept, strict=True))
     labels = encode_labels(lists, len(texts), estimator_name=type(tagger).__name__)
     if form.columns is None:
         _warn_of_swapped_columns(texts, labels)

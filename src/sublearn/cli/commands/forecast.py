@@ -53,7 +53,7 @@ Target = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        show_default="the first column",
+        show_default="as fitted, else the first column",
         help="Columns of --update that are loads, with commas between.",
     ),
 ]
@@ -87,7 +87,7 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import err
-    from sublearn.cli.forecasting import read_future, read_loads
+    from sublearn.cli.forecasting import read_future, read_loads, target_of
     from sublearn.forecast import LoadForecaster
 
     check_folder(output, "--output")
@@ -99,7 +99,7 @@ def command(
     zone = forecaster.time_zone_
     X = None if future is None else read_future(future, horizon or forecaster.horizon, zone)
     if update is not None:
-        y_new, X_new = read_loads(update, target, zone)
+        y_new, X_new = read_loads(update, target or target_of(forecaster), zone)
         forecaster.update(y_new, X_new)
     if update is not None and X is None and forecaster.n_features_in_:
         err.print("updated; a forecast needs --future", soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -31,7 +31,7 @@ __all__ = ["command"]
 
 _BLOCK_ROWS = 4096  # rows scored at a time: the first lines come soon, memory stays small
 _FORMATS = ("text", "jsonl", "npz")
-_Block = tuple["np.ndarray", "np.ndarray"]  # labels and scores, best first
+_Block = tuple["np.ndarray", "np.ndarray", "np.ndarray"]  # labels and scores, best first; is_empty
 
 
 K = Annotated[
@@ -73,7 +73,9 @@ def command(
     A model of numbers (sparse-linear) writes one number a row, one of sequences (chain) the tokens
     of DATA with their tags as the last column.
     In text a label ends at the last colon of its pair. For a model of raw text DATA is text, as for
-    `sublearn fit --text`; a line without a tab is text without labels.
+    `sublearn fit --text`; a line without a tab is text without labels. Each row has its answer, in
+    the order of DATA; that of a blank line or of a row without text is empty (an empty line,
+    `"empty": true`, or a row marked in `is_empty`), and a warning counts them.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
     """
@@ -128,21 +130,23 @@ def _predict_numbers(
 ) -> None:
     import numpy as np
 
-    from sublearn.cli.data import n_rows_of, read_rows
+    from sublearn.cli.data import read_for_prediction
     from sublearn.io.files import write_atomically
 
-    X, _ = read_rows(data, model, form, needs_labels=False)
-    blocks = range(0, n_rows_of(X), _BLOCK_ROWS)
+    X, is_empty = read_for_prediction(data, model, form)
+    blocks = range(0, len(is_empty), _BLOCK_ROWS)
     found = [model.predict(X[start : start + _BLOCK_ROWS]) for start in blocks]
-    numbers = np.concatenate(found) if found else np.zeros(0)
+    numbers = np.concatenate([np.zeros(0), *found])
     if format == "npz":
+        numbers[is_empty] = np.nan
         with write_atomically(output or "") as stream:
-            np.savez_compressed(stream, predictions=numbers)
+            np.savez_compressed(stream, predictions=numbers, is_empty=is_empty)
         return
+    empty = "" if format == "text" else json.dumps({"prediction": None, "empty": True})
     with _open_text(output) as stream:
-        for number in numbers.tolist():
+        for number, has_none in zip(numbers.tolist(), is_empty.tolist(), strict=True):
             line = f"{number:.6g}" if format == "text" else json.dumps({"prediction": number})
-            stream.write(line + "\n")
+            stream.write((empty if has_none else line) + "\n")
 
 
 def _predict_labels(
@@ -155,10 +159,11 @@ def _predict_labels(
     k: int,
     probabilities: bool,
 ) -> None:
-    from sublearn.cli.data import read_rows
+    from sublearn.cli.data import read_for_prediction
 
-    X, _ = read_rows(data, model, form, needs_labels=False)
-    blocks = _rank(model, X, min(k, len(model.classes_)), probabilities)
+    X, is_empty = read_for_prediction(data, model, form)
+    best = model.predict_proba_top_k if probabilities else model.predict_top_k
+    blocks = _rank(model, best, X, is_empty, min(k, len(model.classes_)))
     if format == "npz":
         _write_npz(output, blocks)
         return
@@ -168,15 +173,20 @@ def _predict_labels(
             write(stream, *block)
 
 
-def _rank(model: BaseEstimator, X: Matrix, k: int, probabilities: bool) -> Iterator[_Block]:
-    from sublearn.cli.data import n_rows_of
-
-    n_rows = n_rows_of(X)
+def _rank(
+    model: BaseEstimator,
+    best: Callable[[Matrix | list[str], int], tuple[np.ndarray, np.ndarray]],
+    X: Matrix | list[str],
+    is_empty: np.ndarray,
+    k: int,
+) -> Iterator[_Block]:
+    n_rows = len(is_empty)
     if n_rows == 0:  # estimators refuse a matrix without rows
-        yield model.classes_[:0].repeat(k).reshape(0, k), model.intercept_[:0].reshape(0, k)
-    best = model.predict_proba_top_k if probabilities else model.predict_top_k
+        nothing = model.classes_[:0].repeat(k).reshape(0, k)
+        yield nothing, model.intercept_[:0].reshape(0, k), is_empty
     for start in range(0, n_rows, _BLOCK_ROWS):
-        yield best(X[start : start + _BLOCK_ROWS], k)
+        own = slice(start, start + _BLOCK_ROWS)
+        yield *best(X[own], k), is_empty[own]
 
 
 @contextlib.contextmanager
@@ -195,15 +205,23 @@ def _open_text(output: Path | None) -> Iterator[IO[str]]:
         yield text
 
 
-def _write_text(stream: IO[str], labels: np.ndarray, scores: np.ndarray) -> None:
-    for names, values in zip(labels.tolist(), scores.tolist(), strict=True):
+def _write_text(
+    stream: IO[str], labels: np.ndarray, scores: np.ndarray, is_empty: np.ndarray
+) -> None:
+    rows = zip(labels.tolist(), scores.tolist(), is_empty.tolist(), strict=True)
+    for names, values, has_none in rows:
         pairs = (f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))
-        stream.write("\t".join(pairs) + "\n")
+        stream.write(("" if has_none else "\t".join(pairs)) + "\n")
 
 
-def _write_jsonl(stream: IO[str], labels: np.ndarray, scores: np.ndarray) -> None:
-    for names, values in zip(labels.tolist(), scores.tolist(), strict=True):
-        stream.write(json.dumps({"labels": names, "scores": values}, ensure_ascii=False) + "\n")
+def _write_jsonl(
+    stream: IO[str], labels: np.ndarray, scores: np.ndarray, is_empty: np.ndarray
+) -> None:
+    rows = zip(labels.tolist(), scores.tolist(), is_empty.tolist(), strict=True)
+    for names, values, has_none in rows:
+        found = {"labels": names, "scores": values}
+        answer = {"labels": [], "scores": [], "empty": True} if has_none else found
+        stream.write(json.dumps(answer, ensure_ascii=False) + "\n")
 
 
 def _write_npz(output: Path | None, blocks: Iterator[_Block]) -> None:
@@ -211,8 +229,11 @@ def _write_npz(output: Path | None, blocks: Iterator[_Block]) -> None:
 
     from sublearn.io.files import write_atomically
 
-    labels, scores = zip(*blocks, strict=True)
-    ranked = np.concatenate(labels)
-    ranked = ranked.astype(str) if ranked.dtype == object else ranked  # never pickled
+    labels, scores, is_empty = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    labels = labels.astype(str) if labels.dtype == object else labels  # never pickled
+    if is_empty.any():
+        labels, scores = labels.copy(), scores.astype(float)
+        labels[is_empty] = "" if labels.dtype.kind == "U" else -1
+        scores[is_empty] = np.nan
     with write_atomically(output or "") as stream:
-        np.savez_compressed(stream, labels=ranked, scores=np.concatenate(scores))
+        np.savez_compressed(stream, labels=labels, scores=scores, is_empty=is_empty)
