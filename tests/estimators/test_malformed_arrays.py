@@ -194,7 +194,7 @@ NAMED = {
     "hamming y_pred": "y_pred",
     "hierarchical_f1": "y_pred",
     "brier y_true": "y_true",
-    "boolean quadratic": "C",
+    "boolean quadratic": "quadratic",
     "max cut": "graph",
     "sparse_table": "values",
     "inverse_transform": "X",
