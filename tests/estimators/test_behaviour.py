@@ -12,6 +12,7 @@ import pickle
 import signal
 import threading
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 import sublearn
 from sublearn.io.models import MODELS
 from sublearn.trace import Event
-from sublearn.validation import assert_rules_complete
+from sublearn.validation import Settings, assert_rules_complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -125,6 +126,11 @@ def fitted_values(model):
 @every
 def test_has_a_rule_for_each_parameter(name):
     assert_rules_complete(CASES[name].make())
+
+
+@pytest.mark.parametrize("settings", Settings.__subclasses__())
+def test_settings_have_a_rule_for_each_field(settings):
+    assert {field.name for field in fields(settings)} == set(settings._rules)
 
 
 @every

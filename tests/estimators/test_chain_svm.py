@@ -5,20 +5,17 @@ sequence is neither. What it asks of parameters (get_params, clone, rules) is as
 """
 
 import itertools
-import threading
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.structured import ChainSVM, Passes
-from sublearn.validation import assert_rules_complete
 
 
 def tagged_words(n_sequences=40, seed=0):
@@ -330,44 +327,7 @@ def test_refuses_early_stopping_on_one_sequence():
         ChainSVM(early_stopping=True).fit([MATRIX], [["a", "b"]])
 
 
-def test_refuses_to_predict_before_fit():
-    with pytest.raises(NotFittedError):
-        ChainSVM().predict([MATRIX])
-
-
 # --- conventions -------------------------------------------------------------------------------
-
-
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(ChainSVM())
-
-
-def test_can_be_cloned(fitted):
-    again = clone(ChainSVM(C=0.3, end_features=False, callback=print))
-    assert again.get_params() == ChainSVM(C=0.3, end_features=False, callback=print).get_params()
-    assert not hasattr(clone(fitted), "classes_")
-
-
-def test_same_seed_same_model_for_any_n_jobs(words):
-    X, y = words
-    models = [
-        chain(C=0.2, random_state=7, n_jobs=n, early_stopping=True).fit(X, y) for n in (1, 1, 2)
-    ]
-    assert same(models[0], models[1])
-    assert same(models[0], models[2])
-    assert models[2].predict(X) == models[0].predict(X)
-    other = chain(C=0.2, random_state=8, early_stopping=True).fit(X, y)
-    assert not same(models[0], other)
-
-
-def test_input_is_not_modified(words):
-    X, y = words
-    before = repr(X), repr(y)
-    chain().fit(X, y).predict(X)
-    assert (repr(X), repr(y)) == before
-    matrix = np.ones((3, 2), order="F")
-    chain().fit([matrix], [["a", "b", "a"]])
-    assert (matrix == 1).all()
 
 
 def test_warns_of_what_was_not_reached(words):
@@ -447,47 +407,7 @@ def test_eval_set_may_have_unknown_tags_and_lengths(words):
     assert model.held_out_accuracy_ == 0.0
 
 
-def test_a_callback_stops_the_fit(words):
-    events = []
-    rng = np.random.default_rng(0)
-    X = [rng.normal(size=(20, 50)) for _ in range(100)]
-    y = [rng.integers(20, size=20) for _ in range(100)]
-
-    def stop(event):
-        events.append(event)
-        return event.n_done >= 2
-
-    with pytest.warns(ConvergenceWarning, match="the callback asked to stop"):
-        model = ChainSVM(max_iter=10**6, tol=1e-12, callback=stop, random_state=0).fit(X, y)
-    assert 2 <= model.n_iter_ < 10**6
-    assert events[-1].n_total == 10**6
-    assert len(model.predict(X)[0]) == 20
-    assert threading.active_count() < 5
-
-
 # --- saving ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["named", "matrices", "integers"])
-def test_a_saved_model_predicts_the_same(tmp_path, words, form):
-    X, y = words
-    if form == "matrices":
-        X = as_matrices(X)
-    if form == "integers":
-        y = [["DNV".index(t) for t in s] for s in y]
-    model = chain(C=0.5, early_stopping=True).fit(X, y)
-    model.save(tmp_path / "chain", notes={"corpus": "toy"})
-    again = sublearn.load(tmp_path / "chain")
-    assert isinstance(again, ChainSVM)
-    assert again.get_params() == model.get_params()
-    assert again.predict(X) == model.predict(X)
-    assert np.array_equal(again.decision_function(X)[0], model.decision_function(X)[0])
-    assert (again.certificate_, again.n_iter_) == (model.certificate_, model.n_iter_)
-    assert again.held_out_accuracy_ == model.held_out_accuracy_
-    assert again.notes_ == {"corpus": "toy"}
-    assert np.allclose(again.trace_["primal"], model.trace_["primal"], equal_nan=True)
-    again.save(tmp_path / "again")
-    assert sublearn.load(tmp_path / "again").predict(X) == model.predict(X)
 
 
 def test_parameters_of_an_earlier_version_are_translated():
@@ -500,13 +420,6 @@ def test_parameters_of_an_earlier_version_are_translated():
     assert ChainSVM._current_params(stored) == expected
     without = ChainSVM._current_params(stored | {"early_stopping": False})
     assert without == expected | {"early_stopping": False}
-
-
-def test_settings_of_passes_come_back_from_a_file(tmp_path, words):
-    model = chain(passes=Passes(rho=1.0), early_stopping=2).fit(*words)
-    model.save(tmp_path / "chain")
-    again = sublearn.load(tmp_path / "chain")
-    assert (again.passes, again.early_stopping) == (Passes(rho=1.0), 2)
 
 
 def test_tags_that_no_file_can_hold_are_refused(tmp_path, words):
@@ -525,17 +438,3 @@ def test_the_mean_over_passes_counts_later_ones_more(words):
         expected = (6 * weights[0] + 24 * weights[1] + 60 * weights[2]) / 90
         np.testing.assert_allclose(weights[3], expected, atol=1e-6)
         assert not np.allclose(weights[2], weights[3], atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1.0], r"ChainSVM: sample_weight must have one weight for each of \d+ samples"),
-        ([-1.0] * 3, "ChainSVM: sample_weight must be finite and not negative, got -1"),
-        ([0.0] * 3, "ChainSVM: sample_weight must have a weight above zero"),
-    ],
-)
-def test_refuses_weights_that_are_none(words, weight, message):
-    X, y = words
-    with pytest.raises(ValueError, match=message):
-        ChainSVM().fit(X[:3], y[:3], sample_weight=weight)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sublearn
 from sublearn import _core
@@ -15,16 +14,10 @@ from sublearn.embed import DenseExtremeClassifier, LabelSearch
 from sublearn.embed.layer_training import LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
 from sublearn.errors import ParameterError
-from sublearn.validation import assert_rules_complete
 
 GRADIENTS = ("exact", "sampled", "mips", "decomposed")
 LOSSES = ("softmax", "margin", "triplet", "smoothed_margin")
 dense = partial(DenseExtremeClassifier, random_state=0)
-
-
-@parametrize_with_checks([dense(max_iter=10, learning_rate=1.0)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def identities(n_labels=300, n_rows=3000, dim=20, seed=0):
@@ -85,13 +78,6 @@ def test_labels_may_be_lists_or_sparse_and_give_one_model():
     np.testing.assert_array_equal(from_dense.weights_, from_lists.weights_)
     assert isinstance(from_lists.predict(X[:3])[0], list)
     assert sp.issparse(from_sparse.predict(X[:3]))
-
-
-@pytest.mark.parametrize("gradient", GRADIENTS)
-def test_the_model_does_not_depend_on_the_threads(gradient):
-    X, y = identities(n_labels=100, n_rows=700)
-    one, three = (dense(gradient=gradient, max_iter=3, n_jobs=n).fit(X, y).weights_ for n in (1, 3))
-    np.testing.assert_array_equal(one, three)
 
 
 # --- gradients against their definition --------------------------------------------------------
@@ -176,12 +162,6 @@ def test_scores_are_weights_times_features():
     np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :3], atol=1e-4)
 
 
-def test_predict_top_k_gives_all_labels_if_there_are_fewer():
-    X, y = identities(n_labels=30, n_rows=300)
-    model = dense(max_iter=1).fit(X, y)
-    assert model.predict_top_k(X, k=31)[0].shape == (300, 30)
-
-
 # --- the course of a fit -------------------------------------------------------------------------
 
 
@@ -199,23 +179,6 @@ def test_a_stream_refuses_a_label_that_was_not_announced():
     model = dense().partial_fit(X, y)
     with pytest.raises(ValueError, match="partial_fit: y must have labels of classes_, got 99"):
         model.partial_fit(X[:3], [1, 2, 99])
-
-
-def test_a_loaded_model_predicts_the_same_and_goes_on(tmp_path):
-    X, y = identities(n_labels=30, n_rows=300)
-    model = dense(max_iter=2).fit(X, y)
-    model.save(tmp_path / "model")
-    for other in (sublearn.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-        assert other.trace_ == model.trace_
-        other.partial_fit(X, y)
-        assert other.n_iter_ == 3
-
-
-def test_a_callback_ends_the_fit():
-    X, y = identities()
-    model = dense(max_iter=10**6, callback=lambda event: event.n_done > 0)
-    assert model.fit(X, y).n_iter_ < 10**6
 
 
 def test_early_stopping_ends_before_the_limit():
@@ -251,10 +214,6 @@ def test_a_gradient_that_is_not_finite_ends_the_fit_with_the_last_good_model():
 
 
 # --- odd input -----------------------------------------------------------------------------------
-
-
-def test_every_parameter_has_a_rule():
-    assert_rules_complete(dense())
 
 
 @pytest.mark.parametrize(

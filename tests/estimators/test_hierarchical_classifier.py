@@ -3,15 +3,11 @@
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
 
 import sublearn
@@ -21,18 +17,8 @@ from sublearn.hierarchy.nodes import TOP, collect_nodes
 from sublearn.hierarchy.paths import best_leaves, path_probabilities
 from sublearn.linear import SparseLogisticRegression
 from sublearn.optim import minimise_linear
-from sublearn.validation import assert_rules_complete
 
 STRATEGIES = ["top_down", "flat", "global"]
-
-
-@parametrize_with_checks([HierarchicalClassifier(tol=1e-10)])
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(HierarchicalClassifier())
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -86,16 +72,6 @@ def test_the_cost_model_chooses_what_it_predicts_to_be_fastest():
         times = {s: predicted_seconds(s, size) for s in ("newton", "lhac", "interior_point")}
         fastest = min(times, key=times.get)
         assert choose_solver(size) == {"newton": "auto"}.get(fastest, fastest)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_threads_do_not_change_the_model(strategy):
-    X, y = single_rows()
-    models = [
-        HierarchicalClassifier(TAXONOMY, strategy=strategy, n_jobs=n).fit(X, y) for n in (1, 3)
-    ]
-    np.testing.assert_array_equal(models[0].coef_.toarray(), models[1].coef_.toarray())
-    np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -236,39 +212,6 @@ def test_takes_features_of_any_form(form):
     np.testing.assert_array_equal(model.predict(FORMS[form](X)), plain.predict(X))
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_keeps_the_names_of_features(frame):
-    X, y = single_rows(80)
-    table = frame({f"x{j}": column for j, column in enumerate(X.T)})
-    model = HierarchicalClassifier(TAXONOMY).fit(table, y)
-    assert model.feature_names_in_[0] == "x0"
-    np.testing.assert_array_equal(
-        model.predict(table), HierarchicalClassifier(TAXONOMY).fit(X, y).predict(X)
-    )
-
-
-def test_float32_stays_float32():
-    X, y = single_rows(100)
-    model = HierarchicalClassifier(TAXONOMY).fit(X.astype(np.float32), y)
-    assert model.coef_.dtype == model.intercept_.dtype == np.float32
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
-def test_is_the_same_after_saving(strategy, leaf, tmp_path):
-    X, y = single_rows(labels=[*PATHS, "a.x"])
-    model = HierarchicalClassifier(
-        TAXONOMY, strategy=strategy, leaf=leaf, threshold={"a.x": 0.6}, solver=["lhac", "auto"]
-    ).fit(X, y)
-    model.save(tmp_path / "m")
-    loaded = sublearn.load(tmp_path / "m")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    assert loaded.taxonomy == model.taxonomy
-    assert loaded.trace_ == model.trace_
-    assert loaded.get_params()["solver"] == ["lhac", "auto"]
-
-
 def test_a_model_does_not_keep_its_training_rows():
     X, y = single_rows(120)
     large, small = (
@@ -293,21 +236,6 @@ def test_nodes_of_this_library_are_saved_and_others_refused(tmp_path):
         other.save(tmp_path / "n")
 
 
-def test_a_callback_stops_the_fit():
-    X, y = single_rows(2000)
-    seen = []
-
-    def stop(event):
-        seen.append(event)
-        return True
-
-    with pytest.warns(UserWarning, match="the callback asked to stop"):
-        HierarchicalClassifier(
-            TAXONOMY, solver="cd1", tol=1e-14, max_iter=10**6, callback=stop
-        ).fit(X, y)
-    assert seen[0].n_total > 1
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("leaf", ["mandatory", "optional"])
 def test_progress_counts_the_models_that_are_solved(strategy, leaf):
@@ -323,21 +251,6 @@ def test_the_strategy_of_the_fit_decides_about_predictions():
     before = model.predict_proba(X)
     model.set_params(strategy="global")
     np.testing.assert_array_equal(model.predict_proba(X), before)
-
-
-@pytest.mark.parametrize("k", [0, 2.5, "two"])
-def test_refuses_a_number_of_classes_that_there_cannot_be(k):
-    X, y = single_rows(80)
-    model = HierarchicalClassifier(TAXONOMY).fit(X, y)
-    assert model.predict_top_k(X, k=7)[0].shape == (80, 6)
-    with pytest.raises(ValueError, match=r"k must be a positive integer, got"):
-        model.predict_top_k(X, k=k)
-
-
-@pytest.mark.parametrize("method", ["predict", "predict_paths", "path_proba", "predict_top_k"])
-def test_refuses_to_predict_before_fit(method):
-    with pytest.raises(NotFittedError):
-        getattr(HierarchicalClassifier(TAXONOMY), method)(np.eye(2))
 
 
 def test_says_when_it_did_not_converge():

@@ -1,76 +1,28 @@
 """What both classifiers promise: forms of input and labels, refusals, threads, copies and files."""
 
-import copy
 import functools
-import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from label_problems import arrays, assert_same_model, extreme, multiclass, multilabel
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.preprocessing import Normalizer
 
-import sublearn
 from sublearn.errors import ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
-from sublearn.validation import assert_rules_complete
 
 PD = functools.partial(PDSparseClassifier, l1=0.01, max_iter=1000, random_state=0)
 PPD = functools.partial(PPDSparseClassifier, random_state=0)
 
 
-# Parameters with which a fit reaches no limit in the life of a test.
-ENDLESS = {PD: {}, PPD: {"loss": "hinge"}}
-
-
 @pytest.fixture(params=[PD, PPD], ids=["PD-Sparse", "PPD-Sparse"])
 def solver(request):
     return request.param
-
-
-SETTINGS = [
-    PDSparseClassifier(max_iter=1000),
-    PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
-    PDSparseClassifier(
-        fit_intercept=True, search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
-    ),
-    PPDSparseClassifier(max_iter=1000),
-    PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),
-    PPDSparseClassifier(fit_intercept="fixed", search="sparsified", C=10.0, max_iter=1000),
-    PPDSparseClassifier(prune=1e-3, n_jobs=2, max_iter=1000),
-]
-
-
-def not_promised(estimator):
-    """Checks that ask for what these estimators do not promise, each with its reason."""
-    to_tolerance = "equal problems have equal solutions up to tol, the check compares to 1e-7"
-    reasons = {
-        "check_sample_weight_equivalence_on_dense_data": to_tolerance,
-        "check_sample_weight_equivalence_on_sparse_data": to_tolerance,
-    }
-    if estimator.fit_intercept is not True:
-        reasons["check_class_weight_classifiers"] = "no class wins everywhere by weights alone"
-    return reasons
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
-@parametrize_with_checks(SETTINGS, expected_failed_checks=not_promised)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-def test_has_a_rule_for_each_parameter(solver):
-    assert_rules_complete(solver())
 
 
 def test_seeds_repeat_and_other_seeds_differ_within_the_tolerance(solver):
@@ -87,15 +39,6 @@ def test_a_generator_advances_from_fit_to_fit(solver):
     model = solver(random_state=np.random.default_rng(0))
     first = model.fit(X, Y).coef_.toarray()
     assert (model.fit(X, Y).coef_.toarray() != first).any()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_keeps_the_precision_of_the_data(solver, dtype):
-    X, Y = multilabel()
-    model = solver().fit(X.astype(dtype), Y)
-    assert model.coef_.dtype == model.intercept_.dtype == dtype
-    assert model.decision_function(X).dtype == dtype
-    assert model.predict_top_k(X, 2)[1].dtype == dtype
 
 
 def test_long_indices_give_the_same_model(solver):
@@ -118,20 +61,6 @@ def test_takes_features_in_any_format(solver, make):
     np.testing.assert_array_equal(other.predict(make(X)), model.predict(X))
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_takes_data_frames_and_knows_their_columns(solver, frame):
-    X, y = multiclass()
-    columns = [f"f{j}" for j in range(X.shape[1])]
-    data = frame(dict(zip(columns, X.toarray().T, strict=True)))
-    model = solver().fit(data, y)
-    if hasattr(StandardScaler().fit(data), "feature_names_in_"):
-        assert model.feature_names_in_.tolist() == columns
-    else:  # releases of scikit-learn before 1.8 cannot read the names of polars 2
-        assert frame is pl.DataFrame
-    plain = solver().fit(X, y)
-    np.testing.assert_array_equal(model.predict(data), plain.predict(X))
-
-
 def test_reads_read_only_memory(solver, tmp_path):
     X, Y = multilabel()
     joblib.dump((X, Y), tmp_path / "data")
@@ -140,14 +69,6 @@ def test_reads_read_only_memory(solver, tmp_path):
     model = solver().fit(mapped, labels)
     assert_same_model(model, solver().fit(X, Y))
     np.testing.assert_array_equal(model.predict(mapped), model.predict(X))
-
-
-def test_leaves_the_data_as_they_were(solver):
-    X, Y = multilabel()
-    before_X, before_Y = X.copy(), Y.copy()
-    solver(prune=0.1).fit(X, Y)
-    assert (before_X != X).nnz == 0
-    np.testing.assert_array_equal(Y, before_Y)
 
 
 def test_one_label_per_sample_comes_back_as_it_was(solver):
@@ -211,14 +132,6 @@ def test_scores_are_inner_products_with_the_weights(solver):
     np.testing.assert_allclose(model.decision_function(X), X.toarray() @ W.T + b, atol=1e-12)
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.0, True, None, "2"])
-def test_refuses_a_k_that_is_no_number_of_labels(solver, k):
-    X, y = multiclass()
-    model = solver().fit(X, y)
-    with pytest.raises(ValueError, match=r"^predict_top_k\.k must be a positive integer, got"):
-        model.predict_top_k(X, k)
-
-
 def test_gives_all_labels_if_there_are_fewer_than_wanted(solver):
     X, y = multiclass()
     labels, scores = solver().fit(X, y).calibrate(X, y).predict_top_k(X, 10**6)
@@ -253,22 +166,6 @@ def test_parameters_of_files_of_earlier_versions_have_their_names_of_today(kind,
     kind(**now)._check_params()
 
 
-def test_predicts_from_many_threads_at_once(solver):
-    X, Y = multilabel()
-    model = solver(n_jobs=2).fit(X, Y)
-    expected = model.decision_function(X)
-    with ThreadPoolExecutor(4) as pool:
-        for scores in pool.map(model.decision_function, [X] * 16):
-            np.testing.assert_array_equal(scores, expected)
-
-
-def test_gives_five_labels_or_all_of_fewer_by_default(solver):
-    X, Y = multilabel()
-    assert solver().fit(X, Y).predict_top_k(X)[0].shape == (len(Y), 5)
-    few = solver().fit(X, Y[:, :3])
-    assert few.predict_top_k(X)[0].shape == (len(Y), 3)
-
-
 POSITIVE, COUNT = "must be a positive number", "must be a positive integer"
 AT_LEAST_ZERO = "must be a non-negative number"
 REFUSALS = [
@@ -293,22 +190,6 @@ def test_refuses_a_parameter_by_name(solver, name, value, sentence):
         solver(**{name: value}).fit(X, y)
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_top_k", "coef_"])
-def test_says_that_it_is_not_fitted(solver, method):
-    X, _ = multiclass()
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(solver(), method)(X)
-
-
-def test_refuses_another_number_of_features(solver):
-    X, y = multiclass()
-    model = solver().fit(X, y)
-    for method in (model.predict, model.decision_function, model.predict_top_k):
-        words = f"has 39 features, but {solver.func.__name__} is expecting"
-        with pytest.raises(ValueError, match=words):
-            method(X[:, :-1])
-
-
 def test_refuses_labels_of_another_length_or_of_one_class(solver):
     X, y = multiclass()
     with pytest.raises(ValueError, match=r"y must have one row per sample \(150\), got 149"):
@@ -325,28 +206,6 @@ def test_touches_a_small_part_of_an_extreme_problem(solver):
     assert model.trace_["nnz_dual"][-1] < 0.02 * X.shape[0] * n_labels
     assert model.trace_["nnz_primal"][-1] < 0.02 * X.shape[1] * n_labels
     assert model.trace_["work"][-1] < 0.5 * X.nnz * n_labels
-
-
-def test_an_exception_of_the_callback_goes_through_and_leaves_nothing_fitted(solver):
-    def fail(event):
-        raise LookupError("from the callback")
-
-    X, Y = multilabel(n_rows=300, n_labels=1000)
-    model = solver(tol=1e-300, max_iter=10**9, callback=fail, **ENDLESS[solver])
-    with pytest.raises(LookupError, match="from the callback"):
-        model.fit(X, Y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-
-
-def test_a_failed_second_fit_leaves_the_first(solver):
-    X, y = multiclass()
-    model = solver().fit(X, y)
-    expected = model.predict(X)
-    with pytest.raises(ValueError, match="one row per sample"):
-        model.fit(X[:, :10], y[:-1])
-    np.testing.assert_array_equal(model.predict(X), expected)
-    assert model.fit(X[:, :10], y).predict(X[:, :10]).shape == y.shape
 
 
 def test_fits_on_any_thread(solver):
@@ -366,41 +225,6 @@ def test_fits_on_any_thread(solver):
     assert events
     for model in models:
         assert_same_model(model, expected)
-
-
-def assert_predicts_alike(a, b, X):
-    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
-    assert a.get_params() == b.get_params()
-    assert a.trace_ == b.trace_
-    for name in ("objective_", "certificate_", "n_iter_", "n_features_in_"):
-        assert getattr(a, name) == getattr(b, name)
-    for left, right in zip(a.predict_top_k(X, 3), b.predict_top_k(X, 3), strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("prune", [0.0, 0.05])
-def test_copies_and_files_predict_alike(solver, tmp_path, dtype, prune):
-    X, Y = multilabel()
-    model = solver(prune=prune).fit(X.astype(dtype), Y)
-    model.save(tmp_path / "model.sublearn")
-    loaded = sublearn.load(tmp_path / "model.sublearn")
-    assert not loaded.coef_.data.flags.writeable
-    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), loaded):
-        assert other.coef_.dtype == dtype
-        assert_predicts_alike(other, model, X)
-    again = pickle.loads(pickle.dumps(loaded))
-    assert_predicts_alike(again, model, X)
-
-
-def test_a_loaded_model_keeps_the_form_of_the_labels(solver, tmp_path):
-    X, Y = multilabel()
-    lists = [[f"λ{k}" for k in np.flatnonzero(row)] for row in Y]
-    model = solver().fit(X, lists)
-    model.save(tmp_path / "model.sublearn")
-    loaded = sublearn.load(tmp_path / "model.sublearn")
-    assert loaded.predict(X) == model.predict(X)
-    assert loaded.fit(X, lists).predict(X) == model.predict(X)
 
 
 def test_pruning_drops_the_small_weights_and_no_others(solver):
@@ -431,15 +255,6 @@ def test_works_in_a_pipeline_under_a_grid_search(solver):
     assert search.best_score_ > 0.5
     direct = clone(search.best_estimator_).fit(X * 7, y)
     np.testing.assert_array_equal(direct.predict(X), search.predict(X))
-
-
-def test_a_clone_has_the_parameters_and_no_model(solver):
-    X, y = multiclass()
-    model = solver(C=2.0, l1=0.3).fit(X, y)
-    other = clone(model)
-    assert other.get_params() == model.get_params()
-    with pytest.raises(NotFittedError):
-        other.predict(X)
 
 
 def label_lists():

@@ -4,34 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import sublearn
 from sublearn.errors import ParameterError
 from sublearn.latent import LatentFeatureLasso
-from sublearn.validation import assert_rules_complete
-
-SETTINGS = [
-    LatentFeatureLasso(max_iter=5, n_exchanges=2, random_state=0),
-    LatentFeatureLasso(2, fit_intercept=False, refine=False, max_iter=5, random_state=0),
-]
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # five steps
-@pytest.mark.filterwarnings("ignore:.*leave no error:UserWarning")  # one row, one feature
-@parametrize_with_checks(SETTINGS)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(LatentFeatureLasso())
-
 
 # --- problems --------------------------------------------------------------------------------
 
@@ -146,14 +125,6 @@ def test_the_convex_objective_falls_and_has_a_certificate():
     assert model.n_iter_ == len(model.trace_)
 
 
-def test_the_same_seed_gives_the_same_model_for_any_number_of_threads():
-    X, _, _ = planted(noise=0.4)
-    one = lasso(6, n_jobs=1, random_state=7).fit(X)
-    two = lasso(6, n_jobs=2, random_state=7).fit(X)
-    np.testing.assert_array_equal(one.components_, two.components_)
-    np.testing.assert_array_equal(one.codes_, two.codes_)
-
-
 def test_scaling_the_data_scales_the_features():
     X, _, _ = planted()
     small, large = lasso(5).fit(X), lasso(5).fit(1e6 * X)
@@ -189,24 +160,12 @@ def test_works_in_pipelines_and_searches():
 # --- odd input ---------------------------------------------------------------------------------
 
 
-def test_float32_stays_float32():
-    X, Z, _ = planted()
-    model = lasso(5).fit(X.astype(np.float32))
-    assert model.components_.dtype == model.intercept_.dtype == np.float32
-    assert model.inverse_transform(model.codes_).dtype == np.float32
-    assert distance_of_codes(model.codes_, Z) == 0
-
-
-def test_takes_frames_and_sparse_matrices():
+def test_takes_sparse_matrices_and_names_what_comes_out():
     X, _, _ = planted(n=50, d=6, k=2)
     plain = lasso(2).fit(X)
-    frame = pd.DataFrame(X, columns=[f"pixel {i}" for i in range(6)])
-    named = lasso(2).fit(frame)
     sparse = lasso(2).fit(sp.csr_matrix(X))
-    np.testing.assert_array_equal(plain.components_, named.components_)
     np.testing.assert_array_equal(plain.components_, sparse.components_)
-    assert list(named.feature_names_in_) == list(frame.columns)
-    assert list(named.get_feature_names_out()) == ["latentfeaturelasso0", "latentfeaturelasso1"]
+    assert list(plain.get_feature_names_out()) == ["latentfeaturelasso0", "latentfeaturelasso1"]
 
 
 def test_refuses_missing_values_with_a_hint_and_leaves_them_out_if_asked():
@@ -324,17 +283,6 @@ def test_a_callback_sees_the_fit_and_may_stop_it():
         model.fit(X)
     assert events
     assert model.codes_.shape[0] == 300
-
-
-def test_a_saved_model_gives_the_same_codes(tmp_path):
-    X, _, _ = planted()
-    model = lasso(5).fit(X)
-    model.save(tmp_path / "features.sublearn")
-    loaded = sublearn.load(tmp_path / "features.sublearn")
-    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
-    np.testing.assert_array_equal(loaded.codes_, model.codes_)
-    assert loaded.trace_ == model.trace_
-    assert loaded.get_params() == clone(model).get_params()
 
 
 def test_features_are_drawn_as_images():

@@ -8,14 +8,12 @@ import dateutil.tz
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss, plot_forecast
 from sublearn.forecast.settings import Dates
-from sublearn.validation import assert_rules_complete
 
 DAY = 8  # steps of three hours keep the tests short
 
@@ -56,12 +54,6 @@ def error(forecast, truth):
     return np.abs(np.asarray(forecast) - truth).mean()
 
 
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(LoadForecaster())
-    for settings in (LoadFeatures, LocalKernels, TubeLoss):
-        assert {field.name for field in fields(settings)} == set(settings._rules)
-
-
 def test_forecasts_a_day_better_than_last_week_did(fitted):
     y, X = loads()
     truth = y[-DAY:]
@@ -70,13 +62,6 @@ def test_forecasts_a_day_better_than_last_week_did(fitted):
     assert fitted.n_iter_ >= 1
     assert len(fitted.trace_) == 1
     assert fitted.lags_ == sorted(fitted.lags_)
-
-
-def test_a_second_fit_forgets_the_first():
-    y, X = loads(8)
-    model = small(intervals=False).fit(2 * y)
-    np.testing.assert_array_equal(model.fit(y, X).predict(X=X[:DAY]),
-                                  small(intervals=False).fit(y, X).predict(X=X[:DAY]))  # fmt: skip
 
 
 def test_a_shorter_horizon_gives_the_first_steps(fitted):
@@ -143,23 +128,6 @@ def test_several_series_are_forecast_as_each_alone():
     np.testing.assert_array_equal(forecast[:, 0], alone.predict(X=X[:DAY]))
     assert together.n_series_in_ == 2
     assert len(together.trace_) == 2
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"clustering": "nmf", "lead_blocks": [2, DAY]},
-        {"clustering": "kmeans", "lead_blocks": [2, DAY]},
-        {"profile_weeks": "auto"},  # one block: threads go to trials and clusters
-        {"solver": "online"},
-    ],
-    ids=str,
-)
-def test_the_model_does_not_depend_on_the_number_of_threads(parameters):
-    y, X = loads()
-    models = [small(n_clusters=3, n_jobs=n, **parameters).fit(y, X) for n in (1, 2)]
-    np.testing.assert_array_equal(models[0].predict(X=X[:DAY]), models[1].predict(X=X[:DAY]))
-    assert models[0].trace_["n_clusters"].max() > 1
 
 
 @pytest.mark.parametrize(
@@ -307,30 +275,11 @@ def test_float32_stays_float32():
 # --- files, copies, watching -------------------------------------------------------------------
 
 
-def test_a_saved_model_forecasts_and_updates_the_same(fitted, tmp_path):
-    y, X = loads()
-    fitted.save(tmp_path / "load.model")
-    loaded = sublearn.load(tmp_path / "load.model")
-    np.testing.assert_array_equal(loaded.predict(X=X[-DAY:]), fitted.predict(X=X[-DAY:]))
-    assert loaded.get_params() == fitted.get_params()
-    assert loaded.trace_ == fitted.trace_
-    mine = copy.deepcopy(fitted).update(y[-DAY:], X[-DAY:])
-    loaded.update(y[-DAY:], X[-DAY:])
-    np.testing.assert_array_equal(loaded.predict(X=X[:DAY]), mine.predict(X=X[:DAY]))
-
-
 def test_times_and_holidays_survive_a_file(tmp_path):
     y, _ = loads(8)
     model = small(intervals=False, steps_per_day=None, holidays={"2021-02-01": "a day off"})
     model.fit(frame(y, tz="Europe/Helsinki")).save(tmp_path / "m")
     pd.testing.assert_series_equal(sublearn.load(tmp_path / "m").predict(), model.predict())
-
-
-def test_a_clone_has_the_parameters_and_is_not_fitted(fitted):
-    copied = clone(fitted)
-    assert copied.get_params() == fitted.get_params()
-    with pytest.raises(NotFittedError):
-        copied.predict()
 
 
 def test_a_callback_sees_blocks_and_may_stop():

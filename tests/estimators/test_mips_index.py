@@ -16,7 +16,6 @@ import sublearn
 from sublearn import _core
 from sublearn.embed import MIPSIndex
 from sublearn.embed.clustering import assign, spherical_kmeans, unit_rows
-from sublearn.validation import assert_rules_complete
 
 mips = partial(MIPSIndex, random_state=0)
 
@@ -259,12 +258,6 @@ def test_pickles_and_copies_are_indices_of_their_own(rows, queries, backend):
         assert other.add(rows[:1]) == [600]
     assert index.n_rows_ == 599
     assert clone(index).get_params() == pickle.loads(pickle.dumps(clone(index))).get_params()
-
-
-def test_parameters():
-    index = mips(3, balance=None)
-    assert_rules_complete(index)
-    assert clone(index).get_params() == index.get_params()
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from label_problems import multilabel
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import hamming_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import sublearn
 from sublearn import _core
-from sublearn.embed import DenseExtremeClassifier
 from sublearn.errors import ParameterError
-from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_dataset
 from sublearn.structured import PairwiseMultilabelSVM
-from sublearn.validation import assert_rules_complete
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", "no data"))
 
@@ -35,16 +30,6 @@ def dependent(n_rows=200, seed=0):
     topic = rng.integers(0, 2, n_rows)
     Y = np.repeat(np.eye(2, dtype=int)[topic], 2, axis=1)
     return Y - 0.5 + rng.normal(size=(n_rows, 4)), Y
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
-@parametrize_with_checks([svm(max_iter=50), svm(pairs="none", fit_intercept=False, max_iter=50)])
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(svm())
 
 
 def test_labels_that_go_together_attract_and_those_that_do_not_repel():
@@ -111,34 +96,10 @@ def test_one_label_alone():
     assert set(map(tuple, model.predict(X))) <= {(), ("only",)}
 
 
-def test_a_callback_stops_the_fit():
-    X, Y = multilabel(n_rows=300, n_labels=200)
-    model = svm(tol=1e-300, max_iter=10**9, callback=lambda event: event.n_done >= 6)
-    with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
-        model.fit(X, Y)
-    assert model.n_iter_ >= 6
-    assert model.certificate_ < 1
-    assert model.predict(X).shape == Y.shape
-
-
 def test_too_few_passes_are_a_warning():
     X, Y = multilabel()
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
         svm(max_iter=1, tol=1e-6).fit(X, Y)
-
-
-def test_saved_and_loaded_it_is_the_same(tmp_path):
-    X, Y = dependent()
-    names = np.array(["a", "b", "c", "d"])
-    model = svm(C=0.5).fit(X, [names[y == 1].tolist() for y in Y])
-    model.save(tmp_path / "model.safetensors")
-    again = sublearn.load(tmp_path / "model.safetensors")
-    assert again.get_params() == model.get_params()
-    assert again.predict(X) == model.predict(X)
-    assert (again.interactions_ != model.interactions_).nnz == 0
-    assert again.certificate_ == model.certificate_
-    for name in model.trace_.columns:
-        np.testing.assert_array_equal(again.trace_[name], model.trace_[name])
 
 
 def test_grid_search_chooses_a_penalty():
@@ -164,15 +125,6 @@ def test_refuses_labels_from_which_nothing_can_be_learnt():
         svm().fit(X, np.zeros_like(Y))
     with pytest.raises(ValueError, match="one row per sample"):
         svm().fit(X, Y[:-1])
-
-
-@pytest.mark.parametrize(
-    "model", [svm(), PDSparseClassifier(), PPDSparseClassifier(), DenseExtremeClassifier()]
-)
-def test_before_a_fit_there_is_no_score(model):
-    X, Y = dependent(20)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        model.score(X, Y)
 
 
 def test_the_core_refuses_pairs_of_a_label_with_itself():

@@ -1,7 +1,6 @@
 """PDSparseClassifier as an estimator: scikit-learn's contract, held-out rows, odd data, files."""
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -34,31 +33,6 @@ def endless(**options):
 # --- the same model --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_model_does_not_depend_on_the_threads(dtype, early_stopping, search):
-    X, Y = multilabel()
-    options = {"search": search, "early_stopping": early_stopping, "refit": early_stopping}
-    one = solver(**options).fit(X.astype(dtype), Y)
-    for n_jobs in (1, 2, 3):
-        model = solver(n_jobs=n_jobs, **options).fit(X.astype(dtype), Y)
-        assert_same_model(model, one)
-        assert model.objective_ == one.objective_
-        np.testing.assert_array_equal(model.trace_["objective"], one.trace_["objective"])
-        np.testing.assert_array_equal(model.trace_["work"], one.trace_["work"])
-
-
-def test_long_indices_give_the_same_model():
-    X, Y = multilabel()
-    long = X.copy()
-    long.indices, long.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    assert_same_model(
-        solver(early_stopping=True).fit(long, Y), solver(early_stopping=True).fit(X, Y)
-    )
-    assert_same_model(solver().fit(long, Y, eval_set=(X, Y)), solver().fit(X, Y, eval_set=(X, Y)))
-
-
 def test_duplicate_entries_and_explicit_zeros_change_nothing():
     X, Y = multilabel()
     coo = X.tocoo()
@@ -76,18 +50,6 @@ def test_duplicate_entries_and_explicit_zeros_change_nothing():
 
 
 # --- forms of labels -------------------------------------------------------------------------
-
-
-def test_several_labels_per_sample_come_back_as_they_were():
-    X, Y = multilabel()
-    lists = [[f"{k:03}" for k in np.flatnonzero(row)] for row in Y]
-    dense = solver().fit(X, Y.astype(int))
-    named = solver().fit(X, lists)
-    assert_same_model(solver().fit(X, sp.csr_matrix(Y)), dense)
-    expected = dense.decision_function(X) > 0
-    np.testing.assert_array_equal(dense.predict(X), expected)
-    labels, _ = named.predict_top_k(X, 3)
-    assert precision_at_k(lists, labels, 1) > 0.9
 
 
 def test_an_intercept_is_learned_where_it_is_wanted():
@@ -345,14 +307,8 @@ def test_refuses_an_eval_set_of_another_width_or_form():
         solver().fit(X, Y, eval_set=(X, [[0]] * 149 + [[1, 2]]))
 
 
-def test_refuses_labels_and_weights_that_do_not_fit():
+def test_refuses_class_weights_of_other_classes():
     X, y = multiclass()
-    with pytest.raises(ValueError, match=r"y must have one row per sample \(150\), got 149"):
-        PDSparseClassifier().fit(X, y[:-1])
-    with pytest.raises(ValueError, match=r"y needs at least 2 classes, got 1 class"):
-        PDSparseClassifier().fit(X, np.zeros_like(y))
-    with pytest.raises(ValueError, match=r"sample_weight must have one weight for each of 150"):
-        PDSparseClassifier().fit(X, y, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match=r"class_weight must have one weight for each of 5"):
         PDSparseClassifier(class_weight=[1.0, 2.0]).fit(X, y)
 
@@ -432,24 +388,7 @@ def test_the_objective_of_a_stopped_fit_is_that_of_its_weights_or_not_known():
     assert np.isnan(model.objective_) or model.objective_ == pytest.approx(value)
 
 
-def test_draws_progress_on_standard_error_only(capfd):
-    X, Y = multilabel()
-    solver(verbose=1).fit(X, Y)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "PD-Sparse" in err
-
-
 # --- copies, files, scikit-learn -------------------------------------------------------------
-
-
-def test_copies_and_files_keep_what_held_out_rows_said(tmp_path):
-    X, Y = multilabel()
-    model = solver(early_stopping=True, refit=True).fit(X, Y)
-    model.save(tmp_path / "model")
-    for other in (pickle.loads(pickle.dumps(model)), sublearn.load(tmp_path / "model")):
-        assert other.refit_ == model.refit_
-        assert other.held_out_precision_ == model.held_out_precision_
 
 
 def test_pruning_beyond_the_range_of_float32_leaves_no_weight():

@@ -22,22 +22,6 @@ def endless(**options):
     return PPDSparseClassifier(loss="hinge", **options), X, Y
 
 
-# --- the same model --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("search", ["exact", "sparsified"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_model_does_not_depend_on_the_threads(dtype, search):
-    X, Y = multilabel()
-    one = PPDSparseClassifier(search=search, random_state=3).fit(X.astype(dtype), Y)
-    for n_jobs in (1, 2, 3, -1):
-        model = PPDSparseClassifier(search=search, random_state=3, n_jobs=n_jobs)
-        model.fit(X.astype(dtype), Y)
-        assert_same_model(model, one)
-        np.testing.assert_array_equal(model.decision_function(X), one.decision_function(X))
-        assert model.objective_ == one.objective_
-
-
 # --- the best labels -------------------------------------------------------------------------
 
 

@@ -8,9 +8,7 @@ import scipy.sparse as sp
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import sublearn
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
 from sublearn.optim.linear_solve import METHODS, SOLVERS
 
@@ -173,19 +171,6 @@ def test_l2_alone_may_hold_a_feature_whatever_the_solver(solver):
 # --- classes learned together ---------------------------------------------------------------------
 
 
-# No check of scikit-learn is excepted. Some compare fits of the same problem to seven digits.
-@parametrize_with_checks(
-    [
-        SparseLogisticRegression(multinomial=True, tol=1e-11),
-        SparseLogisticRegression(multinomial=True, l2=0.01),
-        SparseLogisticRegression(solver="cd1"),
-        SparseLinearRegression(solver="interior_point"),
-    ]
-)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("l1", "l2"), [(0.02, 0.0), (1e-3, 0.0), (0.01, 0.1), (0.0, 0.1)])
 def test_reaches_the_objective_of_scikit_learn(l1, l2, fit_intercept):
@@ -345,14 +330,6 @@ def test_a_limit_of_rounds_is_kept_and_told():
 def test_a_callback_stops_it():
     path = together(tol=1e-3, callback=lambda event: True).fit_path(X, LABELS, l1s=10_000)
     assert 1 <= len(path) < 10_000
-
-
-def test_survives_saving(tmp_path):
-    model = together().fit(X, LABELS)
-    model.save(tmp_path / "trees.sublearn")
-    again = sublearn.load(tmp_path / "trees.sublearn")
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.trace_ == model.trace_
 
 
 @pytest.mark.parametrize("solver", ["newton", "cd1", "interior_point"])

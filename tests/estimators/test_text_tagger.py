@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
@@ -14,7 +12,6 @@ from sublearn.errors import ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
 from sublearn.io import load_quickstart
 from sublearn.metrics import precision_scorer
-from sublearn.validation import assert_rules_complete
 
 RECORDS = load_quickstart(800)
 TEXTS, LABELS = RECORDS.train_texts, RECORDS.train_labels
@@ -35,15 +32,6 @@ def classifier(**options):
 
 def fitted(**options):
     return TextTagger(classifier(), **options).fit(TEXTS, LABELS)
-
-
-def assert_same_predictions(a, b, texts=NEW):
-    for left, right in zip(a.predict_top_k(texts, 5), b.predict_top_k(texts, 5), strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_has_a_rule_for_each_parameter():
-    assert_rules_complete(TextTagger())
 
 
 def test_is_its_vectoriser_and_its_classifier():
@@ -72,21 +60,6 @@ def test_hashing_is_that_of_scikit_learn():
     expected = HashingVectorizer(n_features=2**14, dtype=np.float32).transform(NEW)
     assert (tagger.transform(NEW) != expected).nnz == 0
     assert tagger.feature_names_ is None
-
-
-@pytest.mark.parametrize("options", SETTINGS, ids=str)
-def test_saved_and_loaded_predicts_the_same(options, tmp_path):
-    tagger = fitted(**options)
-    tagger.save(tmp_path / "tags", notes={"source": "records"})
-    again = sublearn.load(tmp_path / "tags")
-    assert_same_predictions(tagger, again)
-    assert again.notes_ == {"source": "records"}
-    assert again.get_params(deep=False).keys() == tagger.get_params(deep=False).keys()
-    assert again.classifier.get_params() == tagger.classifier.get_params()
-    assert again.label_counts_.tolist() == tagger.label_counts_.tolist()
-    again.save(tmp_path / "again")
-    assert_same_predictions(tagger, sublearn.load(tmp_path / "again"))
-    assert_same_predictions(tagger, again.fit(TEXTS, LABELS))
 
 
 def test_probabilities_go_with_it(tmp_path):
@@ -119,14 +92,6 @@ def test_works_in_a_grid_search():
     assert search.best_score_ > 0
     labels, _ = search.best_estimator_.predict_top_k(NEW, 1)
     assert labels.shape == (300, 1)
-
-
-def test_clones_without_what_was_learnt():
-    tagger = fitted()
-    with pytest.raises(NotFittedError):
-        clone(tagger).predict_top_k(NEW)
-    assert tagger.classifier is not tagger.classifier_
-    assert not hasattr(tagger.classifier, "model_")
 
 
 def test_a_text_without_a_known_word_gets_the_biases():

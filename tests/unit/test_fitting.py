@@ -163,10 +163,10 @@ def test_the_best_labels_stand_first_and_equal_ones_in_order():
     assert best_labels(np.arange(3), scores, 1, -scores)[1].tolist() == [[-3.0], [-2.0]]
 
 
-def test_the_number_of_labels_is_five_at_most_unless_it_is_given():
-    assert (as_k(None, 3), as_k(None, 30), as_k(np.int64(7), 30)) == (3, 5, 7)
-    for k in (0, 31, 1.0, True):
-        with pytest.raises(ValueError, match=r"predict_top_k\.k must be an integer in \[1, 30\]"):
+def test_the_number_of_labels_is_positive_and_at_most_that_of_all():
+    assert (as_k(5, 3), as_k(5, 30), as_k(np.int64(7), 30)) == (3, 5, 7)
+    for k in (0, 1.0, True, None):
+        with pytest.raises(ValueError, match=r"predict_top_k\.k must be a positive integer, got"):
             as_k(k, 30)
 
 
