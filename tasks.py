@@ -5,7 +5,7 @@
     python3 tasks.py test [...]      install and run the tests; extra words go to pytest;
                                      with --sanitize or --sanitize=thread, on an extension
                                      built with sanitizers
-    python3 tasks.py check           format, lint, types, import directions, documentation
+    python3 tasks.py check           format, lint, types, counts of the house, import directions, docs
     python3 tasks.py cpp-tests       build and run the C++ tests and fuzz harnesses under sanitizers
     python3 tasks.py fuzz [...]      fuzz harnesses, then tools/attack.py: an hour, or --seconds N
     python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
@@ -482,6 +482,7 @@ def check(arguments: list[str]) -> int:
         "lint": lambda: run([PYTHON, "-m", "ruff", "check", "."]),
         "types": check_types,
         "C++ format": lambda: clang_format(cpp_files),
+        "house": lambda: run([PYTHON, "tools/house.py"]),
         "imports": lambda: run([PYTHON, "-m", "pytest", "-q", "tests/architecture"]),
         "docs": lambda: docs([]),
     }
