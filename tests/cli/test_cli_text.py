@@ -404,3 +404,9 @@ def test_a_method_of_one_label_a_row_learns_from_texts(sublearn, tmp_path, n_cla
     done = sublearn("fit", "--text", more, "-m", tmp_path / "n", *options)
     assert done.code == 1
     assert "one for each text for this method, got ['cat', 'dog'] for text 1" in done.err
+
+
+def test_a_taxonomy_is_refused_where_labels_are_plain(sublearn, texts, tmp_path):
+    done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--label-paths", "/")
+    assert done.code == 2
+    assert "--label-paths: is for hiclass and hml, got ppd-sparse" in done.err

@@ -121,6 +121,7 @@ def command(
         refuse_given(numbers, "is for data of numbers, got --text")
         refuse_given({"no_normalize": normalize is False or None}, "is for data of numbers")
         _refuse_unless_plain(estimator, method)
+        refuse_given(given_of(tree), f"is for hiclass and hml, got {method}")
         figures = _fit_text(estimator, data, form, words, model, bits)
     else:
         refuse_given(given_of(words), "needs --text, got data of numbers")
