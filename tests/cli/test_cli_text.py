@@ -380,3 +380,33 @@ def test_blank_lines_teach_nothing(sublearn, tags, texts, tmp_path):
         for name in ("a", "b")
     ]
     np.testing.assert_array_equal(*probabilities)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_method_of_one_label_a_row_learns_from_texts(sublearn, tmp_path, n_classes):
+    data, path = tmp_path / "animals.tsv", tmp_path / "m"
+    kinds = {"cat": "cats sit", "dog": "dogs bark", "cow": "cows chew"}
+    rows = list(kinds.items())[:n_classes]
+    data.write_text("".join(f"{kind}\t{text} number {i}\n" for kind, text in rows for i in "123"))
+    options = ["--method", "sparse-logistic", "--l1", 0.001]
+    done = sublearn("fit", "--text", data, "-m", path, *options, "-q")
+    assert done.code == 0, done
+    found = sublearn("predict", path, data, "-k", 1).out.splitlines()
+    assert [line.split(":")[0] for line in found] == [kind for kind, _ in rows for _ in "123"]
+    assert json.loads(sublearn("evaluate", path, data, "--json").out)["P@1"] == 1
+    assert "bark" in sublearn("inspect", path, "--label", "dog").out
+    for command in (["calibrate", path, data], ["explain", path, "--text", "dogs"]):
+        done = sublearn(*command)
+        assert done.code == 2, done
+        assert f"can {command[0]}, got a SparseLogisticRegression" in done.err
+    more = tmp_path / "more.tsv"
+    more.write_text("cat,dog\tboth\ncat\tone\n")
+    done = sublearn("fit", "--text", more, "-m", tmp_path / "n", *options)
+    assert done.code == 1
+    assert "one for each text for this method, got ['cat', 'dog'] for text 1" in done.err
+
+
+def test_a_taxonomy_is_refused_where_labels_are_plain(sublearn, texts, tmp_path):
+    done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--label-paths", "/")
+    assert done.code == 2
+    assert "--label-paths: is for hiclass and hml, got ppd-sparse" in done.err

@@ -25,6 +25,7 @@ pytest.importorskip("fastapi", reason="serve needs FastAPI")
 uvicorn = pytest.importorskip("uvicorn", reason="serve needs uvicorn")
 
 from sublearn.serve import create_app  # noqa: E402
+from sublearn.serve.services import service_of  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 4))
@@ -101,6 +102,13 @@ def test_an_empty_text_has_an_empty_answer_in_its_place(tagger):
     found = ask(tagger, {"texts": ["the coast", " \n", "data", ""], "k": 1})["predictions"]
     assert [one["labels"] for one in found] == [["sea"], [], ["numbers"], []]
     assert found[1] == found[3] == {"labels": [], "scores": [], "empty": True}
+
+
+def test_a_tagger_with_another_classifier_shows_a_question_that_it_answers():
+    texts = ["cats sit", "dogs bark", "a cat", "a dog barks"]
+    model = TextTagger(SparseLogisticRegression(l1=0.001)).fit(texts, ["cat", "dog", "cat", "dog"])
+    question = service_of(model).example()
+    assert ask(model, question)["predictions"][0]["labels"][0] == "cat"
 
 
 def test_texts_get_their_labels_best_first(tagger):

@@ -124,11 +124,12 @@ def refuse_uncalibrated(model: BaseEstimator, option: str) -> None:
 
 
 def refuse_without(model: BaseEstimator, ability: str, option: str) -> None:
-    """Refuse a model whose class has no such method."""
-    if not hasattr(model, ability):
-        raise typer.BadParameter(
-            f"needs a model that can {ability}, got a {type(model).__name__}", param_hint=option
-        )
+    """Refuse a model whose class, or whose classifier's class, has no such method."""
+    for one in (model, getattr(model, "classifier_", model)):
+        if not hasattr(one, ability):
+            raise typer.BadParameter(
+                f"needs a model that can {ability}, got a {type(one).__name__}", param_hint=option
+            )
 
 
 def refuse_unless_of_rows(model: BaseEstimator) -> None:
@@ -145,12 +146,14 @@ def refuse_unless_of_rows(model: BaseEstimator) -> None:
 
 def has_label_weights(model: BaseEstimator) -> bool:
     """Whether :func:`sparse_weights` has an answer: weights of features by label."""
-    return hasattr(model, "sparse_coef_") or hasattr(getattr(model, "coef_", None), "tocsr")
+    own = getattr(model, "classifier_", model)  # of a model of texts
+    return hasattr(own, "sparse_coef_") or hasattr(getattr(own, "coef_", None), "tocsr")
 
 
 def sparse_weights(model: BaseEstimator) -> sp.csr_matrix:
     """The weights as a CSR matrix with a row for each label, or one for two classes."""
-    return model.sparse_coef_ if hasattr(model, "sparse_coef_") else model.coef_.tocsr()
+    own = getattr(model, "classifier_", model)
+    return own.sparse_coef_ if hasattr(own, "sparse_coef_") else own.coef_.tocsr()
 
 
 def _in_order_of(names: np.ndarray | None, dataset: Dataset) -> Dataset:

@@ -160,7 +160,9 @@ class TextLabels(LabelService[TextQuestion]):
         if names is None:
             text = str(model.classes_[label])
         else:
-            row = model.coef_.tocsr()[label]
+            weights = getattr(model.classifier_, "sparse_coef_", model.coef_).tocsr()
+            is_shared = weights.shape[0] < len(model.classes_)  # by two classes, for the second
+            row = weights * (1 if label else -1) if is_shared else weights[label]
             text = " ".join(str(names[j]) for j in row.indices[np.argsort(-row.data)[:3]])
         return {"texts": [text], "k": min(5, len(model.classes_))}
 

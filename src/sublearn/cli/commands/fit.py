@@ -121,6 +121,7 @@ def command(
         refuse_given(numbers, "is for data of numbers, got --text")
         refuse_given({"no_normalize": normalize is False or None}, "is for data of numbers")
         _refuse_unless_plain(estimator, method)
+        refuse_given(given_of(tree), f"is for hiclass and hml, got {method}")
         figures = _fit_text(estimator, data, form, words, model, bits)
     else:
         refuse_given(given_of(words), "needs --text, got data of numbers")
@@ -234,6 +235,8 @@ def _fit_text(
     model: Path,
     bits: int | None,
 ) -> JsonObject:
+    from sklearn.utils import get_tags
+
     from sublearn.cli.console import working
     from sublearn.cli.methods import fit_texts_with_figures
     from sublearn.extreme import TextTagger
@@ -254,12 +257,24 @@ def _fit_text(
     labels = encode_labels(lists, len(texts), estimator_name=type(tagger).__name__)
     if form.columns is None:
         _warn_of_swapped_columns(texts, labels)
-    figures = fit_texts_with_figures(tagger, texts, labels)
+    takes_lists = get_tags(estimator).classifier_tags.multi_label
+    figures = fit_texts_with_figures(tagger, texts, labels if takes_lists else _one_each(lists))
     tagger.classifier_.set_params(verbose=0)
     if bits is not None:
         tagger.classifier_ = tagger.classifier_.compress(bits)
     tagger.save(model, notes=form.of_text())
     return figures
+
+
+def _one_each(lists: list[list[str]]) -> list[str]:
+    """The only label of each text, for methods that learn one."""
+    for row, names in enumerate(lists):
+        if len(names) != 1:
+            raise ValueError(
+                f"the labels of DATA must be one for each text for this method, got {names[:5]} "
+                f"for text {row + 1}; ppd-sparse and pd-sparse take several"
+            )
+    return [names[0] for names in lists]
 
 
 def _warn_of_swapped_columns(texts: list[str], labels: EncodedLabels) -> None:
