@@ -214,10 +214,11 @@ CASES = {
         small(EmbeddingExtremeClassifier, n_components=16, **LAYER), many_labels, endless=FOR_EVER
     ),
     "HierarchicalClassifier": Case(
-        small(HierarchicalClassifier, TAXONOMY), single_rows, endless=EXACT | {"solver": "cd1"}
+        small(HierarchicalClassifier, taxonomy=TAXONOMY), single_rows,
+        endless=EXACT | {"solver": "cd1"},
     ),
     "HierarchicalMultilabelClassifier": Case(
-        small(HierarchicalMultilabelClassifier, TAXONOMY, **SEED), lambda: label_rows(120),
+        small(HierarchicalMultilabelClassifier, taxonomy=TAXONOMY, **SEED), lambda: label_rows(120),
         endless=EXACT | {"l1": 1e-9},
     ),
     "LatentFeatureLasso": Case(small(LatentFeatureLasso, 2, max_iter=10, **SEED), rows(30, 6)),
@@ -237,9 +238,9 @@ CASES = {
         endless=EXACT,
     ),
     "SkipGram": Case(small(SkipGram, **WORDS), sentences, False, FOR_EVER),
-    "SparseInverseCovariance": Case(small(SparseInverseCovariance, "cv"), rows(40, 12)),
-    "SparseLinearRegression": Case(small(SparseLinearRegression, "cv"), numbers),
-    "SparseLogisticRegression": Case(small(SparseLogisticRegression, 0.01), classes),
+    "SparseInverseCovariance": Case(small(SparseInverseCovariance, l1="cv"), rows(40, 12)),
+    "SparseLinearRegression": Case(small(SparseLinearRegression, l1="cv"), numbers),
+    "SparseLogisticRegression": Case(small(SparseLogisticRegression, l1=0.01), classes),
     "StructuralSVM": Case(small(StructuralSVM, max_iter=20, **SEED), chains, False, EXACT),
     "TextTagger": Case(tagger(), texts, False),
 }  # fmt: skip
@@ -259,21 +260,23 @@ SETTINGS = {
         small(EmbeddingExtremeClassifier, 8, **LAYER), listed
     ),
     "HierarchicalClassifier flat": Case(
-        small(HierarchicalClassifier, TAXONOMY, strategy="flat", leaf="optional"), inner_labels
+        small(HierarchicalClassifier, taxonomy=TAXONOMY, strategy="flat", leaf="optional"),
+        inner_labels,
     ),
     "HierarchicalClassifier global": Case(
-        small(HierarchicalClassifier, TAXONOMY, strategy="global", leaf="optional"), inner_labels
+        small(HierarchicalClassifier, taxonomy=TAXONOMY, strategy="global", leaf="optional"),
+        inner_labels,
     ),
     "HierarchicalClassifier optional": Case(
-        small(HierarchicalClassifier, TAXONOMY, leaf="optional", threshold={"a.x": 0.6},
+        small(HierarchicalClassifier, taxonomy=TAXONOMY, leaf="optional", threshold={"a.x": 0.6},
               solver=["lhac", "auto"]), inner_labels,
     ),
     "HierarchicalClassifier of estimators": Case(
-        small(HierarchicalClassifier, TAXONOMY, estimator=SparseLogisticRegression(0.01)),
+        small(HierarchicalClassifier, taxonomy=TAXONOMY, estimator=SparseLogisticRegression(0.01)),
         single_rows,
     ),
     "HierarchicalMultilabelClassifier of estimators": Case(
-        small(HierarchicalMultilabelClassifier, TAXONOMY,
+        small(HierarchicalMultilabelClassifier, taxonomy=TAXONOMY,
               group_weights=GroupWeights("sweep", init=np.full(9, 0.4)),
               estimator=PPDSparseClassifier(l1=0.01, random_state=0), **SEED),
         lambda: label_rows(100),

@@ -9,6 +9,7 @@ signal ends the process.
 """
 
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -22,6 +23,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from estimator_cases import CASES, answers, rng
+from sklearn.ensemble import RandomForestClassifier
+
+from sublearn.extreme import PPDSparseClassifier
+from sublearn.forecast import LoadFeatures, LocalKernels
+from sublearn.hierarchy import GroupWeights, Taxonomy
+from sublearn.latent import Kernel, LatentFeatureLasso
+from sublearn.structured import Sample
 
 FOR_EVER = 10**6  # iterations
 TINY = 1e-13  # a tolerance that is not reached
@@ -58,10 +67,6 @@ def row(jobs=(1,), covers=None, needs=()):
     return keep
 
 
-def rng():
-    return np.random.default_rng(0)
-
-
 def sparse_rows(n_rows, n_columns, n_each):
     """Entries at regular distances from a random first one: quickly made, and in order."""
     draw = rng()
@@ -83,67 +88,54 @@ def dense_rows(n_rows, n_columns, dtype=np.float64):
     return rng().random((n_columns, n_rows), dtype=dtype).T - 0.5
 
 
-def fitting(make, long, small, answer, **endless):
-    """Of an estimator `make(**parameters)` on the arguments `long`; `answer` of one on `small`.
+def fitting(case, n_jobs, long, **endless):
+    """Of an estimator of `estimator_cases.py` on the arguments `long`.
 
-    The model that is interrupted has been fitted on `small`, and must remain so.
+    The model that is interrupted has been fitted to its small problem, and must remain so.
     """
-    model = make().fit(*small).set_params(**endless)
+    model = CASES[case].fit(n_jobs=n_jobs).set_params(**endless)
+    X = CASES[case].data()[0]
     return Call(
         lambda: model.fit(*long),
-        lambda: answer(make().fit(*small)),
+        lambda: answers(CASES[case].fit(n_jobs=n_jobs), X),
         model,
     )
 
 
+def fit_row(name, case, long, jobs=(1,), covers=False, **endless):
+    """A row of a fit to the arguments that `long()` makes."""
+    ROWS[name] = Row(
+        lambda n_jobs: fitting(case, n_jobs, long(), **endless), jobs, case if covers else None
+    )
+
+
+EXACTLY = {"tol": TINY, "max_iter": FOR_EVER}
+BOTH = {"jobs": (1, 2), "covers": True}  # the row that stands for a class
+
+
 # --- extreme -----------------------------------------------------------------------------------
-
-
-def few_labels():
-    return sparse_rows(300, 50, 8), label_rows(300, 12, 2)
 
 
 def many_labels():
     return sparse_rows(20_000, 5_000, 60), label_rows(20_000, 3_000, 3)
 
 
-def label_model(name, n_jobs, **parameters):
-    import sublearn.extreme
-
-    return getattr(sublearn.extreme, name)(n_jobs=n_jobs, random_state=0, **parameters)
-
-
-@row((1, 2), "PPDSparseClassifier")
-def ppd_sparse(n_jobs):
-    return fitting(
-        lambda **p: label_model("PPDSparseClassifier", n_jobs, **p),
-        many_labels(), few_labels(), lambda m: m.coef_.toarray(),
-        tol=TINY, max_iter=FOR_EVER, l1=1e-3,
-    )  # fmt: skip
-
-
-@row()
-def ppd_sparse_with_a_model_path(n_jobs):
-    folder = tempfile.mkdtemp()
-    call = ppd_sparse(n_jobs)
-    call.model.set_params(model_path=Path(folder) / "model.sublearn")
-    return call
+PPD = {**EXACTLY, "l1": 1e-3, "search": "exact", "prune": 0.0}
+fit_row("ppd_sparse", "PPDSparseClassifier", many_labels, **BOTH, **PPD)
+fit_row(
+    "ppd_sparse_with_a_model_path", "PPDSparseClassifier", many_labels, **PPD,
+    model_path=Path(tempfile.gettempdir()) / f"interrupted-{os.getpid()}" / "model.sublearn",
+)  # fmt: skip
+fit_row(
+    "pd_sparse", "PDSparseClassifier", many_labels, **BOTH, **EXACTLY, l1=1e-3, early_stopping=False
+)
 
 
 @row()
 def ppd_sparse_path(n_jobs):
-    call = ppd_sparse(n_jobs)
+    call = ROWS["ppd_sparse"].make(n_jobs)
     call.begin = lambda: call.model.fit_path(*many_labels(), np.geomspace(0.1, 1e-3, 20))
     return call
-
-
-@row((1, 2), "PDSparseClassifier")
-def pd_sparse(n_jobs):
-    return fitting(
-        lambda **p: label_model("PDSparseClassifier", n_jobs, **p),
-        many_labels(), few_labels(), lambda m: m.coef_.toarray(),
-        tol=TINY, max_iter=FOR_EVER, l1=1e-3,
-    )  # fmt: skip
 
 
 def fitted_labels(n_jobs):
@@ -151,7 +143,7 @@ def fitted_labels(n_jobs):
     X, Y = sparse_rows(1_000, 5_000, 60), label_rows(1_000, 3_000, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return label_model("PPDSparseClassifier", n_jobs, tol=1.0, max_iter=1).fit(X, Y)
+        return PPDSparseClassifier(n_jobs=n_jobs, random_state=0, tol=1.0, max_iter=1).fit(X, Y)
 
 
 @row((1, 2))
@@ -179,22 +171,16 @@ def sentences(n_texts, n_words):
     return [" ".join(f"w{word:x}" for word in text) for text in words.tolist()]
 
 
-@row((1,), "TextTagger")
-def text_tagger(n_jobs):
-    """Interrupted while words are counted."""
-    from sublearn.extreme import PPDSparseClassifier, TextTagger
-
+def labelled_sentences():
     texts = sentences(2_000, 100)
-    labels = [[f"label {i % 50}"] for i in range(len(texts))]
+    return texts * 100, [[f"label {i % 50}"] for i in range(len(texts))] * 100
 
-    def make(**parameters):
-        return TextTagger(PPDSparseClassifier(n_jobs=n_jobs, random_state=0), **parameters)
 
-    return fitting(
-        make, (texts * 100, labels * 100), (texts[:100], labels[:100]),
-        lambda m: m.predict_top_k(texts[:20], 3)[1],
-        analyzer="char_wb", ngram_range=(2, 5),
-    )  # fmt: skip
+# Interrupted while words are counted.
+fit_row(
+    "text_tagger", "TextTagger", labelled_sentences, covers=True,
+    analyzer="char_wb", ngram_range=(2, 5),
+)  # fmt: skip
 
 
 # --- linear ------------------------------------------------------------------------------------
@@ -209,71 +195,58 @@ def classes(n_rows, n_columns, n_classes):
     return dense_rows(n_rows, n_columns), rng().integers(n_classes, size=n_rows)
 
 
-def linear_model(name, **parameters):
-    import sublearn.linear
-
-    return getattr(sublearn.linear, name)(**parameters)
-
-
-@row((1, 2), "SparseLinearRegression")
-def linear_regression(n_jobs):
-    return fitting(
-        lambda **p: linear_model("SparseLinearRegression", n_jobs=n_jobs, **p),
-        numbers(20_000, 3_000), numbers(100, 20), lambda m: m.coef_,
-        l1=1e-7, tol=TINY, max_iter=FOR_EVER,
-    )  # fmt: skip
-
-
-@row((1, 2))
-def linear_regression_by_folds(n_jobs):
-    return fitting(
-        lambda **p: linear_model("SparseLinearRegression", n_jobs=n_jobs, **p),
-        numbers(10_000, 600), numbers(100, 20), lambda m: m.coef_, l1="cv", tol=1e-10,
-    )  # fmt: skip
+fit_row(
+    "linear_regression",
+    "SparseLinearRegression",
+    lambda: numbers(20_000, 3_000),
+    **BOTH,
+    **EXACTLY,
+    l1=1e-7,
+)
+fit_row(
+    "linear_regression_by_folds",
+    "SparseLinearRegression",
+    lambda: numbers(10_000, 600),
+    (1, 2),
+    l1="cv",
+    tol=1e-10,
+)
+fit_row(
+    "logistic_regression",
+    "SparseLogisticRegression",
+    lambda: classes(10_000, 1_000, 100),
+    **BOTH,
+    l1=1e-6,
+    tol=1e-12,
+    max_iter=FOR_EVER,
+)
+fit_row(
+    "multinomial_regression",
+    "SparseLogisticRegression",
+    lambda: classes(10_000, 1_000, 100),
+    multinomial=True,
+    l1=1e-6,
+    tol=1e-12,
+    max_iter=FOR_EVER,
+)
+fit_row(
+    "inverse_covariance",
+    "SparseInverseCovariance",
+    lambda: (dense_rows(2_000, 1_500),),
+    **BOTH,
+    **EXACTLY,
+    l1=1e-4,
+)
+fit_row(
+    "inverse_covariance_by_folds", "SparseInverseCovariance", lambda: (dense_rows(3_000, 1_000),)
+)  # fmt: skip
 
 
 @row()
 def linear_regression_path(n_jobs):
-    call = linear_regression(n_jobs)
+    call = ROWS["linear_regression"].make(n_jobs)
     call.begin = lambda: call.model.fit_path(*numbers(8_000, 1_500))
     return call
-
-
-@row((1, 2), "SparseLogisticRegression")
-def logistic_regression(n_jobs):
-    return fitting(
-        lambda **p: linear_model("SparseLogisticRegression", n_jobs=n_jobs, **p),
-        classes(10_000, 1_000, 100), classes(100, 10, 3), lambda m: m.coef_,
-        l1=1e-6, tol=1e-12, max_iter=FOR_EVER,
-    )  # fmt: skip
-
-
-@row()
-def multinomial_regression(n_jobs):
-    return fitting(
-        lambda **p: linear_model(
-            "SparseLogisticRegression", multinomial=True, n_jobs=n_jobs, **p
-        ),
-        classes(10_000, 1_000, 100), classes(100, 10, 3), lambda m: m.coef_,
-        l1=1e-6, tol=1e-12, max_iter=FOR_EVER,
-    )  # fmt: skip
-
-
-@row((1, 2), "SparseInverseCovariance")
-def inverse_covariance(n_jobs):
-    return fitting(
-        lambda **p: linear_model("SparseInverseCovariance", n_jobs=n_jobs, **p),
-        (dense_rows(2_000, 1_500),), (dense_rows(100, 10),), lambda m: m.precision_,
-        l1=1e-4, tol=TINY, max_iter=FOR_EVER,
-    )  # fmt: skip
-
-
-@row()
-def inverse_covariance_by_folds(n_jobs):
-    return fitting(
-        lambda **p: linear_model("SparseInverseCovariance", n_jobs=n_jobs, **p),
-        (dense_rows(3_000, 1_000),), (dense_rows(100, 10),), lambda m: m.precision_, l1="cv",
-    )  # fmt: skip
 
 
 # --- latent ------------------------------------------------------------------------------------
@@ -294,60 +267,27 @@ def mixed_lines(n_rows, n_columns, n_components):
     return X, y + 0.1 * draw.normal(size=n_rows)
 
 
-@row((1, 2), "LatentFeatureLasso")
-def latent_features(n_jobs):
-    from sublearn.latent import LatentFeatureLasso
-
-    return fitting(
-        lambda **p: LatentFeatureLasso(n_jobs=n_jobs, **p),
-        (binary_features(6_000, 400, 30),), (binary_features(60, 10, 3),), lambda m: m.components_,
-        violation_tol=1e-9, max_iter=FOR_EVER, random_state=0,
-    )  # fmt: skip
+fit_row(
+    "latent_features", "LatentFeatureLasso", lambda: (binary_features(6_000, 400, 30),), **BOTH,
+    n_components="gap", violation_tol=1e-9, max_iter=FOR_EVER,
+)  # fmt: skip
 
 
 @row()
 def latent_features_path(n_jobs):
-    from sublearn.latent import LatentFeatureLasso
-
     long, small = binary_features(3_000, 300, 20), binary_features(60, 10, 3)
     model = LatentFeatureLasso(n_jobs=n_jobs, random_state=0)
     slow = LatentFeatureLasso(violation_tol=1e-9, max_iter=FOR_EVER, n_jobs=n_jobs, random_state=0)
     return Call(lambda: slow.fit_path(long), lambda: model.fit_path(small).l1s)
 
 
-def mixture(n_jobs, **parameters):
-    from sublearn.latent import MixLassoRegressor, MixtureSearch
-
-    if "tol" not in parameters:  # a small fit
-        parameters |= {"n_components": 2, "search": MixtureSearch(n_starts=2)}
-    return MixLassoRegressor(n_jobs=n_jobs, random_state=0, **parameters)
-
-
-@row((1, 2), "MixLassoRegressor")
-def mixtures(n_jobs):
-    return fitting(
-        lambda **p: mixture(n_jobs, **p),
-        mixed_lines(20_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
-    )  # fmt: skip
-
-
-@row()
-def mixtures_of_kernels(n_jobs):
-    from sublearn.latent import Kernel
-
-    return fitting(
-        lambda **p: mixture(n_jobs, kernel=Kernel("rbf"), **p),
-        mixed_lines(6_000, 10, 6), mixed_lines(60, 2, 2),
-        lambda m: m.predict(mixed_lines(9, 2, 2)[0]), tol=1e-9,
-    )  # fmt: skip
-
-
-@row()
-def general_mixtures(n_jobs):
-    return fitting(
-        lambda **p: mixture(n_jobs, mixture="generalised", **p),
-        mixed_lines(6_000, 100, 6), mixed_lines(60, 2, 2), lambda m: m.coef_, tol=1e-9,
-    )  # fmt: skip
+MIXTURE = {"n_components": "auto", "search": None, "tol": 1e-9, "max_iter": 50}
+for name, shape, kinds in (
+    ("mixtures", (20_000, 100, 6), BOTH),
+    ("mixtures_of_kernels", (6_000, 10, 6), {"kernel": Kernel("rbf")}),
+    ("general_mixtures", (6_000, 100, 6), {"mixture": "generalised"}),
+):
+    fit_row(name, "MixLassoRegressor", lambda shape=shape: mixed_lines(*shape), **kinds, **MIXTURE)
 
 
 def symmetric(n):
@@ -415,15 +355,11 @@ def large_max_cut(n_jobs):
 
 
 def binary_tree(n_labels):
-    from sublearn.hierarchy import Taxonomy
-
     return Taxonomy([(i - 1) // 2 if i else -1 for i in range(n_labels)])
 
 
 def crossed_tree(n_labels):
     """Labels with two parents."""
-    from sublearn.hierarchy import Taxonomy
-
     parents = [[-1]] + [sorted({(i - 1) // 2, (i - 1) // 3}) for i in range(1, n_labels)]
     return Taxonomy([p if p != [-1] else -1 for p in parents])
 
@@ -432,38 +368,20 @@ def leaf_rows(n_rows, n_columns, n_labels):
     return dense_rows(n_rows, n_columns), rng().integers(n_labels // 2, n_labels, size=n_rows)
 
 
-def hierarchical(n_jobs, long, **endless):
-    from sublearn.hierarchy import HierarchicalClassifier
-
-    n_labels = int(long[1].max()) + 1
-    small = leaf_rows(100, 5, 7)
-    call = fitting(
-        lambda **p: HierarchicalClassifier(**{"taxonomy": binary_tree(7), "n_jobs": n_jobs} | p),
-        long, small, lambda m: m.predict_proba(small[0]),
-        taxonomy=binary_tree(n_labels), **endless,
+def hierarchical(name, n_rows, n_columns, n_labels, **options):
+    fit_row(
+        name, "HierarchicalClassifier", lambda: leaf_rows(n_rows, n_columns, n_labels),
+        taxonomy=binary_tree(n_labels), **options,
     )  # fmt: skip
-    return call
 
 
-@row((1, 2), "HierarchicalClassifier")
-def hierarchical_classifier(n_jobs):
-    return hierarchical(n_jobs, leaf_rows(10_000, 300, 255), tol=1e-12, max_iter=FOR_EVER, C=1e3)
-
-
-@row()
-def flat_classifier(n_jobs):
-    return hierarchical(
-        n_jobs, leaf_rows(8_000, 300, 127), strategy="flat", tol=1e-12, max_iter=FOR_EVER, C=1e3
-    )
-
-
-@row((1, 2))
-def hierarchical_classifier_of_estimators(n_jobs):
-    from sklearn.ensemble import RandomForestClassifier
-
-    return hierarchical(
-        n_jobs, leaf_rows(40_000, 100, 31), estimator=RandomForestClassifier(60, random_state=0)
-    )
+ENDLESS = {"tol": 1e-12, "max_iter": FOR_EVER}
+hierarchical("hierarchical_classifier", 10_000, 300, 255, **BOTH, **ENDLESS, C=1e3)
+hierarchical("flat_classifier", 8_000, 300, 127, strategy="flat", **ENDLESS, C=1e3)
+hierarchical(
+    "hierarchical_classifier_of_estimators", 40_000, 100, 31, jobs=(1, 2),
+    estimator=RandomForestClassifier(60, random_state=0),
+)  # fmt: skip
 
 
 def label_sets(n_rows, n_columns, n_labels):
@@ -472,36 +390,21 @@ def label_sets(n_rows, n_columns, n_labels):
     return dense_rows(n_rows, n_columns), sp.csr_matrix(taxonomy.ancestor_matrix[leaves])
 
 
-def multilabel(n_jobs, n_rows, n_columns, n_labels, **endless):
-    from sublearn.hierarchy import HierarchicalMultilabelClassifier
-
-    small = label_sets(80, 5, 7)
-    return fitting(
-        lambda **p: HierarchicalMultilabelClassifier(
-            **{"taxonomy": binary_tree(7), "n_jobs": n_jobs, "random_state": 0} | p
-        ),
-        label_sets(n_rows, n_columns, n_labels), small, lambda m: m.label_scores(small[0]),
-        taxonomy=binary_tree(n_labels), **endless,
+def multilabel(name, n_rows, n_columns, n_labels, **options):
+    fit_row(
+        name, "HierarchicalMultilabelClassifier", lambda: label_sets(n_rows, n_columns, n_labels),
+        taxonomy=binary_tree(n_labels), **options,
     )  # fmt: skip
 
 
-@row((1, 2), "HierarchicalMultilabelClassifier")
-def hierarchical_multilabel(n_jobs):
-    return multilabel(n_jobs, 8_000, 300, 127, tol=1e-12, max_iter=FOR_EVER, l1=1e-6)
-
-
-@row()
-def hierarchical_multilabel_of_squares(n_jobs):
-    return multilabel(n_jobs, 20_000, 800, 511, loss="squared", tol=1e-12, l1=1e-7)
-
-
-@row()
-def hierarchical_multilabel_weights(n_jobs):
-    """The search for group weights, which takes most of the time here."""
-    from sublearn.hierarchy import GroupWeights
-
-    weights = GroupWeights(max_iter=FOR_EVER)
-    return multilabel(n_jobs, 10_000, 3, 511, tol=0.5, max_iter=1, l1=1.0, group_weights=weights)
+multilabel("hierarchical_multilabel", 8_000, 300, 127, **BOTH, **ENDLESS, l1=1e-6)
+multilabel(
+    "hierarchical_multilabel_of_squares", 20_000, 800, 511, loss="squared", tol=1e-12, l1=1e-7
+)
+multilabel(  # the search for group weights takes most of the time
+    "hierarchical_multilabel_weights", 10_000, 3, 511, tol=0.5, max_iter=1, l1=1.0,
+    group_weights=GroupWeights(max_iter=FOR_EVER),
+)  # fmt: skip
 
 
 @row((1, 2))
@@ -549,31 +452,21 @@ def load_of(n_days):
     return 100 + daily + rng().normal(size=len(hours))
 
 
-def forecaster(n_jobs, load, blocks=(24,), kernels=None, **parameters):
-    from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
-
-    few = {"relevance_rows": 50, "n_components": 20}
-
-    def make():
-        return LoadForecaster(
-            24, features=LoadFeatures(lead_blocks=[24]), kernels=LocalKernels(**few),
-            intervals=False, random_state=0, n_jobs=n_jobs,
-        )  # fmt: skip
-
-    parameters["features"] = LoadFeatures(lead_blocks=blocks)
-    parameters["kernels"] = LocalKernels(**few | (kernels or {}))
-    return fitting(make, (load,), (load_of(56),), lambda m: m.predict(), **parameters)
-
-
-@row((1, 2), "LoadForecaster")
-def load_forecaster(n_jobs):
-    many = {"relevance_rows": 2_000}
-    return forecaster(n_jobs, load_of(2_000), blocks=(6, 12, 18, 24), kernels=many, tol=1e-9)
-
-
-@row()
-def online_load_forecaster(n_jobs):
-    return forecaster(n_jobs, load_of(4_000), kernels={"n_components": 1_000}, solver="online")
+HOURS = {"horizon": 24, "intervals": True}
+fit_row(
+    "load_forecaster",
+    "LoadForecaster",
+    lambda: (load_of(2_000),),
+    **BOTH,
+    **HOURS,
+    tol=1e-9,
+    features=LoadFeatures(lead_blocks=[6, 12, 18, 24]),
+    kernels=LocalKernels(relevance_rows=2_000),
+)
+fit_row(
+    "online_load_forecaster", "LoadForecaster", lambda: (load_of(4_000),), **HOURS,
+    solver="online", features=LoadFeatures(), kernels=LocalKernels(n_components=1_000),
+)  # fmt: skip
 
 
 @row()
@@ -638,49 +531,30 @@ def mips_additions(n_jobs):
     return Call(lambda: model.add(new), lambda: model.search(few, 10)[0] < 100_000)
 
 
-@row((1, 2), "DenseExtremeClassifier")
-def dense_extreme(n_jobs):
-    from sublearn.embed import DenseExtremeClassifier
-
-    X, y = dense_rows(100_000, 64, np.float32), rng().integers(20_000, size=100_000)
-    small = X[:500], y[:500] % 20
-    return fitting(
-        lambda **p: DenseExtremeClassifier(n_jobs=n_jobs, random_state=0, **p),
-        (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
-    )  # fmt: skip
+def far_labels(X):
+    return X, rng().integers(20_000, size=X.shape[0])
 
 
-@row((1, 2), "EmbeddingExtremeClassifier")
-def embedding_extreme(n_jobs):
-    from sublearn.embed import EmbeddingExtremeClassifier
-
-    X, y = sparse_rows(100_000, 50_000, 40), rng().integers(20_000, size=100_000)
-    small = X[:500], y[:500] % 20
-    return fitting(
-        lambda **p: EmbeddingExtremeClassifier(20, n_jobs=n_jobs, random_state=0, **p),
-        (X, y), small, lambda m: m.predict_top_k(X[:5], 3)[0], max_iter=1000,
-    )  # fmt: skip
-
-
-def skip_grams(n_jobs, repeats, **endless):
-    from sublearn.embed import SkipGram
-
-    texts = sentences(2_000, 200)
-    return fitting(
-        lambda **p: SkipGram(16, subsample=None, n_jobs=n_jobs, random_state=0, **p),
-        (texts * repeats,), (texts[:100],), lambda m: m.vectors_, **endless,
-    )  # fmt: skip
-
-
-@row((1, 2), "SkipGram")
-def skip_gram(n_jobs):
-    return skip_grams(n_jobs, 1, max_iter=1000)
-
-
-@row()
-def skip_gram_words(n_jobs):
-    """Interrupted while words and pairs are counted."""
-    return skip_grams(n_jobs, 100, window=20)
+LAYER = {"max_iter": 1000, "search": None}
+fit_row(
+    "dense_extreme",
+    "DenseExtremeClassifier",
+    lambda: far_labels(dense_rows(100_000, 64, np.float32)),
+    **BOTH,
+    **LAYER,
+)
+fit_row(
+    "embedding_extreme",
+    "EmbeddingExtremeClassifier",
+    lambda: far_labels(sparse_rows(100_000, 50_000, 40)),
+    **BOTH,
+    **LAYER,
+    n_components=20,
+)
+WORDS = {"n_components": 16, "min_count": 5, "subsample": None}
+fit_row("skip_gram", "SkipGram", lambda: (sentences(2_000, 200),), **BOTH, **WORDS, max_iter=1000)
+# Interrupted while words and pairs are counted.
+fit_row("skip_gram_words", "SkipGram", lambda: (sentences(2_000, 200) * 100,), **WORDS, window=20)
 
 
 # --- structured --------------------------------------------------------------------------------
@@ -692,35 +566,20 @@ def sequences(n, length, n_features, n_labels):
     return X, [draw.integers(n_labels, size=length).tolist() for _ in range(n)]
 
 
-@row((1, 2), "ChainSVM")
-def chain_svm(n_jobs):
-    from sublearn.structured import ChainSVM
-
-    small = sequences(20, 5, 4, 3)
-    return fitting(
-        lambda **p: ChainSVM(n_jobs=n_jobs, random_state=0, **p),
-        sequences(2_000, 40, 50, 40), small, lambda m: m.predict(small[0]),
-        tol=TINY, max_iter=FOR_EVER,
-    )  # fmt: skip
+fit_row("chain_svm", "ChainSVM", lambda: sequences(2_000, 40, 50, 40), **BOTH, **EXACTLY)
 
 
 def grids(n, side, n_labels):
-    from sublearn.structured import Sample
-
     draw = rng()
     X = [Sample.grid(draw.normal(size=(side, side, 5))) for _ in range(n)]
     return X, [draw.integers(n_labels, size=side * side).tolist() for _ in range(n)]
 
 
-@row((1, 2), "StructuralSVM")
-def structural_svm(n_jobs):
-    from sublearn.structured import StructuralSVM
-
-    small = grids(6, 3, 2)
-    return fitting(
-        lambda **p: StructuralSVM(n_jobs=n_jobs, random_state=0, **p),
-        grids(200, 20, 10), small, lambda m: m.predict(small[0]), tol=TINY, max_iter=FOR_EVER,
-    )  # fmt: skip
+fit_row("structural_svm", "StructuralSVM", lambda: grids(200, 20, 10), **BOTH, **EXACTLY)
+fit_row(
+    "pairwise_multilabel", "PairwiseMultilabelSVM",
+    lambda: (sparse_rows(5_000, 2_000, 50), label_rows(5_000, 200, 5)), **BOTH, **EXACTLY,
+)  # fmt: skip
 
 
 @row((1, 2))
@@ -733,18 +592,6 @@ def structural_svm_prediction(n_jobs):
         model = StructuralSVM(C=100.0, n_jobs=n_jobs, random_state=0, max_iter=3).fit(X, y)
     many = grids(200, 60, 8)[0]
     return Call(lambda: model.predict(many), lambda: model.predict(X))
-
-
-@row((1, 2), "PairwiseMultilabelSVM")
-def pairwise_multilabel(n_jobs):
-    from sublearn.structured import PairwiseMultilabelSVM
-
-    small = few_labels()
-    return fitting(
-        lambda **p: PairwiseMultilabelSVM(n_jobs=n_jobs, random_state=0, **p),
-        (sparse_rows(5_000, 2_000, 50), label_rows(5_000, 200, 5)), small,
-        lambda m: m.predict(small[0]).toarray(), tol=TINY, max_iter=FOR_EVER,
-    )  # fmt: skip
 
 
 # --- functions ---------------------------------------------------------------------------------
@@ -882,7 +729,7 @@ def saving(n_jobs):
     model, folder = fitted_labels(n_jobs), Path(tempfile.mkdtemp())
     X, Y = sparse_rows(20_000, 5_000, 100), label_rows(20_000, 3_000, 3)
     few = X[:20]
-    small_model = label_model("PPDSparseClassifier", n_jobs).fit(*few_labels())
+    small_model = CASES["PPDSparseClassifier"].fit(n_jobs=n_jobs)
 
     def small():
         small_model.save(folder / "small")
@@ -939,6 +786,8 @@ def background_work():
 def as_bytes(answer):
     if isinstance(answer, (list, tuple)):
         return b"".join(map(as_bytes, answer))
+    if sp.issparse(answer):
+        answer = answer.toarray()
     return answer.encode() if isinstance(answer, str) else np.asarray(answer).tobytes()
 
 

@@ -1,7 +1,6 @@
 """PPDSparseClassifier with sample_weight and class_weight; tests/reference judges the optimum."""
 
 import itertools
-import pickle
 from types import MappingProxyType
 
 import numpy as np
@@ -279,13 +278,3 @@ def test_a_saved_model_knows_its_class_weights(tmp_path, class_weight, loaded):
     assert type(again.class_weight) is type(loaded)
     assert_same(again, model)
     assert_same(again.fit(X, y), model)
-
-
-@pytest.mark.parametrize("class_weight", [np.array([1.0, 2, 3, 4]), {0: 2.0}, "balanced"])
-def test_clones_and_pickles_with_class_weights(class_weight):
-    X, y = one_label_each()
-    model = solver(class_weight=class_weight, tol=1e-2).fit(X, y)
-    assert model.get_params()["class_weight"] is class_weight
-    for other in (clone(model).fit(X, y), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_equal(other.class_weight, class_weight)
-        assert_same(other, model)

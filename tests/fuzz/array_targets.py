@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,22 +20,13 @@ from model_targets import GOLDEN, model_file, question
 from mutate import some
 
 import sublearn
-from sublearn.embed import DenseExtremeClassifier, EmbeddingExtremeClassifier, MIPSIndex
-from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
-from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
-from sublearn.hierarchy import (
-    GroupWeights,
-    HierarchicalClassifier,
-    HierarchicalMultilabelClassifier,
-    Taxonomy,
-)
-from sublearn.latent import LatentFeatureLasso, MixLassoRegressor, MixtureSearch
-from sublearn.linear import (
-    SparseInverseCovariance,
-    SparseLinearRegression,
-    SparseLogisticRegression,
-)
-from sublearn.structured import ChainSVM, PairwiseMultilabelSVM
+from sublearn.forecast import LoadFeatures, LocalKernels
+from sublearn.hierarchy import GroupWeights, Taxonomy
+from sublearn.latent import MixtureSearch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "estimators"))
+
+from estimator_cases import CASES
 
 # --- damage to arrays ----------------------------------------------------------------------------
 
@@ -173,45 +165,51 @@ _LEAVES = np.array(["a.x", "a.y", "b"])[_CLASSES]
 _LEAF_SETS = sp.csr_matrix((_rng.random((24, 5)) < 0.4).astype(np.int8))[:, :4]
 _LOADS = 100 + 20 * (np.arange(84) % 2) + np.round(_rng.normal(size=84), 2)
 
-_FAST = {"max_iter": 5, "n_jobs": 1}
-_LAYER = {"max_iter": 1, "n_jobs": 1, "random_state": 0}
+_LAYER = {"max_iter": 1, "search": None}
+
+
+def _make(name: str, **params: Any) -> Callable[[], Any]:
+    return functools.partial(CASES[name].make, **{"max_iter": 5, "n_jobs": 1} | params)
+
+
+_PPD = _make("PPDSparseClassifier", search="exact", prune=0.0)
+_PD = _make("PDSparseClassifier", early_stopping=False)
+_LOGISTIC = _make("SparseLogisticRegression")
+_DENSE = _make("DenseExtremeClassifier", **_LAYER)
 FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
-    "ppd": (lambda: PPDSparseClassifier(**_FAST), _X, _SETS, 8_000),
-    "ppd-classes": (lambda: PPDSparseClassifier(**_FAST), _X, _CLASSES, 8_000),
-    "pd": (lambda: PDSparseClassifier(**_FAST), _X, _SETS, 8_000),
-    "logistic": (lambda: SparseLogisticRegression(**_FAST), _X, _CLASSES, 6_000),
-    "logistic-sets": (lambda: SparseLogisticRegression(**_FAST), _X, _SETS, 4_000),
+    "ppd": (_PPD, _X, _SETS, 8_000),
+    "ppd-classes": (_PPD, _X, _CLASSES, 8_000),
+    "pd": (_PD, _X, _SETS, 8_000),
+    "logistic": (_LOGISTIC, _X, _CLASSES, 6_000),
+    "logistic-sets": (_LOGISTIC, _X, _SETS, 4_000),
     "logistic-multinomial": (
-        lambda: SparseLogisticRegression(multinomial=True, **_FAST), _X, _CLASSES, 4_000,
+        _make("SparseLogisticRegression", multinomial=True), _X, _CLASSES, 4_000,
     ),
-    "linear": (lambda: SparseLinearRegression(**_FAST), _X, _NUMBERS, 8_000),
-    "covariance": (lambda: SparseInverseCovariance(**_FAST), _X, None, 6_000),
-    "dense": (lambda: DenseExtremeClassifier(**_LAYER), _X, _CLASSES, 4_000),
-    "dense-sets": (lambda: DenseExtremeClassifier(**_LAYER), _X, _SETS, 4_000),
+    "linear": (_make("SparseLinearRegression", l1=0.1), _X, _NUMBERS, 8_000),
+    "covariance": (_make("SparseInverseCovariance", l1=0.1), _X, None, 6_000),
+    "dense": (_DENSE, _X, _CLASSES, 4_000),
+    "dense-sets": (_DENSE, _X, _SETS, 4_000),
     "embedding": (
-        lambda: EmbeddingExtremeClassifier(3, **_LAYER), sp.csr_matrix(_X), _SETS, 4_000,
+        _make("EmbeddingExtremeClassifier", n_components=3, **_LAYER), sp.csr_matrix(_X), _SETS,
+        4_000,
     ),
-    "index": (lambda: MIPSIndex(3, max_iter=2, random_state=0), _X, None, 8_000),
-    "pairwise": (lambda: PairwiseMultilabelSVM(**_FAST), _X, _SETS, 4_000),
-    "chain": (lambda: ChainSVM(**_FAST), [_X[:4], _X[4:9]], [list("abca"), list("abcab")], 3_000),
-    "hiclass": (lambda: HierarchicalClassifier(_TREE, **_FAST), _X, _LEAVES, 2_000),
+    "index": (_make("MIPSIndex", n_clusters=3, max_iter=2), _X, None, 8_000),
+    "pairwise": (_make("PairwiseMultilabelSVM"), _X, _SETS, 4_000),
+    "chain": (_make("ChainSVM"), [_X[:4], _X[4:9]], [list("abca"), list("abcab")], 3_000),
+    "hiclass": (_make("HierarchicalClassifier", taxonomy=_TREE), _X, _LEAVES, 2_000),
     "hml": (
-        lambda: HierarchicalMultilabelClassifier(
-            _TREE, group_weights=GroupWeights(max_iter=2), **_FAST
-        ), _X, _LEAF_SETS, 1_500,
+        _make("HierarchicalMultilabelClassifier", taxonomy=_TREE,
+              group_weights=GroupWeights(max_iter=2)), _X, _LEAF_SETS, 1_500,
     ),
-    "latent": (
-        lambda: LatentFeatureLasso(2, n_exchanges=1, random_state=0, **_FAST), _X, None, 1_500,
-    ),
+    "latent": (_make("LatentFeatureLasso", n_exchanges=1), _X, None, 1_500),
     "mixture": (
-        lambda: MixLassoRegressor(2, search=MixtureSearch(n_starts=1), **_FAST), _X, _NUMBERS,
-        1_500,
+        _make("MixLassoRegressor", search=MixtureSearch(n_starts=1)), _X, _NUMBERS, 1_500,
     ),
     "forecast": (
-        lambda: LoadForecaster(
-            1, features=LoadFeatures([1, 2], [1], profile_weeks=1, steps_per_day=2),
-            kernels=LocalKernels(1, n_components=5, relevance_rows=20), intervals=False,
-            max_iter=5, n_jobs=1,
+        _make(
+            "LoadForecaster", horizon=1, intervals=False,
+            features=LoadFeatures([1, 2], [1], profile_weeks=1, steps_per_day=2),
+            kernels=LocalKernels(1, n_components=5, relevance_rows=20),
         ), _LOADS, None, 600,
     ),
 }  # fmt: skip
