@@ -5,7 +5,7 @@
     python3 tasks.py test [...]      install and run the tests; extra words go to pytest;
                                      with --sanitize or --sanitize=thread, on an extension
                                      built with sanitizers
-    python3 tasks.py check           format, lint, types, counts of the house, imports, documentation
+    python3 tasks.py check           format, lint, types, counts of the house, imports, docs
     python3 tasks.py cpp-tests       build and run the C++ tests and fuzz harnesses under sanitizers
     python3 tasks.py fuzz [...]      fuzz harnesses, then tools/attack.py: an hour, or --seconds N
     python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
