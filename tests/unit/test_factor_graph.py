@@ -217,6 +217,54 @@ def test_evidence_leaves_one_label():
     assert best_by_enumeration(graph.condition({0: 0, 1: 0})) == 0.0
 
 
+def test_variables_with_names_are_named_wherever_variables_are_taken():
+    table = np.arange(6.0).reshape(2, 3)
+    named = FactorGraph([2, 3, 2], names=["rain", ("road", 1), "sun"])
+    named.add_factor(["rain", ("road", 1)], table)
+    named.add_factors([["sun", ("road", 1)], ["rain", 1]], table, [2.0, 3.0])
+    named.add_factors(np.array([["rain", "sun"]]), np.eye(2))
+    named.add_interactions([["sun", "rain"]], 0.5)
+    named.add_unary("sun", [0.0, 7.0])
+    numbered = FactorGraph([2, 3, 2])
+    numbered.add_factor([0, 1], table)
+    numbered.add_factors([[2, 1], [0, 1]], table, [2.0, 3.0])
+    numbered.add_factors([[0, 2]], np.eye(2))
+    numbered.add_interactions([[2, 0]], 0.5)
+    numbered.add_unary(2, [0.0, 7.0])
+    assert all(named.score(x) == numbered.score(x) for x in assignments(named.domain))
+    made = FactorGraph.from_arrays(np.zeros((2, 2)), [["b", "a"]], [[0, 1], [2, 3]], names="ab")
+    assert made.score([0, 1]) == 2.0
+
+
+@pytest.mark.parametrize("as_given", [list, np.array])
+def test_a_number_that_is_a_name_is_the_name(as_given):
+    graph = FactorGraph([2, 3], names=[1, 0])
+    graph.add_factors(as_given([[1, 0]]), np.arange(6.0).reshape(2, 3))
+    graph.add_factor(as_given([1, 0]), np.arange(6.0).reshape(2, 3))
+    assert graph.score([1, 2]) == 10.0
+    graph.add_factors(np.zeros((0, 2), dtype=int), np.zeros((2, 3)))
+    assert graph.n_factors == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda graph: graph.add_factor(["a", "x"], np.eye(2)), "add_factor.*got 'x'"),
+        (lambda graph: graph.add_factor("ab", np.eye(2)), "list of variables, got 'ab'"),
+        (lambda graph: graph.add_factor(3, np.eye(2)), "list of variables, got 3"),
+        (lambda graph: graph.add_factor([["a"], "b"], np.eye(2)), r"its name, got \['a'\]"),
+        (lambda graph: graph.add_factors(["ab"], np.eye(2)), "list of variables, got 'ab'"),
+        (lambda graph: graph.add_factors([["a", 2]], np.eye(2)), "or by its name, got 2"),
+        (lambda graph: graph.add_interactions([["x", "a"]], 1.0), "pairs must name.*got 'x'"),
+        (lambda graph: graph.add_unary("x", [1.0, 0.0]), "add_unary.*or by its name, got 'x'"),
+        (lambda graph: graph.condition({"x": 0}), "condition.*or by its name, got 'x'"),
+    ],
+)
+def test_refusals_name_the_unknown_variable(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(FactorGraph([2, 2], names=["a", "b"]))
+
+
 def test_evidence_that_is_impossible_is_refused():
     graph = FactorGraph(unary=[[0.0, -INF], [0.0, 0.0]])
     graph.add_factor([0, 1], [[0.0, -INF], [0.0, 0.0]])
