@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sublearn.validation.values import is_int64, show
 
-__all__ = ["Names", "Scopes", "Variables"]
+__all__ = ["Names", "Scopes", "Variables", "as_places"]
 
 #: The variables of one factor, by number or name.
 Variables: TypeAlias = "ArrayLike | Iterable[Hashable]"
@@ -40,11 +40,21 @@ class Names:
             raise ValueError(f"{what} must {self._rule()}, got {show(variable)}")
         return int(variable)
 
-    def row(self, variables: Variables, what: str) -> ArrayLike:
+    def name(self, place: int) -> Hashable:
+        """What the variable with this number is called, by default its number."""
+        return int(place) if self.names is None else self.names[place]
+
+    def row(self, variables: Variables, what: str) -> np.ndarray:
         """The numbers of the variables of one factor."""
-        if self._is_plain(variables):
-            return variables
-        return [self.place(variable, what) for variable in _as_list(variables, what)]
+        must = f"{what} must be a list of variables"
+        if not self._is_plain(variables):
+            listed = _as_list(variables, what)
+            return np.array([self.place(variable, what) for variable in listed], dtype=np.int64)
+        places = as_places(variables, must)
+        if places.ndim != 1 or places.size == 0 or places.dtype.kind not in "iu":
+            last = self._n_variables - 1
+            raise ValueError(f"{must} in 0..{last}, got {show(variables)}")
+        return places
 
     def rows(self, scopes: Scopes, what: str) -> ArrayLike:
         """The numbers of the variables of many factors of one arity."""
@@ -66,6 +76,14 @@ class Names:
     def _rule(self) -> str:
         numbered = f"name a variable in 0..{self._n_variables - 1}"
         return numbered if self.names is None else f"{numbered}, or by its name"
+
+
+def as_places(values: ArrayLike, must: str) -> np.ndarray:
+    """An array; `must` heads the message that refuses rows of several lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{must}, got {show(values)}") from None
 
 
 def _as_list(values: object, what: str) -> list[Hashable]:
