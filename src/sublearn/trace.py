@@ -44,6 +44,7 @@ class Status(enum.Enum):
     CONVERGED = "the certificate reached the tolerance"
     MAX_ITER = "the iteration limit was reached before the certificate reached the tolerance"
     TIME_LIMIT = "the time limit was reached before the certificate reached the tolerance"
+    SEARCH_WORK = "search_work was spent before the certificate reached the tolerance"
     STOPPED = "the callback asked to stop"
     STALLED = "no step lowers the objective any more, as far as rounding lets one see"
 

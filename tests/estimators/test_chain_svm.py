@@ -82,7 +82,7 @@ def test_learns_what_only_the_neighbour_tells(fitted):
     X = [[["word=the"], ["word=run"], ["word=run"], ["word=a"], ["word=house"]]]
     assert fitted.predict(X) == [["D", "N", "V", "D", "N"]]
     assert fitted.predict_one(X[0]) == ["D", "N", "V", "D", "N"]
-    assert fitted.certificate_ <= fitted.tol
+    assert fitted.certificate_ <= 0.01
     assert fitted.transitions_[0, 1] == fitted.transitions_.max()  # D N
     assert fitted.start_.argmax() == 0
 
@@ -336,6 +336,21 @@ def test_warns_of_what_was_not_reached(words):
     assert model.n_iter_ == 3
     assert model.certificate_ > 1e-12
     assert np.isfinite(model.trace_["primal"]).tolist() == [False, False, True]
+
+
+def test_a_fit_that_asks_for_no_certificate_ends_with_its_passes_without_a_warning(words):
+    model = ChainSVM(C=10.0, max_iter=3, random_state=0).fit(*words)
+    assert model.n_iter_ == 3
+    assert 0.01 < model.certificate_ < np.inf
+    with pytest.warns(ConvergenceWarning, match=r"asked for tol=0\.01 "):
+        asked = ChainSVM(C=10.0, max_iter=3, tol=0.01, random_state=0).fit(*words)
+    assert asked.certificate_ == model.certificate_
+
+
+def test_a_fit_that_asks_for_no_certificate_ends_at_a_hundredth(words):
+    model = ChainSVM(C=0.01, max_iter=500, random_state=0).fit(*words)
+    assert model.n_iter_ < 500
+    assert model.certificate_ <= 0.01
 
 
 def test_without_evaluation_there_is_no_certificate_and_no_warning(words):

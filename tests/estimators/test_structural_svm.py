@@ -209,7 +209,7 @@ def test_refuses_unknown_templates_and_other_features(fitted):
         fitted.predict([two()])
     with pytest.raises(ParameterError, match=r"StructuralSVM\.map_time_limit must be"):
         StructuralSVM(map_time_limit=0.0).fit([two()], [["a", "b"]])
-    with pytest.raises(ValueError, match=r"Sample\.grid\.features must have shape"):
+    with pytest.raises(ValueError, match=r"Sample.grid: features must have shape"):
         Sample.grid(np.zeros((2, 2)))
     with pytest.raises(
         ValueError, match="X must have at least 2 samples for early_stopping, got 1"

@@ -174,6 +174,16 @@ def test_time_limit_returns_what_was_found():
     assert result.score == pytest.approx(graph.score(result.assignment))
 
 
+def test_the_status_says_which_budget_ran_out():
+    graph = frustrated_grid(1, side=8, n_labels=2)
+    by_work = solve(graph, solver="gdmm", search_work=1e6)
+    assert by_work.status is Status.SEARCH_WORK
+    assert by_work.n_iter < 2000
+    assert str(by_work.status).startswith("search_work was spent")
+    by_passes = solve(graph, solver="gdmm", search_work=1e6, max_iter=10)
+    assert (by_passes.status, by_passes.n_iter) == (Status.MAX_ITER, 10)
+
+
 def test_callback_stops():
     events = []
 

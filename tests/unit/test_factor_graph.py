@@ -217,6 +217,94 @@ def test_evidence_leaves_one_label():
     assert best_by_enumeration(graph.condition({0: 0, 1: 0})) == 0.0
 
 
+def test_variables_with_names_are_named_wherever_variables_are_taken():
+    table = np.arange(6.0).reshape(2, 3)
+    named = FactorGraph([2, 3, 2], names=["rain", ("road", 1), "sun"])
+    named.add_factor(["rain", ("road", 1)], table)
+    named.add_factors([["sun", ("road", 1)], ["rain", 1]], table, [2.0, 3.0])
+    named.add_factors(np.array([["rain", "sun"]]), np.eye(2))
+    named.add_interactions([["sun", "rain"]], 0.5)
+    named.add_unary("sun", [0.0, 7.0])
+    numbered = FactorGraph([2, 3, 2])
+    numbered.add_factor([0, 1], table)
+    numbered.add_factors([[2, 1], [0, 1]], table, [2.0, 3.0])
+    numbered.add_factors([[0, 2]], np.eye(2))
+    numbered.add_interactions([[2, 0]], 0.5)
+    numbered.add_unary(2, [0.0, 7.0])
+    assert all(named.score(x) == numbered.score(x) for x in assignments(named.domain))
+    made = FactorGraph.from_arrays(np.zeros((2, 2)), [["b", "a"]], [[0, 1], [2, 3]], names="ab")
+    assert made.score([0, 1]) == 2.0
+
+
+@pytest.mark.parametrize("as_given", [list, np.array])
+def test_a_number_that_is_a_name_is_the_name(as_given):
+    graph = FactorGraph([2, 3], names=[1, 0])
+    graph.add_factors(as_given([[1, 0]]), np.arange(6.0).reshape(2, 3))
+    graph.add_factor(as_given([1, 0]), np.arange(6.0).reshape(2, 3))
+    assert graph.score([1, 2]) == 10.0
+    graph.add_factors(np.zeros((0, 2), dtype=int), np.zeros((2, 3)))
+    assert graph.n_factors == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda graph: graph.add_factor(["a", "x"], np.eye(2)), "add_factor.*got 'x'"),
+        (lambda graph: graph.add_factor("ab", np.eye(2)), "list of variables, got 'ab'"),
+        (lambda graph: graph.add_factor(3, np.eye(2)), "list of variables, got 3"),
+        (lambda graph: graph.add_factor([["a"], "b"], np.eye(2)), r"its name, got \['a'\]"),
+        (lambda graph: graph.add_factors(["ab"], np.eye(2)), "list of variables, got 'ab'"),
+        (lambda graph: graph.add_factors([["a", 2]], np.eye(2)), "or by its name, got 2"),
+        (lambda graph: graph.add_interactions([["x", "a"]], 1.0), "pairs must name.*got 'x'"),
+        (lambda graph: graph.add_unary("x", [1.0, 0.0]), "add_unary.*or by its name, got 'x'"),
+        (lambda graph: graph.condition({"x": 0}), "condition.*or by its name, got 'x'"),
+    ],
+)
+def test_refusals_name_the_unknown_variable(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(FactorGraph([2, 2], names=["a", "b"]))
+
+
+RING = np.array([[0, 1], [1, 2]])
+SCORES = np.zeros((2, 2))
+HEADS = {
+    "add_factor: variables": lambda graph: graph.add_factor([0, 7], SCORES),
+    "add_factor: variables must be a list": lambda graph: graph.add_factor([0, [1]], SCORES),
+    "add_factor: table": lambda graph: graph.add_factor([0, 1], np.zeros((3, 3))),
+    "add_factor: scale": lambda graph: graph.add_factor([0, 1], SCORES, INF),
+    "add_factors: scopes": lambda graph: graph.add_factors([[0, 7]], SCORES),
+    "add_factors: scopes must be integers": lambda graph: graph.add_factors([[0], [0, 1]], SCORES),
+    "add_interactions: pairs": lambda graph: graph.add_interactions([[0, 7]], 1.0),
+    "add_interactions: the 2 x 2 table": lambda graph: graph.add_interactions([[0, 1, 0]], 1.0),
+    "add_interactions: weights": lambda graph: graph.add_interactions([[0, 1]], [1.0, 2.0]),
+    "add_unary: variable": lambda graph: graph.add_unary(7, [0.0, 0.0]),
+    "add_unary: scores": lambda graph: graph.add_unary(0, [0.0]),
+    "set_unary: scores": lambda graph: graph.set_unary([[0.0]]),
+    "unary: variable": lambda graph: graph.unary(7),
+    "score: assignment": lambda graph: graph.score([0]),
+    "condition: evidence": lambda graph: graph.condition({0: 7}),
+    "from_arrays: scopes": lambda _: FactorGraph.from_arrays(SCORES, RING, SCORES),
+    "from_edges: edges": lambda _: FactorGraph.from_edges(RING, SCORES, SCORES),
+    "grid: unary": lambda _: FactorGraph.grid(SCORES, SCORES),
+    "grid: weights": lambda _: FactorGraph.grid(np.zeros((1, 2, 2)), SCORES - [0, INF], -1.0),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_messages_name_what_was_passed(head):
+    with pytest.raises(ValueError, match=f"^FactorGraph.{head} "):
+        HEADS[head](FactorGraph([2, 2]))
+
+
+def test_evidence_is_refused_by_the_names_of_variables():
+    graph = FactorGraph([2, 2], names=["a", "b"])
+    graph.add_factor(["a", "b"], [[0.0, -INF], [0.0, 0.0]])
+    with pytest.raises(ValueError, match=r"got \{'a': 0, 'b': 1\}, which a factor"):
+        graph.condition({"a": 0, "b": 1})
+    with pytest.raises(ValueError, match=r"must give variable 'b' a label in 0\.\.1, got 2"):
+        graph.condition({"b": 2})
+
+
 def test_evidence_that_is_impossible_is_refused():
     graph = FactorGraph(unary=[[0.0, -INF], [0.0, 0.0]])
     graph.add_factor([0, 1], [[0.0, -INF], [0.0, 0.0]])
@@ -307,7 +395,10 @@ REFUSALS = {
     "text": (add("abc"), "must be an array of numbers, got 'abc'"),
     "no such variable": (add(GOOD, (0, 2)), r"must name variables in 0\.\.1, got 2"),
     "negative variable": (add(GOOD, (-1, 1)), r"must name variables in 0\.\.1, got -1"),
-    "names of variables": (add(GOOD, ("a", "b")), "scopes must be integers of shape"),
+    "names of variables": (
+        add(GOOD, ("a", "b")),
+        r"must be a list of variables in 0\.\.1, got \('a', 'b'\)",
+    ),
     "infinite scale": (add(GOOD, scale=INF), "scale must be finite, got NaN or infinity"),
     "negative scale of -inf": (
         add([[0.0, -INF, 0.0]] * 2, scale=-1.0),

@@ -56,7 +56,7 @@ def grid_edges(
         parts = []
     if [part.shape for part in parts] != shapes:
         raise ValueError(
-            f"FactorGraph.grid.weights must be a number or two arrays of shapes {shapes[0]} and "
+            f"FactorGraph.grid: weights must be a number or two arrays of shapes {shapes[0]} and "
             f"{shapes[1]}, got {show([part.shape for part in parts] or weights)}"
         )
     return scopes, np.concatenate([part.ravel() for part in parts])
@@ -74,7 +74,7 @@ def nodes_of(edges: Edges, unary: NodeScores) -> tuple[list[Hashable] | None, Ar
         missing = [name for name in names if name not in unary]
         if missing:
             raise ValueError(
-                f"FactorGraph.from_edges.unary must have scores for each node, got none for "
+                f"FactorGraph.from_edges: unary must have scores for each node, got none for "
                 f"{show(missing[0])}"
             )
         return names, [np.asarray(unary[name]) for name in names]
@@ -88,21 +88,21 @@ def edges_of(
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
         if edges.shape[1] != 2:
             raise ValueError(
-                f"FactorGraph.from_edges.edges must have two columns, got {edges.shape[1]}"
+                f"FactorGraph.from_edges: edges must have two columns, got {edges.shape[1]}"
             )
         if not places:
             return edges, None
     if _is_graph(edges):
         found = edges.edges() if weight is None else edges.edges(data=weight, default=1.0)
     elif weight is not None:
-        raise ValueError("FactorGraph.from_edges.weight must be None for a list of edges")
+        raise ValueError("FactorGraph.from_edges: weight must be None for a list of edges")
     else:
         found = edges
     rows = [tuple(edge) for edge in found]
     sizes = {len(row) for row in rows} or {2}
     if not sizes <= {2, 3} or len(sizes) > 1:
         raise ValueError(
-            "FactorGraph.from_edges.edges must be pairs (u, v), or all of them (u, v, scale)"
+            "FactorGraph.from_edges: edges must be pairs (u, v), or all of them (u, v, scale)"
         )
     ends = [[_place(node, places, n_nodes) for node in row[:2]] for row in rows]
     scopes = np.array(ends, dtype=np.int64).reshape(-1, 2)
@@ -116,7 +116,7 @@ def _place(node: Hashable, places: Mapping[Hashable, int], n_nodes: int) -> int:
     elif is_int64(node) and 0 <= node < n_nodes:
         return int(node)
     raise ValueError(
-        f"FactorGraph.from_edges.edges must join nodes that have unary scores, got {show(node)}"
+        f"FactorGraph.from_edges: edges must join nodes that have unary scores, got {show(node)}"
     )
 
 
@@ -124,6 +124,7 @@ def _scale(values: Sequence[Hashable]) -> np.ndarray:
     for value in values:
         if not is_finite_number(value):
             raise ValueError(
-                f"FactorGraph.from_edges.edges must have finite numbers as scale, got {show(value)}"
+                f"FactorGraph.from_edges: edges must have finite numbers as scale, got "
+                f"{show(value)}"
             )
     return np.array(values, dtype=np.float64)

@@ -13,7 +13,8 @@ from sublearn import _core
 from sublearn.graph import edges as edge_lists
 from sublearn.graph.compiled import compile_graph, fill_forbidden, forbidden_depth, unary_bounds
 from sublearn.graph.edges import Edges, GridWeights, NodeScores
-from sublearn.graph.factors import Factors, make_factors
+from sublearn.graph.factors import Arguments, Factors, make_factors
+from sublearn.graph.names import Names, Scopes, Variables
 from sublearn.graph.table_makers import TableLike, as_table, dense
 from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.graph.unaries import as_domain, as_numbers, as_unaries
@@ -43,7 +44,8 @@ class FactorGraph:
         Scores of single labels: an array of shape (n_variables, n_labels), a list with an array for
         each variable, or all scores in one row. By default zeros.
     names : sequence of hashable, optional
-        What variables are called; evidence may then use names.
+        What variables are called. Factors, evidence and all else that takes variables then
+        takes names as well as numbers; a number that is a name is taken as the name.
 
     Examples
     --------
@@ -72,13 +74,13 @@ class FactorGraph:
         self._native_depth = 0.0  # of its forbidden states
         self._is_unary_new = False
         self.grid_shape: tuple[int, int] | None = None
-        self._set_names(names)
+        self._names = Names(names, self.n_variables)
 
     @classmethod
     def from_arrays(
         cls,
         unary: ArrayLike,
-        scopes: ArrayLike,
+        scopes: Scopes,
         table: TableLike,
         scale: ArrayLike | None = None,
         *,
@@ -87,7 +89,7 @@ class FactorGraph:
     ) -> FactorGraph:
         """A graph with factors of one arity: see `add_factors`."""
         graph = cls(domain, unary, names=names)
-        graph.add_factors(scopes, table, scale)
+        graph._add_named(scopes, table, scale, Arguments.of("from_arrays"))
         return graph
 
     @classmethod
@@ -104,17 +106,17 @@ class FactorGraph:
             Scale of the factors: one number, or arrays of shape (height, width - 1) for
             neighbours in a row and (height - 1, width) for neighbours in a column.
         """
-        scores = as_numbers(unary, "FactorGraph.grid.unary")
+        scores = as_numbers(unary, "FactorGraph.grid: unary")
         if scores.ndim != 3:
             raise ValueError(
-                f"FactorGraph.grid.unary must have shape (height, width, n_labels), got "
+                f"FactorGraph.grid: unary must have shape (height, width, n_labels), got "
                 f"{scores.shape}"
             )
         height, width, n_labels = scores.shape
         graph = cls(unary=scores.reshape(-1, n_labels))
         graph.grid_shape = (height, width)
         scopes, scale = edge_lists.grid_edges(height, width, weights)
-        graph._add(scopes, table, scale, "FactorGraph.grid")
+        graph._add(scopes, table, scale, Arguments.of("grid", scale="weights"))
         return graph
 
     @classmethod
@@ -136,8 +138,9 @@ class FactorGraph:
         """
         names, rows = edge_lists.nodes_of(edges, unary)
         graph = cls(unary=rows, names=names)
-        scopes, scale = edge_lists.edges_of(edges, graph._places, graph.n_variables, weight)
-        graph._add(scopes, table, scale, "FactorGraph.from_edges")
+        scopes, scale = edge_lists.edges_of(edges, graph._names.places, graph.n_variables, weight)
+        called = Arguments.of("from_edges", scopes="edges", scale="edges")
+        graph._add(scopes, table, scale, called)
         return graph
 
     @property
@@ -164,11 +167,11 @@ class FactorGraph:
     @property
     def names(self) -> list[Hashable] | None:
         """What variables are called."""
-        return self._names
+        return self._names.names
 
     def unary(self, variable: Hashable) -> np.ndarray:
         """Scores of the labels of a variable."""
-        i = self._place(variable, "FactorGraph.unary.variable")
+        i = self._names.place(variable, "FactorGraph.unary: variable")
         return self._unary[self._begin[i] : self._begin[i + 1]].copy()
 
     def set_unary(self, scores: ArrayLike) -> None:
@@ -176,66 +179,64 @@ class FactorGraph:
 
         Tables stay as they are: solving again after this is a warm start.
         """
-        self._unary = as_unaries(scores, self._domain, "FactorGraph.set_unary.scores")
+        self._unary = as_unaries(scores, self._domain, "FactorGraph.set_unary: scores")
         self._is_unary_new = True
 
     def add_unary(self, variable: Hashable, scores: ArrayLike) -> None:
         """Add scores to those of the labels of a variable."""
-        i = self._place(variable, "FactorGraph.add_unary.variable")
-        self._add([[i]], scores, None, "FactorGraph.add_unary")
+        i = self._names.place(variable, "FactorGraph.add_unary: variable")
+        self._add([[i]], scores, None, Arguments.of("add_unary", table="scores"))
 
-    def add_factor(self, variables: ArrayLike, table: TableLike, scale: float = 1.0) -> None:
+    def add_factor(self, variables: Variables, table: TableLike, scale: float = 1.0) -> None:
         """Add one factor.
 
         Parameters
         ----------
-        variables : sequence of int
+        variables : sequence of variables, by number or name
             The first belongs to the first axis of the table. A factor over one variable adds to
             its unary scores; of one in which a variable is repeated only the diagonal counts.
         table : array-like with an axis for each variable, SciPy sparse matrix, or a table
             Arrays with the same content are stored once.
         scale : float, default=1.0
         """
-        places = np.asarray(variables)
-        if places.ndim != 1:
-            raise ValueError(
-                f"FactorGraph.add_factor.variables must be a list of variables, got "
-                f"{show(variables)}"
-            )
-        made = as_table(table, len(places), "FactorGraph.add_factor.table")
-        self._add(places[None], self._shared(made), scale, "FactorGraph.add_factor")
+        called = Arguments.of("add_factor", scopes="variables")
+        places = self._names.row(variables, called.scopes)
+        made = as_table(table, len(places), called.table)
+        self._add(places[None], self._shared(made), scale, called)
 
-    def add_factors(
-        self, scopes: ArrayLike, table: TableLike, scale: ArrayLike | None = None
-    ) -> None:
+    def add_factors(self, scopes: Scopes, table: TableLike, scale: ArrayLike | None = None) -> None:
         """Add many factors of one arity.
 
         Parameters
         ----------
-        scopes : array-like of int of shape (n_factors, arity)
-            The variables of each factor.
+        scopes : array-like of shape (n_factors, arity)
+            The variables of each factor, by number or name.
         table : array-like, SciPy sparse matrix, or a table
             One table for all factors, or an array with one axis more: a table for each, of
             which equal ones are stored once.
         scale : float or array-like of shape (n_factors,), optional
             By default 1.
         """
-        self._add(scopes, table, scale, "FactorGraph.add_factors")
+        self._add_named(scopes, table, scale, Arguments.of("add_factors"))
 
-    def add_interactions(self, pairs: ArrayLike, weights: ArrayLike) -> None:
+    def add_interactions(self, pairs: Scopes, weights: ArrayLike) -> None:
         """Add pairwise factors of binary variables that score ``weights`` where both are 1.
 
         Parameters
         ----------
-        pairs : array-like of int of shape (n_factors, 2)
+        pairs : array-like of shape (n_factors, 2)
+            Variables, by number or name.
         weights : float or array-like of shape (n_factors,)
             In the paper: theta_f(1, 1).
         """
-        self._add(pairs, _BOTH_ON, weights, "FactorGraph.add_interactions")
+        called = Arguments.of(
+            "add_interactions", scopes="pairs", table="the 2 x 2 table of pairs", scale="weights"
+        )
+        self._add_named(pairs, _BOTH_ON, weights, called)
 
     def score(self, assignment: ArrayLike) -> float:
         """Value of an assignment, -inf if it has a forbidden state."""
-        labels = self._labels(assignment, "FactorGraph.score.assignment")
+        labels = self._labels(assignment, "FactorGraph.score: assignment")
         total = float(self._unary[self._begin[:-1] + labels].sum())
         return total + sum(float(group.scores(labels).sum()) for group in self._factors)
 
@@ -251,12 +252,12 @@ class FactorGraph:
         ValueError
             If a variable or label does not exist, or the graph forbids what the evidence says.
         """
-        places = [self._place(key, "FactorGraph.condition.evidence") for key in evidence]
+        places = [self._names.place(key, "FactorGraph.condition: evidence") for key in evidence]
         labels = list(evidence.values())
-        for i, label in zip(places, labels, strict=True):
+        for key, i, label in zip(evidence, places, labels, strict=True):
             if not is_int64(label) or not 0 <= label < self._domain[i]:
                 raise ValueError(
-                    f"FactorGraph.condition.evidence must give variable {i} a label in "
+                    f"FactorGraph.condition: evidence must give variable {show(key)} a label in "
                     f"0..{self._domain[i] - 1}, got {show(label)}"
                 )
         fixed = np.full(self.n_variables, -1, dtype=np.int64)
@@ -310,10 +311,15 @@ class FactorGraph:
         self._native_depth, self._is_unary_new = depth, False
         return self._native
 
-    def _add(
-        self, scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, caller: str
+    def _add_named(
+        self, scopes: Scopes, table: TableLike, scale: ArrayLike | None, called: Arguments
     ) -> None:
-        for group in make_factors(scopes, table, scale, self._domain, caller):
+        self._add(self._names.rows(scopes, called.scopes), table, scale, called)
+
+    def _add(
+        self, scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, called: Arguments
+    ) -> None:
+        for group in make_factors(scopes, table, scale, self._domain, called):
             if group.scopes.shape[1] == 1:
                 self._absorb(group)
             else:
@@ -351,9 +357,9 @@ class FactorGraph:
             is_forbidden = np.isneginf(known.scores(fixed))
             if is_forbidden.any():
                 scope = known.scopes[int(np.argmax(is_forbidden))]
-                pairs = ", ".join(f"{i}: {fixed[i]}" for i in scope)
+                pairs = ", ".join(f"{show(self._names.name(i))}: {fixed[i]}" for i in scope)
                 raise ValueError(
-                    f"FactorGraph.condition.evidence must be possible, got {{{pairs}}}, which a "
+                    f"FactorGraph.condition: evidence must be possible, got {{{pairs}}}, which a "
                     f"factor forbids"
                 )
 
@@ -372,28 +378,3 @@ class FactorGraph:
                 f"0..{self._domain[i] - 1}, got {labels[i]}"
             )
         return labels
-
-    def _set_names(self, names: Sequence[Hashable] | None) -> None:
-        self._names = None if names is None else list(names)
-        self._places = {name: i for i, name in enumerate(self._names or ())}
-        if self._names is not None and len(self._places) != self.n_variables:
-            raise ValueError(
-                f"FactorGraph.names must be {self.n_variables} distinct names, got "
-                f"{len(self._places)}"
-            )
-
-    def _place(self, variable: Hashable, what: str) -> int:
-        if self._names is not None and _is_key(variable, self._places):
-            return self._places[variable]
-        if not is_int64(variable) or not 0 <= variable < self.n_variables:
-            raise ValueError(
-                f"{what} must name a variable in 0..{self.n_variables - 1}, got {show(variable)}"
-            )
-        return int(variable)
-
-
-def _is_key(value: Hashable, mapping: Mapping[Hashable, int]) -> bool:
-    try:
-        return value in mapping
-    except TypeError:  # unhashable
-        return False

@@ -11,11 +11,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sublearn import _core
+from sublearn.graph.names import as_places
 from sublearn.graph.table_makers import TableLike, as_table
 from sublearn.graph.tables import DenseTable, Table, TableStack
 from sublearn.validation.values import is_finite_number, show
 
-__all__ = ["Factors", "make_factors"]
+__all__ = ["Arguments", "Factors", "make_factors"]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a method that adds factors calls its arguments: heads of the messages of refusals."""
+
+    scopes: str
+    table: str
+    scale: str
+
+    @classmethod
+    def of(
+        cls, method: str, *, scopes: str = "scopes", table: str = "table", scale: str = "scale"
+    ) -> Arguments:
+        """Those of a method of `FactorGraph`.
+
+        >>> Arguments.of("add_interactions", scopes="pairs").scopes
+        'FactorGraph.add_interactions: pairs'
+        """
+        return cls(*(f"FactorGraph.{method}: {name}" for name in (scopes, table, scale)))
 
 
 @dataclass(frozen=True)
@@ -71,41 +92,43 @@ class Factors:
 
 
 def make_factors(
-    scopes: ArrayLike, table: TableLike, scale: ArrayLike | None, domain: np.ndarray, caller: str
+    scopes: ArrayLike,
+    table: TableLike,
+    scale: ArrayLike | None,
+    domain: np.ndarray,
+    called: Arguments,
 ) -> list[Factors]:
     """Checked factors over distinct variables.
 
     Where a variable is repeated within a factor, only the diagonal of the table can be reached:
     those factors get that diagonal as their table, with one axis less.
     """
-    places = _check_scopes(scopes, len(domain), caller)
+    places = _check_scopes(scopes, len(domain), called.scopes)
     n, arity = places.shape
-    made = as_table(table, arity, f"{caller}.table")
+    made = as_table(table, arity, called.table)
     rows = None
     if isinstance(made, TableStack):
         if made.n_tables != n:
             raise ValueError(
-                f"{caller}.table must be one table or one for each of {n} factors, "
+                f"{called.table} must be one table or one for each of {n} factors, "
                 f"got {made.n_tables}"
             )
         made, rows = _share_equal_tables(made)
-    _check_labels(places, made, domain, caller)
-    factors = Factors(places, made, rows, _check_scale(scale, n, made, caller))
-    return _merge_repeated(factors, caller)
+    _check_labels(places, made, domain, called.table)
+    factors = Factors(places, made, rows, _check_scale(scale, n, made, called.scale))
+    return _merge_repeated(factors, called.table)
 
 
-def _check_scopes(scopes: ArrayLike, n_variables: int, caller: str) -> np.ndarray:
-    found = np.asarray(scopes)
+def _check_scopes(scopes: ArrayLike, n_variables: int, name: str) -> np.ndarray:
+    found = as_places(scopes, f"{name} must be integers of shape (n_factors, arity)")
     if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "iu":
         raise ValueError(
-            f"{caller}.scopes must be integers of shape (n_factors, arity), got shape "
+            f"{name} must be integers of shape (n_factors, arity), got shape "
             f"{found.shape} and dtype {found.dtype}"
         )
     if found.size and (found.min() < 0 or found.max() >= n_variables):
         bad = found.min() if found.min() < 0 else found.max()
-        raise ValueError(
-            f"{caller}.scopes must name variables in 0..{n_variables - 1}, got {int(bad)}"
-        )
+        raise ValueError(f"{name} must name variables in 0..{n_variables - 1}, got {int(bad)}")
     out = np.array(found, dtype=np.int32, order="C")
     out.flags.writeable = False
     return out
@@ -120,7 +143,7 @@ def _share_equal_tables(stack: TableStack) -> tuple[Table, np.ndarray]:
     return TableStack(np.ascontiguousarray(stack.values[kept])), rows.astype(np.int32)
 
 
-def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, caller: str) -> None:
+def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, name: str) -> None:
     if (domain == table.shape[0]).all() and len(set(table.shape)) == 1:
         return  # the usual case, told without a look at each factor
     for axis, size in enumerate(table.shape):
@@ -128,37 +151,36 @@ def _check_labels(scopes: np.ndarray, table: Table, domain: np.ndarray, caller: 
         if len(sizes) and (sizes != size).any():
             f = int(np.argmax(sizes != size))
             raise ValueError(
-                f"{caller}.table must have {int(sizes[f])} labels on axis {axis} as variable "
+                f"{name} must have {int(sizes[f])} labels on axis {axis} as variable "
                 f"{int(scopes[f, axis])} has, got {size}"
             )
 
 
 def _check_scale(
-    scale: ArrayLike | None, n_factors: int, table: Table, caller: str
+    scale: ArrayLike | None, n_factors: int, table: Table, name: str
 ) -> np.ndarray | None:
     if scale is None or (is_finite_number(scale) and scale == 1):
         return None
     try:
         given = np.asarray(scale, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{caller}.scale must hold numbers, got {show(scale)}") from None
+        raise ValueError(f"{name} must hold numbers, got {show(scale)}") from None
     if given.ndim > 0 and given.shape != (n_factors,):
         raise ValueError(
-            f"{caller}.scale must be a number or have shape ({n_factors},), got shape {given.shape}"
+            f"{name} must be a number or have shape ({n_factors},), got shape {given.shape}"
         )
     out = np.array(np.broadcast_to(given, n_factors))
     if not np.isfinite(out).all():
-        raise ValueError(f"{caller}.scale must be finite, got NaN or infinity")
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
     if (out < 0).any() and table.has_forbidden:
         raise ValueError(
-            f"{caller}.scale must not be negative where the table forbids states (-inf), "
-            f"got {out.min()}"
+            f"{name} must not be negative where the table forbids states (-inf), got {out.min()}"
         )
     out.flags.writeable = False
     return out
 
 
-def _merge_repeated(factors: Factors, caller: str) -> list[Factors]:
+def _merge_repeated(factors: Factors, name: str) -> list[Factors]:
     if len(factors) == 0:
         return []
     scopes, arity = factors.scopes, factors.scopes.shape[1]
@@ -171,11 +193,11 @@ def _merge_repeated(factors: Factors, caller: str) -> list[Factors]:
     for kind in np.unique(pattern, axis=0):
         chosen = factors.take((pattern == kind).all(axis=1))
         is_plain = (kind == np.arange(arity)).all()
-        out.append(chosen if is_plain else _on_diagonal(chosen, kind, caller))
+        out.append(chosen if is_plain else _on_diagonal(chosen, kind, name))
     return out
 
 
-def _on_diagonal(factors: Factors, kind: np.ndarray, caller: str) -> Factors:
+def _on_diagonal(factors: Factors, kind: np.ndarray, name: str) -> Factors:
     kept = np.unique(kind)
     shape = tuple(factors.table.shape[p] for p in kept)
     labels = np.indices(shape).reshape(len(shape), -1).T[:, np.searchsorted(kept, kind)]
@@ -186,7 +208,6 @@ def _on_diagonal(factors: Factors, kind: np.ndarray, caller: str) -> Factors:
         values = factors.table.at(labels).reshape(1, *shape)
     if np.isneginf(values.reshape(len(values), -1)).all(axis=1).any():
         raise ValueError(
-            f"{caller}.table must allow a joint state in which a repeated variable has one label, "
-            f"got none"
+            f"{name} must allow a joint state in which a repeated variable has one label, got none"
         )
     return Factors(factors.scopes[:, kept], DenseTable(values), factors.rows, factors.scale)

@@ -42,9 +42,10 @@ _RULES: dict[str, Rule] = {
 class MapResult(Solution):
     """What :func:`solve_map` found.
 
-    `status` is converged if `gap` is at most `tol`, `n_iter` counts iterations of GDMM over all
-    connected components, 0 if none was needed, and `trace` has seconds, score, bound, active labels
-    and states, work.
+    `status` is converged if `gap` is at most `tol`, and otherwise says which budget ran out:
+    `time_limit`, `max_iter`, or `search_work` where fewer iterations were made. `n_iter` counts
+    iterations of GDMM over all connected components, 0 if none was needed, and `trace` has seconds,
+    score, bound, active labels and states, work.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def solve_map(
         title="MAP",
         may_be_left=True,
     )
-    return _result(graph, found)
+    return _result(graph, found, settings)
 
 
 def _as_labels(init: MapResult | ArrayLike | None, graph: FactorGraph) -> np.ndarray | None:
@@ -177,8 +178,10 @@ def _as_labels(init: MapResult | ArrayLike | None, graph: FactorGraph) -> np.nda
     return np.ascontiguousarray(graph._labels(given, "solve_map.init"), dtype=np.int32)
 
 
-def _result(graph: FactorGraph, found: dict) -> MapResult:
+def _result(graph: FactorGraph, found: dict, settings: _core.MapSettings) -> MapResult:
     score, status = graph.score(found["labels"]), Status.of(found["status"])
+    if status is Status.MAX_ITER:
+        status = _spent(int(found["n_iter"]), settings)
     if np.isneginf(score) and status is Status.CONVERGED:
         raise ValueError(
             "solve_map.graph must allow an assignment: each one has a forbidden state "
@@ -194,3 +197,10 @@ def _result(graph: FactorGraph, found: dict) -> MapResult:
         assignment=found["labels"],
         bound=bound,
     )
+
+
+def _spent(n_iter: int, settings: _core.MapSettings) -> Status:
+    """The budget that ended a solver which neither converged nor was stopped."""
+    if np.isfinite(settings.time_limit):  # the search has no other limit then
+        return Status.TIME_LIMIT
+    return Status.SEARCH_WORK if n_iter < settings.max_iter else Status.MAX_ITER

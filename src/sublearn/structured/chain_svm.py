@@ -76,8 +76,10 @@ class ChainSVM(StructuredModel):
     end_features : {"auto"} or bool, default="auto"
         Whether each tag has a score for being the first, and one for being the last of its
         sequence. "auto" means True if features have names and False for matrices.
-    tol : float, default=0.01
-        The fit ends when `certificate_` is at most this.
+    tol : float or None, default=None
+        The fit ends when `certificate_` is at most this; a `ConvergenceWarning` says so if
+        `max_iter` passes do not get there. None asks for no certificate: the fit ends at 0.01 or
+        after `max_iter` passes, whichever comes first, without a warning.
     max_iter : int, default=30
         Limit on the passes over the sequences.
     early_stopping : bool or int, default=False
@@ -174,7 +176,7 @@ class ChainSVM(StructuredModel):
         transitions: bool = True,
         fit_intercept: bool = True,
         end_features: bool | str = "auto",
-        tol: float = 0.01,
+        tol: float | None = None,
         max_iter: int = 30,
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,

@@ -26,7 +26,12 @@ from sublearn.validation import NonNegative, OrNone, Positive, Rule, Settings
 if TYPE_CHECKING:
     from sublearn.structured.model import StructuredModel
 
-__all__ = ["Learnt", "Passes", "learn"]
+__all__ = ["Learnt", "Passes", "learn", "tol_of"]
+
+#: The certificate that ends a fit of which no `tol` was asked. With `C=1` and named features 30
+#: passes reach about 0.3 and 100 about 0.02, and label the training data equally well: it ends
+#: the easy fits early, and is no promise.
+_TOL = 0.01
 
 #: The solver of the core: by the precision of the features, and for pairs or larger factors.
 Learner: TypeAlias = (
@@ -73,8 +78,8 @@ class Passes(Settings):
 class Learnt:
     """The weights that are kept, and how they were found.
 
-    `ended_early`: the fit ended as the user wanted, by held-out samples or without evaluation, so
-    that there is nothing to warn of.
+    `ended_early`: the fit ended as the user wanted, by held-out samples, or by its passes without
+    evaluation or without a `tol`, so that there is nothing to warn of.
     """
 
     weights: Weights
@@ -210,6 +215,11 @@ class _Run:
             self.progress.tell(objective=found.primal, gap=certificate * found.primal)
 
 
+def tol_of(tol: float | None) -> float:
+    """The certificate at which a fit ends."""
+    return _TOL if tol is None else float(tol)
+
+
 def _learner(model: StructuredModel, problem: Problem, seed: int) -> Learner:
     """The solver of the core at its start, where all weights are zero."""
     settings, passes = _core.GdmmLearnSettings(), Passes.of(model.passes)
@@ -249,7 +259,7 @@ def learn(
         found = run.step(n_iter)
         if found.is_better_than(run.best):
             run.best = found
-        if progress.stop_requested or run.certificate(found) <= model.tol:
+        if progress.stop_requested or run.certificate(found) <= tol_of(model.tol):
             ended_early = held_out is not None  # the best pass may have been another one
             break
         if run.best is not None and n_iter - run.best.n_iter >= patience:
@@ -269,7 +279,7 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
     assert best.weights is not None
     certificate = run.certificate(best)
     status = Status.MAX_ITER
-    if certificate <= run.model.tol:
+    if certificate <= tol_of(run.model.tol):
         status = Status.CONVERGED
     elif was_stopped:
         status = Status.STOPPED
@@ -282,5 +292,7 @@ def _finish(run: _Run, last: _Candidate, ended_early: bool) -> Learnt:
         trace=Trace({name: [row[name] for row in run.rows] for name in run.rows[0]}),
     )
     held_out = None if run.held_out is None else best.held_out
-    is_blind = not is_evaluated and not was_stopped
-    return Learnt(best.weights, solution, held_out, ended_early or is_blind)
+    has_no_goal = run.model.tol is None or not is_evaluated
+    return Learnt(
+        best.weights, solution, held_out, ended_early or (has_no_goal and not was_stopped)
+    )

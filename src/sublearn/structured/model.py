@@ -17,7 +17,7 @@ from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
 from sublearn.io.fields import Fields, Labels, Number, Sparse
 from sublearn.metrics.names import find_positions
-from sublearn.structured.learning import Passes, learn
+from sublearn.structured.learning import Passes, learn, tol_of
 from sublearn.structured.problem import Problem, Weights
 from sublearn.typing import Seed, State
 from sublearn.validation import (
@@ -26,6 +26,7 @@ from sublearn.validation import (
     Boolean,
     Interval,
     OneOf,
+    OrNone,
     Positive,
     Rule,
     SettingsOf,
@@ -38,7 +39,7 @@ __all__ = ["LEARNING_RULES", "StructuredModel", "append_columns"]
 LEARNING_RULES: dict[str, Rule] = {
     "C": Positive(float),
     "fit_intercept": Boolean(),
-    "tol": Positive(float),
+    "tol": OrNone(Positive(float)),
     "max_iter": Positive(int),
     "early_stopping": EARLY_STOPPING,
     "validation_fraction": Interval(float, 0, 1, "neither"),
@@ -64,7 +65,7 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
 
     C: float
     fit_intercept: bool
-    tol: float
+    tol: float | None
     max_iter: int
     early_stopping: bool | int
     validation_fraction: float
@@ -108,7 +109,9 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         at_zero = self.C * len(problem.truth)  # where the dual bound is 0
         progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
         learnt = self._watch(lambda: learn(self, problem, held_out, seed, progress), progress)
-        self._keep_solution(learnt.solution, warns=not learnt.ended_early)
+        self._keep_solution(learnt.solution, warns=False)
+        if not learnt.ended_early:
+            learnt.solution.warn_unless_converged(self, tol_of(self.tol))
         self.held_out_accuracy_ = learnt.held_out
         return learnt.weights
 

@@ -70,7 +70,7 @@ class Sample:
         pixels = np.asarray(features)
         if pixels.ndim != 3:
             raise ValueError(
-                f"Sample.grid.features must have shape (height, width, n_features), "
+                f"Sample.grid: features must have shape (height, width, n_features), "
                 f"got {pixels.shape}"
             )
         height, width, n_features = pixels.shape

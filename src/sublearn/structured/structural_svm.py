@@ -63,8 +63,10 @@ class StructuralSVM(StructuredModel):
         Weight of the loss, which is a sum over nodes.
     fit_intercept : bool, default=True
         Whether each label has a bias: a feature that is 1 everywhere. It is penalised like others.
-    tol : float, default=0.01
-        The fit ends when `certificate_` is at most this.
+    tol : float or None, default=None
+        The fit ends when `certificate_` is at most this; a `ConvergenceWarning` says so if
+        `max_iter` passes do not get there. None asks for no certificate: the fit ends at 0.01 or
+        after `max_iter` passes, whichever comes first, without a warning.
     max_iter : int, default=30
         Limit on the passes over the samples.
     early_stopping : bool or int, default=False
@@ -139,7 +141,7 @@ class StructuralSVM(StructuredModel):
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
-        tol: float = 0.01,
+        tol: float | None = None,
         max_iter: int = 30,
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
