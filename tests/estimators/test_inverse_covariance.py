@@ -142,6 +142,7 @@ def test_chooses_the_largest_weight_within_a_standard_error():
     assert simple.l1_ > best.l1_
 
 
+@pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 def test_tries_the_weights_that_are_given():
     model = SparseInverseCovariance("cv", l1s=[0.1, 0.4, 0.2]).fit(rows_of_a_chain(n_rows=60))
     assert model.l1_path_.tolist() == [0.4, 0.2, 0.1]

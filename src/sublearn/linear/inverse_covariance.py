@@ -31,7 +31,7 @@ from sublearn.io.fields import (
     take_parts,
 )
 from sublearn.linear.path import L1Values, falling_l1s
-from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1
+from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1, warn_of_the_least_l1
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.typing import MatrixLike, State
 from sublearn.validation import (
@@ -118,7 +118,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=12
         Weights that ``l1="cv"`` tries: so many from the least one at which the matrix is diagonal
-        to 0.02 of it, or these.
+        to 0.02 of it, or these. If the least is the best, a warning says so.
     n_jobs : int or None, default=None
         Threads for blocks and, with `l1="cv"`, for folds; None means 1, -1 all processors. The
         result does not depend on it. BLAS is held to one thread until the fit is done.
@@ -474,7 +474,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             progress.finish_solve()
             return found, l1
 
-        return self._watched(job, progress)
+        found = self._watched(job, progress)
+        warn_of_the_least_l1(type(self).__name__, self.l1_path_, self.cv_scores_)
+        return found
 
     def _follow(
         self, X: np.ndarray, fold: Fold, path: np.ndarray, progress: Progress
