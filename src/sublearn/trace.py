@@ -179,11 +179,11 @@ class Solution:
                 f"{type(estimator).__name__}: {self.status}; reached certificate "
                 f"{self.certificate:.3g}, asked for tol={tol:g} (n_iter={self.n_iter})",
                 ConvergenceWarning,
-                stacklevel=_frames_of_ours() + 1,
+                stacklevel=frames_of_ours() + 1,
             )
 
 
-def _frames_of_ours() -> int:
+def frames_of_ours() -> int:
     """Calls within the package that led to the caller, itself included; decorators make some."""
     frame: FrameType | None = sys._getframe(1)
     n_frames = 0

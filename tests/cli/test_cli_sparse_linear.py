@@ -63,6 +63,7 @@ def test_evaluates_and_inspects(sublearn, data, tmp_path):
     assert "labels" not in found
 
 
+@pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 @pytest.mark.parametrize("method", ["sparse-linear", "sparse-logistic"])
 def test_l1_is_chosen_by_cross_validation(sublearn, data, tmp_path, method):
     file, y = data

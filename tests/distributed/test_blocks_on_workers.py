@@ -220,6 +220,7 @@ def test_hiclass_by_nodes_and_hml_by_labels(client):
         assert list(together) == list(alone)
 
 
+@pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 def test_sparse_linear_models_by_outputs_and_folds(client):
     _, X, y = taxonomy_rows()
     model = SparseLogisticRegression("cv", l1s=4, cv=3)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -21,6 +22,50 @@ def chain(n=12):
 def rows_of_a_chain(n_rows=400, n=12, seed=0):
     rng = np.random.default_rng(seed)
     return rng.multivariate_normal(np.arange(n), np.linalg.inv(chain(n)), size=n_rows)
+
+
+# --- distances -----------------------------------------------------------------------------------
+
+
+def as_scikit_learn_has_it(model):
+    rival = EmpiricalCovariance(store_precision=True)
+    rival.covariance_, rival.precision_ = model.covariance_, model.precision_
+    rival.location_, rival.n_features_in_ = model.location_, model.n_features_in_
+    return rival
+
+
+@pytest.mark.parametrize("covariance", ["data", "precomputed"])
+def test_mahalanobis_distances_are_those_of_scikit_learn(covariance):
+    X = rows_of_a_chain()
+    fitted_to = X if covariance == "data" else np.cov(X, rowvar=False)
+    model = SparseInverseCovariance(0.1, covariance=covariance).fit(fitted_to)
+    expected = as_scikit_learn_has_it(model).mahalanobis(X)
+    np.testing.assert_allclose(model.mahalanobis(X), expected, rtol=1e-10)
+    assert (model.mahalanobis(model.location_[None]) == 0).all()
+    with pytest.raises(ValueError, match="12 features"):
+        model.mahalanobis(X[:, :5])
+
+
+@pytest.mark.parametrize("norm", ["frobenius", "spectral"])
+@pytest.mark.parametrize("scaling", [False, True])
+@pytest.mark.parametrize("squared", [False, True])
+def test_the_norm_of_the_error_is_that_of_scikit_learn(norm, scaling, squared):
+    model = SparseInverseCovariance(0.1).fit(rows_of_a_chain())
+    truth, options = np.linalg.inv(chain()), {"scaling": scaling, "squared": squared}
+    expected = as_scikit_learn_has_it(model).error_norm(truth, norm, **options)
+    assert model.error_norm(truth.tolist(), norm, **options) == pytest.approx(expected, rel=1e-12)
+    assert model.error_norm(model.covariance_, norm, **options) == 0
+
+
+def test_the_norm_of_the_error_refuses_what_is_no_matrix_of_its_size():
+    model = SparseInverseCovariance(0.1)
+    with pytest.raises(NotFittedError):
+        model.error_norm(np.eye(12))
+    model.fit(rows_of_a_chain())
+    with pytest.raises(ParameterError, match=r"error_norm.comp_cov must be a matrix of shape"):
+        model.error_norm(np.eye(3))
+    with pytest.raises(ParameterError, match=r"error_norm.norm must be .*, got 'nuclear'"):
+        model.error_norm(np.eye(12), norm="nuclear")
 
 
 # --- what is estimated -------------------------------------------------------------------------
@@ -142,6 +187,7 @@ def test_chooses_the_largest_weight_within_a_standard_error():
     assert simple.l1_ > best.l1_
 
 
+@pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 def test_tries_the_weights_that_are_given():
     model = SparseInverseCovariance("cv", l1s=[0.1, 0.4, 0.2]).fit(rows_of_a_chain(n_rows=60))
     assert model.l1_path_.tolist() == [0.4, 0.2, 0.1]

@@ -82,6 +82,7 @@ def not_promised(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
 @pytest.mark.filterwarnings("ignore:.*leave no error:UserWarning")  # one row, one feature
+@pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=not_promised)
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

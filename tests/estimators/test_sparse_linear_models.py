@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -295,3 +297,36 @@ def test_the_certificate_of_float32_weights_is_theirs(mean):
     found = objective(model := SparseLinearRegression(l1=1e-4).fit(X, y))
     best = objective(SparseLinearRegression(l1=1e-4, tol=1e-10).fit(exact, y))
     assert found - best <= model.certificate_ * found + 1e-9 * best
+
+
+# --- scores --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_score_of_a_poisson_model_is_the_share_of_deviance_that_it_explains(weighted):
+    X, y = rows_for("poisson")
+    weights = np.random.default_rng(1).integers(0, 3, len(y)).astype(float) if weighted else None
+    model = SparseLinearRegression(0.05, loss="poisson").fit(X, y)
+    expected = d2_tweedie_score(y, model.predict(X), sample_weight=weights, power=1)
+    assert model.score(X, y, weights) == pytest.approx(expected, rel=1e-9)
+    assert model.score(X, y, weights) != pytest.approx(r2_score(y, model.predict(X)), rel=1e-2)
+    rival = PoissonRegressor(alpha=0).fit(X, y)
+    model.coef_, model.intercept_ = rival.coef_, rival.intercept_
+    assert model.score(X, y, weights) == pytest.approx(rival.score(X, y, weights), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_the_score_of_other_regressions_is_r2(loss):
+    X, y = rows_for("squared")
+    model = SparseLinearRegression(0.05, loss=loss).fit(X, y)
+    assert model.score(X, y) == r2_score(y, model.predict(X))
+
+
+def test_the_score_of_a_poisson_model_where_counts_do_not_differ():
+    X, y = rows_for("poisson")
+    model = SparseLinearRegression(0.05, loss="poisson").fit(X, y)
+    assert model.score(X, np.zeros(len(y))) == model.score(X, np.full(len(y), 2.0)) == 0
+    model.coef_, model.intercept_ = np.zeros(X.shape[1]), 0.0
+    assert model.score(X, np.ones(len(y))) == 1
+    with pytest.raises(ValueError, match="y must not be negative for loss='poisson', got -1"):
+        model.score(X, y - 1)

@@ -9,7 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.linear import (
+    SparseInverseCovariance,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+)
 
 matplotlib.use("Agg")
 
@@ -164,11 +168,32 @@ def test_splitters_and_rows_without_weight_go_together():
     weights = np.ones(90)
     weights[::3] = 0.0
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
-    some = SparseLinearRegression("cv", cv=KFold(3, shuffle=True, random_state=0), l1s=5)
-    pairs = SparseLinearRegression("cv", cv=folds, l1s=5)
+    l1s = [1.0, 0.3, 0.1, 0.03, 1e-3, 1e-4]
+    some = SparseLinearRegression("cv", cv=KFold(3, shuffle=True, random_state=0), l1s=l1s)
+    pairs = SparseLinearRegression("cv", cv=folds, l1s=l1s)
     np.testing.assert_array_equal(
         some.fit(X, y, weights).cv_scores_, pairs.fit(X, y, weights).cv_scores_
     )
+
+
+@pytest.mark.parametrize("rule", ["cv", "cv_1se"])
+@pytest.mark.parametrize("l1s", [4, [1.0, 0.3]])
+def test_says_so_if_the_least_l1_is_the_best(rule, l1s):
+    X = np.random.default_rng(0).normal(size=(90, 5))
+    y = X.sum(axis=1)  # without noise the least l1 is always the best
+    message = (
+        r"SparseLinearRegression: the best of the \d values of l1 is the least, .*; set l1s to"
+    )
+    with pytest.warns(UserWarning, match=message) as found:
+        SparseLinearRegression(rule, l1s=l1s).fit(X, y)
+    assert [warning.filename for warning in found] == [__file__]
+    with pytest.warns(UserWarning, match="SparseInverseCovariance: the best of the 2 values"):
+        SparseInverseCovariance(rule, l1s=[0.9, 0.5]).fit(np.outer(y, [1.0, 1.0]) + X[:, :2])
+
+
+def test_says_nothing_of_a_single_l1():
+    X, y = rows()
+    assert SparseLinearRegression("cv", l1s=[0.5]).fit(X, y).l1_ == 0.5
 
 
 def test_a_number_for_l1_forgets_the_folds_of_an_earlier_fit():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from scipy.linalg import cython_lapack
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sublearn import _core
@@ -31,7 +32,7 @@ from sublearn.io.fields import (
     take_parts,
 )
 from sublearn.linear.path import L1Values, falling_l1s
-from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1
+from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1, warn_of_the_least_l1
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.typing import MatrixLike, State
 from sublearn.validation import (
@@ -43,6 +44,7 @@ from sublearn.validation import (
     Positive,
     Rule,
     as_n_threads,
+    check_argument,
     check_params,
 )
 from sublearn.validation.features import validate_numbers
@@ -118,7 +120,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=12
         Weights that ``l1="cv"`` tries: so many from the least one at which the matrix is diagonal
-        to 0.02 of it, or these.
+        to 0.02 of it, or these. If the least is the best, a warning says so.
     n_jobs : int or None, default=None
         Threads for blocks and, with `l1="cv"`, for folds; None means 1, -1 all processors. The
         result does not depend on it. BLAS is held to one thread until the fit is done.
@@ -284,6 +286,64 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         rows = validate_numbers(self, X, reset=False, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             return _log_likelihood(_scatter(rows - self.location_), self.precision_)
+
+    def mahalanobis(self, X: MatrixLike) -> np.ndarray:
+        """Squared Mahalanobis distances of rows from the location; large ones are outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data, also if the model was fitted to a covariance matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        rows = validate_numbers(self, X, reset=False, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centered = rows - self.location_
+            n_operations = float(centered.size) * centered.shape[1]
+            weighted = aside(np.matmul, centered, self.precision_, n_operations=n_operations)
+            return np.maximum((weighted * centered).sum(axis=1), 0.0)
+
+    def error_norm(
+        self,
+        comp_cov: ArrayLike,
+        norm: str = "frobenius",
+        scaling: bool = True,
+        squared: bool = True,
+    ) -> float:
+        """How far `covariance_` is from another covariance matrix.
+
+        Parameters
+        ----------
+        comp_cov : array-like of shape (n_features, n_features)
+            The other matrix.
+        norm : {"frobenius", "spectral"}, default="frobenius"
+            Of the difference: the root of its sum of squares, or its largest singular value.
+        scaling : bool, default=True
+            Divide the squared norm by the number of features.
+        squared : bool, default=True
+            Return the squared norm rather than the norm.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        name = f"{type(self).__name__}.error_norm"
+        check_argument(f"{name}.norm", norm, OneOf("frobenius", "spectral"))
+        other = check_array(comp_cov, dtype=np.float64, input_name="comp_cov")
+        if other.shape != self.covariance_.shape:
+            raise ParameterError(
+                f"{name}.comp_cov must be a matrix of shape {self.covariance_.shape}, "
+                f"got shape {other.shape}"
+            )
+        difference = other - self.covariance_
+        found = float(np.linalg.norm(difference, "fro" if norm == "frobenius" else 2))
+        found /= math.sqrt(len(other)) if scaling else 1.0
+        return found**2 if squared else found
 
     @property
     def sparse_precision_(self) -> sp.csr_matrix:
@@ -474,7 +534,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             progress.finish_solve()
             return found, l1
 
-        return self._watched(job, progress)
+        found = self._watched(job, progress)
+        warn_of_the_least_l1(type(self).__name__, self.l1_path_, self.cv_scores_)
+        return found
 
     def _follow(
         self, X: np.ndarray, fold: Fold, path: np.ndarray, progress: Progress

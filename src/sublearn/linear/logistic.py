@@ -81,7 +81,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         Folds of ``l1="cv"``: a number of stratified ones, the same in every fit, an object with a
         method `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=50
-        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
+        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these. If
+        the least is the best, a warning says so.
     warm_start : bool, default=False
         Start from the weights of the last fit if they have the same shape.
     n_jobs : int or None, default=None

@@ -30,6 +30,7 @@ from sublearn.linear.selection import (
     make_folds,
     score_folds,
     walk_path,
+    warn_of_the_least_l1,
 )
 from sublearn.linear.targets import Targets
 from sublearn.optim.dual_point import MOST_FREE
@@ -368,6 +369,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         found = self._watch(job, progress, may_be_left=True)
         self.cv_scores_, reached, solutions = found
         self.l1_path_, self.l1_ = l1s, float(l1s[reached])
+        warn_of_the_least_l1(name, l1s, self.cv_scores_)
         return solutions
 
     def _forget_folds(self) -> None:

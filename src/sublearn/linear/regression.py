@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.base import RegressorMixin
 
 from sublearn.errors import ParameterError
@@ -18,7 +19,7 @@ from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
-from sublearn.validation import Boolean, Rule
+from sublearn.validation import Boolean, Rule, check_sample_weight
 from sublearn.validation.design import check_targets, says_if_vanishing
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Folds of ``l1="cv"``: a number of shuffled ones, the same in every fit, an object with a
         method `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=50
-        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these.
+        Values that ``l1="cv"`` tries: so many from `l1_max` to a hundredth of it, or these. If
+        the least is the best, a warning says so.
     warm_start : bool, default=False
         Start from the weights of the last fit if they have the same shape.
     n_jobs : int or None, default=None
@@ -223,9 +225,49 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
             return z
         return np.exp(np.minimum(z, np.log(np.finfo(z.dtype).max)))
 
+    def score(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> float:
+        """R2, the share of the variance explained; for the Poisson loss D2, that of the deviance.
 
-def _refuse_other_than_counts(y: np.ndarray, name: str) -> None:
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            True targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of samples.
+
+        Returns
+        -------
+        float
+            1 at best, 0 for a model that always predicts the mean of `y`, and below if it is worse.
+            Where all of `y` are one number, 1 if that is predicted exactly and else 0.
+        """
+        if self.loss != "poisson":
+            return float(super().score(X, y, sample_weight))
+        z, name = self._scores(X)[:, 0].astype(np.float64), type(self).__name__
+        counts = check_targets(y, len(z), estimator_name=name)
+        weights = check_sample_weight(sample_weight, len(z), estimator_name=name)
+        kept = np.ones(len(z), dtype=bool) if weights is None else weights > 0
+        z, counts, weights = z[kept], counts[kept], None if weights is None else weights[kept]
+        _refuse_negative(counts, name)
+        with np.errstate(over="ignore"):
+            deviances = np.exp(z) - counts * z + xlogy(counts, counts) - counts
+        found = max(float(np.average(deviances, weights=weights)), 0.0)  # halves cancel
+        if counts.min() == counts.max():
+            return float(found == 0)
+        mean = np.average(counts, weights=weights)
+        return 1 - found / float(np.average(xlogy(counts, counts / mean), weights=weights))
+
+
+def _refuse_negative(y: np.ndarray, name: str) -> None:
     if (y < 0).any():
         raise ValueError(f"{name}: y must not be negative for loss='poisson', got {y.min():g}")
+
+
+def _refuse_other_than_counts(y: np.ndarray, name: str) -> None:
+    _refuse_negative(y, name)
     if not y.any():
         raise ValueError(f"{name}: y must have a positive entry for loss='poisson', got zeros only")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -13,10 +14,14 @@ from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
 from sublearn.linear.targets import ClassTargets, Targets
 from sublearn.optim.linear_solve import LinearSolution
+from sublearn.trace import frames_of_ours
 from sublearn.typing import Matrix
 from sublearn.validation import Interval, Rule
 
-__all__ = ["BY_FOLDS", "Cv", "Folds", "choose_l1", "make_folds", "score_folds", "walk_path"]
+__all__ = [
+    "BY_FOLDS", "Cv", "Folds", "choose_l1", "make_folds", "score_folds", "walk_path",
+    "warn_of_the_least_l1",
+]  # fmt: skip
 
 #: Values of `l1` that leave the choice to folds: the best mean score, or the largest l1 whose mean
 #: score is within one standard error of the best.
@@ -126,3 +131,17 @@ def choose_l1(scores: np.ndarray, rule: str) -> int:
         return best
     error = scores[best].std(ddof=1) / np.sqrt(scores.shape[1])
     return int(np.flatnonzero(means >= means[best] - error)[0])
+
+
+def warn_of_the_least_l1(name: str, l1s: np.ndarray, scores: np.ndarray) -> None:
+    """Say so if the least of several values is the best: a smaller one may be better still."""
+    means = scores.mean(axis=1)
+    if len(l1s) < 2 or np.isnan(means).any() or means.argmax() < len(l1s) - 1:
+        return
+    warnings.warn(
+        f"{name}: the best of the {len(l1s)} values of l1 is the least, {l1s[-1]:.3g}, and a "
+        f"smaller one may be better; set l1s to values that go on below it, for instance "
+        f"numpy.geomspace({l1s[0]:.3g}, {0.01 * l1s[-1]:.3g}, {len(l1s)})",
+        UserWarning,
+        stacklevel=frames_of_ours() + 1,
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.interruption import check
+from sublearn.optim.gradient_check import refuse_wrong_gradient
 from sublearn.optim.linear_input import check_levels, check_numbers, compiled_penalty
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.typing import Seed
@@ -97,6 +98,10 @@ class LhacSettings(Settings):
         Visit the coordinates in random order.
     random_state : int, Generator, RandomState or None, default=None
         Of the shuffling.
+    check_gradient : bool, default=True
+        Refuse a function of Python whose gradient at the start contradicts differences of its
+        values along two random directions. That takes five calls of a function that is right;
+        compiled objectives are not checked. What rounding or a kink can explain is not refused.
     """
 
     strategy: str = "greedy_adaptive"
@@ -105,6 +110,7 @@ class LhacSettings(Settings):
     globalisation: str = "prox"
     shuffle: bool = False
     random_state: Seed = None
+    check_gradient: bool = True
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "strategy": OneOf(*_STRATEGIES),
@@ -113,6 +119,7 @@ class LhacSettings(Settings):
         "globalisation": OneOf("prox", "line_search", "null_step"),
         "shuffle": Boolean(),
         "random_state": RandomState(),
+        "check_gradient": Boolean(),
     }
 
     def compiled(self, tol: float, max_iter: int) -> _core.LhacSettings:
@@ -244,9 +251,13 @@ def lhac(
     start = check_numbers("lhac", "init", init, "coordinate")
     levels = check_levels("lhac", l1, len(start), "coordinate")
     penalty = compiled_penalty("lhac", l2, bounds)
-    core_settings = LhacSettings.of(settings).compiled(tol, max_iter)
+    settings = LhacSettings.of(settings)
+    core_settings = settings.compiled(tol, max_iter)
     compiled = _as_objective(objective, len(start))
     has_active_set = _decide_active_set(active_set, compiled)
+    if settings.check_gradient and not _is_ours(objective):
+        function = _UserObjective(objective, len(start)).value_and_gradient
+        refuse_wrong_gradient(function, start, (float(bounds[0]), float(bounds[1])))
     monitor = _core.Monitor()
     x, end, bound, columns = watch(
         lambda: _core.lhac(
@@ -272,6 +283,12 @@ def lhac(
         x=x,
         lower_bound=float(bound),
     )
+
+
+def _is_ours(objective: object) -> bool:
+    """Whether tests of this package have seen its gradient."""
+    is_compiled = isinstance(objective, _core.SmoothObjective)
+    return is_compiled or type(objective).__module__.partition(".")[0] == "sublearn"
 
 
 def _as_objective(objective: object, size: int) -> _core.SmoothObjective:
