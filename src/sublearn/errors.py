@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ClusterError", "DataFileError", "ModelFileError", "ParameterError", "needs_extra"]
+__all__ = ["ClusterError", "DataFileError", "ModelFileError", "ParameterError"]
 
 
 @contextmanager
