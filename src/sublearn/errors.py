@@ -1,6 +1,29 @@
 """Exceptions that name what was wrong; each is also a built-in kind, so callers may catch that."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = ["ClusterError", "DataFileError", "ModelFileError", "ParameterError"]
+
+
+@contextmanager
+def needs_extra(who: str, extra: str) -> Iterator[None]:
+    """Around imports that an extra of this package installs: the error says which one.
+
+    A package that is there and cannot be imported for another reason speaks for itself.
+
+    Raises
+    ------
+    ImportError
+        *who needs package: pip install "sublearn[extra]"*, if a package is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or str(error)).partition(".")[0]
+        raise ImportError(
+            f'{who} needs {package}: pip install "sublearn[{extra}]"', name=error.name
+        ) from error
 
 
 class ParameterError(ValueError):

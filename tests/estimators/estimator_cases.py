@@ -86,6 +86,8 @@ def answers(model: Any, X: Any) -> list[Any]:
     asked = [name for name in METHODS if callable(getattr(model, name, None))]
     assert asked or isinstance(model, SparseInverseCovariance)
     found = [getattr(model, name)(X) for name in asked]
+    if isinstance(model, MixLassoRegressor):
+        found.append(model.predict_codes(X, np.zeros(len(X))))
     return found or [model.precision_, model.score(X)]
 
 
@@ -308,6 +310,9 @@ SETTINGS = {
     },
     "PDSparseClassifier of two": Case(small(PDSparseClassifier, **SEED), two_classes),
     "PPDSparseClassifier of lists": Case(small(PPDSparseClassifier, **SEED), listed),
+    "PPDSparseClassifier of weights": Case(
+        small(PPDSparseClassifier, class_weight={0: 2.0, 1: 0.5}, **SEED), classes
+    ),
     "PPDSparseClassifier of two": Case(
         small(PPDSparseClassifier, loss="hinge", fit_intercept="fixed", **SEED), two_classes
     ),
@@ -342,5 +347,10 @@ SETTINGS = {
         texts, False,
     ),
     "TextTagger hashing": Case(tagger(vectorizer="hashing", n_hashes=2**10), texts, False),
+    "TextTagger hashing letters": Case(
+        tagger(vectorizer="hashing", analyzer="char", ngram_range=(2, 3), n_hashes=2**10),
+        texts, False,
+    ),
+    "TextTagger without stop words": Case(tagger(stop_words="english"), texts, False),
 }  # fmt: skip
 ALL = CASES | SETTINGS

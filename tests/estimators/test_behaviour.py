@@ -145,10 +145,10 @@ def test_shares_names_and_defaults_with_the_others(name):
     assert {key: given[key].default for key in defaults if key in given}.items() <= defaults.items()
 
 
-@every
+@every_setting
 def test_a_clone_has_the_parameters_and_nothing_else(name, fits):
     again = clone(fits(name))
-    assert repr(again) == repr(clone(CASES[name].make()))
+    assert repr(again) == repr(clone(ALL[name].make()))
     assert not [key for key in vars(again) if key.endswith("_") and not key.startswith("_")]
 
 

@@ -1,5 +1,7 @@
 """The same seed gives the same bits: any `n_jobs`, any PYTHONHASHSEED, another process.
 
+Another seed gives others, where a seed is taken.
+
 Run as a script with a number of threads, this file fits everything below and prints a digest of
 each result. The test runs it three times and compares.
 """
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimator_cases import ALL, numbers, rng
+from estimator_cases import ALL, CASES, numbers, rng
 from taxonomy_rows import TAXONOMY
 
 from sublearn.graph import FactorGraph, potts, solve_map
@@ -80,6 +82,10 @@ def digest(result):
     return total.hexdigest()
 
 
+def takes_a_seed(model):
+    return any(key.rpartition("__")[2] == "random_state" for key in model.get_params())
+
+
 @pytest.fixture(scope="module")
 def digests():
     """Those of three processes at once."""
@@ -98,6 +104,13 @@ def digests():
 def test_threads_hashes_and_processes_do_not_change_a_bit(name, digests):
     first, *others = (found[name] for found in digests)
     assert others == [first, first]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if takes_a_seed(case.make())])
+def test_another_seed_gives_another_model(name):
+    first, second = (CASES[name].fit(random_state=seed) for seed in (0, 1))
+    assert digest(first) != digest(second)
 
 
 def test_every_saved_class_is_here_or_has_a_reason():

@@ -114,11 +114,16 @@ def test_auto_takes_the_unit_that_held_out_rows_surely_prefer():
     assert make(group_weights=GroupWeights(None, unit="row")).fit(X, lists).unit_ == "row"
 
 
-def test_the_weights_of_each_step_are_kept():
+def test_the_weights_of_each_step_are_kept_but_not_in_files(tmp_path):
     X, lists = label_rows(120)
     model = make(group_weights=GroupWeights(max_iter=10)).fit(X, lists)
     assert model.phi_trace_.shape == (len(model.trace_["score"]), TAXONOMY.n_labels)
     np.testing.assert_array_equal(model.phi_trace_[-1], model.phi_)
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    assert not hasattr(loaded, "phi_trace_")  # as large as the steps are many, and only of a fit
+    np.testing.assert_array_equal(loaded.trace_["score"], model.trace_["score"])
+    np.testing.assert_array_equal(loaded.fit(X, lists).phi_trace_, model.phi_trace_)
 
 
 JUDGES = {

@@ -371,7 +371,8 @@ def test_filled_entries_are_conditional_means():
 
 def test_missing_entries_are_refused_with_a_hint():
     X = np.array([[1.0], [np.nan], [3.0]])
-    with pytest.raises(ValueError, match="missing='mask'"):
+    with pytest.raises(ValueError, match="missing='mask'") as caught:
         MixLassoRegressor(1).fit(X, [1.0, 2, 3])
+    assert "HistGradientBoosting" not in str(caught.value)
     with pytest.raises(ParameterError, match="'refuse' for a precomputed kernel"):
         MixLassoRegressor(1, kernel=Kernel("precomputed"), missing="mask").fit(X @ X.T, [1.0, 2, 3])

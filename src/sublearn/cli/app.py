@@ -128,7 +128,7 @@ def _explain(error: Exception) -> int:
         return WRONG_USAGE
     if isinstance(error, OSError) and error.strerror:
         say_error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    elif isinstance(error, (ValueError, OSError)):
+    elif isinstance(error, (ValueError, OSError, ImportError)):
         say_error(str(error))
     elif isinstance(error, MemoryError):
         say_error("not enough memory")

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from sublearn.embed.label_search import LAYER_RULES, LabelSearch
 from sublearn.embed.layer_training import LabelRows, LayerTrainer
 from sublearn.embed.padding import padded
+from sublearn.errors import needs_extra
 from sublearn.typing import Seed, SparseMatrix, State
 from sublearn.validation import Positive, as_n_threads, as_seed, check_arguments
 from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
+
+with needs_extra("sublearn.embed.torch_layer", "torch"):
+    import torch
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.errors import needs_extra
 from sublearn.forecast.series import LoadsLike
 from sublearn.validation import Interval, check_argument
 
@@ -53,8 +54,8 @@ def plot_forecast(
     -------
     matplotlib axes
     """
-    import matplotlib.pyplot as plt
-
+    with needs_extra("plot_forecast", "plot"):
+        import matplotlib.pyplot as plt
     check_is_fitted(model)
     check_argument("plot_forecast.series", series, Interval(int, 0, model.n_series_in_ - 1))
     forecast = model.predict(horizon, X, y=y)

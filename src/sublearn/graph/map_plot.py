@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sublearn.errors import needs_extra
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.validation.values import is_int64, show
 
@@ -66,12 +67,10 @@ def plot_map(
                 f"plot_map.{what} must have one for each of {n_labels} labels, got {len(given)}"
             )
     picture = None if image is None else _as_image(image, height, width)
-    try:
+    with needs_extra("plot_map", "plot"):
         import matplotlib.pyplot as plt
         from matplotlib.colors import to_rgb
         from matplotlib.patches import Patch
-    except ImportError as error:
-        raise ImportError("plot_map needs matplotlib: pip install sublearn[plot]") from error
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
     palette = np.array([to_rgb(c) for c in colours]) if colours else _colours(n_labels, plt)

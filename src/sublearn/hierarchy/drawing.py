@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.errors import needs_extra
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -62,8 +64,8 @@ def plot_taxonomy(
     taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: Axes | None
 ) -> Axes:
     """Roots on the left; sizes are counts, colours are scores."""
-    import matplotlib.pyplot as plt
-
+    with needs_extra("Taxonomy.plot", "plot"):
+        import matplotlib.pyplot as plt
     y = _heights(taxonomy)
     if ax is None:
         tall = float(np.clip(_INCH_PER_LEAF * len(taxonomy.leaves), 3, 20))

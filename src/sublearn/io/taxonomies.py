@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sublearn.errors import DataFileError
+from sublearn.errors import DataFileError, needs_extra
 from sublearn.io.dataset import Dataset, canonical_csr, indicator
 from sublearn.io.files import Lines, open_binary, reading
 from sublearn.io.limits import ReadLimits, check_expansion
@@ -125,10 +125,8 @@ def read_skos(path: PathLike, *, limits: ReadLimits | None = None) -> NamedEdges
 
     Names are the concepts' addresses.
     """
-    try:
+    with needs_extra("read_skos", "skos"):
         import rdflib
-    except ImportError as error:
-        raise ImportError("reading SKOS needs rdflib: pip install 'sublearn[skos]'") from error
     graph = rdflib.Graph()
     with open_binary(path, limits) as stream:
         try:

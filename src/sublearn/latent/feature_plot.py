@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sublearn.errors import needs_extra
 from sublearn.validation import Positive, check_argument
 from sublearn.validation.values import show
 
@@ -22,10 +23,8 @@ def draw_features(
     n_columns: int,
 ) -> Figure:  # fmt: skip
     """The intercept in grey, then each feature in blue (less) and red (more)."""
-    try:
+    with needs_extra(_WHO, "plot"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{_WHO} needs matplotlib: pip install sublearn[plot]") from error
     _check(shape, n_columns, len(intercept))
     n_images = 1 + len(components)
     if axes is None:

@@ -37,8 +37,9 @@ def read_rows(
         )  # fmt: skip
     except ValueError as error:
         if "NaN" in str(error) and not allows_nan:
+            fact = str(error).partition("\n")[0]  # then scikit-learn praises estimators of its own
             raise ValueError(
-                f"{error}\n{name} leaves missing values out of the fit with missing='mask'"
+                f"{fact}\n{name} leaves missing values out of the fit with missing='mask'"
             ) from None
         raise
     X = X.toarray() if hasattr(X, "toarray") else X

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.errors import ParameterError
+from sublearn.errors import ParameterError, needs_extra
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.validation import Positive, Rule
 from sublearn.validation.values import show
@@ -136,11 +136,8 @@ class CoefficientPath:
         -------
         matplotlib axes
         """
-        try:
+        with needs_extra("CoefficientPath.plot", "plot"):
             import matplotlib.pyplot as plt
-        except ImportError as error:
-            message = "CoefficientPath.plot needs matplotlib: pip install sublearn[plot]"
-            raise ImportError(message) from error
         if ax is None:
             _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
         coefs = self.coefs[position] if isinstance(self.coefs, list) else self.coefs

@@ -1,6 +1,6 @@
 """LoadForecaster behind the interface of sktime's forecasters.
 
-pip install sktime
+pip install "sublearn[sktime]"
 from sublearn.plugins.sktime import SktimeLoadForecaster
 
 forecaster = SktimeLoadForecaster(horizon=24, settings={"random_state": 0})
@@ -13,11 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
-import pandas as pd
-from sktime.forecasting.base import BaseForecaster
 
+from sublearn.errors import needs_extra
 from sublearn.forecast import LoadForecaster
 from sublearn.typing import JsonObject
+
+with needs_extra("sublearn.plugins.sktime", "sktime"):
+    import pandas as pd
+    from sktime.forecasting.base import BaseForecaster
 
 if TYPE_CHECKING:
     from sktime.forecasting.base import ForecastingHorizon

@@ -6,6 +6,7 @@ Needs FastAPI and uvicorn: ``pip install 'sublearn[serve]'``. On the command lin
 
 from typing import TYPE_CHECKING
 
+from sublearn.errors import needs_extra as _needs_extra
 from sublearn.serve.limits import Limits
 
 if TYPE_CHECKING:
@@ -17,12 +18,13 @@ __all__ = ["Limits", "create_app", "serve"]
 
 def __getattr__(name: str) -> object:
     """Late, so that `sublearn serve --help` shows the limits where FastAPI is not installed."""
-    if name == "create_app":
-        from sublearn.serve.app import create_app
+    with _needs_extra("sublearn.serve", "serve"):
+        if name == "create_app":
+            from sublearn.serve.app import create_app
 
-        return create_app
-    if name == "serve":
-        from sublearn.serve.server import serve
+            return create_app
+        if name == "serve":
+            from sublearn.serve.server import serve
 
-        return serve
+            return serve
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

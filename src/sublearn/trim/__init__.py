@@ -1,9 +1,9 @@
 """Smaller networks: l1 stationary points of trained ones (Deep-Trim). Needs PyTorch."""
 
-try:
+from sublearn.errors import needs_extra as _needs_extra
+
+with _needs_extra("sublearn.trim", "torch"):
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ImportError("sublearn.trim needs PyTorch: pip install 'sublearn[torch]'") from error
 
 from sublearn.trim.deep_trim import deep_trim
 from sublearn.trim.losses import cross_entropy, max_margin

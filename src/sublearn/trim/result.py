@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from sublearn.errors import needs_extra
 from sublearn.trace import Solution
 from sublearn.trim.samples import Inputs, call
 from sublearn.trim.sparse_network import to_sparse
@@ -118,8 +119,8 @@ class TrimReport:
         -------
         matplotlib axes
         """
-        import matplotlib.pyplot as plt
-
+        with needs_extra("TrimReport.plot", "plot"):
+            import matplotlib.pyplot as plt
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 0.9 + 0.55 * len(self.layers)), layout="constrained")
         at = range(len(self.layers))
@@ -238,8 +239,8 @@ class TrimResult(Solution):
         -------
         sequence of matplotlib axes
         """
-        import matplotlib.pyplot as plt
-
+        with needs_extra("TrimResult.plot", "plot"):
+            import matplotlib.pyplot as plt
         if axes is None:
             height = max(2.6, 0.9 + 0.55 * len(self.report.layers))
             _, axes = plt.subplots(1, 3, figsize=(13, height), layout="constrained")

@@ -90,13 +90,8 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import err
+    from sublearn.serve import create_app, serve
 
-    try:
-        from sublearn.serve import create_app, serve
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"serve needs {error.name}, which is not installed: pip install 'sublearn[serve]'"
-        ) from None
     if key is not None and certificate is None:
         raise ValueError("--key must come with --certificate, got none")
     token = _token(token_file)
