@@ -87,7 +87,7 @@ def answers(model: Any, X: Any) -> list[Any]:
     assert asked or isinstance(model, SparseInverseCovariance)
     found = [getattr(model, name)(X) for name in asked]
     if isinstance(model, MixLassoRegressor):
-        found.append(model.predict_codes(X, np.zeros(len(X))))
+        found.append(model.predict_codes(X, np.zeros(np.shape(X)[0])))
     return found or [model.precision_, model.score(X)]
 
 
