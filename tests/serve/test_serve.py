@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -276,6 +277,10 @@ def test_a_failure_nobody_foresaw_shows_no_inside(ranker, monkeypatch, caplog):
     def fail(*_):
         raise RuntimeError("secret")
 
+    log = logging.getLogger("sublearn.serve")  # programs of other tests may have turned it off
+    monkeypatch.setattr(log, "disabled", False)
+    monkeypatch.setattr(log, "handlers", [caplog.handler])
+    caplog.set_level(logging.ERROR, logger=log.name)
     monkeypatch.setattr(type(ranker), "predict_top_k", fail)
     status, answer = asked(ranker, {"rows": [[0, 0, 0, 0]]})
     assert status == 500
