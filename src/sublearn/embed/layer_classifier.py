@@ -60,6 +60,8 @@ _Self = TypeVar("_Self", bound="LayerClassifier")
 class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
     """Everything but the features: a subclass says how rows become dense vectors."""
 
+    _kind: ClassVar[str] = "row_labels"
+
     _rules: ClassVar[Mapping[str, Rule]] = {
         **LAYER_RULES,
         "optimizer": OneOf("sgd", "adagrad", "adam"),

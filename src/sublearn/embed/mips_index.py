@@ -115,6 +115,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
     True
     """
 
+    _kind: ClassVar[str] = "vectors"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "n_clusters": Either(OneOf("auto"), Positive(int)),
         "n_probe": OrNone(Positive(int)),

@@ -146,6 +146,8 @@ class SkipGram(WordQueries, FittedModel, BaseEstimator):
     >>> words, cosines = model.most_similar("cat", k=2)
     """
 
+    _kind: ClassVar[str] = "words"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "n_components": Interval(int, 1, 100_000),
         "window": Interval(int, 1, 1000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,6 +49,8 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
     A subclass has a parameter `n_jobs`. Its `fit` reads its input with `_read` and hands what it
     found to `_take_over`.
     """
+
+    _kind: ClassVar[str] = "row_labels"
 
     n_jobs: int | None
     model_: LinearLabels

@@ -129,6 +129,8 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     'sea'
     """
 
+    _kind: ClassVar[str] = "text_labels"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "classifier": _Classifier(),
         "vectorizer": OneOf("tfidf", "hashing"),

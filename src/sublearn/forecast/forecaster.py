@@ -137,6 +137,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
     True
     """
 
+    _kind: ClassVar[str] = "loads"
+
     _rules: ClassVar[Mapping[str, Rule]] = {
         "horizon": Interval(int, 1, 24 * 366),
         "strategy": OneOf("direct", "recursive"),

@@ -46,6 +46,8 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
     `_linear` are the sparse linear models of labels; None if `estimator` learned in their place.
     """
 
+    _kind: ClassVar[str] = "taxonomy_labels"
+
     taxonomy: Taxonomy | None
     taxonomy_: Taxonomy
     ends_: np.ndarray

@@ -117,6 +117,8 @@ class SavedModel:
 
     notes_: State
 
+    #: Which question the model answers, a name of `sublearn.kinds`: "row_labels", "loads" ...
+    _kind: ClassVar[str]
     #: Names of parameters in files of earlier versions, and their names now, None if they are gone.
     #: "search.n_probe" is the field `n_probe` of the settings `search`.
     _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {}

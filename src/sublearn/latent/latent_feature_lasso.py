@@ -192,6 +192,8 @@ class LatentFeatureLasso(
     [[0.0, 0.0, 4.0, 1.0], [3.0, 0.0, 0.0, 1.0], [0.0, 2.0, 0.0, 1.0]]
     """
 
+    _kind: ClassVar[str] = "row_codes"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "n_components": Either(Positive(int), OneOf("gap", "cv")),
         "l1": OrNone(Positive(float)),

@@ -173,6 +173,8 @@ class MixLassoRegressor(RegressorMixin, FittedModel, BaseEstimator):
     (2, [[2.0], [-1.0]], [0.0, 1.0])
     """
 
+    _kind: ClassVar[str] = "row_numbers"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "n_components": Either(Positive(int), OneOf("auto")),
         "mixture": OneOf("standard", "generalised"),

@@ -191,6 +191,8 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
 
+    _kind: ClassVar[str] = "row_likelihoods"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "l1": _L1(),
         "assume_centered": Boolean(),

@@ -147,6 +147,8 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     ([3, 7], True)
     """
 
+    _kind: ClassVar[str] = "row_labels"
+
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
         "multinomial": Boolean(),
         "class_weight": ClassWeight("balanced"),

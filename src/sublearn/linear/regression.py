@@ -134,6 +134,8 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     ([3, 7], True)
     """
 
+    _kind: ClassVar[str] = "row_numbers"
+
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
         "loss": NameOr(Huber, ("squared", "huber", "poisson")),
         "positive": Boolean(),

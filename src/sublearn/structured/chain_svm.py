@@ -159,6 +159,8 @@ class ChainSVM(StructuredModel):
     [['DET', 'NOUN'], ['NOUN', 'VERB']]
     """
 
+    _kind: ClassVar[str] = "sequence_tags"
+
     _rules: ClassVar[dict[str, Rule]] = LEARNING_RULES | {
         "transitions": Boolean(),
         "end_features": Either(OneOf("auto"), Boolean()),

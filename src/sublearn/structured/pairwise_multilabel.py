@@ -147,6 +147,8 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
     [['cat', 'pet'], ['cat', 'pet'], ['car'], ['car']]
     """
 
+    _kind: ClassVar[str] = "row_label_sets"
+
     _rules: ClassVar[dict[str, Rule]] = {
         "C": Positive(float),
         "pair_penalty": Positive(float),

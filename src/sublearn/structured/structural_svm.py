@@ -128,6 +128,8 @@ class StructuralSVM(StructuredModel):
     [['on', 'on', 'on'], ['off', 'off', 'off']]
     """
 
+    _kind: ClassVar[str] = "factor_graphs"
+
     _rules: ClassVar[dict[str, Rule]] = LEARNING_RULES | {
         "map_time_limit": OrNone(Positive(float)),
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +35,8 @@ class SparseNetwork(StepNetwork):
     The first call with inputs of new shapes runs on shapes alone, and refuses steps that do not
     fit them or would take more than `max_bytes`.
     """
+
+    _kind: ClassVar[str] = "row_scores"
 
     @staticmethod
     def _from_bundle(bundle: Bundle) -> SparseNetwork:

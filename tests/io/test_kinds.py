@@ -1,0 +1,33 @@
+"""Every class that a file may name says which question its models answer."""
+
+import importlib
+
+import pytest
+
+from sublearn.io.models import MODELS
+
+KINDS = {
+    "text_labels",
+    "row_labels",
+    "row_label_sets",
+    "taxonomy_labels",
+    "row_numbers",
+    "row_codes",
+    "row_likelihoods",
+    "row_scores",
+    "sequence_tags",
+    "factor_graphs",
+    "loads",
+    "vectors",
+    "words",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_class_names_its_kind(name):
+    assert getattr(importlib.import_module(MODELS[name]), name)._kind in KINDS
+
+
+def test_every_kind_has_a_class():
+    found = {getattr(importlib.import_module(room), name)._kind for name, room in MODELS.items()}
+    assert found == KINDS
