@@ -362,7 +362,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         """
         queries = self._queries(X)
         scores = self._index.scores(queries)
-        return scores[:, 1] - scores[:, 0] if self._kind is LabelKind.BINARY else scores
+        return scores[:, 1] - scores[:, 0] if self._label_kind is LabelKind.BINARY else scores
 
     def predict(self, X: MatrixLike, *, exact: bool = False) -> DecodedLabels:
         """The best label of each sample, or all labels above `threshold_`.
@@ -380,10 +380,10 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             In the form in which `fit` got the labels.
         """
         queries = self._queries(X)
-        if not self._kind.is_multilabel:
+        if not self._label_kind.is_multilabel:
             return self.classes_[self._index.top_k(queries, 1, exact=exact)[0][:, 0]]
         found = [sp.csr_matrix(s > self.threshold_) for s in self._index.chunks(queries)]
-        return decode_predictions(self._kind, self.classes_, sp.vstack(found, format="csr"))
+        return decode_predictions(self._label_kind, self.classes_, sp.vstack(found, format="csr"))
 
     @property
     def recall_(self) -> float:

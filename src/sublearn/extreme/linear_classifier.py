@@ -121,7 +121,7 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `predict_top_k`, with positions in `classes_`."""
         k = as_k(k, len(self.classes_))
-        if self._kind is LabelKind.BINARY:
+        if self._label_kind is LabelKind.BINARY:
             return _top_of_two(self._scores(X)[:, 0], k)
         return self.model_.top_k(X, k, as_n_threads(self.n_jobs), effort)
 
@@ -138,7 +138,7 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes in a 1-D `y`
         """
         scores = self._scores(self._check_new(X))
-        return scores[:, 0] if self._kind is LabelKind.BINARY else scores
+        return scores[:, 0] if self._label_kind is LabelKind.BINARY else scores
 
     def predict(self, X: MatrixLike) -> DecodedLabels:
         """The best label of each sample, or all labels that score above zero.
@@ -154,12 +154,12 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
             In the form in which `fit` got the labels.
         """
         X = self._check_new(X)
-        if self._kind is LabelKind.BINARY:
+        if self._label_kind is LabelKind.BINARY:
             return self.classes_[(self._scores(X)[:, 0] > 0).astype(np.intp)]
-        if self._kind is LabelKind.MULTICLASS:
+        if self._label_kind is LabelKind.MULTICLASS:
             return self.classes_[self.model_.top_k(X, 1, as_n_threads(self.n_jobs))[0][:, 0]]
         predicted = self.model_.above(X, 0.0, as_n_threads(self.n_jobs))
-        return decode_predictions(self._kind, self.classes_, predicted)
+        return decode_predictions(self._label_kind, self.classes_, predicted)
 
     def explain(
         self,
@@ -219,7 +219,7 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
     def _weights_of(self, position: int) -> tuple[sp.csr_matrix, float]:
         """Weights (one row) and bias of a label; the first of two classes has those of the second,
         negated."""
-        if self._kind is LabelKind.BINARY:
+        if self._label_kind is LabelKind.BINARY:
             sign = 1 if position else -1
             return sign * self.coef_[0].tocsr(), sign * float(self.intercept_[0])
         return self.coef_[position].tocsr(), float(self.intercept_[position])

@@ -384,7 +384,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         if is_first:
             self._fit(X, labels, sample_weight, None)
             return self
-        refuse_another_form(self._kind, self.classes_, labels, f"{name}.partial_fit: y")
+        refuse_another_form(self._label_kind, self.classes_, labels, f"{name}.partial_fit: y")
         new = unknown_labels(self.classes_, labels, f"{name}.partial_fit: y")
         if new.n_classes == 0:
             check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
@@ -413,7 +413,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         """
         check_is_fitted(self)
         subject = f"{type(self).__name__}.remove_labels"
-        keep = labels_to_keep(self._kind, self.classes_, labels, subject)
+        keep = labels_to_keep(self._label_kind, self.classes_, labels, subject)
         if not keep.all():
             self._set_model(LinearLabels(self.model_.weights[:, keep], self.model_.bias[keep]))
             self.classes_ = self.classes_[keep]
@@ -460,7 +460,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         """Labels, weights by label and biases of the last fit, if there was one."""
         if not self.__sklearn_is_fitted__():
             return None
-        classes = self.classes_[1:] if self._kind is LabelKind.BINARY else self.classes_
+        classes = self.classes_[1:] if self._label_kind is LabelKind.BINARY else self.classes_
         return classes, self.model_.weights.tocsc().T, self.model_.bias
 
     def _settings(self) -> JsonObject:
@@ -488,4 +488,4 @@ class PPDSparseClassifier(LinearLabelClassifier):
         figures = self.objective_, self.certificate_, self.n_iter_, self.trace_
         solution = Solution(Status.STOPPED, *figures)  # a file does not say how a fit ended
         model = self.model_
-        return Fitted(self._kind, self.classes_, model.weights, model.bias, solution)
+        return Fitted(self._label_kind, self.classes_, model.weights, model.bias, solution)

@@ -158,9 +158,9 @@ class LabelProbabilities(LabelClassifier):
         for block in np.array_split(found, 1 + found.size // _BLOCK_SCORES):
             labels = np.broadcast_to(np.arange(block.shape[1]), block.shape)
             block[:] = self.calibration_.probability(labels, block)
-        if self._kind is LabelKind.BINARY:
+        if self._label_kind is LabelKind.BINARY:
             return np.hstack([1 - found, found])
-        if self._kind is LabelKind.MULTICLASS:
+        if self._label_kind is LabelKind.MULTICLASS:
             return _shares(found, found.sum(axis=1), found.shape[1])
         return found
 
@@ -188,13 +188,13 @@ class LabelProbabilities(LabelClassifier):
         """
         X = self._check_new(X)
         ids, scores = self._top_k(X, k)
-        if self._kind is LabelKind.BINARY:
+        if self._label_kind is LabelKind.BINARY:
             second = np.where(ids == 1, scores, -scores)
             found = self.calibration_.probability(np.zeros_like(ids), second)
             found = np.where(ids == 1, found, 1 - found)
         else:
             found = self.calibration_.probability(ids, scores)
-        if self._kind is LabelKind.MULTICLASS:
+        if self._label_kind is LabelKind.MULTICLASS:
             found = _shares(found, self._total_probability(X), len(self.classes_))
         return self.classes_[ids], found.astype(scores.dtype, copy=False)
 
@@ -204,7 +204,7 @@ class LabelProbabilities(LabelClassifier):
         A label list of a row may become empty by that, and the row is a negative of every label.
         """
         found = encode_labels(y, n_samples, estimator_name="calibrate", for_fit=False)
-        kind, n_classes = self._kind, len(self.classes_)
+        kind, n_classes = self._label_kind, len(self.classes_)
         if any(getattr(found.kind, what) != getattr(kind, what) for what in _FORM):
             raise ValueError(
                 f"calibrate.y must have the form it had in fit ({kind.value}), "

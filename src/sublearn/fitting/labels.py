@@ -49,7 +49,7 @@ class LabelClassifier(FittedModel, ClassifierMixin):
         self.classes_, self.label_kind_ = labels.classes, labels.kind.name
 
     @property
-    def _kind(self) -> LabelKind:
+    def _label_kind(self) -> LabelKind:
         return LabelKind[self.label_kind_]
 
     def score(
@@ -71,7 +71,7 @@ class LabelClassifier(FittedModel, ClassifierMixin):
         float
         """
         predicted = self.predict(X)
-        return share_right(self._kind, self.classes_, y, predicted, sample_weight)
+        return share_right(self._label_kind, self.classes_, y, predicted, sample_weight)
 
     def _fields(self) -> Fields:
         return super()._fields() | {

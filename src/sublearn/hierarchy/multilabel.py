@@ -261,7 +261,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         settings = GroupWeights.of(self.group_weights)
         start = as_group_weights("GroupWeights.init", settings.init, self.taxonomy_.n_labels).copy()
         folds = []
-        if settings.solver is not None and self._kind.is_multilabel:
+        if settings.solver is not None and self._label_kind.is_multilabel:
             folds = make_folds(rows, Y, self.cv, as_seed(self.random_state))
         progress = Progress.of_solves((len(folds) + 1) * Y.shape[1], 2)
         search, model, solution = self._watch(
@@ -376,11 +376,11 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         n_block = max(1, _MOST_SCORES // self.taxonomy_.n_labels)
         blocks = [rows[at : at + n_block] for at in range(0, rows.shape[0], n_block)]
         sets = sp.vstack([sp.csr_matrix(self._sets(block)) for block in blocks], format="csr")
-        return decode_predictions(self._kind, self.classes_, sets)
+        return decode_predictions(self._label_kind, self.classes_, sets)
 
     def _sets(self, X: Matrix) -> np.ndarray:
         u = self._scores(X)
-        if self._kind.is_multilabel:
+        if self._label_kind.is_multilabel:
             own = u / row_sizes(u, self.unit_)
             return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         best = u[:, self.ends_].argmax(axis=1)
@@ -410,7 +410,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
             for parent in own._parents(t):
                 np.maximum(scores[:, parent], scores[:, t], out=scores[:, parent])
         order = np.lexsort((np.broadcast_to(own.levels, scores.shape), -scores), axis=1)[:, :k]
-        names = self.classes_ if self._kind.is_indicator else own.names
+        names = self.classes_ if self._label_kind.is_indicator else own.names
         return names[order], np.take_along_axis(scores, order, axis=1)
 
     def score(
@@ -433,8 +433,8 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         """
         name = type(self).__name__
         predicted = self.predict(X)
-        if not self._kind.is_multilabel:
-            return share_right(self._kind, self.classes_, y, predicted, sample_weight)
+        if not self._label_kind.is_multilabel:
+            return share_right(self._label_kind, self.classes_, y, predicted, sample_weight)
         truth = self.taxonomy_.encode(y, argument=f"{name}: y")
         found = self.taxonomy_.encode(predicted)
         n_rows, n_given = found.shape[0], truth.shape[0]

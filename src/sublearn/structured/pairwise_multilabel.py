@@ -283,7 +283,7 @@ class PairwiseMultilabelSVM(LabelClassifier, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        kind = self._kind
+        kind = self._label_kind
         n_block = max(1, _MOST_SCORES // len(self.classes_))
         blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
         decode = self._best_sets if kind.is_multilabel else self._best_labels
