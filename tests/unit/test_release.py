@@ -21,7 +21,7 @@ def tree(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1.2.3"\n')
     (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 1.2.3\n")
     (tmp_path / "CHANGELOG.md").write_text(
-        "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n- A thing.\n\n## [1.2.2] - 2026\n"
+        "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n- A thing.\n\n## [1.2.2]\n"
     )
     return tmp_path
 
