@@ -159,6 +159,10 @@ class Kind:
     wishes: ClassVar[tuple[str, ...]] = ()
     #: Formats of answers.
     formats: ClassVar[tuple[str, ...]] = ("text", "jsonl", "csv", "npz")
+    #: Whether `explain` has an answer for some of its models.
+    explains: ClassVar[bool] = False
+    #: Whether its models have labels, with weights of features for each in most of them.
+    has_labels: ClassVar[bool] = False
     #: The measure that says most, of those of `judge`.
     main_measure: ClassVar[str] = ""
 
@@ -268,8 +272,14 @@ class Kind:
         """How good the answers are where the truth is known."""
         raise self._cannot(model, "be judged")
 
-    def calibrate(self, model: BaseEstimator, asked: Asked, method: str, least: int | None) -> None:
-        """Teach a model which probability a score stands for."""
+    def check_calibration(self, model: BaseEstimator) -> None:
+        """Refuse a model that cannot learn probabilities."""
+        raise self._cannot(model, "calibrate")
+
+    def calibrate(
+        self, model: BaseEstimator, asked: Asked, method: str, least: int | None
+    ) -> tuple[int, int]:
+        """Teach a model which probability a score stands for: labels that share a map, and all."""
         raise self._cannot(model, "calibrate")
 
     def explain(
@@ -288,6 +298,35 @@ class Kind:
             if shown is not None:
                 found[name.strip("_")] = shown[0]
         return found
+
+    def own(self, model: BaseEstimator) -> BaseEstimator:
+        """The estimator that holds the weights."""
+        return model
+
+    def labels_of(self, model: BaseEstimator) -> np.ndarray:
+        """Labels in the order of the rows of weights."""
+        return model.classes_
+
+    def label_counts(self, model: BaseEstimator) -> np.ndarray | None:
+        """Training rows that carry each label, if they were counted."""
+        return None
+
+    def feature_names(self, model: BaseEstimator) -> np.ndarray | None:
+        """Names of the features that the model was fitted to, if it knows them."""
+        return None
+
+    def each_label(self, model: BaseEstimator, wanted: list[int], top: int) -> list[JsonObject]:
+        """Rows, weights, bias and strongest features of labels."""
+        from sublearn.kinds.weights import describe_labels
+
+        return describe_labels(
+            self.own(model),
+            self.labels_of(model),
+            wanted,
+            self.label_counts(model),
+            self.feature_names(model),
+            top,
+        )
 
     # --- over HTTP ---------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from sublearn.kinds.judging import Judgement
 from sublearn.kinds.rankings import judge_rankings, set_measures
 from sublearn.kinds.rows import OfRows, as_targets
 from sublearn.kinds.weights import (
-    describe_labels,
     explain_by_weights,
     find_label,
     label_weights,
@@ -76,18 +75,8 @@ class OfLabels(Kind):
 
     wishes: ClassVar[tuple[str, ...]] = ("k", "probabilities", "threshold")
     main_measure = "P@1"
-
-    def own(self, model: BaseEstimator) -> BaseEstimator:
-        """The classifier that holds the weights."""
-        return model
-
-    def labels_of(self, model: BaseEstimator) -> np.ndarray:
-        """Labels in the order of the rows of weights."""
-        return model.classes_
-
-    def feature_names(self, model: BaseEstimator) -> np.ndarray | None:
-        """Names of the columns that the model was fitted to, if it knows them."""
-        raise NotImplementedError(f"{type(self).__name__}.feature_names is missing")
+    explains = True
+    has_labels = True
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -159,15 +148,22 @@ class OfLabels(Kind):
         """Precision, nDCG and recall of the k best labels; F1 of sets; calibration error."""
         return judge_rankings(model, asked, options, has_proba=offers(model, "predict_proba_top_k"))
 
-    def calibrate(self, model: BaseEstimator, asked: Asked, method: str, least: int | None) -> None:
-        """Learn probabilities from items with something in them."""
+    def check_calibration(self, model: BaseEstimator) -> None:
+        """Only some classifiers can."""
         if not offers(self.own(model), "calibrate"):
             raise self._cannot(self.own(model), "calibrate")
+
+    def calibrate(
+        self, model: BaseEstimator, asked: Asked, method: str, least: int | None
+    ) -> tuple[int, int]:
+        """Learn probabilities from items with something in them."""
         items, truth = asked.items, asked.truth
         if asked.is_empty.any() and isinstance(items, list) and isinstance(truth, list):
             kept = np.flatnonzero(~asked.is_empty).tolist()
             items, truth = [items[i] for i in kept], [truth[i] for i in kept]
         model.calibrate(items, truth, method, min_positives=least)
+        is_shared = self.own(model).calibration_.is_pooled
+        return int(is_shared.sum()), len(is_shared)
 
     def explain(
         self, model: BaseEstimator, item: Matrix | list[object], labels: list[str], k: int
@@ -207,13 +203,6 @@ class OfLabels(Kind):
         """Training rows that carry each label, if they were counted."""
         found = notes_of(model).get("label_counts")
         return None if found is None else np.asarray(found)
-
-    def each_label(self, model: BaseEstimator, wanted: list[int], top: int) -> list[JsonObject]:
-        """Rows, weights, bias and strongest features of labels."""
-        counts = self.label_counts(model)
-        return describe_labels(
-            self.own(model), self.labels_of(model), wanted, counts, self.feature_names(model), top
-        )
 
     # --- over HTTP ---------------------------------------------------------------------------
 

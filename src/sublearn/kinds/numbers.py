@@ -79,6 +79,7 @@ class RowNumbers(_OneNumber):
     name = "row_numbers"
     gives = "numbers of rows"
     main_measure = "R2"
+    explains = True
 
     def targets(
         self, estimator: BaseEstimator, dataset: Dataset, path: Path, form: Form

@@ -13,7 +13,7 @@ from sublearn.io.files import plain_name
 from sublearn.io.prepared import notes_of
 from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused, Wish
 from sublearn.kinds.judging import Judgement, mean, quotient
-from sublearn.kinds.weights import describe_labels, label_weights, spread_of
+from sublearn.kinds.weights import label_weights, spread_of
 from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class SequenceTags(Kind):
     fit_form: ClassVar[tuple[str, ...]] = ("token_columns",)
     formats: ClassVar[tuple[str, ...]] = ("text", "jsonl", "csv")
     main_measure = "token_accuracy"
+    has_labels = True
     items_field = "sequences"
 
     # --- fitting -----------------------------------------------------------------------------
@@ -163,25 +164,9 @@ class SequenceTags(Kind):
             "certificate": float(model.certificate_),
         }
 
-    def labels_of(self, model: BaseEstimator) -> np.ndarray:
-        """Tags."""
-        return model.classes_
-
-    def own(self, model: BaseEstimator) -> BaseEstimator:
-        """The model itself holds the weights."""
-        return model
-
     def feature_names(self, model: BaseEstimator) -> np.ndarray | None:
         """Names of features, if there are names."""
         return model.feature_names_
-
-    def label_counts(self, model: BaseEstimator) -> np.ndarray | None:
-        """Not counted."""
-        return None
-
-    def each_label(self, model: BaseEstimator, wanted: list[int], top: int) -> list[JsonObject]:
-        """Weights and strongest features of tags."""
-        return describe_labels(model, model.classes_, wanted, None, model.feature_names_, top)
 
     # --- over HTTP ---------------------------------------------------------------------------
 
