@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sublearn as package
-from sublearn.cli.forecasting import read_loads
+from sublearn.kinds.load_files import read_loads
 from sublearn.forecast import TubeLoss
 
 

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
     from sublearn.cli.params import Param
 
-__all__ = ["Learner", "command_of", "figure_rows", "show_figures"]
+__all__ = [
+    "Learner",
+    "TrainingData",
+    "command_of",
+    "figure_rows",
+    "form_options",
+    "learn",
+    "show_figures",
+    "values_of",
+]
 
 _COMMON = ("n_jobs", "random_state")
 _RARE = ("data_format", "zero_based")  # options of form that `--help` leaves to `--help-all`
@@ -80,6 +89,10 @@ class Learner:
             found |= params_of(METHODS[self.classifier].load())
         return found
 
+    def has_bar(self) -> bool:
+        """Whether a fit can draw a progress bar."""
+        return "verbose" in METHODS[self.classifier or self.name].load()._rules
+
     def can_compress(self) -> bool:
         """Whether weights can be saved with fewer bits."""
         cls = METHODS[self.classifier or self.name].load()
@@ -92,7 +105,7 @@ class Learner:
         outer = METHODS[self.name].load()
         if self.classifier is None:
             return build(outer, values)
-        own = params_of(outer)
+        own = params_of(outer).keys() - {"verbose"}
         inner = {name: value for name, value in values.items() if name not in own}
         words = {name: value for name, value in values.items() if name in own}
         return build(outer, words).set_params(
@@ -117,7 +130,7 @@ def command_of(learner: Learner, *, shows_all: bool) -> Callable[..., None]:
 
     run.__doc__ = _help_of(learner)
     run.__dict__["__signature__"] = inspect.Signature(
-        [*_leading(), *_of_params(learner, params, shows_all), *_of_form(learner, shows_all),
+        [*_leading(), *_of_params(learner, params, shows_all), *form_options(learner, shows_all),
          *_trailing(learner, params)]
     )  # fmt: skip
     return run
@@ -153,7 +166,8 @@ def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Par
     return [*found, _option("quiet", Quiet, False), _option("json", Json, False)]
 
 
-def _of_form(learner: Learner, shows_all: bool) -> list[inspect.Parameter]:
+def form_options(learner: Learner, shows_all: bool) -> list[inspect.Parameter]:
+    """Options about the form of the training file."""
     import copy
 
     found = []
@@ -217,7 +231,7 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, object
     if bits not in (None, 8, 16, 32):
         raise Refused("--bits", f"must be 8, 16 or 32, got {bits}")
     form = Form(**{name: options.pop(name) for name in learner.kind.fit_form})  # type: ignore[arg-type]
-    estimator = learner.make(values_of(params, options, is_quiet=bool(quiet)))
+    estimator = learner.make(values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar()))
     with working(f"reading {data.name}"):
         lesson = learner.kind.lesson(estimator, data, form)
     fitted, figures = learn(learner.kind, estimator, lesson)
@@ -229,7 +243,11 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, object
 
 
 def values_of(
-    params: Mapping[str, Param], options: Mapping[str, object], *, is_quiet: bool
+    params: Mapping[str, Param],
+    options: Mapping[str, object],
+    *,
+    is_quiet: bool,
+    has_bar: bool = True,
 ) -> JsonObject:
     """Parameters that were given, as values; the threads and the seed have defaults of their own."""
     found: JsonObject = {
@@ -241,7 +259,7 @@ def values_of(
         found["n_jobs"] = -1 if options.get("n_jobs") is None else options["n_jobs"]
     if "random_state" in params:
         found["random_state"] = options.get("random_state", 0)
-    return found | ({} if is_quiet else {"verbose": 1})
+    return found | ({"verbose": 1} if not is_quiet and has_bar else {})
 
 
 def learn(

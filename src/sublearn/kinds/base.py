@@ -192,6 +192,10 @@ class Kind:
         model.set_params(verbose=0)
         return model if bits is None else model.compress(bits)
 
+    def items_of_lesson(self, lesson: Lesson) -> Matrix | list[object]:
+        """What is asked of a fitted model to judge it on rows of a lesson."""
+        return lesson.arguments[0]  # type: ignore[return-value]
+
     # --- asking ------------------------------------------------------------------------------
 
     def check_wish(self, model: BaseEstimator, wish: Wish) -> None:
