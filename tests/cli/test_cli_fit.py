@@ -71,7 +71,7 @@ def test_class_weights_reach_both_methods_and_early_stopping_one(sublearn, files
         assert done.code == 0, done
         assert package.load(path).get_params()["class_weight"] == "balanced"
     assert package.load(tmp_path / "pd-sparse").get_params()["early_stopping"] == 3
-    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--early-stopping", 3)
+    done = sublearn("fit", "ppd-sparse", files["txt"], "-m", tmp_path / "x", "--early-stopping", 3)
     assert done.code != 0
     assert "No such option: --early-stopping" in done.err
 
@@ -87,9 +87,7 @@ def test_fewer_bits_make_a_smaller_file(sublearn, files, tmp_path):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_help_of_a_method_fits_a_screen_and_shows_the_defaults_of_the_estimator(
-    sublearn, name
-):
+def test_the_help_of_a_method_fits_a_screen_and_shows_the_defaults_of_the_estimator(sublearn, name):
     done = sublearn("fit", name, "--help")
     assert done.code == 0, done
     assert f"Example: sublearn fit {name}" in done.out

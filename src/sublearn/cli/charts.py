@@ -63,7 +63,7 @@ def _round(low: float, high: float) -> list[float]:
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw)
     first = math.ceil(low / step)
-    count = int(math.floor(high / step)) - first + 1
+    count = math.floor(high / step) - first + 1
     return [(first + i) * step for i in range(count)]
 
 

@@ -80,7 +80,7 @@ def _table(head: list[str], labels: str | None) -> Choice:
     if labels is None:
         return Choice(("sparse-linear", *_UNLABELLED), "a table of numbers")
     wanted = [name.lower() for name in labels.split(",")]
-    if len(wanted) > 1 or labels.isdigit() and int(labels) > 1:
+    if len(wanted) > 1 or (labels.isdigit() and int(labels) > 1):
         return _MANY
     column = names.index(wanted[0]) if wanted[0] in names else -1
     values = [fields[column].strip() for fields in csv.reader(head[1:]) if len(fields) > 1]

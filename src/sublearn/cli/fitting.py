@@ -175,9 +175,7 @@ def form_options(learner: Learner, shows_all: bool) -> list[inspect.Parameter]:
         annotation = FORM_OPTIONS[name]
         option = copy.copy(annotation.__metadata__[0])
         option.hidden = name in _RARE and not shows_all
-        found.append(
-            _option(name, Annotated[annotation.__origin__, option], getattr(Form(), name))
-        )
+        found.append(_option(name, Annotated[annotation.__origin__, option], getattr(Form(), name)))
     return found
 
 
@@ -231,7 +229,9 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, object
     if bits not in (None, 8, 16, 32):
         raise Refused("--bits", f"must be 8, 16 or 32, got {bits}")
     form = Form(**{name: options.pop(name) for name in learner.kind.fit_form})  # type: ignore[arg-type]
-    estimator = learner.make(values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar()))
+    estimator = learner.make(
+        values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar())
+    )
     with working(f"reading {data.name}"):
         lesson = learner.kind.lesson(estimator, data, form)
     fitted, figures = learn(learner.kind, estimator, lesson)
@@ -249,7 +249,7 @@ def values_of(
     is_quiet: bool,
     has_bar: bool = True,
 ) -> JsonObject:
-    """Parameters that were given, as values; the threads and the seed have defaults of their own."""
+    """Parameters that were given, as values; threads and seed have defaults of their own."""
     found: JsonObject = {
         name: params[name].parse(text)
         for name, text in options.items()
@@ -262,9 +262,7 @@ def values_of(
     return found | ({"verbose": 1} if not is_quiet and has_bar else {})
 
 
-def learn(
-    kind: Kind, estimator: BaseEstimator, lesson: Lesson
-) -> tuple[BaseEstimator, JsonObject]:
+def learn(kind: Kind, estimator: BaseEstimator, lesson: Lesson) -> tuple[BaseEstimator, JsonObject]:
     """The fitted estimator, and what the fit cost."""
     start = time.perf_counter()
     estimator.fit(*lesson.arguments)

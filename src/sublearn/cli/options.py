@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -134,8 +134,12 @@ Columns = Annotated[
         rich_help_panel=_OF_DATA,
     ),
 ]
-Csv = Annotated[bool, typer.Option("--csv", help="Write a CSV table with a line of names.", metavar=FLAG)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.", metavar=FLAG)]
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Write a CSV table with a line of names.", metavar=FLAG)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bar and no table.", metavar=FLAG)
+]
 
 
 def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionInfo:
@@ -177,7 +181,7 @@ def _form_option(metavar: str | None, help: str, *flags: str, default: str = "")
 
 #: Options about the form of a data file by the name of their field in `Form`; `fit` shows those
 #: that the kind of a method knows.
-FORM_OPTIONS = {
+FORM_OPTIONS: dict[str, Any] = {
     "labels": Labels,
     "data_format": DataFormat,
     "zero_based": ZeroBased,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import re
 from collections.abc import Mapping
@@ -99,7 +100,8 @@ def params_of(cls: type[BaseEstimator]) -> dict[str, Param]:
         rule = cls._rules[name]
         if isinstance(rule, SettingsOf):
             found |= _fields_of(name, rule.kind)
-        elif name not in _NOT_TYPED and _is_typed(rule):
+        is_word = isinstance(parameter.default, str)  # settings, or the name of some
+        if name not in _NOT_TYPED and (is_word or _is_typed(rule)):
             found[name] = Param(cls.__name__, name, parameter.default, rule, helps.get(name, ""))
     return found
 
@@ -143,7 +145,7 @@ def build(cls: type[BaseEstimator], values: Mapping[str, object]) -> BaseEstimat
 
 def _help_of(cls: type) -> dict[str, str]:
     """The first sentence of the description of each parameter of a NumPy docstring."""
-    text = inspect.cleandoc(cls.__doc__ or "")
+    text = re.sub(r"\\\n\s*", " ", inspect.cleandoc(cls.__doc__ or ""))
     section = re.search(r"\nParameters\n-+\n(.*?)(\n\n?\w[\w ]*\n-{3,}\n|\Z)", text, re.DOTALL)
     found: dict[str, str] = {}
     names: list[str] = []
@@ -152,12 +154,21 @@ def _help_of(cls: type) -> dict[str, str]:
             names = [name.strip() for name in line.partition(" :")[0].split(",")]
         for name in names if line[:1].isspace() else []:
             found[name] = f"{found.get(name, '')} {line.strip()}".strip()
-    return {name: _first_sentence(description) for name, description in found.items()}
+    return {name: _said_elsewhere(cls, name, words) for name, words in found.items()}
+
+
+def _said_elsewhere(cls: type, name: str, description: str) -> str:
+    """The first sentence; of "As in `Other`" that of the other class of the same room."""
+    other = re.match(r"As in `(\w+)`", description)
+    room = importlib.import_module(cls.__module__.rpartition(".")[0])
+    found = vars(room).get(other[1]) if other else None
+    return _help_of(found)[name] if isinstance(found, type) else _first_sentence(description)
 
 
 def _first_sentence(description: str) -> str:
     """The first sentence in plain words; of a long one what stands before its first break."""
-    plain = re.sub(r" ?:math:`[^`]*`", "", description)
+    without = re.sub(r" ?:math:`[^`]*`", "", description)
+    plain = without if without.strip(". ") else description
     plain = re.sub(r":[a-z]+:`~?(?:\w+\.)*([^`<]*?)(?: <[^>]*>)?`", r"\1", plain)
     plain = re.sub(r" ?\[\d+\]_", "", plain.replace("``", "`")).replace("\\", "")
     match = re.match(r"(.+?[.])(?= [A-Z\"'`(]|$)", plain)

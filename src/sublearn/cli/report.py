@@ -39,7 +39,8 @@ body { font:16px/1.5 system-ui,sans-serif; color:var(--ink); background:var(--pa
   max-width:1180px; margin:0 auto; padding:2rem 1rem }
 h1 { font-size:1.6rem; margin:0 0 .3rem } h2 { font-size:1.15rem; margin:2.2rem 0 .6rem }
 p.lead { color:var(--soft); margin:0 }
-.grid { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr)); gap:1.5rem }
+.grid { display:grid; gap:1.5rem;
+  grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr)) }
 figure { margin:0 } figcaption { color:var(--soft); font-size:.9rem; margin-top:.2rem }
 svg { width:100%; height:auto }
 table { border-collapse:collapse; font-size:.95rem } th { font-weight:600 }
@@ -121,7 +122,7 @@ def _fit(opened: Opened) -> str:
             pairs = _thinned(xs, trace[column].tolist())
             y = Axis.of(name, [b for _, b in pairs], is_log=column == "certificate")
             x = Axis.of(along or "row of the trace", [a for a, _ in pairs])
-            picture = lines(f"{name} along the fit", x, y, [(name, *zip(*pairs, strict=True))])
+            picture = lines(f"{name} along the fit", x, y, [_series(name, pairs)])
             figures.append(_figure(picture, f"The {name} along the fit"))
     return _section("How the fit went", figures)
 
@@ -130,6 +131,10 @@ def _thinned(xs: list[float], ys: list[float]) -> list[tuple[float, float]]:
     step = max(1, len(xs) // _MOST_POINTS)
     kept = [*range(0, len(xs), step), len(xs) - 1]
     return [(xs[i], ys[i]) for i in dict.fromkeys(kept)]
+
+
+def _series(name: str, pairs: list[tuple[float, float]]) -> tuple[str, list[float], list[float]]:
+    return name, [a for a, _ in pairs], [b for _, b in pairs]
 
 
 # --- what is in the model ----------------------------------------------------------------------
@@ -160,7 +165,7 @@ def _ranked(counts: np.ndarray, name: str) -> str:
     pairs = _thinned(list(range(1, len(ordered) + 1)), ordered.tolist())
     x = Axis.of("labels, the largest first", [a for a, _ in pairs], is_log=True)
     y = Axis.of(name, [b for _, b in pairs])
-    picture = lines(f"{name}, by rank", x, y, [(name, *zip(*pairs, strict=True))])
+    picture = lines(f"{name}, by rank", x, y, [_series(name, pairs)])
     caption = f"{name}: median {np.median(ordered):g}, largest {ordered[0]:g}"
     return _figure(picture, caption)
 

@@ -20,7 +20,7 @@ _folders: list[str] = []
 
 
 def with_standard_input(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `-`, where a file is to be read, replaced by a file of what comes there."""
+    """The arguments with `-` replaced by a file of what comes on standard input."""
     found = list(arguments)
     places = [i for i, one in enumerate(found) if one == "-" and i > 1]
     for i in places:

@@ -12,7 +12,15 @@ from sklearn.base import BaseEstimator
 
 from sublearn.typing import JsonObject, Matrix
 
-__all__ = ["are_empty", "find_scales", "notes_of", "prepare_rows"]
+__all__ = [
+    "are_empty",
+    "as_dense",
+    "find_scales",
+    "n_values",
+    "notes_of",
+    "prepare_rows",
+    "wide_scales",
+]
 
 _DENSE = 0.3  # a matrix with this share of entries loses nothing when its columns are moved
 _WIDE = 1e3  # quotient of column sizes from which on a model feels the large ones only
@@ -30,6 +38,16 @@ def are_empty(rows: Matrix | list[object]) -> np.ndarray:
     return np.zeros(rows.shape[0], dtype=bool)
 
 
+def as_dense(X: Matrix) -> np.ndarray:
+    """A matrix as an array."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def n_values(X: Matrix) -> int:
+    """Stored values of a matrix."""
+    return int(X.size if isinstance(X, np.ndarray) else X.nnz)
+
+
 def prepare_rows(X: Matrix, notes: JsonObject) -> Matrix:
     """Columns moved and divided, then rows scaled to length one, as the notes say.
 
@@ -37,7 +55,7 @@ def prepare_rows(X: Matrix, notes: JsonObject) -> Matrix:
     """
     if "scale" in notes:
         if "shift" in notes:
-            X = (X.toarray() if sparse.issparse(X) else X) - notes["shift"].astype(X.dtype)
+            X = as_dense(X) - notes["shift"].astype(X.dtype)
         scale = notes["scale"].astype(X.dtype)
         X = X / scale if isinstance(X, np.ndarray) else sparse.csr_matrix(X.multiply(1 / scale))
     if notes.get("normalize", False):

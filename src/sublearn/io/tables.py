@@ -126,4 +126,6 @@ def _vector(words: list[str]) -> np.ndarray:
     except ValueError:
         return np.array(words, dtype=str)
     is_whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
-    return numbers.astype(np.int64) if is_whole and np.abs(numbers).max(initial=0) < 2**53 else numbers
+    return (
+        numbers.astype(np.int64) if is_whole and np.abs(numbers).max(initial=0) < 2**53 else numbers
+    )

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sublearn.errors import ParameterError
-from sublearn.typing import JsonObject, LabelsLike, Matrix
+from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class Wish:
 class Lesson:
     """What `fit` takes, and what a saved model must remember of how it was read."""
 
-    arguments: tuple[object, ...]
+    arguments: tuple[Any, ...]
     n_rows: int
     notes: JsonObject = field(default_factory=dict)
     figures: JsonObject = field(default_factory=dict)
@@ -97,20 +97,20 @@ class Lesson:
         return dataclasses.replace(self, arguments=parts, n_rows=len(rows))
 
 
-def _rows_of(values: object, rows: np.ndarray) -> object:
+def _rows_of(values: Any, rows: np.ndarray) -> Any:
     if values is None:
         return None
     if isinstance(values, list):
         return [values[i] for i in rows.tolist()]
-    return values[rows]  # type: ignore[index]
+    return values[rows]
 
 
 @dataclass(frozen=True)
 class Asked:
     """Items of a data file as a model takes them, what is true of them, and which are empty."""
 
-    items: Matrix | list[object]
-    truth: LabelsLike
+    items: Any  # a matrix, or a list of texts or sequences
+    truth: Any  # labels in any form, numbers, or loads
     is_empty: np.ndarray
 
     def __len__(self) -> int:
@@ -194,7 +194,7 @@ class Kind:
 
     def items_of_lesson(self, lesson: Lesson) -> Matrix | list[object]:
         """What is asked of a fitted model to judge it on rows of a lesson."""
-        return lesson.arguments[0]  # type: ignore[return-value]
+        return lesson.arguments[0]
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Kind:
 
     # --- judging, describing -----------------------------------------------------------------
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """How good the answers are where the truth is known."""
         raise self._cannot(model, "be judged")
 
@@ -394,7 +394,7 @@ def _in_short(value: object) -> tuple[object] | None:
 
     if isinstance(value, (str, int, float)) or value is None:
         return (value,)
-    if not isinstance(value, np.ndarray) and not sp.issparse(value):
+    if not isinstance(value, (np.ndarray, sp.spmatrix)):
         return None
-    size = " x ".join(f"{n:,}" for n in value.shape)  # type: ignore[union-attr]
-    return (f"{size} {value.dtype}" if size else value.item(),)  # type: ignore[union-attr]
+    size = " x ".join(f"{n:,}" for n in value.shape)
+    return (f"{size} {value.dtype}" if size else value.item(),)

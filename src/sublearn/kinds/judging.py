@@ -103,9 +103,7 @@ def _quotient(sums: np.ndarray) -> np.ndarray:
     return np.divide(sums[:, 0], sums[:, 1], out=np.zeros(len(sums)), where=sums[:, 1] > 0)
 
 
-def intervals(
-    measures: Mapping[str, Measure], *, seed: int = 0
-) -> dict[str, tuple[float, float]]:
+def intervals(measures: Mapping[str, Measure], *, seed: int = 0) -> dict[str, tuple[float, float]]:
     """The middle 95 % of each measure over resamples of the items."""
     values = _resample(measures, seed)
     return {name: _middle(found) for name, found in values.items()}
@@ -127,9 +125,7 @@ def compare(
         raise ValueError(f"both models must be judged on the same items, got {sorted(sizes)}")
     left, right = (_resample({n: m[n] for n in common}, seed) for m in (own, others))
     return {
-        name: Comparison(
-            own[name].value - others[name].value, *_middle(left[name] - right[name])
-        )
+        name: Comparison(own[name].value - others[name].value, *_middle(left[name] - right[name]))
         for name in common
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.io import Dataset
-from sublearn.io.prepared import notes_of
+from sublearn.io.prepared import n_values, notes_of
 from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused, Wish, offers
 from sublearn.kinds.judging import Judgement
 from sublearn.kinds.rankings import judge_rankings, set_measures
@@ -144,7 +144,7 @@ class OfLabels(Kind):
 
     # --- judging, describing -----------------------------------------------------------------
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """Precision, nDCG and recall of the k best labels; F1 of sets; calibration error."""
         return judge_rankings(model, asked, options, has_proba=offers(model, "predict_proba_top_k"))
 
@@ -173,9 +173,7 @@ class OfLabels(Kind):
             raise self._cannot(self.own(model), "explain")
         names = self.labels_of(model)
         wanted = labels or [str(model.predict_top_k(item, 1)[0][0, 0])]
-        return [
-            self.explain_one(model, item, find_label(names, label), k) for label in wanted
-        ]
+        return [self.explain_one(model, item, find_label(names, label), k) for label in wanted]
 
     def explain_one(
         self, model: BaseEstimator, item: Matrix | list[object], row: int, k: int
@@ -258,8 +256,7 @@ class RowLabels(OfRows, OfLabels):
     def figures(self, model: BaseEstimator, lesson: Lesson, seconds: float) -> JsonObject:
         """With the work, and the number of labels."""
         X = lesson.arguments[0]
-        n_values = int(X.nnz) if sp.issparse(X) else int(np.size(X))  # type: ignore[attr-defined]
-        size = (lesson.n_rows, int(lesson.figures["features"]), n_values)
+        size = (lesson.n_rows, int(lesson.figures["features"]), n_values(X))
         return fit_figures(model, size, seconds) | {"labels": len(model.classes_)}
 
     def question(self, model: BaseEstimator) -> dict[str, Field]:
@@ -337,7 +334,7 @@ class RowLabelSets(OfRows, OfLabels):
         classes = classes.astype(str) if classes.dtype == object else classes
         return {"labels": found, "classes": classes, **numbers, "is_empty": is_empty}
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """F1 over all labels, of each row, and rows whose set is right."""
         measures = set_measures(model.predict(asked.items), asked)
         return Judgement(f"{len(asked):,} rows, percent", {"rows": len(asked)}, measures)
@@ -372,5 +369,3 @@ def _as_lists(sets: DecodedLabels, model: BaseEstimator) -> list[list[object]]:
     rows = sp.csr_matrix(sets)
     ends = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
     return [model.classes_[rows.indices[a:b]].tolist() for a, b in ends]
-
-

@@ -79,7 +79,7 @@ class Loads(Kind):
         y, X = read_loads(path, self.target_of(model, form), model.time_zone_)
         return Asked([X], y, np.zeros(len(y), dtype=bool))
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """Errors of forecasts of `horizon` steps, the model learning the loads after each."""
         y, X = asked.truth, asked.items[0]
         n, horizon = len(asked), int(model.horizon)
@@ -89,7 +89,7 @@ class Loads(Kind):
             X_own = None if X is None else X[own]
             found.append(np.asarray(model.predict(own.stop - start, X_own), dtype=np.float64))
             if own.stop < n:
-                model.update(y[own], X_own)  # type: ignore[index]
+                model.update(y[own], X_own)
         truth = np.asarray(y, dtype=np.float64).reshape(n, -1)
         forecast = np.concatenate([one.reshape(len(one), -1) for one in found])
         errors = np.abs(forecast - truth)
@@ -156,4 +156,3 @@ def _series(values: np.ndarray | pd.Series | pd.DataFrame) -> JsonObject | list[
     if values.ndim == 2:
         return {str(name): values[name].tolist() for name in values.columns}
     return values.to_numpy().tolist()
-

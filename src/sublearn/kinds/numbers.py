@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from sublearn.io import Dataset
+from sublearn.io.prepared import as_dense, n_values
 from sublearn.kinds.base import Asked, Form, Lesson, Refused, Wish
 from sublearn.kinds.judging import Judgement, Measure, mean, quotient
 from sublearn.kinds.labels import fit_figures
@@ -95,8 +95,7 @@ class RowNumbers(_OneNumber):
     def figures(self, model: BaseEstimator, lesson: Lesson, seconds: float) -> JsonObject:
         """With the work, where the model has weights."""
         X = lesson.arguments[0]
-        n_values = int(X.nnz) if sp.issparse(X) else int(np.size(X))  # type: ignore[attr-defined]
-        size = (lesson.n_rows, int(lesson.figures["features"]), n_values)
+        size = (lesson.n_rows, int(lesson.figures["features"]), n_values(X))
         if self._has_weights(model):
             return fit_figures(model, size, seconds)
         return super().figures(model, lesson, seconds)
@@ -111,7 +110,7 @@ class RowNumbers(_OneNumber):
         """The numbers."""
         return np.asarray(model.predict(items))
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """How far predicted numbers are from the true ones."""
         truth = np.asarray(asked.truth, dtype=np.float64)
         if len(truth) != len(asked):
@@ -185,7 +184,7 @@ class RowLikelihoods(_OneNumber):
         """Squared Mahalanobis distances: large ones are outliers."""
         return model.mahalanobis(items)
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """The log-likelihood of rows: half of log det P less the distance, up to a constant."""
         _, log_det = np.linalg.slogdet(model.precision_)
         constant = log_det - len(model.precision_) * np.log(2 * np.pi)
@@ -238,11 +237,14 @@ class RowCodes(OfRows):
         n = int(model.n_components_)
         codes = [one["code"] or [0] * n for one in answers]
         is_empty = np.array([one.get("empty", False) for one in answers], dtype=bool)
-        return {"codes": np.array(codes, dtype=np.int8).reshape(len(codes), n), "is_empty": is_empty}
+        return {
+            "codes": np.array(codes, dtype=np.int8).reshape(len(codes), n),
+            "is_empty": is_empty,
+        }
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """The share of the squares of rows, less the intercept, that codes and features explain."""
-        rows = asked.items.toarray() if sp.issparse(asked.items) else np.asarray(asked.items)
+        rows = as_dense(asked.items)
         left = rows - model.inverse_transform(model.transform(asked.items))
         squares = np.nansum(np.square(left), axis=1)
         whole = np.nansum(np.square(rows - model.intercept_), axis=1)

@@ -146,7 +146,7 @@ class Words(_Nearest):
     def answers(
         self, model: BaseEstimator, items: Matrix | list[object], wish: Wish
     ) -> list[JsonObject]:
-        """The nearest words by the cosine of the angle between vectors, the word itself left out."""
+        """The nearest words by the cosine of the angle between vectors, without the word itself."""
         row = {word: i for i, word in enumerate(model.words_.tolist())}
         units = model.vectors_ / np.maximum(
             np.linalg.norm(model.vectors_, axis=1, keepdims=True), 1e-12
@@ -160,7 +160,5 @@ class Words(_Nearest):
             scores = units @ units[at]
             scores[at] = -np.inf
             best = np.argsort(-scores, kind="stable")[: wish.k or 5]
-            found.append(
-                {"labels": model.words_[best].tolist(), "scores": scores[best].tolist()}
-            )
+            found.append({"labels": model.words_[best].tolist(), "scores": scores[best].tolist()})
         return found

@@ -30,7 +30,7 @@ _WEIGHTED = {"PSP": "psp", "PSnDCG": "psndcg"}
 
 
 def cuts_within(cuts: Sequence[int] | None, n_labels: int) -> list[int]:
-    """Where to cut rankings: the cuts that are wanted, or the usual ones that labels suffice for."""
+    """Where to cut rankings: the wanted cuts, or the usual ones that there are labels for."""
     if cuts is None:
         return [cut for cut in _USUAL_CUTS if cut <= n_labels]
     if max(cuts) > n_labels:
@@ -39,19 +39,19 @@ def cuts_within(cuts: Sequence[int] | None, n_labels: int) -> list[int]:
 
 
 def judge_rankings(
-    model: BaseEstimator, asked: Asked, options: Mapping[str, object], *, has_proba: bool
+    model: BaseEstimator, asked: Asked, options: JsonObject, *, has_proba: bool
 ) -> Judgement:
     """Measures of the k best labels.
 
     The model may know labels that the data do not carry and the other way round, so both are
     first numbered by one list of names. An empty item is answered with no label.
     """
-    cuts = cuts_within(options.get("cuts"), len(model.classes_))  # type: ignore[arg-type]
+    cuts = cuts_within(options.get("cuts"), len(model.classes_))
     labels, _ = model.predict_top_k(asked.items, max(cuts))
     truth, ids, names = _by_number(model.classes_, asked, labels)
     measures = _at_cuts(_METRICS, truth, ids, cuts)
     if options.get("seen") is not None:
-        A, B = options["constants"]  # type: ignore[misc]
+        A, B = options["constants"]
         weights = propensities(options["seen"], A=A, B=B, classes=names)
         measures |= _at_cuts(_WEIGHTED, truth, ids, cuts, weights)
     sketches: JsonObject = {"confused": _confused(truth, ids, names)}
@@ -69,9 +69,7 @@ def _by_number(
     classes: np.ndarray, asked: Asked, ranked: np.ndarray
 ) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
     """The truth, the ranking (-1 for no label), and the names that both are numbered by."""
-    encoded = encode_labels(
-        asked.truth, len(asked), for_fit=False, argument="the labels of DATA"
-    )
+    encoded = encode_labels(asked.truth, len(asked), for_fit=False, argument="the labels of DATA")
     _refuse_numbers_for_names(classes, encoded.classes)
     names = np.union1d(classes, encoded.classes)
     truth = encoded.to_csr(find_positions(names, encoded.classes, argument="DATA"), len(names))

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sublearn.io import Dataset, load_arff, load_npz, load_svmlight, load_table, load_xmc
 from sublearn.io.datasets import find_reader
 from sublearn.io.files import Lines, open_binary
-from sublearn.io.prepared import find_scales, notes_of, prepare_rows, wide_scales
+from sublearn.io.prepared import as_dense, find_scales, notes_of, prepare_rows, wide_scales
 from sublearn.io.taxonomies import load_hmc_dataset
 from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused
 from sublearn.kinds.json_rows import Rows
@@ -75,7 +75,9 @@ def read_dataset(
         raise Refused("--labels", f"must say which {_NEEDS_LABELS[reader]}, got none")
     if not needs_labels and reader is load_table and options["labels"] is None:
         return load_table(path)
-    return reader(path, **{name: options[name] for name in _KNOWS.get(reader, ()) if name in options})
+    return reader(
+        path, **{name: options[name] for name in _KNOWS.get(reader, ()) if name in options}
+    )
 
 
 def as_targets(dataset: Dataset) -> LabelsLike:
@@ -126,8 +128,7 @@ class OfRows(Kind):
         X = prepare_rows(dataset.X, notes)
         notes |= {"zero_based": form.zero_based, "multilabel": dataset.Y.ndim == 2}
         notes |= self._memory(dataset, form)
-        if not _takes_sparse(estimator) and sp.issparse(X):
-            X = X.toarray()
+        X = X if _takes_sparse(estimator) else as_dense(X)
         sizes = {"rows": X.shape[0], "features": X.shape[1]}
         arguments = (X, targets) if self.has_targets else (X,)
         return Lesson(arguments, X.shape[0], notes, sizes)
@@ -177,7 +178,7 @@ class OfRows(Kind):
         dataset = read_dataset(path, form, needs_labels=needs_labels, **options)
         dataset = _in_order_of(self.feature_names(model), dataset, is_table=_is_table(path, form))
         X = prepare_rows(dataset.X, notes)
-        X = X if _takes_sparse(model) or not sp.issparse(X) else X.toarray()
+        X = X if _takes_sparse(model) else as_dense(X)
         truth = self.truth(dataset) if needs_labels or not needs_truth else []
         is_blank = None if needs_truth else _find_blank_rows(path, form.data_format)
         if is_blank is not None and is_blank.any():
@@ -243,7 +244,9 @@ def _takes_sparse(model: BaseEstimator) -> bool:
 
 
 def _is_table(path: Path, form: Form) -> bool:
-    return form.data_format == "csv" or (form.data_format is None and find_reader(path) is load_table)
+    return form.data_format == "csv" or (
+        form.data_format is None and find_reader(path) is load_table
+    )
 
 
 def _remembered(notes: JsonObject, path: Path) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +26,13 @@ __all__ = ["SequenceTags"]
 
 _COLUMNS, _N_COLUMNS = "token_columns", "n_columns"  # notes: how the file of tokens was read
 _AT_ONCE = 1000  # sequences of a question, between two looks at whether it is still wanted
+
+
+@dataclass(frozen=True)
+class _Features:
+    """A sequence as features, not as words."""
+
+    features: object
 
 
 class SequenceTags(Kind):
@@ -66,6 +74,10 @@ class SequenceTags(Kind):
             found["held_out_accuracy"] = float(model.held_out_accuracy_)
         return found
 
+    def items_of_lesson(self, lesson: Lesson) -> Matrix | list[object]:
+        """Sequences whose features are there already."""
+        return [_Features(one) for one in lesson.arguments[0]]
+
     def finish(self, model: BaseEstimator, bits: int | None) -> BaseEstimator:
         """Silent, and on as many threads as whoever loads it says."""
         return model.set_params(verbose=0, n_jobs=None)
@@ -106,10 +118,13 @@ class SequenceTags(Kind):
         ]
 
     @staticmethod
-    def _tags(model: BaseEstimator, items: Sequence[object]) -> list[list[object]]:
+    def _tags(model: BaseEstimator, items: Iterable[Any]) -> list[list[object]]:
         from sublearn.structured import word_features
 
-        return [list(one) for one in model.predict([word_features(words) for words in items])]
+        features = [
+            one.features if isinstance(one, _Features) else word_features(one) for one in items
+        ]
+        return [list(one) for one in model.predict(features)]
 
     def as_json(self, answer: JsonObject) -> JsonObject:
         """Tokens and tags."""
@@ -132,12 +147,15 @@ class SequenceTags(Kind):
 
     # --- judging, describing -----------------------------------------------------------------
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """Shares of tokens and of whole sequences that are right, and of unknown tags."""
-        truth: list[list[str]] = list(asked.truth)  # type: ignore[arg-type]
+        truth: list[list[str]] = list(asked.truth)
         found = self._tags(model, asked.items)
         right = np.array(
-            [sum(a == b for a, b in zip(*pair, strict=True)) for pair in zip(found, truth, strict=True)]
+            [
+                sum(a == b for a, b in zip(*pair, strict=True))
+                for pair in zip(found, truth, strict=True)
+            ]
         )
         sizes = np.array([len(tags) for tags in truth])
         known = set(model.classes_.tolist())
@@ -195,10 +213,10 @@ class SequenceTags(Kind):
         """Features of the positions of each sequence."""
         from sublearn.structured import word_features
 
-        def features(items: list[object], first: int) -> list[object]:
+        def features(items: list[Any], first: int) -> list[object]:
             if _is_of_tokens(model):
-                return [word_features(words) for words in items]  # type: ignore[arg-type]
-            return [_as_features(one) for one in items]  # type: ignore[arg-type]
+                return [word_features(words) for words in items]
+            return [_as_features(one) for one in items]
 
         return features
 
@@ -255,9 +273,7 @@ def _read_tokens(model: BaseEstimator, path: Path, *, has_tags: bool) -> Tokens:
     return load_conll(path, columns=columns, has_tags=has_tags)
 
 
-def _confused(
-    found: list[list[object]], truth: list[list[str]]
-) -> list[tuple[str, str, int]]:
+def _confused(found: list[list[object]], truth: list[list[str]]) -> list[tuple[str, str, int]]:
     from collections import Counter
 
     pairs = Counter(

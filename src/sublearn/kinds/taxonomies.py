@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 from sublearn.io import Dataset
 from sublearn.io.files import plain_name
+from sublearn.io.prepared import n_values
 from sublearn.kinds.base import Asked, Field, Form, Lesson, Refused
 from sublearn.kinds.judging import Judgement, quotient
 from sublearn.kinds.labels import OfLabels, fit_figures
@@ -57,7 +58,7 @@ class TaxonomyLabels(OfRows, OfLabels):
     def figures(self, model: BaseEstimator, lesson: Lesson, seconds: float) -> JsonObject:
         """With the number of labels, and what held-out rows said of it."""
         X = lesson.arguments[0]
-        size = (lesson.n_rows, int(lesson.figures["features"]), int(X.nnz))  # type: ignore[attr-defined]
+        size = (lesson.n_rows, int(lesson.figures["features"]), n_values(X))
         found = fit_figures(model, size, seconds) | {"labels": len(model.classes_)}
         if vars(model).get("phi_") is not None:
             found["held_out_score"] = float(model.held_out_score_)
@@ -65,7 +66,7 @@ class TaxonomyLabels(OfRows, OfLabels):
 
     # --- judging -----------------------------------------------------------------------------
 
-    def judge(self, model: BaseEstimator, asked: Asked, options: Mapping[str, object]) -> Judgement:
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """Precision, recall and F1 with ancestors included, and micro F1 of each level."""
         own = model.taxonomy_
         truth = own.encode(_as_lists(asked.truth), argument="y_true")

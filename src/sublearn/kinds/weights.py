@@ -50,9 +50,7 @@ def bias_at(model: BaseEstimator, n_labels: int, row: int) -> float:
     return float(bias[row])
 
 
-def top_weights(
-    names: np.ndarray | None, row: sp.csr_matrix, top: int
-) -> list[tuple[str, float]]:
+def top_weights(names: np.ndarray | None, row: sp.csr_matrix, top: int) -> list[tuple[str, float]]:
     """The largest weights of a row, by feature."""
     largest = np.argsort(-np.abs(row.data), kind="stable")[:top]
     columns, values = row.indices[largest].tolist(), row.data[largest].tolist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SkipValidation, create_model
 from pydantic import Field as Checked
@@ -64,13 +64,15 @@ class Service(Generic[_Asked]):
 
 
 def _question_of(fields: dict[str, Field]) -> type[Question]:
-    return create_model("Question", __base__=Question, **{n: _checked(f) for n, f in fields.items()})
+    return create_model(
+        "Question", __base__=Question, **{n: _checked(f) for n, f in fields.items()}
+    )
 
 
 def _checked(field: Field) -> Any:
     kind: Any = field.type
     if field.is_checked_by_kind:
-        kind = SkipValidation[kind]
+        kind = Annotated[kind, SkipValidation()]
     rules: JsonObject = dict(field.rules)
     return kind, Checked(field.default, description=field.description, **rules)
 

@@ -20,7 +20,7 @@ def command(
         typer.Argument(
             metavar="OUT",
             dir_okay=False,
-            help="File to write; its ending says the format, as for DATA (but not `.arff` and `.csv`).",
+            help="File to write; its ending says the format, as for DATA (not `.arff`, `.csv`).",
             show_default=False,
         ),
     ],

@@ -215,7 +215,11 @@ def _table(
     names = list(dict.fromkeys(name.partition("@")[0] for name in measures))
     grid = table(["", *(f"@{cut}" for cut in cuts)] if cuts else ["", "value"])
     for name in names:
-        keys = [f"{name}@{cut}" for cut in cuts] if f"{name}@{cuts[0] if cuts else ''}" in measures else [name]
+        keys = (
+            [f"{name}@{cut}" for cut in cuts]
+            if f"{name}@{cuts[0] if cuts else ''}" in measures
+            else [name]
+        )
         title = f"{name}@k" if keys != [name] else name.replace("_", " ")
         grid.add_row(title, *(_cell(measures[key], ranges[key], others.get(key)) for key in keys))
     return grid

@@ -113,4 +113,3 @@ def _read(
     if row > len(asked):
         raise Refused("--row", f"must be at most {len(asked)}, got {row}")
     return asked.items[row - 1 : row]
-

@@ -61,14 +61,19 @@ def complete(arguments: Sequence[str]) -> list[str]:
     positions = _positionals(words)
     first = words[positions[0]] if positions else None
     if first in METHODS or (first is None and _HELPS & set(words)):
-        return [*([first] if first else []), *(w for i, w in enumerate(words) if not (first and i == positions[0]))]
+        return (
+            words if first is None else [first, *words[: positions[0]], *words[positions[0] + 1 :]]
+        )
     if first is not None and len(positions) > 1 and not _is_file_name(first):
         find_method(first)
     method, words = _take_method(words)
     if method is not None:
         return [method, *words]
     if first is None:
-        raise Refused("DATA", "must be a data file, got none; `sublearn fit --help` lists methods")
+        got = " ".join(words) or "none"
+        raise Refused(
+            "DATA", f"must be a data file, got {got}; `sublearn fit --help` lists methods"
+        )
     if not Path(first).is_file():
         raise Refused("DATA", f"no such file: {first}")
     return [_choose(Path(first), words), *words]

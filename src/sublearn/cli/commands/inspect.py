@@ -267,9 +267,7 @@ def _describe_data(dataset: Dataset) -> JsonObject:
     }
 
 
-def _write_page(
-    file: Path, found: JsonObject, html: Path, data: Path | None, form: Form
-) -> None:
+def _write_page(file: Path, found: JsonObject, html: Path, data: Path | None, form: Form) -> None:
     from sublearn.cli.asking import open_model
     from sublearn.cli.report import write_report
 

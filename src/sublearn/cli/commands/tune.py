@@ -20,19 +20,17 @@ from sublearn.kinds.base import Asked, Form, Lesson, Refused
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sublearn.cli.params import Param
 
 __all__ = ["complete", "make_group"]
 
-_HELP = """Choose settings of a method on held-out rows of DATA, and show quality against size and time.
+_HELP = """Choose settings of a method on held-out rows of DATA: quality against size and time.
 
 Each combination of the values of `--grid` is fitted to four fifths of the rows and judged on the
 others, the same for all. Without `--grid` the values are those that matter most for the method.
 With `--model` the best is fitted to all rows and saved.
 
-Example: `sublearn tune ppd-sparse train.txt --grid l1=0.03,0.1,0.3 --grid C=1,3 --model best.model`"""
+Example: `sublearn tune ppd-sparse train.txt --grid l1=0.03,0.1 --grid C=1,3 --model best.model`"""
 
 #: Methods whose rows cannot be held out at random, or that have nothing to be judged by.
 _NOT_TUNED = ("forecast", "skip-gram", "index")
@@ -108,11 +106,15 @@ def _command_of(learner: Learner) -> Callable[..., None]:
 
     grid = ", ".join(f"{k}={','.join(v)}" for k, v in METHODS[learner.name].grid.items())
     run.__doc__ = (
-        f"Choose settings of {learner.name} on held-out rows. Tried by default: {grid or 'none'}.\n\n"
+        f"Choose settings of {learner.name} on held-out rows; tried by default: {grid}.\n\n"
         f"Example: `sublearn tune {learner.name} DATA --model best.model --picture frontier.svg`"
     )
     own = inspect.signature(tune, eval_str=True).parameters
-    kept = [one.replace(kind=one.KEYWORD_ONLY) for name, one in own.items() if name not in ("learner", "form")]
+    kept = [
+        one.replace(kind=one.KEYWORD_ONLY)
+        for name, one in own.items()
+        if name not in ("learner", "form")
+    ]
     run.__dict__["__signature__"] = inspect.Signature([*kept, *form_options(learner, False)])
     return run
 
@@ -139,7 +141,9 @@ def tune(
     estimator = learner.make({})
     lesson = learner.kind.lesson(estimator, data, form)
     shared = {"taxonomy": estimator.taxonomy} if learner.kind.name == "taxonomy_labels" else {}
-    trials = _run(learner, params, options, lesson, shared, held_out, n_jobs, is_quiet=quiet or json)
+    trials = _run(
+        learner, params, options, lesson, shared, held_out, n_jobs, is_quiet=quiet or json
+    )
     best = max(trials, key=lambda one: one.quality)
     frontier = [one for one in trials if not any(_beats(other, one) for other in trials)]
     measure = learner.kind.main_measure
@@ -187,8 +191,15 @@ def _run(
     from sublearn.cli.console import err
 
     train, test = _split(lesson, held_out)
-    combinations = [dict(zip(options, one, strict=True)) for one in itertools.product(*options.values())]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    combinations = [
+        dict(zip(options, one, strict=True)) for one in itertools.product(*options.values())
+    ]
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     found = []
     with Progress(*columns, console=err, disable=is_quiet, transient=True) as bar:
         task = bar.add_task("tuning", total=len(combinations))
@@ -206,7 +217,9 @@ def _split(lesson: Lesson, held_out: float) -> tuple[Lesson, Lesson]:
     order = np.random.default_rng(0).permutation(lesson.n_rows)
     n_test = round(held_out * lesson.n_rows)
     if not 0 < n_test < lesson.n_rows:
-        raise Refused("--held-out", f"must leave rows on both sides, got {n_test} of {lesson.n_rows}")
+        raise Refused(
+            "--held-out", f"must leave rows on both sides, got {n_test} of {lesson.n_rows}"
+        )
     return lesson.take(np.sort(order[n_test:])), lesson.take(np.sort(order[:n_test]))
 
 
@@ -231,7 +244,7 @@ def _try(
         fitted.notes_ = dict(train.notes)
         truth = test.arguments[1] if len(test.arguments) > 1 else []
         items = learner.kind.items_of_lesson(test)
-        asked = Asked(items, truth, np.zeros(test.n_rows, dtype=bool))  # type: ignore[arg-type]
+        asked = Asked(items, truth, np.zeros(test.n_rows, dtype=bool))
         judged = learner.kind.judge(fitted, asked, {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m"
@@ -320,12 +333,20 @@ def _draw(
     for name, value in (("bytes of the model", _bytes_of), ("seconds of the fit", _seconds_of)):
         x = Axis.of(name, [value(one) for one in trials], is_log=True)
         points = [
-            (value(one), one.quality, _in_short(one.settings), 2 if one is best else int(one in frontier))
+            (
+                value(one),
+                one.quality,
+                _in_short(one.settings),
+                2 if one is best else int(one in frontier),
+            )
             for one in trials
         ]
         steps = sorted((value(one), one.quality) for one in trials)
         parts.append(dots(f"{title}: {measure} by {name}", x, y, points, path=_best_so_far(steps)))
-    shifted = [part.replace("<svg ", f'<svg y="{310 * i}" height="300" width="560" ') for i, part in enumerate(parts)]
+    shifted = [
+        part.replace("<svg ", f'<svg y="{310 * i}" height="300" width="560" ')
+        for i, part in enumerate(parts)
+    ]
     with open_text(path) as stream:
         stream.write(
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 620">\n'
