@@ -62,7 +62,8 @@ def run(arguments: Sequence[str]) -> int:
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
-        arguments = with_standard_input(arguments)
+        if "-" in arguments:
+            arguments = with_standard_input(arguments)
         if arguments and arguments[0] in _GROUPS:
             module = importlib.import_module(f"{commands.__name__}.{arguments[0]}")
             arguments = [arguments[0], *module.complete(arguments[1:])]

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+import difflib
+import importlib
 import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
-from sublearn.cli.console import facts, in_bytes, print_json, print_titled, working
-from sublearn.cli.methods import METHODS, TEXT, find_method
-from sublearn.cli.options import FORM_OPTIONS, Jobs, Json, Quiet, RandomState, check_folder
+from sublearn.cli.methods import METHODS, TEXT, Method
+from sublearn.cli.options import (
+    FLAG,
+    OF_DATA,
+    Columns,
+    DataFormat,
+    Jobs,
+    Json,
+    Labels,
+    Quiet,
+    RandomState,
+    Separator,
+    ZeroBased,
+)
 from sublearn.kinds.base import Form, Kind, Lesson, Refused
 from sublearn.typing import JsonObject
 
@@ -25,8 +40,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Learner",
     "TrainingData",
+    "class_of",
     "command_of",
     "figure_rows",
+    "find_method",
+    "form_of",
     "form_options",
     "learn",
     "show_figures",
@@ -51,6 +69,110 @@ TrainingData = Annotated[
         help="Training file, `-` for standard input.",
     ),
 ]  # fmt: skip
+
+
+def _form_option(metavar: str | None, help: str, *flags: str, default: str = "") -> OptionInfo:
+    found: OptionInfo = typer.Option(
+        *flags,
+        metavar=metavar or FLAG,
+        help=f"{help} [{default}]" if default else help,
+        show_default=False,
+        rich_help_panel=OF_DATA,
+    )
+    return found
+
+
+#: Options about the form of a data file by the name of their field in `Form`; `fit` shows those
+#: that the kind of a method knows.
+FORM_OPTIONS: dict[str, Any] = {
+    "labels": Labels,
+    "data_format": DataFormat,
+    "zero_based": ZeroBased,
+    "normalize": Annotated[
+        bool | None,
+        _form_option(
+            None,
+            "Scale each row to length 1; remembered.",
+            "--normalize/--no-normalize",
+            default="for labels, unless --standardize",
+        ),
+    ],
+    "standardize": Annotated[
+        bool,
+        _form_option(
+            None,
+            "Give each column the same size, and mean 0 if it is dense; remembered.",
+            "--standardize",
+        ),
+    ],
+    "separator": Separator,
+    "columns": Columns,
+    "taxonomy": Annotated[
+        Path | None,
+        _form_option(
+            "FILE",
+            "Labels and their parents: lines `parent TAB child TAB ...`, a SKOS vocabulary (.ttl) "
+            "or an ARFF file with a hierarchical class.",
+            default="that of DATA, if it is an ARFF file",
+        ),
+    ],
+    "label_paths": Annotated[
+        str | None,
+        _form_option(
+            "SEP", "Labels are paths with SEP between their parts, such as rec.sport.hockey."
+        ),
+    ],
+    "token_columns": Annotated[
+        str | None,
+        _form_option(
+            "N,...",
+            "Columns to read, counted from 1: the word's, further ones, the tag's last.",
+            default="all; 2,4 of a .conllu file",
+        ),
+    ],
+    "target": Annotated[
+        str | None,
+        _form_option(
+            "NAMES",
+            "Columns that are loads, with commas between; the others are exogenous.",
+            default="the first column of numbers",
+        ),
+    ],
+    "quantile": Annotated[
+        float | None,
+        _form_option("X", "Forecast the load that is not exceeded this often, such as 0.9."),
+    ],
+    "holidays": Annotated[
+        Path | None,
+        _form_option("FILE", "Days unlike others, a date such as 2008-12-25 on each line."),
+    ],
+    "time_zone": Annotated[
+        str | None,
+        _form_option("NAME", "Of the times in DATA, such as Europe/Berlin: clock changes count."),
+    ],
+}  # fmt: skip
+
+
+def class_of(name: str) -> type[BaseEstimator]:
+    """The class that implements a method."""
+    method = METHODS[name]
+    found: type[BaseEstimator] = getattr(importlib.import_module(method.room), method.estimator)
+    return found
+
+
+def find_method(name: str, option: str = "METHOD") -> Method:
+    """The method of that name.
+
+    Raises
+    ------
+    Refused
+        With the nearest names, if there is none.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(name, METHODS, 3, 0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise Refused(option, f"must be one of {', '.join(METHODS)}, got {name}{hint}")
 
 
 @dataclass(frozen=True)
@@ -84,33 +206,31 @@ class Learner:
         """Options that are parameters; those of the classifier after those of words."""
         from sublearn.cli.params import params_of
 
-        found = params_of(METHODS[self.name].load())
+        found = params_of(class_of(self.name))
         if self.classifier is not None:
-            found |= params_of(METHODS[self.classifier].load())
+            found |= params_of(class_of(self.classifier))
         return found
 
     def has_bar(self) -> bool:
         """Whether a fit can draw a progress bar."""
-        return "verbose" in METHODS[self.classifier or self.name].load()._rules
+        return "verbose" in class_of(self.classifier or self.name)._rules
 
     def can_compress(self) -> bool:
         """Whether weights can be saved with fewer bits."""
-        cls = METHODS[self.classifier or self.name].load()
+        cls = class_of(self.classifier or self.name)
         return any("compress" in vars(one) for one in cls.__mro__)
 
     def make(self, values: Mapping[str, object]) -> BaseEstimator:
         """An unfitted estimator with these values."""
         from sublearn.cli.params import build, params_of
 
-        outer = METHODS[self.name].load()
+        outer = class_of(self.name)
         if self.classifier is None:
             return build(outer, values)
         own = params_of(outer).keys() - {"verbose"}
         inner = {name: value for name, value in values.items() if name not in own}
         words = {name: value for name, value in values.items() if name in own}
-        return build(outer, words).set_params(
-            classifier=build(METHODS[self.classifier].load(), inner)
-        )
+        return build(outer, words).set_params(classifier=build(class_of(self.classifier), inner))
 
     def knows(self, flag: str) -> bool:
         """Whether an option can be typed after this method."""
@@ -125,7 +245,7 @@ def command_of(learner: Learner, *, shows_all: bool) -> Callable[..., None]:
     """The command of a method, for Typer: a function whose signature are its options."""
     params = learner.params()
 
-    def run(**options: object) -> None:
+    def run(**options: Any) -> None:
         fit(learner, params, options)
 
     run.__doc__ = _help_of(learner)
@@ -166,10 +286,13 @@ def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Par
     return [*found, _option("quiet", Quiet, False), _option("json", Json, False)]
 
 
+def form_of(learner: Learner, options: dict[str, Any]) -> Form:
+    """The options about the form of the training file, taken out of all."""
+    return Form(**{name: options.pop(name) for name in learner.kind.fit_form})
+
+
 def form_options(learner: Learner, shows_all: bool) -> list[inspect.Parameter]:
     """Options about the form of the training file."""
-    import copy
-
     found = []
     for name in learner.kind.fit_form:
         annotation = FORM_OPTIONS[name]
@@ -220,26 +343,38 @@ def _help_of(learner: Learner) -> str:
 # --- a fit -------------------------------------------------------------------------------------
 
 
-def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, object]) -> None:
+def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) -> None:
     """Learn a model and save it, and show what it cost."""
     data, model = Path(str(options.pop("data"))), Path(str(options.pop("model")))
     bits, quiet, as_json = (options.pop(name, None) for name in ("bits", "quiet", "json"))
     options.pop("classifier", None)
-    check_folder(model, "--model")
+    from sublearn.io.files import check_target
+
+    check_target(model, "--model")
     if bits not in (None, 8, 16, 32):
         raise Refused("--bits", f"must be 8, 16 or 32, got {bits}")
-    form = Form(**{name: options.pop(name) for name in learner.kind.fit_form})  # type: ignore[arg-type]
+    form = form_of(learner, options)
     estimator = learner.make(
         values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar())
     )
-    with working(f"reading {data.name}"):
-        lesson = learner.kind.lesson(estimator, data, form)
+    lesson = _read(learner, estimator, data, form, is_quiet=bool(quiet))
     fitted, figures = learn(learner.kind, estimator, lesson)
     fitted = learner.kind.finish(fitted, bits if isinstance(bits, int) else None)
     fitted.save(model, notes=lesson.notes)
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
     name = learner.classifier or learner.name
     show_figures(figures, title=f"{name} on {data.name}", json=bool(as_json), quiet=bool(quiet))
+
+
+def _read(
+    learner: Learner, estimator: BaseEstimator, data: Path, form: Form, *, is_quiet: bool
+) -> Lesson:
+    if is_quiet:
+        return learner.kind.lesson(estimator, data, form)
+    from sublearn.cli.console import working
+
+    with working(f"reading {data.name}"):
+        return learner.kind.lesson(estimator, data, form)
 
 
 def values_of(
@@ -274,6 +409,8 @@ def learn(kind: Kind, estimator: BaseEstimator, lesson: Lesson) -> tuple[BaseEst
 
 def figure_rows(figures: JsonObject) -> list[tuple[str, str]]:
     """The figures in words, in reading order."""
+    from sublearn.cli.console import in_bytes
+
     sizes = [what for what in ("rows", "features", "labels") if what in figures]
     rows = [("data", ", ".join(f"{figures[what]:,} {what}" for what in sizes))]
     if "l1" in figures:
@@ -297,9 +434,13 @@ def figure_rows(figures: JsonObject) -> list[tuple[str, str]]:
 
 def show_figures(figures: JsonObject, *, title: str, json: bool, quiet: bool) -> None:
     """The figures on standard output: JSON, or a table unless `quiet`."""
+    if quiet and not json:
+        return
+    from sublearn.cli.console import facts, print_json, print_titled
+
     if json:
         print_json(figures)
-    elif not quiet:
+    else:
         has_work = "weights_possible" in figures
         print_titled(title, facts(figure_rows(figures) if has_work else _by_name(figures)))
 

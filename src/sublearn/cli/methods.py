@@ -6,18 +6,10 @@ signature, its rules and its docstring become the options of `sublearn fit METHO
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from sublearn.kinds.base import Refused
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-__all__ = ["METHODS", "TEXT", "Method", "find_method"]
+__all__ = ["METHODS", "TEXT", "Method"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +39,6 @@ class Method:
     first: tuple[str, ...]
     example: str
     grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def load(self) -> type[BaseEstimator]:
-        """The class."""
-        found: type[BaseEstimator] = getattr(importlib.import_module(self.room), self.estimator)
-        return found
 
 
 #: The method of raw text, whose classifier is another method.
@@ -175,18 +162,3 @@ METHODS = {
         "vectors.npz --model vectors.index",
     ),
 }  # fmt: skip
-
-
-def find_method(name: str, option: str = "METHOD") -> Method:
-    """The method of that name.
-
-    Raises
-    ------
-    Refused
-        With the nearest names, if there is none.
-    """
-    if name in METHODS:
-        return METHODS[name]
-    near = difflib.get_close_matches(name, METHODS, 3, 0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise Refused(option, f"must be one of {', '.join(METHODS)}, got {name}{hint}")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
-    "FORM_OPTIONS",
     "Csv",
     "Data",
     "DataForm",
@@ -35,7 +33,6 @@ __all__ = [
     "Quiet",
     "RandomState",
     "ZeroBased",
-    "check_folder",
     "output_option",
     "refuse_given",
     "with_groups",
@@ -50,7 +47,7 @@ _FORMATS = (
 #: What stands for the value of an option that has none.
 FLAG = " "
 #: Panels of the help.
-_OF_DATA = "The form of DATA"
+OF_DATA = "The form of DATA"
 
 Data = Annotated[
     Path,
@@ -75,7 +72,7 @@ Labels = Annotated[
         help="Columns of a CSV or ARFF file to learn: names with commas between, how many stand at "
         "the end, or Mulan's .xml file; for an .npz file of SciPy, that with the labels.",
         show_default=False,
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 DataFormat = Annotated[
@@ -84,7 +81,7 @@ DataFormat = Annotated[
         metavar="NAME",
         help="Format of a data file whose name does not tell: xmc, libsvm, arff, npz, csv, hmc.",
         show_default=False,
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 ZeroBased = Annotated[
@@ -93,7 +90,7 @@ ZeroBased = Annotated[
         "--zero-based",
         metavar=FLAG,
         help="Features of a LIBSVM file count from 0, not from 1.",
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Jobs = Annotated[
@@ -113,7 +110,7 @@ Text = Annotated[
         "--text",
         help="DATA is raw text, which a model of text knows by itself.",
         hidden=True,
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Separator = Annotated[
@@ -122,7 +119,7 @@ Separator = Annotated[
         metavar="TEXT",
         show_default=False,
         help="What stands between two labels; a blank for any white space. [a comma, or as fitted]",
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Columns = Annotated[
@@ -131,7 +128,7 @@ Columns = Annotated[
         metavar="ORDER",
         show_default=False,
         help="Order on a line: labels,text or text,labels. [labels,text, or as fitted]",
-        rich_help_panel=_OF_DATA,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Csv = Annotated[
@@ -150,104 +147,11 @@ def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionIn
     return found
 
 
-def check_folder(path: Path | None, option: str) -> None:
-    """Refuse a file that could not be written: better now than after an hour of work."""
-    folder = path.resolve().parent if path else None
-    if folder and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise typer.BadParameter(
-            f"must be in a folder that can be written, got {folder}", param_hint=option
-        )
-    if path and path.exists() and not path.is_file():
-        raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)
-
-
 def refuse_given(options: Mapping[str, object], reason: str) -> None:
     """Refuse options, by name, that mean nothing here; those not given are None."""
     for name, value in options.items():
         if value is not None:
             raise Refused(f"--{name.replace('_', '-')}", reason)
-
-
-def _form_option(metavar: str | None, help: str, *flags: str, default: str = "") -> OptionInfo:
-    found: OptionInfo = typer.Option(
-        *flags,
-        metavar=metavar or FLAG,
-        help=f"{help} [{default}]" if default else help,
-        show_default=False,
-        rich_help_panel=_OF_DATA,
-    )
-    return found
-
-
-#: Options about the form of a data file by the name of their field in `Form`; `fit` shows those
-#: that the kind of a method knows.
-FORM_OPTIONS: dict[str, Any] = {
-    "labels": Labels,
-    "data_format": DataFormat,
-    "zero_based": ZeroBased,
-    "normalize": Annotated[
-        bool | None,
-        _form_option(
-            None,
-            "Scale each row to length 1; remembered.",
-            "--normalize/--no-normalize",
-            default="for labels, unless --standardize",
-        ),
-    ],
-    "standardize": Annotated[
-        bool,
-        _form_option(
-            None,
-            "Give each column the same size, and mean 0 if it is dense; remembered.",
-            "--standardize",
-        ),
-    ],
-    "separator": Separator,
-    "columns": Columns,
-    "taxonomy": Annotated[
-        Path | None,
-        _form_option(
-            "FILE",
-            "Labels and their parents: lines `parent TAB child TAB ...`, a SKOS vocabulary (.ttl) "
-            "or an ARFF file with a hierarchical class.",
-            default="that of DATA, if it is an ARFF file",
-        ),
-    ],
-    "label_paths": Annotated[
-        str | None,
-        _form_option(
-            "SEP", "Labels are paths with SEP between their parts, such as rec.sport.hockey."
-        ),
-    ],
-    "token_columns": Annotated[
-        str | None,
-        _form_option(
-            "N,...",
-            "Columns to read, counted from 1: the word's, further ones, the tag's last.",
-            default="all; 2,4 of a .conllu file",
-        ),
-    ],
-    "target": Annotated[
-        str | None,
-        _form_option(
-            "NAMES",
-            "Columns that are loads, with commas between; the others are exogenous.",
-            default="the first column of numbers",
-        ),
-    ],
-    "quantile": Annotated[
-        float | None,
-        _form_option("X", "Forecast the load that is not exceeded this often, such as 0.9."),
-    ],
-    "holidays": Annotated[
-        Path | None,
-        _form_option("FILE", "Days unlike others, a date such as 2008-12-25 on each line."),
-    ],
-    "time_zone": Annotated[
-        str | None,
-        _form_option("NAME", "Of the times in DATA, such as Europe/Berlin: clock changes count."),
-    ],
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _sizes(opened: Opened) -> str:
     """Weights of labels, largest first, and rows that carry them."""
     import numpy as np
 
-    from sublearn.kinds.weights import label_weights
+    from sublearn.kinds.base import label_weights
 
     if not opened.kind.has_labels:
         return ""
@@ -174,7 +174,7 @@ def _weights(opened: Opened) -> str:
     """What the most frequent labels look at, or the one row of weights of a model of numbers."""
     import numpy as np
 
-    from sublearn.kinds.weights import label_weights
+    from sublearn.kinds.base import label_weights
 
     kind, model = opened.kind, opened.model
     if not kind.has_labels:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from sublearn.errors import DataFileError, needs_extra
+from sublearn.errors import DataFileError, ParameterError, needs_extra
 from sublearn.io.limits import ReadLimits
 from sublearn.io.locks import open_locked, remove_abandoned
 from sublearn.typing import PathLike
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Lines",
+    "check_target",
     "flush_folder",
     "most_bytes",
     "open_binary",
@@ -205,6 +206,20 @@ class Lines:
         """Lines decoded from UTF-8, without a mark of the byte order before the first."""
         for line in self:
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+
+
+def check_target(path: Path | None, what: str) -> None:
+    """Refuse a file that could not be written: better now than after an hour of work.
+
+    `what` is the argument that names it; None, where nothing is to be written, is no refusal.
+    """
+    if path is None:
+        return
+    folder = path.resolve().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ParameterError(f"{what}: must be in a folder that can be written, got {folder}")
+    if path.exists() and not path.is_file():
+        raise ParameterError(f"{what}: must be a regular file, got {path}")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ Nothing heavy is imported here: the command line reads it for its help.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +17,27 @@ from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
     import numpy as np
+    import scipy.sparse as sp
     from sklearn.base import BaseEstimator
 
     from sublearn.extreme.explanation import Explanation
     from sublearn.kinds.judging import Judgement
 
-__all__ = ["Asked", "Field", "Form", "Kind", "Lesson", "Refused", "Wish", "offers"]
+__all__ = [
+    "KINDS",
+    "Asked",
+    "Field",
+    "Form",
+    "Kind",
+    "Lesson",
+    "Refused",
+    "Wish",
+    "fit_figures",
+    "kind_named",
+    "kind_of",
+    "label_weights",
+    "offers",
+]
 
 #: Scores or features, in a dense form, of the items that a model is asked about at once.
 _MOST_VALUES = 4_000_000
@@ -363,7 +379,8 @@ class Kind:
         """
         items = question[self.items_field or ""]
         assert isinstance(items, list)
-        wish = Wish(**{name: question[name] for name in self.wishes if name in question})  # type: ignore[arg-type]
+        wanted: JsonObject = {name: question[name] for name in self.wishes if name in question}
+        wish = Wish(**wanted)
         read = reader or self.reader(model)
         step = max(1, _MOST_VALUES // max(1, self.n_scores(model)))
         found: list[object] = []
@@ -398,3 +415,89 @@ def _in_short(value: object) -> tuple[object] | None:
         return None
     size = " x ".join(f"{n:,}" for n in value.shape)
     return (f"{size} {value.dtype}" if size else value.item(),)
+
+
+def label_weights(model: BaseEstimator) -> sp.csr_matrix | None:
+    """Weights with a row for each label, or one for two classes; None if a model has no such."""
+    import scipy.sparse as sp
+
+    if offers(model, "sparse_coef_"):
+        return model.sparse_coef_
+    return sp.csr_matrix(model.coef_) if offers(model, "coef_") else None
+
+
+def fit_figures(model: BaseEstimator, size: tuple[int, int, int], seconds: float) -> JsonObject:
+    """Sizes, seconds, certificate, and how little of the matrix a fit of weights has touched.
+
+    `work` counts matrix entries visited. One pass of one-vs-rest over all rows visits all entries
+    for each label, which is what `work_of_one_pass` gives to compare with.
+    """
+    n_rows, n_features, n_values = size
+    trace, weights = model.trace_, label_weights(model)
+    n_models = 1 if weights is None else weights.shape[0]  # one for two classes, and for numbers
+    figures: JsonObject = {
+        "rows": n_rows,
+        "features": n_features,
+        "seconds": round(seconds, 3),
+        "certificate": float(model.certificate_),
+        "n_iter": int(model.n_iter_),
+    }
+    if weights is not None:
+        figures |= {"weights": int(weights.nnz), "weights_possible": n_models * n_features}
+    if "work" in trace.columns and weights is not None:
+        figures |= {"work": _total_work(model), "work_of_one_pass": n_models * n_values}
+    if "nnz_dual" in trace.columns:
+        figures |= {"duals": int(trace["nnz_dual"][-1]), "duals_possible": n_rows * n_models}
+    if model.get_params(deep=False).get("l1") in ("cv", "cv_1se"):
+        figures["l1"] = float(model.l1_)
+    return figures
+
+
+def _total_work(model: BaseEstimator) -> int:
+    """Entries visited; a trace may have the rows of several problems, one after another."""
+    trace = model.trace_
+    if "output" not in trace.columns:
+        return int(trace["work"][-1])
+    outputs = trace["output"]
+    return sum(int(trace["work"][outputs == k].max()) for k in set(outputs.tolist()))
+
+
+# --- which kind ---------------------------------------------------------------------------------
+
+#: Name of a kind to the module and the class that know it; imported when it is asked for.
+KINDS = {
+    "text_labels": ("texts", "TextLabels"),
+    "row_labels": ("labels", "RowLabels"),
+    "row_label_sets": ("labels", "RowLabelSets"),
+    "taxonomy_labels": ("taxonomies", "TaxonomyLabels"),
+    "row_numbers": ("numbers", "RowNumbers"),
+    "row_codes": ("numbers", "RowCodes"),
+    "row_likelihoods": ("numbers", "RowLikelihoods"),
+    "row_scores": ("others", "RowScores"),
+    "sequence_tags": ("sequences", "SequenceTags"),
+    "factor_graphs": ("others", "FactorGraphs"),
+    "loads": ("loads", "Loads"),
+    "vectors": ("others", "Vectors"),
+    "words": ("others", "Words"),
+}
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of that name."""
+    module, cls = KINDS[name]
+    found: Kind = getattr(importlib.import_module(f"sublearn.kinds.{module}"), cls)()
+    return found
+
+
+def kind_of(model: BaseEstimator) -> Kind:
+    """The kind that the class of a model, or of an unfitted estimator, names.
+
+    Raises
+    ------
+    ValueError
+        For an object of another library, which names none.
+    """
+    name = next((vars(cls)["_kind"] for cls in type(model).__mro__ if "_kind" in vars(cls)), None)
+    if name not in KINDS:
+        raise ValueError(f"model must be of a class of sublearn, got a {type(model).__name__}")
+    return kind_named(str(name))

@@ -11,14 +11,24 @@ import scipy.sparse as sp
 
 from sublearn.io import Dataset
 from sublearn.io.prepared import n_values, notes_of
-from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused, Wish, offers
+from sublearn.kinds.base import (
+    Asked,
+    Field,
+    Form,
+    Kind,
+    Lesson,
+    Refused,
+    Wish,
+    fit_figures,
+    label_weights,
+    offers,
+)
 from sublearn.kinds.judging import Judgement
 from sublearn.kinds.rankings import judge_rankings, set_measures
 from sublearn.kinds.rows import OfRows, as_targets
 from sublearn.kinds.weights import (
     explain_by_weights,
     find_label,
-    label_weights,
     spread_of,
 )
 from sublearn.typing import JsonObject, LabelsLike, Matrix
@@ -29,45 +39,9 @@ if TYPE_CHECKING:
     from sublearn.extreme.explanation import Explanation
     from sublearn.validation.labels import DecodedLabels
 
-__all__ = ["OfLabels", "RowLabelSets", "RowLabels", "fit_figures"]
+__all__ = ["OfLabels", "RowLabelSets", "RowLabels"]
 
 _USUAL_K = 5
-
-
-def fit_figures(model: BaseEstimator, size: tuple[int, int, int], seconds: float) -> JsonObject:
-    """Sizes, seconds, certificate, and how little of the matrix a fit of weights has touched.
-
-    `work` counts matrix entries visited. One pass of one-vs-rest over all rows visits all entries
-    for each label, which is what `work_of_one_pass` gives to compare with.
-    """
-    n_rows, n_features, n_values = size
-    trace, weights = model.trace_, label_weights(model)
-    n_models = 1 if weights is None else weights.shape[0]  # one for two classes, and for numbers
-    figures: JsonObject = {
-        "rows": n_rows,
-        "features": n_features,
-        "seconds": round(seconds, 3),
-        "certificate": float(model.certificate_),
-        "n_iter": int(model.n_iter_),
-    }
-    if weights is not None:
-        figures |= {"weights": int(weights.nnz), "weights_possible": n_models * n_features}
-    if "work" in trace.columns and weights is not None:
-        figures |= {"work": _total_work(model), "work_of_one_pass": n_models * n_values}
-    if "nnz_dual" in trace.columns:
-        figures |= {"duals": int(trace["nnz_dual"][-1]), "duals_possible": n_rows * n_models}
-    if model.get_params(deep=False).get("l1") in ("cv", "cv_1se"):
-        figures["l1"] = float(model.l1_)
-    return figures
-
-
-def _total_work(model: BaseEstimator) -> int:
-    """Entries visited; a trace may have the rows of several problems, one after another."""
-    trace = model.trace_
-    if "output" not in trace.columns:
-        return int(trace["work"][-1])
-    outputs = trace["output"]
-    return sum(int(trace["work"][outputs == k].max()) for k in set(outputs.tolist()))
 
 
 class OfLabels(Kind):

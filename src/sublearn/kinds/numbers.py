@@ -10,11 +10,10 @@ import numpy as np
 
 from sublearn.io import Dataset
 from sublearn.io.prepared import as_dense, n_values
-from sublearn.kinds.base import Asked, Form, Lesson, Refused, Wish
+from sublearn.kinds.base import Asked, Form, Lesson, Refused, Wish, fit_figures, label_weights
 from sublearn.kinds.judging import Judgement, Measure, mean, quotient
-from sublearn.kinds.labels import fit_figures
 from sublearn.kinds.rows import OfRows, number_targets
-from sublearn.kinds.weights import explain_by_weights, label_weights, top_weights
+from sublearn.kinds.weights import explain_by_weights, top_weights
 from sublearn.typing import JsonObject, LabelsLike, Matrix
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from sublearn.io import load_conll
 from sublearn.io.files import plain_name
 from sublearn.io.prepared import notes_of
-from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused, Wish
+from sublearn.kinds.base import Asked, Field, Form, Kind, Lesson, Refused, Wish, label_weights
 from sublearn.kinds.judging import Judgement, mean, quotient
-from sublearn.kinds.weights import label_weights, spread_of
+from sublearn.kinds.weights import spread_of
 from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:

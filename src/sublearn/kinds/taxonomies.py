@@ -14,9 +14,9 @@ from sklearn.utils import get_tags
 from sublearn.io import Dataset
 from sublearn.io.files import plain_name
 from sublearn.io.prepared import n_values
-from sublearn.kinds.base import Asked, Field, Form, Lesson, Refused
+from sublearn.kinds.base import Asked, Field, Form, Lesson, Refused, fit_figures
 from sublearn.kinds.judging import Judgement, quotient
-from sublearn.kinds.labels import OfLabels, fit_figures
+from sublearn.kinds.labels import OfLabels
 from sublearn.kinds.rows import OfRows
 from sublearn.typing import JsonObject, LabelsLike
 

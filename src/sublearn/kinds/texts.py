@@ -11,9 +11,18 @@ from sklearn.utils import get_tags
 
 from sublearn.io import load_texts
 from sublearn.io.prepared import are_empty, notes_of
-from sublearn.kinds.base import Asked, Field, Form, Lesson, Refused, offers
-from sublearn.kinds.labels import OfLabels, fit_figures
-from sublearn.kinds.weights import explain_by_weights, label_weights, weights_at
+from sublearn.kinds.base import (
+    Asked,
+    Field,
+    Form,
+    Lesson,
+    Refused,
+    fit_figures,
+    label_weights,
+    offers,
+)
+from sublearn.kinds.labels import OfLabels
+from sublearn.kinds.weights import explain_by_weights, weights_at
 from sublearn.typing import JsonObject, LabelsLike, Matrix
 from sublearn.validation import encode_labels
 

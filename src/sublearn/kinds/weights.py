@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.kinds.base import Refused, offers
+from sublearn.kinds.base import Refused, label_weights, offers
 from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
@@ -21,18 +21,10 @@ __all__ = [
     "describe_labels",
     "explain_by_weights",
     "find_label",
-    "label_weights",
     "spread_of",
     "top_weights",
     "weights_at",
 ]
-
-
-def label_weights(model: BaseEstimator) -> sp.csr_matrix | None:
-    """Weights with a row for each label, or one for two classes; None if a model has no such."""
-    if offers(model, "sparse_coef_"):
-        return model.sparse_coef_
-    return sp.csr_matrix(model.coef_) if offers(model, "coef_") else None
 
 
 def weights_at(coef: sp.csr_matrix, n_labels: int, row: int) -> sp.csr_matrix:

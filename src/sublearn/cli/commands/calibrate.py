@@ -13,7 +13,6 @@ from sublearn.cli.options import (
     Json,
     Model,
     Quiet,
-    check_folder,
     output_option,
     with_groups,
 )
@@ -70,7 +69,9 @@ def command(
     if method not in _METHODS:
         raise Refused("--method", f"must be one of {', '.join(_METHODS)}, got {method}")
     target = output or model
-    check_folder(target, "--output")
+    from sublearn.io.files import check_target
+
+    check_target(target, "--output")
     opened = open_model(model)
     opened.kind.check_calibration(opened.model)
     opened.check(form.form())

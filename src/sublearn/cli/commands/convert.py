@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli.options import Data, DataFormat, Labels, ZeroBased, check_folder
+from sublearn.cli.options import Data, DataFormat, Labels, ZeroBased
 from sublearn.kinds.base import Form, Refused
 
 __all__ = ["command"]
@@ -37,9 +37,10 @@ def command(
     """
     from sublearn.io import load_npz, load_svmlight, load_xmc, save_dataset
     from sublearn.io.datasets import find_reader
+    from sublearn.io.files import check_target
     from sublearn.kinds.rows import read_dataset
 
-    check_folder(output, "OUT")
+    check_target(output, "OUT")
     target = find_reader(output)
     if target not in (load_npz, load_svmlight, load_xmc):
         raise Refused(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from sublearn.cli.fitting import Learner, command_of
-from sublearn.cli.methods import METHODS, TEXT, find_method
+from sublearn.cli.fitting import Learner, command_of, find_method
+from sublearn.cli.methods import METHODS, TEXT
 from sublearn.kinds.base import Refused
 
 __all__ = ["complete", "make_group"]

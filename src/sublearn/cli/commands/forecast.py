@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Model, check_folder, output_option
+from sublearn.cli.options import Model, output_option
 from sublearn.kinds.base import Form
 from sublearn.typing import Matrix
 
@@ -86,11 +86,12 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import err
+    from sublearn.io.files import check_target
     from sublearn.kinds import kind_of
     from sublearn.kinds.load_files import read_future, read_loads
     from sublearn.kinds.loads import Loads
 
-    check_folder(output, "--output")
+    check_target(output, "--output")
     forecaster = sublearn.load(model)
     kind = kind_of(forecaster)
     if not isinstance(kind, Loads):

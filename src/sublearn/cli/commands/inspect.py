@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import DataFormat, Json, ZeroBased, check_folder, refuse_given
+from sublearn.cli.options import DataFormat, Json, ZeroBased, refuse_given
 from sublearn.kinds.base import Form, Refused
 from sublearn.typing import JsonObject
 
@@ -123,7 +123,9 @@ def command(
 
     if sort is not None and sort not in _ORDERS:
         raise Refused("--sort", f"must be one of {', '.join(_ORDERS)}, got {sort}")
-    check_folder(html, "--html")
+    from sublearn.io.files import check_target
+
+    check_target(html, "--html")
     is_data = html is None and bool(data_format or find_reader(file))
     if is_data:
         refuse_given({"label": label or None, "top": top}, "needs a model, got a data file")
@@ -194,7 +196,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _refuse_without_labels(opened: Opened, option: str) -> None:
-    from sublearn.kinds.weights import label_weights
+    from sublearn.kinds.base import label_weights
 
     name = type(opened.model).__name__
     if opened.kind.name in ("row_numbers", "row_codes", "row_likelihoods"):

@@ -13,7 +13,6 @@ from sublearn.cli.options import (
     Data,
     DataForm,
     Model,
-    check_folder,
     output_option,
     with_groups,
 )
@@ -88,8 +87,9 @@ def command(
     """
     from sublearn.cli.asking import open_model
     from sublearn.cli.writing import choose_format, write_answers
+    from sublearn.io.files import check_target
 
-    check_folder(output, "--output")
+    check_target(output, "--output")
     opened = open_model(model)
     chosen = choose_format(_named(format, json=json, csv=csv), output, opened.kind)
     wish = Wish(k, probabilities, threshold)

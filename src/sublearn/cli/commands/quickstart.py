@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, check_folder, output_option
+from sublearn.cli.options import Jobs, Json, output_option
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def command(
     Example: `sublearn quickstart --text "Solar energy and wind power in the electricity market"`
     """
     from sublearn.cli.console import err, out, print_json
+    from sublearn.io.files import check_target
 
-    check_folder(output, "--output")
+    check_target(output, "--output")
     talk = err if json else out
     data = _read(talk, rows)
     tagger, figures = _fit(talk, data, l1, n_jobs)
@@ -98,7 +99,7 @@ def _fit(
     import time
 
     from sublearn.extreme import PPDSparseClassifier, TextTagger
-    from sublearn.kinds.labels import fit_figures
+    from sublearn.kinds.base import fit_figures
 
     talk.print("Turning words into tf-idf vectors and fitting one classifier per heading ...")
     n_jobs = -1 if n_jobs is None else n_jobs

@@ -9,13 +9,21 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sublearn.cli.fitting import Learner, TrainingData, form_options, learn, values_of
-from sublearn.cli.methods import METHODS, find_method
-from sublearn.cli.options import Jobs, Json, Quiet, check_folder
+from sublearn.cli.fitting import (
+    Learner,
+    TrainingData,
+    find_method,
+    form_of,
+    form_options,
+    learn,
+    values_of,
+)
+from sublearn.cli.methods import METHODS
+from sublearn.cli.options import Jobs, Json, Quiet
 from sublearn.kinds.base import Asked, Form, Lesson, Refused
 from sublearn.typing import JsonObject
 
@@ -100,9 +108,8 @@ def _nothing() -> None:
 
 
 def _command_of(learner: Learner) -> Callable[..., None]:
-    def run(**options: object) -> None:
-        form = Form(**{name: options.pop(name) for name in learner.kind.fit_form})  # type: ignore[arg-type]
-        tune(learner, form, **options)  # type: ignore[arg-type]
+    def run(**options: Any) -> None:
+        tune(learner, form_of(learner, options), **options)
 
     grid = ", ".join(f"{k}={','.join(v)}" for k, v in METHODS[learner.name].grid.items())
     run.__doc__ = (
@@ -132,8 +139,10 @@ def tune(
     json: Json = False,
 ) -> None:
     """Try all settings of a grid and show what they gave."""
-    check_folder(model, "--model")
-    check_folder(picture, "--picture")
+    from sublearn.io.files import check_target
+
+    check_target(model, "--model")
+    check_target(picture, "--picture")
     if not 0 < held_out < 1:
         raise Refused("--held-out", f"must be between 0 and 1, got {held_out}")
     params = learner.params()
