@@ -88,7 +88,7 @@ def test_a_bad_parameter_exits_2_and_names_it(sublearn, files, tmp_path):
 def test_a_failing_run_exits_1_with_file_and_line(sublearn, tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_text("2 3 2\n0 0:1.0\n1 7:1.0\n")
-    done = sublearn("fit", bad, "--model", tmp_path / "m")
+    done = sublearn("fit", "ppd-sparse", bad, "--model", tmp_path / "m")
     assert done.code == 1
     assert done.err.startswith(f"error: {bad}, line 3: ")
     assert done.err.count("\n") == 1

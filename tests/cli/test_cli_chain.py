@@ -85,13 +85,13 @@ def test_columns_can_be_chosen(sublearn, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "chain", "--l1", 1], "chain has no parameter l1"),
+        (["--method", "chain", "--l1", 1], "No such option: --l1"),
         (["--method", "chain", "--normalize"], "--normalize"),
         (["--method", "chain", "--min-df", 2], "--min-df"),
         (["--method", "chain", "--separator", ";"], "--separator"),
         (["--method", "forecast", "--token-columns", "1,2"], "--token-columns"),
         (["--method", "chain", "--token-columns", "1"], "--token-columns"),
-        (["--token-columns", "1,2"], "needs --method chain"),
+        (["--method", "ppd-sparse", "--token-columns", "1,2"], "--token-columns"),
     ],
 )
 def test_refusals_of_fit(sublearn, files, tmp_path, options, message):
@@ -103,7 +103,7 @@ def test_refusals_with_a_model(sublearn, files, model, tmp_path):
     done = sublearn("predict", model, files / "new.conll", "-k", 3)
     assert (done.code, "-k" in done.err or "--k" in done.err) == (2, True)
     done = sublearn("predict", model, files / "new.conll", "-o", tmp_path / "out.npz")
-    assert (done.code, "text or jsonl" in done.err) == (2, True)
+    assert (done.code, "text, jsonl or csv" in done.err) == (2, True)
     done = sublearn("evaluate", model, files / "new.conll")
     assert (done.code, "must have at least 2 columns" in done.err) == (1, True)
     for command in (["explain", model, files / "test.conll", "--row", 1],
@@ -117,4 +117,4 @@ def test_a_model_with_features_of_its_own_is_refused(sublearn, files, tmp_path):
     ChainSVM(max_iter=1).fit([[["a"], ["b"]]], [["x", "y"]]).save(tmp_path / "own.model")
     for command in ("predict", "evaluate"):
         done = sublearn(command, tmp_path / "own.model", files / "test.conll")
-        assert (done.code, "must be from `sublearn fit --method chain`" in done.err) == (2, True)
+        assert (done.code, "must be from `sublearn fit chain`" in done.err) == (2, True)

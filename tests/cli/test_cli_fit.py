@@ -1,7 +1,5 @@
 """`sublearn fit`, and `inspect` of what it wrote."""
 
-import dataclasses
-import importlib
 import inspect
 import json
 import os
@@ -14,10 +12,9 @@ import pytest
 from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment
 
 import sublearn as package
-from sublearn.cli.commands import fit
-from sublearn.cli.fit_options import Learning, Words
 from sublearn.cli.methods import METHODS
-from sublearn.extreme import PPDSparseClassifier, TextTagger
+from sublearn.cli.params import params_of
+from sublearn.extreme import PPDSparseClassifier
 
 
 def test_fit_prints_a_table_and_writes_a_model(sublearn, files, tmp_path):
@@ -74,9 +71,9 @@ def test_class_weights_reach_both_methods_and_early_stopping_one(sublearn, files
         assert done.code == 0, done
         assert package.load(path).get_params()["class_weight"] == "balanced"
     assert package.load(tmp_path / "pd-sparse").get_params()["early_stopping"] == 3
-    done = sublearn("fit", files["txt"], "-m", tmp_path / "x", "--early-stopping", 3)
+    done = sublearn("fit", "ppd-sparse", files["txt"], "-m", tmp_path / "x", "--early-stopping", 3)
     assert done.code != 0
-    assert "ppd-sparse has no parameter early_stopping" in done.err
+    assert "No such option: --early-stopping" in done.err
 
 
 def test_fewer_bits_make_a_smaller_file(sublearn, files, tmp_path):
@@ -89,26 +86,32 @@ def test_fewer_bits_make_a_smaller_file(sublearn, files, tmp_path):
     assert "must be 8, 16 or 32, got 12" in done.err
 
 
-def test_every_option_of_learning_and_of_words_has_the_name_of_a_parameter():
-    estimators = [getattr(importlib.import_module(room), name) for room, name in METHODS.values()]
-    known = {name for one in estimators for name in inspect.signature(one).parameters}
-    assert {field.name for field in dataclasses.fields(Learning)} <= known
-    words = {field.name for field in dataclasses.fields(Words)}
-    assert words <= inspect.signature(TextTagger).parameters.keys()
-    flags = inspect.signature(fit.command).parameters.keys()
-    assert {"n_jobs", "random_state"} < flags & known
+@pytest.mark.parametrize("name", METHODS)
+def test_the_help_of_a_method_fits_a_screen_and_shows_the_defaults_of_the_estimator(sublearn, name):
+    done = sublearn("fit", name, "--help")
+    assert done.code == 0, done
+    assert f"Example: sublearn fit {name}" in done.out
+    parameters = inspect.signature(METHODS[name].load()).parameters
+    for first in METHODS[name].first:
+        flag = f"--{first.replace('_', '-')} "
+        assert flag in done.out
+        default = parameters[first].default if first in parameters else None
+        if isinstance(default, (str, float, int)):
+            assert f"[{default}]" in done.out
+    whole = sublearn("fit", name, "--help-all").out
+    assert whole.count("--") > done.out.count("--")
 
 
-def test_every_default_shown_in_the_help_is_the_estimators():
-    parameters = inspect.signature(PPDSparseClassifier).parameters
-    shown = {
-        name: option.show_default
-        for name, own in inspect.signature(fit.command).parameters.items()
-        for option in own.annotation.__metadata__
-        if name in parameters and isinstance(option.show_default, str) and name != "n_jobs"
-    }
-    assert shown.keys() >= {"C", "l1", "loss", "fit_intercept", "tol"}
-    assert shown == {name: str(parameters[name].default) for name in shown}
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_that_a_word_can_say_is_an_option(name):
+    method = METHODS[name]
+    params = params_of(method.load())
+    assert set(method.first) <= params.keys() | params_of(PPDSparseClassifier).keys()
+    assert method.load()._kind == method.kind
+    for param in params.values():
+        assert param.help.strip("."), f"{param.name} has no help"
+        if param.default is not None and not isinstance(param.default, tuple):
+            assert param.parse(str(param.default)) == param.default
 
 
 def test_rows_are_scaled_unless_told_otherwise(sublearn, files, tmp_path):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sublearn as package
-from sublearn.cli.forecasting import read_loads
 from sublearn.forecast import TubeLoss
+from sublearn.kinds.load_files import read_loads
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,10 @@ def test_commands_for_rows_refuse_a_model_of_loads_and_inspect_shows_it(
     sublearn, files, model, tmp_path
 ):
     (tmp_path / "rows.txt").write_text("1 1 1\n0 0:1\n")
-    for command in ("predict", "evaluate"):
-        done = sublearn(command, model, tmp_path / "rows.txt")
-        assert done.code == 2
-        assert "got a LoadForecaster; use `sublearn forecast`" in done.err
+    done = sublearn("predict", model, tmp_path / "rows.txt")
+    assert done.code == 2
+    assert "got a LoadForecaster; use `sublearn forecast`" in done.err
+    assert "it gives forecasts" in done.err
     done = sublearn("inspect", model, "--json")
     found = json.loads(done.out)
     assert (found["class"], found["n_series_in"], found["n_features_in"]) == (
@@ -192,7 +192,7 @@ def test_refusals_are_sentences(sublearn, files, model, tmp_path):
                     "--l1", 1)  # fmt: skip
     assert done.code == 2
     assert "--l1" in done.err
-    done = sublearn("fit", files / "loads.csv", "--model", tmp_path / "m", "--horizon", 3)
+    done = sublearn("fit", "chain", files / "loads.csv", "--model", tmp_path / "m", "--horizon", 3)
     assert done.code == 2
     assert "--horizon" in done.err
     done = sublearn("forecast", model)

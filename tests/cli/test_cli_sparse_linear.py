@@ -91,17 +91,20 @@ def test_other_losses(sublearn, data, tmp_path, loss):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["fit", "DATA", "-m", "OUT", "--l1", "cv"], "must be a number for ppd-sparse, got cv"),
+        (
+            ["fit", "ppd-sparse", "DATA", "-m", "OUT", "--l1", "cv"],
+            "PPDSparseClassifier.l1 must be a non-negative number, got cv",
+        ),
         (
             ["fit", "DATA", "-m", "OUT", "--l1", "much", "--method", "sparse-linear"],
-            "must be a number, cv or cv_1se, got much",
+            "must be a non-negative number, 'cv' or 'cv_1se', got much",
         ),
         (
             ["fit", "DATA", "-m", "OUT", "--text", "--method", "sparse-linear"],
             "needs a method that learns plain labels",
         ),
         (["predict", "MODEL", "DATA", "-k", "3"], "needs a model of labels"),
-        (["predict", "MODEL", "DATA", "--probabilities"], "needs a model with probabilities"),
+        (["predict", "MODEL", "DATA", "--probabilities"], "needs a model of labels"),
         (["evaluate", "MODEL", "DATA", "-k", "1"], "needs a model of labels"),
         (["evaluate", "MODEL", "DATA", "--train", "DATA"], "needs a model of labels"),
         (["inspect", "MODEL", "--label", "1"], "needs a model of labels"),

@@ -43,7 +43,9 @@ def test_learns_labels_of_a_taxonomy(method, files, sublearn):
     assert done.code == 0, done
     assert json.loads(done.out)["labels"] in (4, 6)
     assert package.load(model).taxonomy_.parents("a1") == ["a"]
-    assert package.load(model)._label_kind.is_multilabel == (method == "hml")  # one path, or several
+    assert package.load(model)._label_kind.is_multilabel == (
+        method == "hml"
+    )  # one path, or several
     done = sublearn("evaluate", model, data, "--json")
     assert json.loads(done.out)["F1"] > 0.95
     done = sublearn("evaluate", model, data)
@@ -73,9 +75,9 @@ def test_labels_can_be_paths(files, sublearn):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--method", "hml"], "must name the taxonomy's file for hml"),
-        (["--taxonomy", "topics.tsv"], "is for hiclass and hml, got ppd-sparse"),
-        (["--label-paths", "."], "is for hiclass and hml, got ppd-sparse"),
+        (["--method", "hml"], "must name the taxonomy's file, got none"),
+        (["--method", "ppd-sparse", "--taxonomy", "topics.tsv"], "No such option: --taxonomy"),
+        (["--method", "ppd-sparse", "--label-paths", "."], "No such option: --label-paths"),
         (
             ["--method", "hml", "--taxonomy", "topics.tsv", "--label-paths", "."],
             "must not be given",

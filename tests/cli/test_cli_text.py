@@ -221,15 +221,15 @@ def test_inspects_chosen_labels_of_a_model_of_numbers(sublearn, model):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ngram-range", "2"], "--ngram-range: must be two numbers with a comma between, got 2"),
+        (["--ngram-range", "2"], "TextTagger.ngram_range must be a pair of positive integers"),
         (["--ngram-range", "2,1"], "TextTagger.ngram_range must be a pair of positive integers"),
         (["--vectorizer", "count"], "TextTagger.vectorizer must be 'tfidf' or 'hashing'"),
         (["--columns", "text"], "--columns: must be labels,text or text,labels, got text"),
         (["--separator", ""], "--separator: must have characters, got none"),
         (["--n-hashes", "8"], "TextTagger.n_hashes must be None for vectorizer='tfidf'"),
-        (["--labels", "3"], "--labels: is for data of numbers"),
-        (["--zero-based"], "--zero-based: is for data of numbers"),
-        (["--no-normalize"], "--no-normalize: is for data of numbers"),
+        (["--labels", "3"], "No such option: --labels"),
+        (["--zero-based"], "No such option: --zero-based"),
+        (["--no-normalize"], "No such option: --no-normalize"),
     ],
 )
 def test_fit_refuses_with_exit_code_2(sublearn, texts, tmp_path, options, words):
@@ -395,10 +395,10 @@ def test_a_method_of_one_label_a_row_learns_from_texts(sublearn, tmp_path, n_cla
     assert [line.split(":")[0] for line in found] == [kind for kind, _ in rows for _ in "123"]
     assert json.loads(sublearn("evaluate", path, data, "--json").out)["P@1"] == 1
     assert "bark" in sublearn("inspect", path, "--label", "dog").out
-    for command in (["calibrate", path, data], ["explain", path, "--text", "dogs"]):
-        done = sublearn(*command)
-        assert done.code == 2, done
-        assert f"can {command[0]}, got a SparseLogisticRegression" in done.err
+    done = sublearn("calibrate", path, data)
+    assert done.code == 2, done
+    assert "can calibrate, got a SparseLogisticRegression" in done.err
+    assert "bark" in sublearn("explain", path, "--text", "dogs bark", "--label", "dog").out
     more = tmp_path / "more.tsv"
     more.write_text("cat,dog\tboth\ncat\tone\n")
     done = sublearn("fit", "--text", more, "-m", tmp_path / "n", *options)
@@ -409,4 +409,4 @@ def test_a_method_of_one_label_a_row_learns_from_texts(sublearn, tmp_path, n_cla
 def test_a_taxonomy_is_refused_where_labels_are_plain(sublearn, texts, tmp_path):
     done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--label-paths", "/")
     assert done.code == 2
-    assert "--label-paths: is for hiclass and hml, got ppd-sparse" in done.err
+    assert "No such option: --label-paths" in done.err

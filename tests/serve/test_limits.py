@@ -182,7 +182,7 @@ def test_rows_in_parts_are_the_rows_at_once(rows_service, monkeypatch):
     rows = np.random.default_rng(1).normal(size=(7, 4)).tolist()
     question = rows_service.question.model_validate({"rows": rows, "k": 2})
     whole = rows_service.answer(question, lambda: None)
-    monkeypatch.setattr("sublearn.serve.services._MOST_VALUES", 8)  # two rows at once
+    monkeypatch.setattr("sublearn.kinds.base._MOST_VALUES", 8)  # two rows at once
     checks = []
     assert rows_service.answer(question, lambda: checks.append(1)) == whole
     assert len(checks) == 4

@@ -15,6 +15,7 @@ import typer
 import sublearn
 from sublearn.cli import commands
 from sublearn.cli.console import err, say_error, say_warning
+from sublearn.cli.streams import in_words, with_standard_input
 from sublearn.errors import ParameterError
 from sublearn.typing import JsonObject
 
@@ -31,17 +32,27 @@ Results go to standard output, progress and messages to standard error. Exit cod
 1 the run failed, 2 called wrongly, 130 stopped by Ctrl-C."""
 
 
-def build(wanted: str | None = None) -> typer.Typer:
-    """The application with every command found in `commands/`, or with the one that is wanted."""
+def build(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The application with every command found in `commands/`, or with the one that is called.
+
+    A module has a function `command`; or `make_group`, from the words after the command to an
+    application of its own, and `complete`, which makes those words complete.
+    """
     app = typer.Typer(name="sublearn", help=_HELP, context_settings=_CONTEXT, **_LOOKS)
     app.callback()(_global_options)
     names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    wanted = arguments[0].replace("-", "_") if arguments else None
     for name in [wanted] if wanted in names else names:
-        command = importlib.import_module(f"{commands.__name__}.{name}").command
-        app.command(name.replace("_", "-"))(command)
+        module = importlib.import_module(f"{commands.__name__}.{name}")
+        if name in _GROUPS:
+            app.add_typer(module.make_group(arguments[1:]), name=name)
+        else:
+            app.command(name.replace("_", "-"))(module.command)
     return app
 
 
+#: Commands with a command of their own for each method.
+_GROUPS = ("fit", "tune")
 _CONTEXT: JsonObject = {"help_option_names": ["-h", "--help"]}
 _LOOKS: JsonObject = {"rich_markup_mode": "markdown", "add_completion": False}
 
@@ -51,7 +62,12 @@ def run(arguments: Sequence[str]) -> int:
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
-        code = typer.main.get_command(build(*arguments[:1])).main(
+        if "-" in arguments:
+            arguments = with_standard_input(arguments)
+        if arguments and arguments[0] in _GROUPS:
+            module = importlib.import_module(f"{commands.__name__}.{arguments[0]}")
+            arguments = [arguments[0], *module.complete(arguments[1:])]
+        code = typer.main.get_command(build(arguments)).main(
             arguments or ["--help"], prog_name="sublearn", standalone_mode=False
         )
         sys.stdout.flush()
@@ -124,12 +140,12 @@ def _explain(error: Exception) -> int:
             say_error(f"{message.rstrip('.')}{hint}")
         return WRONG_USAGE
     if isinstance(error, ParameterError):
-        say_error(str(error))
+        say_error(in_words(str(error)))
         return WRONG_USAGE
     if isinstance(error, OSError) and error.strerror:
         say_error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     elif isinstance(error, (ValueError, OSError, ImportError)):
-        say_error(str(error))
+        say_error(in_words(str(error)))
     elif isinstance(error, MemoryError):
         say_error("not enough memory")
     else:

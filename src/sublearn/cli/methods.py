@@ -1,221 +1,164 @@
-"""The learning methods by name: the estimator of each, its fit, and what the fit cost."""
+"""The learning methods by name; a line here puts an estimator on the command line.
+
+The kind of an estimator, which its class names too, says which files it learns from; its
+signature, its rules and its docstring become the options of `sublearn fit METHOD`.
+"""
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-import typer
+__all__ = ["METHODS", "TEXT", "Method"]
 
-from sublearn.cli.options import refuse_given
-from sublearn.typing import JsonObject, LabelsLike
 
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-    from sklearn.base import BaseEstimator
+@dataclass(frozen=True)
+class Method:
+    """Where a method is, what it is for, and which of its options come first.
 
-    from sublearn.trace import Trace
-    from sublearn.validation import EncodedLabels
+    Parameters
+    ----------
+    room, estimator : str
+        The class that implements it.
+    kind : str
+        The kind of its models, a name of `sublearn.kinds`.
+    sentence : str
+        What it learns, for people.
+    first : tuple of str
+        The parameters that a user changes first; the others are shown by `--help-all`.
+    example : str
+        What follows `sublearn fit METHOD` in an example.
+    grid : mapping of str to tuple of str
+        What `sublearn tune` tries where it is not told.
+    """
 
-__all__ = [
-    "METHODS",
-    "figure_rows",
-    "fit_texts_with_figures",
-    "fit_with_figures",
-    "make_estimator",
-    "refuse_foreign",
-    "show_figures",
-]
+    room: str
+    estimator: str
+    kind: str
+    sentence: str
+    first: tuple[str, ...]
+    example: str
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-#: A method's published name to the room and the class that implement it.
+
+#: The method of raw text, whose classifier is another method.
+TEXT = "text"
+
 METHODS = {
-    "ppd-sparse": ("sublearn.extreme", "PPDSparseClassifier"),
-    "pd-sparse": ("sublearn.extreme", "PDSparseClassifier"),
-    "sparse-logistic": ("sublearn.linear", "SparseLogisticRegression"),
-    "sparse-linear": ("sublearn.linear", "SparseLinearRegression"),
-    "hiclass": ("sublearn.hierarchy", "HierarchicalClassifier"),
-    "hml": ("sublearn.hierarchy", "HierarchicalMultilabelClassifier"),
-    "chain": ("sublearn.structured", "ChainSVM"),
-    "forecast": ("sublearn.forecast", "LoadForecaster"),
-}
-#: Methods with a form of data of their own, and the options of `fit` that no other method has.
-_OWN_OPTIONS = {
-    "forecast": ("horizon", "target", "quantile", "holidays", "time_zone"),
-    "chain": ("token_columns",),
-}
-#: Methods whose l1 may be chosen by cross-validation, and what then stands for it.
-_CHOOSE_L1 = ("sparse-logistic", "sparse-linear")
-_BY_FOLDS = ("cv", "cv_1se")
-
-
-def _parse_l1(text: str, method: str) -> float | str:
-    """What `--l1` says: a number, or by which rule to choose where the method can."""
-    if text in _BY_FOLDS and method in _CHOOSE_L1:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        choice = ", cv or cv_1se" if method in _CHOOSE_L1 else f" for {method}"
-        raise typer.BadParameter(
-            f"must be a number{choice}, got {text}", param_hint="--l1"
-        ) from None
-
-
-def _parse_fit_intercept(text: str, method: str) -> bool | str:
-    """What `--fit-intercept` says: a truth value, or a word for the estimator to judge."""
-    return {"true": True, "false": False}.get(text.lower(), text)
-
-
-_PARSERS = {"l1": _parse_l1, "fit_intercept": _parse_fit_intercept}
-
-
-def make_estimator(method: str, params: Mapping[str, object]) -> BaseEstimator:
-    """An unfitted estimator; a parameter that is None keeps the estimator's own default.
-
-    `l1` and `fit_intercept` may be the words of their options.
-    """
-    if method not in METHODS:
-        raise typer.BadParameter(
-            f"must be one of {', '.join(METHODS)}, got {method}", param_hint="--method"
-        )
-    room, name = METHODS[method]
-    cls = getattr(importlib.import_module(room), name)
-    given = {key: value for key, value in params.items() if value is not None}
-    for name, parse in _PARSERS.items():
-        text = given.get(name)
-        if isinstance(text, str):
-            given[name] = parse(text, method)
-    known = inspect.signature(cls).parameters.keys()
-    if "random_state" not in known:  # which --random-state always has a value for
-        given.pop("random_state", None)
-    unknown = sorted(given.keys() - known)
-    if unknown:
-        option = f"--{unknown[0].replace('_', '-')}"
-        raise typer.BadParameter(f"{method} has no parameter {unknown[0]}", param_hint=option)
-    return cls(**given)
-
-
-def refuse_foreign(method: str, given: Mapping[str, object]) -> None:
-    """Refuse options about data, of those given, that the method does not read."""
-    owners = {name: owner for owner, names in _OWN_OPTIONS.items() for name in names}
-    for name, value in given.items():
-        owner = owners.get(name)
-        if owner not in (None, method):
-            refuse_given({name: value}, f"needs --method {owner}")
-        if owner is None and method in _OWN_OPTIONS:
-            refuse_given({name: value}, f"is not for --method {method}")
-
-
-def fit_with_figures(estimator: BaseEstimator, X: sp.csr_matrix, Y: LabelsLike) -> JsonObject:
-    """Fit in place; sizes, seconds, certificate, and how little was touched.
-
-    `work` counts matrix entries visited. One pass of one-vs-rest over all rows visits nnz(X) for
-    each label, which is what `work_of_one_pass` gives to compare with.
-    """
-    start = time.perf_counter()
-    estimator.fit(X, Y)
-    return _figures(estimator, (*X.shape, int(X.nnz)), time.perf_counter() - start)
-
-
-def fit_texts_with_figures(
-    tagger: BaseEstimator, texts: list[str], labels: LabelsLike | EncodedLabels
-) -> JsonObject:
-    """As `fit_with_figures`, for a `TextTagger`; the seconds are those of words and labels."""
-    start = time.perf_counter()
-    tagger.fit(texts, labels)
-    return _figures(tagger.classifier_, tagger.fit_size_, time.perf_counter() - start)
-
-
-def _figures(estimator: BaseEstimator, size: tuple[int, int, int], seconds: float) -> JsonObject:
-    n_rows, n_features, n_values = size
-    trace = estimator.trace_
-    weights = estimator.sparse_coef_ if hasattr(estimator, "sparse_coef_") else estimator.coef_
-    n_models = weights.shape[0]  # one for two classes, and for numbers
-    figures = {
-        "rows": n_rows,
-        "features": n_features,
-        "seconds": round(seconds, 3),
-        "certificate": float(estimator.certificate_),
-        "n_iter": int(estimator.n_iter_),
-        "weights": int(weights.nnz),
-        "weights_possible": n_models * n_features,
-    }
-    if "work" in trace.columns:
-        figures |= {"work": _total_work(trace), "work_of_one_pass": n_models * n_values}
-    if getattr(estimator, "phi_", None) is not None:
-        figures["held_out_score"] = float(estimator.held_out_score_)
-    if hasattr(estimator, "classes_"):
-        figures["labels"] = len(estimator.classes_)
-    if getattr(estimator, "l1", None) in ("cv", "cv_1se"):
-        figures["l1"] = float(estimator.l1_)
-    if "nnz_dual" in trace.columns:
-        figures["duals"] = int(trace["nnz_dual"][-1])
-        figures["duals_possible"] = n_rows * n_models
-    return figures
-
-
-def _total_work(trace: Trace) -> int:
-    """Entries visited; a trace may have the rows of several problems, one after another."""
-    if "output" not in trace.columns:
-        return int(trace["work"][-1])
-    outputs = trace["output"]
-    return sum(int(trace["work"][outputs == k].max()) for k in set(outputs.tolist()))
-
-
-def figure_rows(figures: JsonObject) -> list[tuple[str, str]]:
-    """The figures in words, in reading order."""
-    from sublearn.cli.console import in_bytes
-
-    sizes = [what for what in ("rows", "features", "labels") if what in figures]
-    rows = [("data", ", ".join(f"{figures[what]:,} {what}" for what in sizes))]
-    if "l1" in figures:
-        rows.append(("l1", f"{figures['l1']:.4g}, chosen by cross-validation"))
-    rows += [
-        ("fit", f"{figures['seconds']:.2f} s"),
-        ("certificate", f"{figures['certificate']:.2g} (relative duality gap)"),
-        ("weights", _share(figures["weights"], figures["weights_possible"], "are not zero")),
-    ]
-    if "duals" in figures:
-        duals = _share(figures["duals"], figures["duals_possible"], "are active")
-        rows.append(("dual variables", duals))
-    if "held_out_score" in figures:
-        rows.append(("held-out rows", f"{figures['held_out_score']:.4f}, the metric learned for"))
-    if "work" in figures:
-        rows.append(("work", _work(figures["work"], figures["work_of_one_pass"])))
-    if "model_bytes" in figures:
-        rows.append(("model", f"{figures['model']}, {in_bytes(figures['model_bytes'])}"))
-    return rows
-
-
-def show_figures(figures: JsonObject, *, title: str, json: bool, quiet: bool) -> None:
-    """The figures on standard output: JSON, or a table unless `quiet`."""
-    from sublearn.cli.console import facts, print_json, print_titled
-
-    if json:
-        print_json(figures)
-    elif not quiet:
-        has_work = "weights_possible" in figures
-        print_titled(title, facts(figure_rows(figures) if has_work else _by_name(figures)))
-
-
-def _by_name(figures: JsonObject) -> list[tuple[str, str]]:
-    """Figures of methods for which the work of one pass says nothing."""
-    return [
-        (name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else str(value))
-        for name, value in figures.items()
-    ]
-
-
-def _share(part: int, whole: int, verb: str) -> str:
-    percent = 100 * part / whole
-    return f"{part:,} of {whole:,} {verb} ({percent:.2g} %)"
-
-
-def _work(work: int, one_pass: int) -> str:
-    return (
-        f"{work:,} matrix entries visited; a single pass of one-vs-rest over all rows "
-        f"would visit {one_pass:,}"
-    )
+    TEXT: Method(
+        "sublearn.extreme", "TextTagger", "text_labels",
+        "Labels of raw text: one label or many for each text, of very many.",
+        ("vectorizer", "analyzer", "ngram_range", "min_df", "stop_words", "l1", "C"),
+        "records.tsv --model tags.model --min-df 2",
+        {"l1": ("0.05", "0.1", "0.3", "1"), "min_df": ("1", "2")},
+    ),
+    "ppd-sparse": Method(
+        "sublearn.extreme", "PPDSparseClassifier", "row_labels",
+        "Very many labels, one or many for each row, each learnt on its own.",
+        ("l1", "C", "loss", "fit_intercept", "class_weight", "tol", "max_iter", "prune"),
+        "train.txt.xz --model wiki.model --l1 0.05",
+        {"l1": ("0.01", "0.03", "0.1", "0.3", "1"), "C": ("0.3", "1", "3")},
+    ),
+    "pd-sparse": Method(
+        "sublearn.extreme", "PDSparseClassifier", "row_labels",
+        "Very many labels, ranked against each other.",
+        ("l1", "C", "fit_intercept", "class_weight", "early_stopping", "tol", "max_iter", "prune"),
+        "train.svm --model wiki.model --l1 0.01",
+        {"l1": ("0.001", "0.003", "0.01", "0.03", "0.1"), "C": ("0.3", "1", "3")},
+    ),
+    "sparse-logistic": Method(
+        "sublearn.linear", "SparseLogisticRegression", "row_labels",
+        "A few classes, one for each row, with probabilities and a sparse model.",
+        ("l1", "l2", "multinomial", "class_weight", "fit_intercept", "solver", "tol", "max_iter"),
+        "mail.svm --model mail.model --l1 cv",
+        {"l1": ("0.0003", "0.001", "0.003", "0.01", "0.03")},
+    ),
+    "sparse-linear": Method(
+        "sublearn.linear", "SparseLinearRegression", "row_numbers",
+        "A number for each row by a sparse linear model.",
+        ("l1", "l2", "loss", "positive", "fit_intercept", "solver", "tol", "max_iter"),
+        "prices.csv --labels price --model prices.model --l1 cv",
+        {"l1": ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1")},
+    ),
+    "hiclass": Method(
+        "sublearn.hierarchy", "HierarchicalClassifier", "taxonomy_labels",
+        "Labels in a taxonomy, one path for each row.",
+        ("strategy", "decoding", "C", "leaf", "threshold"),
+        "news.svm --taxonomy topics.tsv --model news.model",
+        {"C": ("0.1", "1", "10"), "strategy": ("top_down", "flat")},
+    ),
+    "hml": Method(
+        "sublearn.hierarchy", "HierarchicalMultilabelClassifier", "taxonomy_labels",
+        "Labels in a taxonomy, several paths for each row.",
+        ("l1", "loss", "metric", "cv"),
+        "news.svm --taxonomy topics.tsv --model news.model",
+        {"l1": ("0.00003", "0.0001", "0.0003", "0.001")},
+    ),
+    "chain": Method(
+        "sublearn.structured", "ChainSVM", "sequence_tags",
+        "Tags of sequences, from a file with a token and its tag on each line (CoNLL).",
+        ("C", "max_iter", "early_stopping", "tol", "solver"),
+        "train.conll --model tagger.model --C 0.3",
+        {"C": ("0.1", "0.3", "1", "3")},
+    ),
+    "forecast": Method(
+        "sublearn.forecast", "LoadForecaster", "loads",
+        "Loads over time, from a CSV file with times in its first column.",
+        ("horizon", "strategy", "C", "intervals", "solver"),
+        "loads.csv --model loads.model --horizon 24",
+    ),
+    "dense-extreme": Method(
+        "sublearn.embed", "DenseExtremeClassifier", "row_labels",
+        "Very many labels of dense rows, such as vectors of a network: its last layer.",
+        ("loss", "gradient", "learning_rate", "max_iter", "batch_size", "optimizer",
+         "early_stopping"),
+        "vectors.npz --model layer.model --max-iter 20",
+        {"learning_rate": ("0.1", "0.3", "1"), "max_iter": ("10", "20")},
+    ),
+    "embedding-extreme": Method(
+        "sublearn.embed", "EmbeddingExtremeClassifier", "row_labels",
+        "Very many labels of sparse rows through short dense vectors.",
+        ("n_components", "loss", "learning_rate", "max_iter", "batch_size", "early_stopping"),
+        "train.txt --model small.model --n-components 100",
+        {"n_components": ("50", "100", "200"), "learning_rate": ("0.03", "0.1", "0.3")},
+    ),
+    "pairwise": Method(
+        "sublearn.structured", "PairwiseMultilabelSVM", "row_label_sets",
+        "Sets of labels for each row that are chosen together, pair by pair.",
+        ("C", "pair_penalty", "pairs", "tol", "max_iter"),
+        "scene.arff --labels scene.xml --model scene.model",
+        {"C": ("0.1", "1", "10"), "pair_penalty": ("0.1", "1", "10")},
+    ),
+    "latent-features": Method(
+        "sublearn.latent", "LatentFeatureLasso", "row_codes",
+        "Features that rows have or lack, found from the rows alone.",
+        ("n_components", "l1", "l2", "max_components", "max_iter", "missing"),
+        "faces.csv --model parts.model --n-components 8",
+    ),
+    "mix-lasso": Method(
+        "sublearn.latent", "MixLassoRegressor", "row_numbers",
+        "A number for each row where rows come from several lines: a mixture of regressions.",
+        ("n_components", "mixture", "max_components", "l2", "tol", "max_iter"),
+        "tones.csv --labels tuned --model tones.model --n-components 2",
+        {"n_components": ("1", "2", "3", "4")},
+    ),
+    "inverse-covariance": Method(
+        "sublearn.linear", "SparseInverseCovariance", "row_likelihoods",
+        "Which columns depend on each other given all others (graphical lasso).",
+        ("l1", "solver", "assume_centered", "penalise_diagonal", "tol", "cv"),
+        "genes.csv --standardize --model genes.model --l1 cv",
+        {"l1": ("0.03", "0.1", "0.2", "0.4", "0.6")},
+    ),
+    "skip-gram": Method(
+        "sublearn.embed", "SkipGram", "words",
+        "Vectors of words, from a file of text.",
+        ("n_components", "window", "min_count", "max_words", "max_iter", "subsample"),
+        "news.txt.gz --model words.model --n-components 100",
+    ),
+    "index": Method(
+        "sublearn.embed", "MIPSIndex", "vectors",
+        "An index of rows to search for those of largest inner product.",
+        ("n_clusters", "n_probe", "balance", "max_iter"),
+        "vectors.npz --model vectors.index",
+    ),
+}  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,13 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from sublearn.typing import JsonObject
+from sublearn.kinds.base import Form, Refused
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
-    "NUMBERS",
-    "RAW_TEXT",
+    "Csv",
     "Data",
     "DataForm",
     "DataFormat",
@@ -32,25 +30,24 @@ __all__ = [
     "Json",
     "Labels",
     "Model",
-    "Panel",
     "Quiet",
     "RandomState",
     "ZeroBased",
-    "check_folder",
-    "given_of",
     "output_option",
-    "parse_labels",
     "refuse_given",
     "with_groups",
 ]
 
 _FORMATS = (
     "`.txt`, `.xmc` (extreme classification repository), `.svm`, `.svmlight`, `.libsvm` (LIBSVM), "
-    "`.arff` (Mulan) or `.npz`; with `.gz`, `.xz` or `.bz2` if compressed"
+    "`.arff` (Mulan), `.npz` or `.csv`; with `.gz`, `.xz`, `.bz2` or `.zst` if compressed; `-` for "
+    "standard input"
 )
 
+#: What stands for the value of an option that has none.
+FLAG = " "
 #: Panels of the help.
-NUMBERS, RAW_TEXT = "Data of numbers", "Raw text"
+OF_DATA = "The form of DATA"
 
 Data = Annotated[
     Path,
@@ -72,96 +69,74 @@ Labels = Annotated[
     str | None,
     typer.Option(
         metavar="WHICH",
-        help="Which attributes of an ARFF file are labels: Mulan's .xml file, how many stand at "
-        "the end, or their names with commas between. For an .npz file that holds one matrix of "
-        "SciPy: the .npz file with the labels.",
+        help="Columns of a CSV or ARFF file to learn: names with commas between, how many stand at "
+        "the end, or Mulan's .xml file; for an .npz file of SciPy, that with the labels.",
         show_default=False,
-        rich_help_panel=NUMBERS,
+        rich_help_panel=OF_DATA,
     ),
 ]
 DataFormat = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Format of a data file whose name does not tell: xmc, libsvm, arff or npz.",
-        show_default="by the ending",
-        rich_help_panel=NUMBERS,
+        help="Format of a data file whose name does not tell: xmc, libsvm, arff, npz, csv, hmc.",
+        show_default=False,
+        rich_help_panel=OF_DATA,
     ),
 ]
 ZeroBased = Annotated[
     bool,
     typer.Option(
         "--zero-based",
+        metavar=FLAG,
         help="Features of a LIBSVM file count from 0, not from 1.",
-        rich_help_panel=NUMBERS,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Threads; -1 for all cores.", show_default="all cores"),
+    typer.Option(metavar="N", help="Threads; -1 for all cores. [all cores]", show_default=False),
 ]
-RandomState = Annotated[int, typer.Option(metavar="N", help="Seed of the random order.")]
+RandomState = Annotated[
+    int, typer.Option(metavar="N", help="Seed of the random order. [0]", show_default=False)
+]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Print one JSON object on standard output instead of a table."),
+    typer.Option("--json", help="Print one JSON object instead of a table.", metavar=FLAG),
 ]
 Text = Annotated[
     bool,
     typer.Option(
         "--text",
-        help="DATA is raw text: on each line labels, a tab and the text (`.tsv`), or `.csv` and "
-        "`.jsonl` with `text` and `labels`.",
-        rich_help_panel=RAW_TEXT,
+        help="DATA is raw text, which a model of text knows by itself.",
+        hidden=True,
+        rich_help_panel=OF_DATA,
     ),
 ]
 Separator = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        show_default="a comma, or what `fit` was told",
-        help="What stands between two labels in a text file; a blank for any white space.",
-        rich_help_panel=RAW_TEXT,
+        show_default=False,
+        help="What stands between two labels; a blank for any white space. [a comma, or as fitted]",
+        rich_help_panel=OF_DATA,
     ),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
         metavar="ORDER",
-        show_default="labels,text, or what `fit` was told",
-        help="Order in a tab-separated text file: labels,text or text,labels.",
-        rich_help_panel=RAW_TEXT,
+        show_default=False,
+        help="Order on a line: labels,text or text,labels. [labels,text, or as fitted]",
+        rich_help_panel=OF_DATA,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Makes options of a panel: the value's name, the default shown, the sentence of help."""
-
-    title: str
-
-    def __call__(
-        self,
-        metavar: str | None,
-        default: str | bool,
-        help: str,
-        *flags: str,
-        min: int | None = None,
-        is_file: bool = False,
-    ) -> OptionInfo:
-        """One of them."""
-        found: OptionInfo = typer.Option(
-            *flags,
-            metavar=metavar,
-            show_default=default,
-            help=help,
-            rich_help_panel=self.title,
-            min=min,
-            exists=is_file,
-            dir_okay=not is_file,
-        )
-        return found
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Write a CSV table with a line of names.", metavar=FLAG)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bar and no table.", metavar=FLAG)
+]
 
 
 def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionInfo:
@@ -172,74 +147,27 @@ def output_option(default: str, help: str, *, metavar: str = "FILE") -> OptionIn
     return found
 
 
-def parse_labels(text: str | None) -> str | int | list[str] | None:
-    """What `--labels` says, in the form the readers take: a path, a number, or names."""
-    if text is None or Path(text).exists():
-        return text
-    if text.isdigit():
-        return int(text)
-    if text.endswith((".xml", ".npz")):
-        raise typer.BadParameter(f"no such file: {text}", param_hint="--labels")
-    return text.split(",")
-
-
-def check_folder(path: Path | None, option: str) -> None:
-    """Refuse a file that could not be written: better now than after an hour of work."""
-    folder = path.resolve().parent if path else None
-    if folder and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise typer.BadParameter(
-            f"must be in a folder that can be written, got {folder}", param_hint=option
-        )
-    if path and path.exists() and not path.is_file():
-        raise typer.BadParameter(f"must be a regular file, got {path}", param_hint=option)
-
-
 def refuse_given(options: Mapping[str, object], reason: str) -> None:
     """Refuse options, by name, that mean nothing here; those not given are None."""
     for name, value in options.items():
         if value is not None:
-            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
+            raise Refused(f"--{name.replace('_', '-')}", reason)
 
 
 @dataclass(frozen=True)
 class DataForm:
-    """What the command line says about the form of a data file, of numbers or of text."""
+    """What the command line says about the form of a data file that a model is asked about."""
 
     labels: Labels = None
     data_format: DataFormat = None
+    zero_based: ZeroBased = False
     text: Text = False
     separator: Separator = None
     columns: Columns = None
 
-    def refuse_numbers(self, got: str) -> None:
-        """Refuse options about numbers where the data are text."""
-        options = {"labels": self.labels, "data_format": self.data_format}
-        refuse_given(options, f"is for data of numbers, got {got}")
-
-    def refuse_text(self) -> None:
-        """Refuse options about text where the data are numbers."""
-        options = {"separator": self.separator, "columns": self.columns}
-        refuse_given(options, "is for text, got data of numbers")
-
-    def of_text(self, notes: Mapping[str, object] | None = None) -> JsonObject:
-        """The form of text: as given, else as the notes of a model say, else the usual one."""
-        if self.separator == "":
-            raise typer.BadParameter("must have characters, got none", param_hint="--separator")
-        usual: JsonObject = {"separator": ",", "columns": "labels,text"}
-        known = usual | dict(notes or {})
-        form = {name: getattr(self, name) or known[name] for name in usual}
-        orders = ("labels,text", "text,labels")
-        if form["columns"] not in orders:
-            raise typer.BadParameter(
-                f"must be {orders[0]} or {orders[1]}, got {self.columns}", param_hint="--columns"
-            )
-        return form
-
-
-def given_of(group: DataclassInstance) -> JsonObject:
-    """Options of a group that were given, by name: those that differ from their default."""
-    values = {field: getattr(group, field.name) for field in dataclasses.fields(group)}
-    return {field.name: value for field, value in values.items() if value != field.default}
+    def form(self) -> Form:
+        """The same for kinds."""
+        return Form(**dataclasses.asdict(self))
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:

@@ -8,6 +8,7 @@ from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.limits import ReadLimits
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.quickstart import Quickstart, load_quickstart
+from sublearn.io.tables import load_table
 from sublearn.io.taxonomies import HmcData, load_hmc, read_rcv1, read_skos
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
 from sublearn.io.texts import Texts, load_texts
@@ -28,6 +29,7 @@ __all__ = [
     "load_npz",
     "load_quickstart",
     "load_svmlight",
+    "load_table",
     "load_texts",
     "load_xmc",
     "read_rcv1",

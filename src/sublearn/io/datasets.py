@@ -10,6 +10,7 @@ from sublearn.io.arff import load_arff
 from sublearn.io.dataset import Dataset
 from sublearn.io.files import plain_name
 from sublearn.io.npz import load_npz, save_npz
+from sublearn.io.tables import load_table
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
 from sublearn.typing import PathLike
 
@@ -24,6 +25,7 @@ _READERS: dict[str, Callable[..., Dataset]] = {
     ".libsvm": load_svmlight,
     ".arff": load_arff,
     ".npz": load_npz,
+    ".csv": load_table,
 }
 _WRITERS: dict[Callable[..., Dataset], Callable[..., None]] = {
     load_xmc: save_xmc,
@@ -39,8 +41,8 @@ def load_dataset(path: PathLike, **options: Any) -> Dataset:
     ----------
     path : path
         ``.xmc.txt``, ``.xmc``, ``.txt`` (`load_xmc`); ``.svm``, ``.svmlight``, ``.libsvm``
-        (`load_svmlight`); ``.arff`` (`load_arff`); ``.npz`` (`load_npz`). A further ``.gz``,
-        ``.xz`` or ``.bz2`` means compressed.
+        (`load_svmlight`); ``.arff`` (`load_arff`); ``.npz`` (`load_npz`); ``.csv`` (`load_table`).
+        A further ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` means compressed.
     **options
         Options of that reader, for instance ``labels=`` of `load_arff`.
 
@@ -63,7 +65,7 @@ def save_dataset(path: PathLike, dataset: Dataset, **options: Any) -> None:
     Parameters
     ----------
     path : path
-        With an ending of `load_dataset`, except ``.arff``. Replaced atomically.
+        With an ending of `load_dataset`, except ``.arff`` and ``.csv``. Replaced atomically.
     dataset : Dataset
         Names of features and labels are kept in ``.npz`` files; the text formats have no place
         for them.

@@ -7,6 +7,7 @@ import contextlib
 import csv
 import errno
 import gzip
+import importlib
 import io
 import lzma
 import os
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from sublearn.errors import DataFileError
+from sublearn.errors import DataFileError, ParameterError, needs_extra
 from sublearn.io.limits import ReadLimits
 from sublearn.io.locks import open_locked, remove_abandoned
 from sublearn.typing import PathLike
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Lines",
+    "check_target",
     "flush_folder",
     "most_bytes",
     "open_binary",
@@ -41,10 +43,23 @@ __all__ = [
 
 _BUFFER_BYTES = 1 << 18
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+def _open_zstd(path: PathLike, mode: str) -> IO[bytes]:
+    """Open a file compressed by Zstandard, which Python has from 3.14 on and an extra before."""
+    with needs_extra("a file that ends in .zst", "zstd"):
+        try:
+            zstd = importlib.import_module("compression.zstd")
+        except ModuleNotFoundError:
+            zstd = importlib.import_module("zstandard")
+    return cast("IO[bytes]", zstd.open(path, mode))
+
+
 _OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
     ".bz2": bz2.open,
+    ".zst": _open_zstd,
 }
 
 
@@ -130,6 +145,10 @@ def open_binary(path: PathLike, limits: ReadLimits | None = None) -> Iterator[IO
                 if error.errno is None:  # what bz2 raises for bad data carries no system error
                     raise ValueError(f"the compressed file is damaged: {error}") from None
                 raise
+            except Exception as error:
+                if type(error).__name__ != "ZstdError":  # of a package that may not be there
+                    raise
+                raise ValueError(f"the compressed file is damaged: {error}") from None
 
 
 def most_bytes(path: PathLike, limits: ReadLimits) -> int:
@@ -187,6 +206,20 @@ class Lines:
         """Lines decoded from UTF-8, without a mark of the byte order before the first."""
         for line in self:
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+
+
+def check_target(path: Path | None, what: str) -> None:
+    """Refuse a file that could not be written: better now than after an hour of work.
+
+    `what` is the argument that names it; None, where nothing is to be written, is no refusal.
+    """
+    if path is None:
+        return
+    folder = path.resolve().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ParameterError(f"{what}: must be in a folder that can be written, got {folder}")
+    if path.exists() and not path.is_file():
+        raise ParameterError(f"{what}: must be a regular file, got {path}")
 
 
 @contextlib.contextmanager

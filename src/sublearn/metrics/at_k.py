@@ -20,7 +20,7 @@ from sublearn.validation.values import is_int64, show
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["ndcg_at_k", "precision_at_k", "psndcg_at_k", "psp_at_k", "recall_at_k"]
+__all__ = ["gains_at_k", "ndcg_at_k", "precision_at_k", "psndcg_at_k", "psp_at_k", "recall_at_k"]
 
 #: Where rankings are cut.
 Cuts = int | Sequence[int]
@@ -148,7 +148,42 @@ def psndcg_at_k(
     return _evaluate_weighted(_discounted_gain, y_true, y_pred, propensities, k, classes)
 
 
-_Formula = Callable[[Ranking, np.ndarray], np.ndarray]
+def gains_at_k(
+    metric: str,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: Cuts = 5,
+    *,
+    propensities: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each sample adds to a metric: the metric is one sum over samples over the other.
+
+    Parameters
+    ----------
+    metric : {"precision", "recall", "ndcg", "psp", "psndcg"}
+        Which one.
+    y_true, y_pred, k, propensities, classes
+        As in :func:`precision_at_k` and :func:`psp_at_k`.
+
+    Returns
+    -------
+    found, reachable : ndarrays of shape (n_samples, n_cuts)
+
+    Examples
+    --------
+    >>> found, reachable = gains_at_k("precision", [[0], [1]], np.array([[0, 1], [0, 1]]), 1)
+    >>> found.ravel().tolist(), float(found.sum() / reachable.sum())
+    ([1.0, 0.0], 0.5)
+    """
+    cuts = _read_cuts(k)
+    ranking = read_ranking(y_true, y_pred, int(cuts.max()), classes)
+    if propensities is None:
+        return _PLAIN[metric](ranking, cuts)
+    return _weighted(_WEIGHTED[metric], propensities, ranking, cuts)
+
+
+_Formula = Callable[[Ranking, np.ndarray], "tuple[np.ndarray, np.ndarray]"]
 
 
 def _evaluate(
@@ -160,23 +195,26 @@ def _evaluate(
 ) -> float | np.ndarray:
     cuts = _read_cuts(k)
     ranking = read_ranking(y_true, y_pred, int(cuts.max()), classes)
-    values = formula(ranking, cuts)
+    found, reachable = (part.sum(axis=0) for part in formula(ranking, cuts))
+    values = np.divide(found, reachable, out=np.zeros(len(cuts)), where=reachable > 0)
     return float(values[0]) if np.ndim(k) == 0 else values
 
 
-def _precision(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
+def _precision(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    share = ranking.hits().cumsum(axis=1)[:, cuts - 1] / cuts
+    return share, np.ones_like(share)
+
+
+def _recall(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_found = ranking.hits().cumsum(axis=1)[:, cuts - 1]
-    return n_found.mean(axis=0) / cuts
+    share = n_found / np.maximum(ranking.n_true(), 1)[:, None]
+    return share, np.ones_like(share)
 
 
-def _recall(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
-    n_found = ranking.hits().cumsum(axis=1)[:, cuts - 1]
-    return (n_found / np.maximum(ranking.n_true(), 1)[:, None]).mean(axis=0)
-
-
-def _ndcg(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
+def _ndcg(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     gain = (ranking.hits() * _log_discount(cuts.max())).cumsum(axis=1)[:, cuts - 1]
-    return (gain / _best_gain(ranking, cuts)).mean(axis=0)
+    share = gain / _best_gain(ranking, cuts)
+    return share, np.ones_like(share)
 
 
 def _best_gain(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
@@ -201,13 +239,19 @@ def _evaluate_weighted(
     k: Cuts,
     classes: ArrayLike | None,
 ) -> float | np.ndarray:
-    def quotient(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
-        weights = _inverse_propensities(propensities, ranking)
-        best = _best_ranking(ranking, weights, int(cuts.max()))
-        found, reachable = (gain(r, weights, cuts).sum(axis=0) for r in (ranking, best))
-        return np.divide(found, reachable, out=np.zeros(len(cuts)), where=reachable > 0)
+    def quotient(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return _weighted(gain, propensities, ranking, cuts)
 
     return _evaluate(quotient, y_true, y_pred, k, classes)
+
+
+def _weighted(
+    gain: _Gain, propensities: ArrayLike, ranking: Ranking, cuts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gain of each sample, and of its best ranking."""
+    weights = _inverse_propensities(propensities, ranking)
+    best = _best_ranking(ranking, weights, int(cuts.max()))
+    return gain(ranking, weights, cuts), gain(best, weights, cuts)
 
 
 def _plain_gain(ranking: Ranking, weights: np.ndarray, cuts: np.ndarray) -> np.ndarray:
@@ -217,6 +261,10 @@ def _plain_gain(ranking: Ranking, weights: np.ndarray, cuts: np.ndarray) -> np.n
 def _discounted_gain(ranking: Ranking, weights: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     gain = _weigh_hits(ranking, weights) * _log_discount(cuts.max())
     return gain.cumsum(axis=1)[:, cuts - 1] / _best_gain(ranking, cuts)
+
+
+_PLAIN: dict[str, _Formula] = {"precision": _precision, "recall": _recall, "ndcg": _ndcg}
+_WEIGHTED: dict[str, _Gain] = {"psp": _plain_gain, "psndcg": _discounted_gain}
 
 
 def _weigh_hits(ranking: Ranking, weights: np.ndarray) -> np.ndarray:

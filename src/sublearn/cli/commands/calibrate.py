@@ -13,11 +13,10 @@ from sublearn.cli.options import (
     Json,
     Model,
     Quiet,
-    check_folder,
     output_option,
     with_groups,
 )
-from sublearn.typing import LabelsLike, Matrix
+from sublearn.kinds.base import Refused
 
 __all__ = ["command"]
 
@@ -64,29 +63,28 @@ def command(
 
     Example: `sublearn calibrate wiki.model heldout.txt`
     """
-    import sublearn
+    from sublearn.cli.asking import open_model
     from sublearn.cli.console import facts, print_json, print_titled
-    from sublearn.cli.data import read_rows, refuse_no_rows, refuse_without
 
     if method not in _METHODS:
-        raise typer.BadParameter(
-            f"must be one of {', '.join(_METHODS)}, got {method}", param_hint="--method"
-        )
+        raise Refused("--method", f"must be one of {', '.join(_METHODS)}, got {method}")
     target = output or model
-    check_folder(target, "--output")
-    fitted = sublearn.load(model)
-    refuse_without(fitted, "calibrate", "MODEL")
-    X, y = _without_empty(*read_rows(data, fitted, form))
-    refuse_no_rows(X, data)
-    fitted.calibrate(X, y, method, min_positives=min_positives)
-    fitted.save(target)
-    calibration = getattr(fitted, "classifier_", fitted).calibration_
-    n_shared = int(calibration.is_pooled.sum())
+    from sublearn.io.files import check_target
+
+    check_target(target, "--output")
+    opened = open_model(model)
+    opened.kind.check_calibration(opened.model)
+    opened.check(form.form())
+    asked = opened.read(data, form.form(), needs_truth=True)
+    if not len(asked):
+        raise ValueError(f"{data}: must have at least one row, got 0")
+    n_shared, n_labels = opened.kind.calibrate(opened.model, asked, method, min_positives)
+    opened.model.save(target)
     found = {
         "model": str(target),
         "method": method,
-        "labels": len(fitted.classes_),
-        "labels_with_own_map": len(calibration.is_pooled) - n_shared,
+        "labels": len(opened.model.classes_),
+        "labels_with_own_map": n_labels - n_shared,
         "labels_that_share_one": n_shared,
     }
     if json:
@@ -94,11 +92,3 @@ def command(
     elif not quiet:
         rows = [(key.replace("_", " "), str(value)) for key, value in found.items()]
         print_titled(f"{model.name} calibrated on {data.name}", facts(rows))
-
-
-def _without_empty(X: Matrix | list[str], y: LabelsLike) -> tuple[Matrix | list[str], LabelsLike]:
-    """Texts with something in them: others get no answer, hence no probability."""
-    if not isinstance(X, list) or not isinstance(y, list):
-        return X, y
-    pairs = [(text, labels) for text, labels in zip(X, y, strict=True) if text.strip()]
-    return [text for text, _ in pairs], [labels for _, labels in pairs]

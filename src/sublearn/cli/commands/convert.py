@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sublearn.cli.options import Data, DataFormat, Labels, ZeroBased, check_folder
+from sublearn.cli.options import Data, DataFormat, Labels, ZeroBased
+from sublearn.kinds.base import Form, Refused
 
 __all__ = ["command"]
 
@@ -19,7 +20,7 @@ def command(
         typer.Argument(
             metavar="OUT",
             dir_okay=False,
-            help="File to write; its ending says the format, as for DATA (but not `.arff`).",
+            help="File to write; its ending says the format, as for DATA (not `.arff`, `.csv`).",
             show_default=False,
         ),
     ],
@@ -34,24 +35,20 @@ def command(
 
     Example: `sublearn convert train.txt train.npz`
     """
-    from sublearn.cli.data import read_data
     from sublearn.io import load_npz, load_svmlight, load_xmc, save_dataset
     from sublearn.io.datasets import find_reader
+    from sublearn.io.files import check_target
+    from sublearn.kinds.rows import read_dataset
 
-    check_folder(output, "OUT")
+    check_target(output, "OUT")
     target = find_reader(output)
     if target not in (load_npz, load_svmlight, load_xmc):
-        raise typer.BadParameter(
-            f"must end in .txt, .xmc, .svm, .svmlight, .libsvm or .npz, got {output.name}",
-            param_hint="OUT",
+        raise Refused(
+            "OUT", f"must end in .txt, .xmc, .svm, .svmlight, .libsvm or .npz, got {output.name}"
         )
-    dataset = read_data(
-        data,
-        labels,
-        data_format,
-        zero_based=zero_based,
-        multilabel=True if target is load_xmc else None,  # that format knows nothing else
-    )
+    form = Form(labels, data_format, zero_based)
+    multilabel = True if target is load_xmc else None  # that format knows nothing else
+    dataset = read_dataset(data, form, multilabel=multilabel)
     options = {"zero_based": zero_based} if target is load_svmlight else {}
     save_dataset(output, dataset, **options)
     if target is not load_npz and dataset.label_names is not None:

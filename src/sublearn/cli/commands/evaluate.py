@@ -1,33 +1,30 @@
-"""`sublearn evaluate`: how good a model's rankings are on labelled data."""
+"""`sublearn evaluate`: how good a model is on data whose answers are known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv as csv_files
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from sublearn.cli.options import (
-    Data,
-    DataForm,
-    Json,
-    Model,
-    given_of,
-    refuse_given,
-    with_groups,
-)
-from sublearn.typing import JsonObject, LabelsLike, Matrix
+from sublearn.cli.options import Csv, Data, DataForm, Json, Model, refuse_given, with_groups
+from sublearn.kinds.base import Form, Refused
+from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.table import Table
-    from sklearn.base import BaseEstimator
+
+    from sublearn.cli.asking import Opened
+    from sublearn.kinds.judging import Comparison, Judgement, Measure
 
 __all__ = ["command"]
 
 _Number = TypeVar("_Number", int, float)
+_RANKED = ("text_labels", "row_labels")
 
 Cuts = Annotated[
     str | None,
@@ -55,6 +52,16 @@ Propensity = Annotated[
         "Amazon, 0.55,1.5 for all other.",
     ),
 ]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+        help="Another model to compare with, on the same rows.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -65,207 +72,74 @@ class Rankings:
     train: Train = None
     propensity: Propensity = "0.55,1.5"
 
-    def cuts(self) -> list[int]:
-        """Where to cut."""
-        return _numbers(self.k or "1,3,5", int, "--k")
+    def options(self, opened: Opened, form: Form) -> JsonObject:
+        """What a kind needs to know; refused for a model that ranks nothing."""
+        cuts = None if self.k is None else _numbers(self.k, int, "--k")
+        constants = _numbers(self.propensity, float, "--propensity")
+        if len(constants) != 2:
+            raise Refused("--propensity", f"must be two numbers, got {self.propensity}")
+        if opened.kind.name not in _RANKED:
+            reason = f"needs a model of labels, got one of {opened.kind.gives}"
+            refuse_given({"k": self.k, "train": self.train}, reason)
+            return {}
+        from sublearn.kinds.rankings import cuts_within
 
-    def cuts_within(self, n_labels: int) -> list[int]:
-        """Where to cut, but not beyond the labels there are."""
-        cuts = self.cuts()
-        if self.k is None:
-            return [cut for cut in cuts if cut <= n_labels]
-        if max(cuts) > n_labels:
-            raise typer.BadParameter(
-                f"must be at most the number of labels ({n_labels}), got {max(cuts)}",
-                param_hint="--k",
-            )
-        return cuts
-
-    def constants(self) -> list[float]:
-        """A and B of the propensities."""
-        found = _numbers(self.propensity, float, "--propensity")
-        if len(found) != 2:
-            raise typer.BadParameter(
-                f"must be two numbers, got {self.propensity}", param_hint="--propensity"
-            )
-        return found
-
-    def refuse(self, reason: str) -> None:
-        """Refuse them for a model that ranks nothing."""
-        refuse_given({"k": self.k, "train": self.train}, reason)
-
-
-@dataclass(frozen=True)
-class _Report:
-    """What is printed as JSON, or as a table under a title."""
-
-    figures: JsonObject
-    title: str
-    grid: Callable[[], Table]
+        cuts = cuts_within(cuts, len(opened.model.classes_))
+        seen = None
+        if self.train is not None:
+            seen = opened.kind.read(opened.model, self.train, form, needs_truth=True).truth
+        return {"cuts": cuts, "constants": constants, "seen": seen}
 
 
 @with_groups
 def command(
-    model: Model, data: Data, *, rankings: Rankings, form: DataForm, json: Json = False
-) -> None:
-    """Measure a model on the labelled rows of DATA.
-
-    Prints precision, nDCG and recall of the k best labels in percent; with
-    `--train` also the propensity-scored versions, which count rare labels more. Labels of DATA
-    that the model never saw count as missed. Of a calibrated model also the expected calibration
-    error (ECE): how far, on average, the probability of a label that is among the k best is from
-    the share of such labels that are right. A row without text is answered with no label and counts
-    as missed.
-
-    Of a model of labels in a taxonomy (hiclass, hml): precision, recall and F1 with the ancestors
-    of all labels included, and the F1 of each level.
-
-    Of a model of sequences (chain): tokens and whole sequences with the right tags.
-
-    Of a model of numbers (sparse-linear): R2, mean absolute error and root mean squared error.
-
-    Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
-    """
-    import sublearn
-    from sublearn.cli.console import print_json, print_titled
-    from sublearn.cli.data import refuse_unless_of_rows
-    from sublearn.cli.tagging import is_tagger
-
-    rankings.cuts()
-    rankings.constants()
-    fitted = sublearn.load(model)
-    if is_tagger(fitted):
-        rankings.refuse("is not for a model of sequences (chain)")
-        refuse_given(given_of(form), "is not for a model of sequences (chain)")
-        report = _judge_tags(fitted, data)
-    else:
-        refuse_unless_of_rows(fitted)
-        report = _judge_rows(fitted, data, rankings, form)
-    if json:
-        print_json(report.figures)
-    else:
-        print_titled(f"{model.name} on {data.name}, {report.title}", report.grid())
-
-
-def _judge_rows(model: BaseEstimator, data: Path, rankings: Rankings, form: DataForm) -> _Report:
-    """Numbers, labels of a taxonomy, or rankings, as the model predicts them."""
-    from sublearn.cli.data import find_empty, predicts_numbers, read_rows, refuse_no_rows
-
-    is_of_numbers, is_of_tree = predicts_numbers(model), hasattr(model, "taxonomy_")
-    if is_of_numbers:
-        rankings.refuse("needs a model of labels, got one of numbers")
-    elif is_of_tree:
-        rankings.refuse("needs a model of plain labels, got a taxonomy's")
-    else:
-        rankings.cuts_within(len(model.classes_))
-    X, truth = read_rows(data, model, form)
-    refuse_no_rows(X, data)
-    is_empty = find_empty(X, data)
-    if is_of_numbers:
-        return _judge_numbers(model.predict(X), truth)
-    if is_of_tree:
-        return _judge_tree(model, X, truth)
-    return _judge_rankings(model, X, truth, is_empty, rankings, form)
-
-
-def _judge_tags(model: BaseEstimator, data: Path) -> _Report:
-    from sublearn.cli.tagging import judge_tags
-
-    figures = judge_tags(model, data)
-    shares = dict(figures)
-    n_sequences, n_tokens = shares.pop("sequences"), shares.pop("tokens")
-    title = f"{n_tokens:,} tokens in {n_sequences:,} sequences, percent"
-    return _Report(figures, title, lambda: _percents(shares))
-
-
-def _judge_tree(model: BaseEstimator, X: Matrix, truth: LabelsLike) -> _Report:
-    """How good labels of a taxonomy are, ancestors included."""
-    from sublearn.cli.taxonomies import hierarchical_scores
-
-    scores = hierarchical_scores(model, X, truth)
-    title = f"{X.shape[0]:,} rows, percent, ancestors included"
-    return _Report({"rows": X.shape[0], **scores}, title, lambda: _percents(scores))
-
-
-def _judge_numbers(found: np.ndarray, numbers: LabelsLike) -> _Report:
-    """How far predicted numbers are from the true ones."""
-    import numpy as np
-    from sklearn.metrics import r2_score
-
-    from sublearn.cli.console import facts
-
-    truth = np.asarray(numbers)
-    errors = found - truth
-    figures = {
-        "R2": float(r2_score(truth, found)) if len(truth) > 1 else None,
-        "MAE": float(np.abs(errors).mean()),
-        "RMSE": float(np.sqrt((errors**2).mean())),
-    }
-    rows = [(name, f"{value:.4g}") for name, value in figures.items() if value is not None]
-    title = f"{len(truth):,} rows"
-    return _Report({"rows": len(truth), **figures}, title, lambda: facts(rows))
-
-
-def _judge_rankings(
-    model: BaseEstimator,
-    X: Matrix | list[str],
-    truth: LabelsLike,
-    is_empty: np.ndarray,
+    model: Model,
+    data: Data,
+    *,
+    baseline: Baseline = None,
     rankings: Rankings,
     form: DataForm,
-) -> _Report:
-    from sublearn.cli.console import table
-    from sublearn.cli.data import read_rows
+    json: Json = False,
+    csv: Csv = False,
+) -> None:
+    """Measure a model on the labelled rows of DATA, with intervals that hold 95 % of resamples.
 
-    cuts = rankings.cuts_within(len(model.classes_))
-    ranked, _ = model.predict_top_k(X, max(cuts))
-    seen = None if rankings.train is None else read_rows(rankings.train, model, form)[1]
-    metrics = _measure(model.classes_, truth, ranked, is_empty, cuts, seen, rankings.constants())
-    if hasattr(model, "predict_proba_top_k"):
-        metrics["ECE"] = _calibration_error(model, X, truth, is_empty, cuts)
+    Of labels: precision (P), nDCG and recall (R) of the k best in percent, and the F1 of predicted
+    sets; with `--train` also the propensity-scored versions, which count rare labels more. Labels
+    that the model never saw count as missed, and so does a row without text. Of a calibrated model
+    also the expected calibration error (ECE). Of labels in a taxonomy: precision, recall and F1
+    with ancestors included. Of sequences: tokens and whole sequences with the right tags. Of
+    numbers: R2 and mean errors. Of loads: errors of forecasts of the steps in DATA, which follow
+    those of the fit.
 
-    def grid() -> Table:
-        found = table(["k", *(f"{name}@k" for name in metrics)])
-        for i, cut in enumerate(cuts):
-            found.add_row(str(cut), *(f"{100 * values[i]:.2f}" for values in metrics.values()))
-        return found
+    Intervals are those of 1,000 resamples of the rows. `--baseline` shows the difference to another
+    model on the same resamples; it is marked where its interval leaves out zero.
 
-    figures = {
-        f"{name}@{k}": float(v[i]) for name, v in metrics.items() for i, k in enumerate(cuts)
-    }
-    return _Report({"rows": len(ranked), **figures}, f"{len(ranked):,} rows, percent", grid)
+    Example: `sublearn evaluate wiki.model test.txt --train train.txt --propensity 0.5,0.4`
+
+    Example: `sublearn evaluate new.model test.tsv --baseline old.model`
+    """
+    from sublearn.cli.asking import open_model
+    from sublearn.kinds.judging import compare, intervals
+
+    opened = open_model(model)
+    found = _judge(opened, data, rankings, form.form())
+    ranges = intervals(found.measures)
+    others: Mapping[str, Comparison] = {}
+    if baseline is not None:
+        other = _judge(open_model(baseline), data, rankings, form.form())
+        others = compare(found.measures, other.measures)
+    title = f"{model.name} on {data.name}, {found.title}"
+    _show(found, ranges, others, title, as_json=json, as_csv=csv)
 
 
-def _percents(shares: dict[str, float]) -> Table:
-    from sublearn.cli.console import facts
-
-    return facts((name.replace("_", " "), f"{100 * v:.2f}") for name, v in shares.items())
-
-
-def _calibration_error(
-    model: BaseEstimator,
-    X: Matrix | list[str],
-    truth: LabelsLike,
-    is_empty: np.ndarray,
-    cuts: list[int],
-) -> np.ndarray:
-    import numpy as np
-
-    from sublearn.metrics import expected_calibration_error
-
-    if is_empty.all():
-        return np.full(len(cuts), np.nan)
-    labels, found = model.predict_proba_top_k(X, max(cuts))
-    if isinstance(truth, list) and is_empty.any():
-        labels, found = labels[~is_empty], found[~is_empty]
-        truth = [names for names, is_out in zip(truth, is_empty, strict=True) if not is_out]
-    classes = model.classes_
-    return np.array(
-        [
-            expected_calibration_error(truth, labels[:, :k], found[:, :k], classes=classes)
-            for k in cuts
-        ]
-    )
+def _judge(opened: Opened, data: Path, rankings: Rankings, form: Form) -> Judgement:
+    options = rankings.options(opened, form)
+    opened.check(form)
+    asked = opened.read(data, form, needs_truth=True)
+    if not len(asked):
+        raise ValueError(f"{data}: must have at least one row, got 0")
+    return opened.kind.judge(opened.model, asked, options)
 
 
 def _numbers(text: str, kind: type[_Number], option: str) -> list[_Number]:
@@ -274,54 +148,98 @@ def _numbers(text: str, kind: type[_Number], option: str) -> list[_Number]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) <= 0:
-        raise typer.BadParameter(
-            f"must be positive numbers with commas between, got {text}", param_hint=option
-        )
+        raise Refused(option, f"must be positive numbers with commas between, got {text}")
     return numbers
 
 
-def _measure(
-    classes: np.ndarray,
-    truth: LabelsLike,
-    ranked: np.ndarray,
-    is_empty: np.ndarray,
-    cuts: list[int],
-    seen: LabelsLike | None,
-    constants: list[float],
-) -> dict[str, np.ndarray]:
-    """Metrics by name, one value for each cut.
-
-    The model may know labels that the data do not carry and the other way round, so both are
-    first numbered by one list of names.
-    """
-    import numpy as np
-
-    from sublearn import metrics
-    from sublearn.metrics.names import find_positions
-    from sublearn.validation import encode_labels
-
-    encoded = encode_labels(truth, len(ranked), for_fit=False, argument="the labels of DATA")
-    _refuse_numbers_for_names(classes, encoded.classes)
-    names = np.union1d(classes, encoded.classes)
-    y_true = encoded.to_csr(find_positions(names, encoded.classes, argument="DATA"), len(names))
-    y_pred = find_positions(names, ranked, argument="MODEL")
-    y_pred[is_empty] = -1  # which is no label
-    out = {
-        "P": metrics.precision_at_k(y_true, y_pred, cuts),
-        "nDCG": metrics.ndcg_at_k(y_true, y_pred, cuts),
-        "R": metrics.recall_at_k(y_true, y_pred, cuts),
-    }
-    if seen is not None:
-        weights = metrics.propensities(seen, A=constants[0], B=constants[1], classes=names)
-        out["PSP"] = metrics.psp_at_k(y_true, y_pred, weights, cuts)
-        out["PSnDCG"] = metrics.psndcg_at_k(y_true, y_pred, weights, cuts)
-    return {name: np.asarray(values) for name, values in out.items()}
+# --- showing -----------------------------------------------------------------------------------
 
 
-def _refuse_numbers_for_names(classes: np.ndarray, found: np.ndarray) -> None:
-    is_text = [array.dtype.kind in "UO" for array in (classes, found)]
-    if len(found) and is_text[0] != is_text[1]:
-        kinds = ["names" if flag else "numbers" for flag in is_text]
-        raise ValueError(
-            f"labels of DATA must be {kinds[0]} as those of the model are, got {kinds[1]}"
+def _show(
+    found: Judgement,
+    ranges: Mapping[str, tuple[float, float]],
+    others: Mapping[str, Comparison],
+    title: str,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    from sublearn.cli.console import out, print_json, print_titled
+
+    if as_json:
+        print_json(found.figures() | _for_json(ranges, others))
+    elif as_csv:
+        _write_csv(found, ranges, others)
+    else:
+        print_titled(title, _table(found.measures, ranges, others))
+        if others:
+            out.print("[dim]+ and -: better and worse than the baseline beyond chance (95 %)[/]")
+
+
+def _for_json(
+    ranges: Mapping[str, tuple[float, float]], others: Mapping[str, Comparison]
+) -> JsonObject:
+    extra: JsonObject = {"intervals": {name: list(ends) for name, ends in ranges.items()}}
+    if others:
+        extra["differences"] = {
+            name: {"difference": one.difference, "interval": [one.low, one.high]}
+            for name, one in others.items()
+        }
+    return extra
+
+
+def _write_csv(
+    found: Judgement,
+    ranges: Mapping[str, tuple[float, float]],
+    others: Mapping[str, Comparison],
+) -> None:
+    writer = csv_files.writer(sys.stdout, lineterminator="\n")
+    columns = ["difference", "difference_low", "difference_high"] if others else []
+    writer.writerow(["measure", "value", "low", "high", *columns])
+    for name, measure in found.measures.items():
+        row = [name, measure.value, *ranges[name]]
+        if name in others:
+            row += [others[name].difference, others[name].low, others[name].high]
+        writer.writerow([one if isinstance(one, str) else f"{one:.6g}" for one in row])
+
+
+def _table(
+    measures: Mapping[str, Measure],
+    ranges: Mapping[str, tuple[float, float]],
+    others: Mapping[str, Comparison],
+) -> Table:
+    """A line for each measure, or one for each measure of rankings with a column for each cut."""
+    from sublearn.cli.console import table
+
+    cuts = list(dict.fromkeys(name.partition("@")[2] for name in measures if "@" in name))
+    names = list(dict.fromkeys(name.partition("@")[0] for name in measures))
+    grid = table(["", *(f"@{cut}" for cut in cuts)] if cuts else ["", "value"])
+    for name in names:
+        keys = (
+            [f"{name}@{cut}" for cut in cuts]
+            if f"{name}@{cuts[0] if cuts else ''}" in measures
+            else [name]
         )
+        title = f"{name}@k" if keys != [name] else name.replace("_", " ")
+        grid.add_row(title, *(_cell(measures[key], ranges[key], others.get(key)) for key in keys))
+    return grid
+
+
+def _cell(measure: Measure, ends: tuple[float, float], other: Comparison | None) -> str:
+    shown = _in_words(measure, measure.value)
+    low, high = (_in_words(measure, end) for end in ends)
+    text = f"{shown} [dim]({low} to {high})[/]"
+    return text if other is None else f"{text}  {_difference(measure, other)}"
+
+
+def _difference(measure: Measure, other: Comparison) -> str:
+    shown = _in_words(measure, other.difference)
+    text = shown if shown.startswith("-") else f"+{shown}"
+    if not other.is_clear or measure.is_better_high is None:
+        return f"[dim]{text}[/]"
+    is_better = (other.difference > 0) == measure.is_better_high
+    return f"[green]{text} +[/]" if is_better else f"[red]{text} -[/]"
+
+
+def _in_words(measure: Measure, value: float) -> str:
+    return f"{100 * value:.2f}" if measure.is_share else f"{value:.4g}"

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Columns, DataForm, DataFormat, Json, Labels, Model, Separator
+from sublearn.cli.options import Columns, DataFormat, Json, Labels, Model, Separator
+from sublearn.kinds.base import Form, Refused
 from sublearn.typing import Matrix
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from sublearn.extreme import Explanation
+    from sublearn.cli.asking import Opened
 
 __all__ = ["command"]
 
@@ -67,23 +66,22 @@ def command(
 ) -> None:
     """Show what speaks for and against a label: value times weight of each feature, and the bias.
 
-    The parts add up to the score that `sublearn predict` writes. Without `--label` the best label
-    of the row is explained.
+    The parts add up to the score that `sublearn predict` writes; of a label in a taxonomy, to the
+    score of its own node. Without `--label` the best label of the row is explained. A model of
+    numbers is explained alike.
 
     Example: `sublearn explain wiki.model test.txt --row 3 --label 17`
 
     Example: `sublearn explain tags.model --text "A history of lighthouses" --label history`
     """
-    import sublearn
+    from sublearn.cli.asking import open_model
     from sublearn.cli.console import print_json
-    from sublearn.cli.data import refuse_without
 
     _refuse_unclear(data, row, text)
-    fitted = sublearn.load(model)
-    refuse_without(fitted, "explain", "MODEL")
-    form = DataForm(labels, data_format, separator=separator, columns=columns)
-    x = _read(fitted, data, row, text, form)
-    found = _explain(fitted, x, label, k)
+    opened = open_model(model)
+    form = Form(labels, data_format, separator=separator, columns=columns)
+    item = _read(opened, data, row, text, form)
+    found = opened.kind.explain(opened.model, item, label or [], k)
     if json:
         print_json({"explanations": [explanation.to_dict() for explanation in found]})
     else:
@@ -92,53 +90,26 @@ def command(
 
 def _refuse_unclear(data: Path | None, row: int | None, text: str | None) -> None:
     if text is None and data is None:
-        raise typer.BadParameter(
-            "must be a data file, or --text given, got none", param_hint="DATA"
-        )
+        raise Refused("DATA", "must be a data file, or --text given, got none")
     if text is not None and data is not None:
-        raise typer.BadParameter("must not be given with --text, got both", param_hint="DATA")
+        raise Refused("DATA", "must not be given with --text, got both")
     if data is not None and row is None:
-        raise typer.BadParameter("must say which row of DATA, got none", param_hint="--row")
+        raise Refused("--row", "must say which row of DATA, got none")
     if text is not None and row is not None:
-        raise typer.BadParameter("needs DATA, got --text", param_hint="--row")
+        raise Refused("--row", "needs DATA, got --text")
 
 
 def _read(
-    model: BaseEstimator,
-    data: Path | None,
-    row: int | None,
-    text: str | None,
-    form: DataForm,
-) -> Matrix | list[str]:
+    opened: Opened, data: Path | None, row: int | None, text: str | None, form: Form
+) -> Matrix | list[object]:
     """One row: a list with one text, or a matrix with one row."""
-    from sublearn.cli.data import read_for_prediction
-    from sublearn.io.prepared import is_text_model
-
     if data is None or row is None:
-        if not is_text_model(model):
-            raise typer.BadParameter(
-                "needs a model that was fitted to text, got one fitted to numbers",
-                param_hint="--text",
-            )
+        opened.check(Form(text=True))
         return [text]
-    X, is_empty = read_for_prediction(data, model, form)
-    n_rows = len(is_empty)
-    if row > n_rows:
-        raise typer.BadParameter(f"must be at most {n_rows}, got {row}", param_hint="--row")
-    return X[row - 1 : row]
-
-
-def _explain(
-    model: BaseEstimator, x: Matrix | list[str], labels: list[str] | None, k: int
-) -> list[Explanation]:
-    from sublearn.cli.data import find_label
-    from sublearn.io.prepared import feature_names, is_text_model
-
-    if labels:
-        wanted = [model.classes_[find_label(model, name)] for name in labels]
-    else:
-        wanted = [model.predict_top_k(x, 1)[0][0, 0]]
-    if is_text_model(model):
-        return [model.explain(x[0], label, k) for label in wanted]
-    names = feature_names(model)
-    return [model.explain(x, label, k, feature_names=names) for label in wanted]
+    if not opened.kind.explains:  # it says so itself, whatever the data are
+        return []
+    opened.check(form)
+    asked = opened.read(data, form, needs_truth=False)
+    if row > len(asked):
+        raise Refused("--row", f"must be at most {len(asked)}, got {row}")
+    return asked.items[row - 1 : row]

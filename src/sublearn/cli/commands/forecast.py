@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Model, check_folder, output_option
+from sublearn.cli.options import Model, output_option
+from sublearn.kinds.base import Form
 from sublearn.typing import Matrix
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def command(
 ) -> None:
     """Forecast the steps after the series that MODEL knows, as CSV.
 
-    Make a model with `sublearn fit loads.csv --method forecast --model loads.model`.
+    Make a model with `sublearn fit forecast loads.csv --model loads.model`.
 
     Example: `sublearn forecast loads.model --future weather.csv --coverage 0.9 -o tomorrow.csv`
 
@@ -87,19 +86,23 @@ def command(
     """
     import sublearn
     from sublearn.cli.console import err
-    from sublearn.cli.forecasting import read_future, read_loads, target_of
-    from sublearn.forecast import LoadForecaster
+    from sublearn.io.files import check_target
+    from sublearn.kinds import kind_of
+    from sublearn.kinds.load_files import read_future, read_loads
+    from sublearn.kinds.loads import Loads
 
-    check_folder(output, "--output")
+    check_target(output, "--output")
     forecaster = sublearn.load(model)
-    if not isinstance(forecaster, LoadForecaster):
+    kind = kind_of(forecaster)
+    if not isinstance(kind, Loads):
         raise ValueError(
-            f"{model}: a saved LoadForecaster is needed, got a {type(forecaster).__name__}"
+            f"{model}: a saved LoadForecaster is needed, got a {type(forecaster).__name__}, which "
+            f"gives {kind.gives}; use `sublearn predict`"
         )
     zone = forecaster.time_zone_
     X = None if future is None else read_future(future, horizon or forecaster.horizon, zone)
     if update is not None:
-        y_new, X_new = read_loads(update, target or target_of(forecaster), zone)
+        y_new, X_new = read_loads(update, kind.target_of(forecaster, Form(target=target)), zone)
         forecaster.update(y_new, X_new)
     if update is not None and X is None and forecaster.n_features_in_:
         err.print("updated; a forecast needs --future", soft_wrap=True)
@@ -122,11 +125,10 @@ def _table(
         low, high = forecaster.predict_interval(horizon, X, coverage=coverage)
         parts += [(" low", low), (" high", high)]
     n = len(forecast)
-    first = (
-        [str(when) for when in forecast.index] if hasattr(forecast, "index") else range(1, n + 1)
-    )
+    is_plain = isinstance(forecast, np.ndarray)
+    first = range(1, n + 1) if is_plain else [str(when) for when in forecast.index]
     names = _names(forecast)
-    header = ["time" if hasattr(forecast, "index") else "step"]
+    header = ["step" if is_plain else "time"]
     columns: list[Sequence[object]] = [first]
     for ending, values in parts:
         header += [f"{name}{ending}" for name in names]
@@ -138,21 +140,18 @@ def _table(
 
 
 def _names(forecast: np.ndarray | pd.Series | pd.DataFrame) -> list[str]:
-    if hasattr(forecast, "columns"):
-        return [str(name) for name in forecast.columns]
+    import numpy as np
+
+    if isinstance(forecast, np.ndarray):
+        n = 1 if forecast.ndim == 1 else forecast.shape[1]
+        return [f"load {s + 1}" for s in range(n)] if forecast.ndim == 2 else ["load"]
     if forecast.ndim == 2:
-        return [f"load {s + 1}" for s in range(forecast.shape[1])]
-    return [str(getattr(forecast, "name", None) or "load")]
+        return [str(name) for name in forecast.columns]
+    return [str(forecast.name or "load")]
 
 
 def _write(table: list[list[object]], output: Path | None) -> None:
-    if output is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(table)
-        return
-    from sublearn.io.files import write_atomically
+    from sublearn.cli.writing import open_text
 
-    with (
-        write_atomically(output) as stream,
-        io.TextIOWrapper(stream, encoding="utf-8", newline="") as file,
-    ):
-        csv.writer(file, lineterminator="\n").writerows(table)
+    with open_text(output) as stream:
+        csv.writer(stream, lineterminator="\n").writerows(table)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, Quiet, RandomState, check_folder, output_option
+from sublearn.cli.options import Jobs, Json, Quiet, RandomState, output_option
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def _choose_target(output: Path | None, problem: Path) -> Path:
             raise typer.BadParameter(
                 f"must be given where {output} exists already", param_hint="--output"
             )
-    check_folder(output, "--output")
+    from sublearn.io.files import check_target
+
+    check_target(output, "--output")
     return output
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, check_folder, output_option
+from sublearn.cli.options import Jobs, Json, output_option
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _N_WORDS = 4  # words that explain a label, if they add at least
 _MIN_SHARE = 0.2  # of what the first one adds
 _NEXT = """
 [bold]On your data[/]
- sublearn fit --text my.tsv --model my.model   [dim]raw text: labels, a tab, the text[/]
- sublearn fit train.txt --model my.model       [dim]or a .svm, .arff or .npz file[/]
+ sublearn fit text my.tsv --model my.model     [dim]raw text: labels, a tab, the text[/]
+ sublearn fit train.txt --model my.model       [dim]or a .svm, .arff, .npz or .csv file[/]
  sublearn evaluate my.model test.txt           [dim]precision, nDCG, recall[/]
  sublearn predict my.model new.txt             [dim]the best labels of each row[/]
  sublearn serve my.model                       [dim]a page to try it, and HTTP[/]"""
@@ -67,8 +67,9 @@ def command(
     Example: `sublearn quickstart --text "Solar energy and wind power in the electricity market"`
     """
     from sublearn.cli.console import err, out, print_json
+    from sublearn.io.files import check_target
 
-    check_folder(output, "--output")
+    check_target(output, "--output")
     talk = err if json else out
     data = _read(talk, rows)
     tagger, figures = _fit(talk, data, l1, n_jobs)
@@ -95,13 +96,18 @@ def _read(talk: Console, rows: int | None) -> Quickstart:
 def _fit(
     talk: Console, data: Quickstart, l1: float, n_jobs: int | None
 ) -> tuple[TextTagger, JsonObject]:
-    from sublearn.cli.methods import fit_texts_with_figures, make_estimator
-    from sublearn.extreme import TextTagger
+    import time
+
+    from sublearn.extreme import PPDSparseClassifier, TextTagger
+    from sublearn.kinds.base import fit_figures
 
     talk.print("Turning words into tf-idf vectors and fitting one classifier per heading ...")
-    params = {"l1": l1, "n_jobs": -1 if n_jobs is None else n_jobs, "random_state": 0, "verbose": 1}
-    tagger = TextTagger(make_estimator("ppd-sparse", params), min_df=2)
-    figures = fit_texts_with_figures(tagger, data.train_texts, data.train_labels)
+    n_jobs = -1 if n_jobs is None else n_jobs
+    classifier = PPDSparseClassifier(l1=l1, n_jobs=n_jobs, random_state=0, verbose=1)
+    start = time.perf_counter()
+    tagger = TextTagger(classifier, min_df=2).fit(data.train_texts, data.train_labels)
+    figures = fit_figures(tagger.classifier_, tagger.fit_size_, time.perf_counter() - start)
+    figures["labels"] = len(tagger.classes_)
     tagger.classifier_.set_params(verbose=0, n_jobs=None)
     return tagger, figures
 
@@ -175,7 +181,7 @@ def _words_for(explanation: Explanation) -> list[str]:
 
 def _show(out: Console, figures: JsonObject, tagged: list[JsonObject]) -> None:
     from sublearn.cli.console import facts, print_titled
-    from sublearn.cli.methods import figure_rows
+    from sublearn.cli.fitting import figure_rows
 
     precision = "  ".join(f"P@{k} {100 * figures[f'P@{k}']:.1f} %" for k in _CUTS)
     rows = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublearn.cli.options import Jobs, Json, Quiet, RandomState, check_folder
+from sublearn.cli.options import Jobs, Json, Quiet, RandomState
 
 if TYPE_CHECKING:
     from sublearn.embed import SkipGram
@@ -63,8 +63,10 @@ def command(
 
     if output is None and model is None:
         raise typer.BadParameter("needs --output or --model", param_hint="sublearn words")
-    check_folder(output, "--output")
-    check_folder(model, "--model")
+    from sublearn.io.files import check_target
+
+    check_target(output, "--output")
+    check_target(model, "--model")
     found = SkipGram(
         n_components, window=window, min_count=min_count, max_iter=max_iter,
         n_jobs=-1 if n_jobs is None else n_jobs, random_state=random_state,

@@ -1,30 +1,26 @@
-"""Load series in CSV files for `fit --method forecast` and `forecast`."""
+"""Load series in CSV files."""
 
 from __future__ import annotations
 
 import csv
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import typer
 
 from sublearn.errors import DataFileError
-from sublearn.typing import JsonObject
+from sublearn.kinds.base import Refused
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sklearn.base import BaseEstimator
 
-__all__ = ["fit_forecast", "read_columns", "read_dates", "read_future", "read_loads", "target_of"]
+__all__ = ["read_columns", "read_dates", "read_future", "read_loads"]
 
 #: With times a table of pandas, without them an array.
 _Table: TypeAlias = "np.ndarray | pd.DataFrame | pd.Series"
 
-_NOTE = "target"  # of a saved model: which columns are loads
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")  # from UTC, at the end of a time
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(\D|$)")
 
@@ -70,12 +66,6 @@ def _columns_of(
     return (_as_times([row[0] for row in rows], zone) if has_times else None), columns
 
 
-def target_of(forecaster: BaseEstimator) -> str | None:
-    """Columns that were loads when the model was fitted, if it was told."""
-    found = getattr(forecaster, "notes_", {}).get(_NOTE)
-    return None if found is None else str(found)
-
-
 def read_loads(
     path: Path, target: str | None, zone: str | None = None
 ) -> tuple[_Table, _Table | None]:
@@ -84,9 +74,9 @@ def read_loads(
     names = [next(iter(columns))] if target is None else target.split(",")
     unknown = [name for name in names if name not in columns]
     if unknown:
-        raise typer.BadParameter(
+        raise Refused(
+            "--target",
             f"must name columns of {path.name} ({', '.join(columns)}), got {unknown[0]}",
-            param_hint="--target",
         )
     others = {name: values for name, values in columns.items() if name not in names}
     y = _frame(times, {name: columns[name] for name in names})
@@ -125,27 +115,6 @@ def _frame(times: pd.DatetimeIndex | None, columns: dict[str, np.ndarray]) -> _T
     import pandas as pd
 
     return pd.DataFrame(table, index=times, columns=list(columns))
-
-
-def fit_forecast(
-    forecaster: BaseEstimator, data: Path, model: Path, target: str | None, zone: str | None
-) -> JsonObject:
-    """Fit, save, and tell the figures."""
-    y, X = read_loads(data, target, zone)
-    start = time.perf_counter()
-    forecaster.fit(y, X)
-    seconds = time.perf_counter() - start
-    notes = {} if target is None else {_NOTE: target}
-    forecaster.set_params(verbose=0, n_jobs=None).save(model, notes=notes)
-    return {
-        "rows": len(y),
-        "series": forecaster.n_series_in_,
-        "columns": forecaster.n_features_in_,
-        "seconds": round(seconds, 3),
-        "certificate": forecaster.certificate_,
-        "n_iter": forecaster.n_iter_,
-        "clusters": int(forecaster.trace_["n_clusters"].max()),
-    }
 
 
 def _is_number(text: str) -> bool:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import get_tags
 
-from sublearn.io.prepared import feature_names, needs_unit_rows, unit_rows
+from sublearn.io.prepared import prepare_rows
 from sublearn.typing import JsonObject, Matrix
 from sublearn.validation.values import is_finite_number, is_int64, show
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 __all__ = ["Rows"]
 
@@ -26,17 +21,19 @@ class Rows:
 
     A row is a list of all its values, an object ``{"indices": [...], "values": [...]}`` with
     columns counted from 0, or, for a model that knows the names of its columns, an object from
-    names to values. Columns that are not named are 0. Rows are scaled as they were for `fit`.
+    names to values. Columns that are not named are 0. Rows are prepared as the notes of the model
+    say they were for `fit`.
     """
 
-    def __init__(self, model: BaseEstimator):
-        names = feature_names(model)
-        self.n_columns = int(model.n_features_in_)
+    def __init__(
+        self, n_columns: int, names: np.ndarray | None, notes: JsonObject, *, takes_sparse: bool
+    ):
+        self.n_columns = n_columns
         self.column_of = (
             None if names is None else {str(name): j for j, name in enumerate(names.tolist())}
         )
-        self.takes_sparse = bool(get_tags(model).input_tags.sparse)
-        self.scales = needs_unit_rows(model)
+        self.takes_sparse = takes_sparse
+        self.notes = notes
 
     def matrix(self, rows: Sequence[object], first: int = 0) -> Matrix:
         """A CSR matrix if any row is an object and the model takes one, else an array.
@@ -48,9 +45,7 @@ class Rows:
             X = X if self.takes_sparse else X.toarray()
         else:
             X = np.array([self._all_values(row, i) for i, row in enumerate(rows, first)])
-        if self.scales:
-            unit_rows(X)
-        return X
+        return prepare_rows(X, self.notes)
 
     def _sparse(self, rows: Sequence[object], first: int) -> sparse.csr_matrix:
         entries = [self._entries(row, i) for i, row in enumerate(rows, first)]
