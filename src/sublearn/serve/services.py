@@ -95,6 +95,9 @@ class LabelQuestion(Question):
 
     k: int = Field(5, ge=1, description="Labels per item, at most those of the model.")
     probabilities: bool = Field(False, description="Probabilities instead of scores.")
+    threshold: float | None = Field(
+        None, description="Only labels whose score or probability is at least this."
+    )
 
 
 _AskedForLabels = TypeVar("_AskedForLabels", bound=LabelQuestion)
@@ -116,8 +119,10 @@ class LabelService(ItemService[_AskedForLabels]):
         k = min(question.k, len(self.model.classes_))
         labels, scores = best(self.items(question, part), k)
         name = "probabilities" if question.probabilities else "scores"
-        pairs = zip(labels.tolist(), scores.tolist(), strict=True)
-        return [{"labels": found, name: values} for found, values in pairs]
+        least = -np.inf if question.threshold is None else question.threshold
+        n_kept = (scores >= least).sum(axis=1).tolist()  # the best come first
+        pairs = zip(labels.tolist(), scores.tolist(), n_kept, strict=True)
+        return [{"labels": found[:n], name: values[:n]} for found, values, n in pairs]
 
     @abstractmethod
     def items(self, question: _AskedForLabels, part: slice) -> Matrix | list[str]:
