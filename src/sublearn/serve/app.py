@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -97,7 +98,7 @@ def create_app(
     app.openapi = lambda: openapi_of(app.title, models)  # type: ignore[method-assign]
     app.add_middleware(Guard, hosts=hosts, token=token, metrics=metrics)
     desk = Desk(models, limits, metrics)
-    _add_descriptions(app, models)
+    _add_descriptions(app, models, limits)
     _add_state(app, desk, metrics)
     _add_questions(app, desk)
     app.exception_handler(HTTPException)(desk.no_such_path)
@@ -235,14 +236,15 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
         app.add_route("/model", describe, methods=["GET"])
 
 
-def _add_descriptions(app: FastAPI, models: Models) -> None:
+def _add_descriptions(app: FastAPI, models: Models, limits: Limits) -> None:
     """Paths that say what there is, to people and to programs."""
 
     async def home(request: Request) -> Response:
         return HTMLResponse(PAGE, headers=PAGE_HEADERS)
 
     async def list_models(request: Request) -> Response:
-        return JSONResponse({"models": [served.loaded.facts for served in models.values()]})
+        facts = [served.loaded.facts for served in models.values()]
+        return JSONResponse({"models": facts, "limits": dataclasses.asdict(limits)})
 
     app.add_route("/", home, methods=["GET"])
     app.add_route("/models", list_models, methods=["GET"])
