@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sublearn
+from sublearn.hierarchy import HierarchicalClassifier
 from sublearn.io.prepared import feature_names
 from sublearn.serve.explaining import Explainer, explainer_of
 from sublearn.serve.limits import Limits
@@ -171,6 +172,7 @@ def _facts(
         "answers": service.answers,
         "fields": list(service.question.model_fields),
         "probabilities": hasattr(model, "predict_proba_top_k"),  # there once it is calibrated
+        "scores": "probabilities" if isinstance(model, HierarchicalClassifier) else "margins",
         "explains": [] if explainer is None else list(explainer.gives),
         "example": service.example(),
     }

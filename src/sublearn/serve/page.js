@@ -212,16 +212,16 @@ function table(heads, rows) {
 function ranking({ labels, scores, probabilities, empty }, asked) {
   if (empty) return make("p", {}, "There is no text, hence there are no labels.");
   if (!labels.length) return make("p", {}, "No label reaches the threshold.");
-  const values = probabilities || scores, explains = model.explains.includes("contributions");
+  const values = probabilities || scores, isShare = probabilities || model.scores === "probabilities", explains = model.explains.includes("contributions");
   const lines = labels.map((label, i) => {
-    const width = 100 * (probabilities ? values[i] : sigmoid(values[i]));
+    const width = 100 * (isShare ? values[i] : sigmoid(values[i]));
     const name = make("td", { className: "bar", data: { width: width.toFixed(1) } }, nameOf(label));
     name.style.backgroundSize = `${width}% 100%`;
     const cells = [name, make("td", { className: "number" }, short(values[i]))];
     if (explains) cells.push(make("td", { className: "button" }, whyButton(label, asked)));
     return make("tr", {}, ...cells);
   });
-  const head = [make("th", { scope: "col" }, "Label"), make("th", { scope: "col", className: "number", title: probabilities ? "" : "Above 0 the label would be predicted on its own; the bar is 1 / (1 + exp(-score))" }, probabilities ? "Probability" : "Score")];
+  const head = [make("th", { scope: "col" }, "Label"), make("th", { scope: "col", className: "number", title: isShare ? "" : "Above 0 the label would be predicted on its own; the bar is 1 / (1 + exp(-score))" }, isShare ? "Probability" : "Score")];
   if (explains) head.push(make("th", { className: "button" }));
   const found = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines));
   if (model.explains.includes("path")) showPaths(labels, lines, asked);
