@@ -85,14 +85,14 @@ def put(load: Load, options: argparse.Namespace, pid: int) -> None:
 def compare(model: Path, body: bytes, options: argparse.Namespace) -> int:
     """Batches of 1 and of the default size, in turns."""
     ends = time.perf_counter() + options.seconds
-    with running(model, [*options.serve, "max-batch", "1"]) as alone:
-        with running(model, options.serve) as together:
-            servers = {"alone": alone, "together": together}
-            loads = {name: Load(port, body, 0, ends) for name, (_, port) in servers.items()}
-            for turn in range(N_TURNS):
-                for name, load in loads.items():
-                    load.n_requests = options.requests * (turn + 1) // N_TURNS
-                    put(load, options, servers[name][0].pid)
+    one_by_one = [*options.serve, "max-batch", "1"]
+    with running(model, one_by_one) as alone, running(model, options.serve) as together:
+        servers = {"alone": alone, "together": together}
+        loads = {name: Load(port, body, 0, ends) for name, (_, port) in servers.items()}
+        for turn in range(N_TURNS):
+            for name, load in loads.items():
+                load.n_requests = options.requests * (turn + 1) // N_TURNS
+                put(load, options, servers[name][0].pid)
     for name, load in loads.items():
         print(f"--- {name}")
         report(load, options)

@@ -72,6 +72,7 @@ ONLY_IN = {
     "distributed": "distributed",
     "fastapi": "serve",
     "uvicorn": "serve",
+    "prometheus_client": "serve",
     "annif": "plugins",
     "sktime": "plugins",
 }
