@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_digits
 
 pytest.importorskip("fastapi", reason="serve needs FastAPI")
 pytest.importorskip("uvicorn", reason="serve needs uvicorn")
@@ -24,6 +25,11 @@ from page_models import MAKERS, URI, save_all  # noqa: E402
 from running_server import running  # noqa: E402
 
 TOKEN = "a-token-of-sixteen-or-more"
+ASKED = {
+    "texts": "Steam trains run along the Baltic coast,\nand a choir sings to the piano.",
+    "digits": " ".join(f"{value:g}" for value in load_digits().data[12] / 16),
+    "words": "the old cat sleeps in the park\nbirds sing on a mat",
+}
 SCREENSHOTS = os.environ.get("SUBLEARN_SCREENSHOTS")
 
 
@@ -255,6 +261,9 @@ def test_a_token_is_asked_for(page, files, tmp_path):
 def test_nothing_sticks_out_of_a_window(page, server, kind, width):
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, server, kind)
+    if kind in ASKED:
+        page.fill("#question", ASKED[kind])
+        ask(page)
     if page.locator(".why").count():
         page.click(".why >> nth=0")
         page.wait_for_selector(".parts")
