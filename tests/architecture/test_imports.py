@@ -79,6 +79,7 @@ ONLY_IN = {
     "fastapi": "serve",
     "uvicorn": "serve",
     "pydantic": "serve",
+    "prometheus_client": "serve",
     "annif": "plugins",
     "sktime": "plugins",
 }

@@ -119,3 +119,24 @@ def test_answers_with_the_right_exit_code(arguments, code, words):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code
     assert words in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("programs", "user", "is_tried"),
+    [
+        ({"apt-get"}, 0, True),
+        ({"apt-get", "chromium"}, 0, False),
+        ({"apt-get"}, 1000, False),
+        (set(), 0, False),
+    ],
+)
+def test_a_browser_is_installed_where_that_is_possible(
+    tasks, monkeypatch, programs, user, is_tried
+):
+    tried = []
+    monkeypatch.setattr(tasks.shutil, "which", lambda name: name if name in programs else None)
+    monkeypatch.setattr(tasks.os, "geteuid", lambda: user, raising=False)
+    monkeypatch.setattr(tasks, "system_name", lambda: "debian")
+    monkeypatch.setattr(tasks, "succeeds", lambda command: bool(tried.append(command)))
+    tasks.install_browser()  # apt-get fails, and ci goes on
+    assert bool(tried) == is_tried

@@ -25,11 +25,24 @@ from model_targets import model_file
 from mutate import mutate_bytes, mutate_json, some
 
 MOST_MEMORY = 2 * 2**30  # resident bytes of a server
-PATHS = ("/predict", "/model", "/health", "/ready", "/metrics", "/", "/openapi.json", "/nothing")
+PATHS = (
+    "/predict", "/explain", "/model", "/models", "/healthz", "/readyz", "/metrics", "/",
+    "/openapi.json", "/models/x/predict", "/nothing",
+)  # fmt: skip
 
+#: Why a label; asked of the models that explain theirs.
+WHY: dict[str, Any] = {
+    "TextTagger": {"text": "a survey of the sea", "k": 5},
+    "HierarchicalClassifier": {"row": {"indices": [0, 3], "values": [1.0, 2.5]}, "k": 5},
+}
 _ROWS: list[Any] = [[0.5, 0, 1, 2, 0, -1], {"indices": [0, 3], "values": [1.0, 2.5]}]
 QUESTIONS: dict[str, Any] = {
-    "TextTagger": {"texts": ["a survey of the sea", "", "ä"], "k": 2, "probabilities": False},
+    "TextTagger": {
+        "texts": ["a survey of the sea", "", "ä"],
+        "k": 2,
+        "probabilities": False,
+        "threshold": -1.0,
+    },
     "HierarchicalClassifier": {"rows": _ROWS, "k": 3},
     "PairwiseMultilabelSVM": {"rows": _ROWS},
     "SparseLinearRegression": {"rows": _ROWS},
@@ -87,7 +100,7 @@ class _Server:
             raise Failure("the server's health is not 200")
 
 
-_HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 _SERVERS = {name: _Server(name) for name in QUESTIONS}
 
 
@@ -105,7 +118,8 @@ _HEADERS = (
 
 def make_request(rng: random.Random, name: str) -> bytes:
     """One request as it goes over the wire."""
-    question = QUESTIONS[name]
+    is_why = name in WHY and rng.random() < 0.3
+    question = WHY[name] if is_why else QUESTIONS[name]
     if rng.random() < 0.85:
         for _ in range(some(rng, 3)):
             question = mutate_json(rng, question)
@@ -115,7 +129,9 @@ def make_request(rng: random.Random, name: str) -> bytes:
     is_usual = rng.random() < 0.8
     method = "POST" if is_usual else rng.choice(("POST", "GET", "PUT", "HEAD", "OPTIONS", "X", ""))
     path = (
-        "/predict" if is_usual else rng.choice((*PATHS, "/" + "a" * 5_000, "*", "//", "/%00", ""))
+        ("/explain" if is_why else "/predict")
+        if is_usual
+        else rng.choice((*PATHS, "/" + "a" * 5_000, "*", "//", "/%00", ""))
     )
     headers = [f"Content-Length: {len(body)}", "Host: localhost", f"Content-Type: {_TYPES[0]}"]
     headers.append("Connection: close")

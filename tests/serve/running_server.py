@@ -95,7 +95,7 @@ def is_closed(connection):
 @contextlib.contextmanager
 def running(model, *options, environment=None):
     """`sublearn serve` with options, ended by force if it still runs."""
-    call = [sys.executable, "-m", "sublearn", "serve", str(model), "--port", "0", *options]
+    call = [sys.executable, "-m", "sublearn", "serve", str(model), *options, "--port", "0"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"} | (environment or {})
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:

@@ -137,7 +137,7 @@ def test_refusals_are_counted(small):
     assert status == 200
     assert re.search(r'^sublearn_refusals_total\{limit="max_k"\} [1-9]', text, re.M)
     assert re.search(r'^sublearn_requests_total\{path="/predict",status="413"\} [1-9]', text, re.M)
-    assert "sublearn_buffered_bytes 0\n" in text
+    assert "sublearn_buffered_bytes 0.0\n" in text
     assert small.request("/ready")[0] == 200
 
 
@@ -286,7 +286,7 @@ def test_questions_in_memory_are_bounded_together(impatient):
     refused = next(one for one in answers if one[0] == 503)
     assert refused[1]["retry-after"] == "1"
     assert is_named(refused[2], "max_buffered_megabytes")
-    assert "sublearn_buffered_bytes 0\n" in impatient.request("/metrics")[2]
+    assert "sublearn_buffered_bytes 0.0\n" in impatient.request("/metrics")[2]
 
 
 def test_a_client_that_takes_no_answer_is_closed(impatient):
@@ -301,7 +301,7 @@ def test_a_client_that_takes_no_answer_is_closed(impatient):
         pytest.fail("not closed")
     assert len(until_closed(connection)) < 2_000_000
     connection.close()
-    assert "sublearn_buffered_bytes 0\n" in impatient.request("/metrics")[2]
+    assert "sublearn_buffered_bytes 0.0\n" in impatient.request("/metrics")[2]
 
 
 def test_more_questions_than_may_wait_are_refused_and_the_rest_answered(impatient):

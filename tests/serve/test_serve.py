@@ -234,7 +234,7 @@ def test_refuses_models_that_cannot_be_asked():
         ({"texts": []}, "texts must hold at least one item, got none"),
         ({"texts": [3]}, r"texts[0] must be a valid string, got 3"),
         ({"texts": ["a"], "k": 0}, "k must be greater than or equal to 1, got 0"),
-        ({"texts": ["a"], "K": 3}, "no field but k, probabilities, texts, got K"),
+        ({"texts": ["a"], "K": 3}, "no field but k, probabilities, threshold, texts, got K"),
         ([], "the question must be"),
     ],
 )
@@ -281,10 +281,13 @@ def test_a_failure_nobody_foresaw_shows_no_inside(ranker, monkeypatch, caplog):
     monkeypatch.setattr(log, "disabled", False)
     monkeypatch.setattr(log, "handlers", [caplog.handler])
     caplog.set_level(logging.ERROR, logger=log.name)
-    monkeypatch.setattr(type(ranker), "predict_top_k", fail)
-    status, answer = asked(ranker, {"rows": [[0, 0, 0, 0]]})
+    with served(ranker) as request:
+        monkeypatch.setattr(type(ranker), "predict_top_k", fail)
+        status, text = request("/predict", b'{"rows": [[0, 0, 0, 0]]}')
     assert status == 500
-    assert answer == {"error": "unexpected RuntimeError; the log of the server says where"}
+    assert json.loads(text) == {
+        "error": "unexpected RuntimeError; the log of the server says where"
+    }
     assert "secret" in caplog.text
 
 

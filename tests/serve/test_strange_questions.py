@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="serve needs FastAPI")
 from sublearn.extreme import PPDSparseClassifier, TextTagger
 from sublearn.forecast import LoadForecaster, LocalKernels
 from sublearn.linear import SparseLinearRegression
-from sublearn.serve.app import _answer
+from sublearn.serve.asking import answer as _answer
 from sublearn.serve.limits import Limits, Refusal
 from sublearn.serve.services import service_of
 from sublearn.structured import ChainSVM, PairwiseMultilabelSVM, word_features

@@ -5,8 +5,8 @@ connection is in one of four phases, the server looks at all of them ten times a
 (:meth:`Connection.check`), and one that stays in a phase for too long is closed.
 
 uvicorn also reads all requests that have arrived before it does anything else: whoever asks for
-`/health` beside 64 busy clients waits for 64 requests. Here :class:`Turns` begins one request at a
-time, and `/health` at once.
+`/healthz` beside 64 busy clients waits for 64 requests. Here :class:`Turns` begins one request at a
+time, and `/healthz` at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ __all__ = ["Connection", "Turns"]
 
 _MOST_HEAD = 1 << 14  # bytes
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_FIRST = (b"GET /health ", b"GET /ready ")  # what is answered before everything else
+#: What is answered before everything else.
+_FIRST = tuple(b"GET /%b " % path for path in (b"healthz", b"readyz", b"health", b"ready"))
 _LONG_TURN = 0.005  # seconds
 _MOST_SKIPPED = 8  # turns
 _HEADING, _IDLE, _WORKING, _SENDING = "heading", "idle", "working", "sending"
@@ -132,7 +133,7 @@ class Connection(H11Protocol):
             sentence = "the head of a request must come within {} s"
             self._refuse(self.limits.refusal("header_seconds", sentence, 408))
         elif phase[0] == _SENDING and now > self._since + self.limits.send_seconds:
-            self.metrics.refusals["send_seconds"] += 1
+            self.metrics.refuse("send_seconds")
             self.transport.abort()
 
     def _find_phase(self) -> tuple[str, object]:
@@ -152,7 +153,7 @@ class Connection(H11Protocol):
         waiting = [one for one, phase in phases.items() if phase in (_HEADING, _IDLE)]
         if not waiting:
             return False
-        self.metrics.refusals["max_connections"] += 1
+        self.metrics.refuse("max_connections")
         oldest = min(waiting, key=lambda one: one._since)
         self.connections.discard(oldest)
         oldest.transport.abort()
@@ -160,7 +161,7 @@ class Connection(H11Protocol):
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer a connection that has no request, and close it."""
-        self.metrics.refusals[refusal.limit] += 1
+        self.metrics.refuse(refusal.limit)
         body = json.dumps({"error": str(refusal)}).encode()
         headers = SECURITY_HEADERS | {
             "content-type": "application/json",

@@ -35,7 +35,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 _READING = {"GET", "HEAD", "OPTIONS"}
-_OPEN_PATHS = {"/", "/health", "/ready"}  # nothing of the model is in them
+_OPEN_PATHS = {"/", "/healthz", "/readyz", "/health", "/ready"}  # nothing of the model is in them
 _SHORTEST_TOKEN = 16
 _LOG = logging.getLogger("sublearn.serve")
 
@@ -64,12 +64,12 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        self.metrics.n_in_flight += 1
+        self.metrics.begin()
         try:
             self._check(scope)
             await self.app(scope, receive, send_safely)
         except Refusal as refusal:
-            self.metrics.refusals[refusal.limit] += 1
+            self.metrics.refuse(refusal.limit)
             await refused(refusal)(scope, receive, send_safely)
         except Exception as error:
             # What was not foreseen: the traceback goes to the log, not to the caller.
@@ -80,8 +80,7 @@ class Guard:
             response = JSONResponse({"error": sentence}, status_code=500)
             await response(scope, receive, send_safely)
         finally:
-            self.metrics.n_in_flight -= 1
-            self.metrics.add(scope["path"], status, time.perf_counter() - start)
+            self.metrics.end(scope["path"], status, time.perf_counter() - start)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

@@ -18,6 +18,8 @@ MEGABYTE = 10**6
 
 #: Fields of questions that hold items, and what an item of them is called.
 _ITEMS = {"texts": "texts", "rows": "rows", "sequences": "positions", "future": "steps"}
+#: Fields of questions that hold characters.
+_CHARACTERS = ("text", "texts", "sequences")
 
 
 class Refusal(Exception):
@@ -60,6 +62,10 @@ class Limits:
         Questions that are worked on at the same time.
     max_waiting : int, default=128
         Questions that wait for their turn.
+    max_batch : int, default=64
+        Small questions to one model that are answered together; 1 answers each by itself.
+    batch_seconds : float, default=0.001
+        Time for which a small question waits for others, if others came with the last one.
     header_seconds : float, default=10.0
         Time for a client to send the head of a request, or to finish TLS's handshake.
     body_seconds : float, default=30.0
@@ -84,6 +90,8 @@ class Limits:
     max_connections: int = 512
     max_working: int = 4
     max_waiting: int = 128
+    max_batch: int = 64
+    batch_seconds: float = 0.001
     header_seconds: float = 10.0
     body_seconds: float = 30.0
     work_seconds: float = 30.0
@@ -132,7 +140,7 @@ class Limits:
                 raise self.refusal(
                     "max_rows", f"a question must have at most {{}} {noun}, got {got}"
                 )
-        n_characters = _characters([question.get("texts"), question.get("sequences")])
+        n_characters = _characters([question.get(name) for name in _CHARACTERS])
         if n_characters > self.max_characters:
             raise self.refusal(
                 "max_characters",

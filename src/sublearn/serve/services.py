@@ -15,12 +15,12 @@ from pydantic import Field as Checked
 
 from sublearn.kinds import KINDS, Kind, kind_named, kind_of
 from sublearn.kinds.base import Field
-from sublearn.typing import JsonObject
+from sublearn.typing import JsonObject, Matrix
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-__all__ = ["Question", "Service", "service_of"]
+__all__ = ["LabelQuestion", "Question", "Service", "service_of"]
 
 
 class Question(BaseModel):
@@ -30,6 +30,14 @@ class Question(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class LabelQuestion(Question):
+    """What the questions of all kinds that rank labels have; the kind describes these fields."""
+
+    k: int = 5
+    probabilities: bool = False
+    threshold: float | None = None
 
 
 _Asked = TypeVar("_Asked", bound=Question)
@@ -58,15 +66,18 @@ class Service(Generic[_Asked]):
         """The answer as JSON values; `check` is called now and then and may raise to end it."""
         return self.kind.answer(self.model, dict(question), check, self._read)
 
+    def read(self, items: list[object]) -> Matrix | list[object]:
+        """What the model takes, of items in JSON."""
+        return self._read(items, 0)
+
     def example(self) -> JsonObject:
         """A question that this model answers."""
         return self._example
 
 
 def _question_of(fields: dict[str, Field]) -> type[Question]:
-    return create_model(
-        "Question", __base__=Question, **{n: _checked(f) for n, f in fields.items()}
-    )
+    base = LabelQuestion if "k" in fields else Question
+    return create_model("Question", __base__=base, **{n: _checked(f) for n, f in fields.items()})
 
 
 def _checked(field: Field) -> Any:

@@ -56,10 +56,7 @@ class Work:
         ClientGone
             If `client_gone` came first.
         """
-        if self.is_full:
-            raise self._limits.refusal(
-                "max_waiting", "at most {} questions may wait, and as many do; try again", 503
-            )
+        self._refuse_if_full()
         given_up = threading.Event()
 
         def check() -> None:
@@ -70,7 +67,31 @@ class Work:
             self._n_jobs += 1
         running = self._pool.submit(job, check)
         running.add_done_callback(self._done)
-        result = asyncio.ensure_future(asyncio.wrap_future(running))
+        try:
+            return await self._first(asyncio.wrap_future(running), client_gone)
+        finally:
+            given_up.set()
+
+    async def wait_for(self, begin: Callable[[], asyncio.Future[_Result]]) -> _Result:
+        """The result of a job that runs elsewhere; it counts, and has its time, like others."""
+        self._refuse_if_full()
+        with self._lock:
+            self._n_jobs += 1
+        try:
+            return await self._first(begin(), None)
+        finally:
+            self._done()
+
+    def _refuse_if_full(self) -> None:
+        if self.is_full:
+            raise self._limits.refusal(
+                "max_waiting", "at most {} questions may wait, and as many do; try again", 503
+            )
+
+    async def _first(
+        self, result: asyncio.Future[_Result], client_gone: Awaitable[object] | None
+    ) -> _Result:
+        """The result, if it comes before the client is gone and the time is over."""
         watched: set[asyncio.Future[_Result] | asyncio.Future[object]] = {result}
         if client_gone is not None:
             watched.add(asyncio.ensure_future(client_gone))
@@ -85,11 +106,10 @@ class Work:
                 "work_seconds", "a question must take at most {} s, got more", 503
             )
         finally:
-            given_up.set()
             for one in watched:
                 one.cancel()
 
-    def _done(self, job: Future[_Result]) -> None:
+    def _done(self, job: Future[_Result] | None = None) -> None:
         with self._lock:
             self._n_jobs -= 1
 

@@ -103,8 +103,8 @@ class PiecesResponse(Response):
         try:
             head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(head)
-            for piece in self.pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            last = len(self.pieces) - 1
+            for i, piece in enumerate(self.pieces):
+                await send({"type": "http.response.body", "body": piece, "more_body": i < last})
         finally:
             self.sent()
