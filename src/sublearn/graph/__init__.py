@@ -1,8 +1,10 @@
 """The most probable assignment of factor graphs, also of large domains and of many factors."""
 
+from sublearn.graph.cfn import read_cfn
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.map import MapResult, solve_map
 from sublearn.graph.map_plot import plot_map
+from sublearn.graph.reading import read_graph
 from sublearn.graph.table_makers import (
     dense,
     label_distance,
@@ -13,6 +15,7 @@ from sublearn.graph.table_makers import (
 )
 from sublearn.graph.tables import Table
 from sublearn.graph.uai import read_evidence, read_map, read_uai, write_map, write_uai
+from sublearn.graph.wcsp import read_wcsp, write_wcsp
 
 __all__ = [
     "FactorGraph",
@@ -23,12 +26,16 @@ __all__ = [
     "low_rank",
     "plot_map",
     "potts",
+    "read_cfn",
     "read_evidence",
+    "read_graph",
     "read_map",
     "read_uai",
+    "read_wcsp",
     "solve_map",
     "sparse_table",
     "truncated_linear",
     "write_map",
     "write_uai",
+    "write_wcsp",
 ]
