@@ -4,6 +4,8 @@ from sublearn.graph.cfn import read_cfn
 from sublearn.graph.factor_graph import FactorGraph
 from sublearn.graph.map import MapResult, solve_map
 from sublearn.graph.map_plot import plot_map
+from sublearn.graph.marginals import Marginals, MaxMarginals, marginals, max_marginals
+from sublearn.graph.n_best import NBest, n_best_assignments
 from sublearn.graph.reading import read_graph
 from sublearn.graph.table_makers import (
     dense,
@@ -20,10 +22,16 @@ from sublearn.graph.wcsp import read_wcsp, write_wcsp
 __all__ = [
     "FactorGraph",
     "MapResult",
+    "Marginals",
+    "MaxMarginals",
+    "NBest",
     "Table",
     "dense",
     "label_distance",
     "low_rank",
+    "marginals",
+    "max_marginals",
+    "n_best_assignments",
     "plot_map",
     "potts",
     "read_cfn",
