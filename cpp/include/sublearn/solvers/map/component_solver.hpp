@@ -73,7 +73,9 @@ class ComponentSolver {
   static constexpr double kFirstSearch = 5e7;                     ///< operations
   static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
   static constexpr index_t kMostOpen = 1000;  ///< open variables for which more of it may help
+  static constexpr double kLeastShare = 1e-3;  ///< of the gap, above a target
   static constexpr double kFirstSlice = 2e8;  ///< operations of the first slice of the last search
+  static constexpr double kManyNeighbours = 20.0;
 
   void step(double budget) {
     switch (stage_) {
@@ -181,10 +183,10 @@ class ComponentSolver {
     for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
       const index_t n_open = branch(work);
       if (run_->is_closed(answer_) || run_->should_stop()) return;
+      if (n_open > kMostOpen) break;
       while (aim_high(2.0 * work)) {
       }
       if (run_->is_closed(answer_) || run_->should_stop()) return;
-      if (n_open > kMostOpen) break;
     }
     improve(kFirstSearch, nullptr);
     tell();
@@ -224,13 +226,15 @@ class ComponentSolver {
   /// Branch and bound for scores far above the best known one. Where a broken constraint costs
   /// much more than all wishes together, a target that no assignment with one can reach makes
   /// every table a hard one: labels go out at once, and the search is that of a constraint
-  /// problem. True if a better assignment was found.
+  /// problem. The lowest such target is tried, and the next one if that costs little. True if a
+  /// better assignment was found.
   bool aim_high(double work) {
     const double score = answer_.score, bound = answer_.bound;
     weights_.resize(graph_->domain.size(), 1.0);
-    for (double share = 0.25; share > 1e-3; share *= 0.25) {
+    double share = 0.25;
+    while (share > kLeastShare && spread() < share * (bound - score)) share *= 0.25;
+    for (int n = work > kFirstSearch ? 1 : 2; n > 0 && share > kLeastShare; --n, share *= 0.25) {
       if (messages_->n_sweeps() == 0 || run_->is_closed(answer_) || run_->should_stop()) break;
-      if (spread() < share * (bound - score)) continue;
       BranchSettings settings = branch_settings(work);
       settings.target = bound - share * (bound - score);
       settings.weights = &weights_;
@@ -438,7 +442,7 @@ class ComponentSolver {
   /// What a way to search has cost and how often it has gained.
   struct Way {
     double credit;
-    double work = 0.0;
+    double work = kFirstSlice;
     double price() const { return work / credit; }
   };
 
@@ -460,22 +464,28 @@ class ComponentSolver {
     if (slice_ <= 0.0 || is_stuck) stage_ = Stage::done;
   }
 
+  /// Moves of blocks are best where variables have few neighbours, and lose by being interrupted;
+  /// propagation has its chance where they have many.
   void use_cheaper_way(double work) {
-    constexpr double kTurns = 8.0;
     if (!messages_) return improve(work, &lists_);
-    for (double spent = 0.0; spent < work && !run_->is_closed(answer_);) {
+    const double ends = static_cast<double>(graph_->scope.size());
+    const double n_near = ends / static_cast<double>(graph_->domain.size());
+    if (neighbourhoods_.credit == 0.0) {
+      neighbourhoods_.credit = std::min(1.0, std::pow(n_near / kManyNeighbours, 2.0));
+    }
+    const double turn = n_near < 0.5 * kManyNeighbours ? work : work / 8.0;
+    for (double spent = 0.0; spent < work && !run_->is_closed(answer_); spent += turn) {
       if (run_->should_stop()) return;
-      const double score = answer_.score, begin = run_->work;
+      const double score = answer_.score;
       Way& way = moves_.price() <= neighbourhoods_.price() ? moves_ : neighbourhoods_;
       if (&way == &moves_) {
-        improve(work / kTurns, &lists_);
+        improve(turn, &lists_);
       } else {
-        look_around(work / kTurns);
+        look_around(turn);
       }
       tell();
       if (answer_.score > score + run_->slack(score)) way.credit += 1.0;
-      way.work += std::max(run_->work - begin, work / kTurns);
-      spent += std::max(run_->work - begin, work / kTurns);
+      way.work += turn;
     }
   }
 
@@ -505,7 +515,7 @@ class ComponentSolver {
   std::unique_ptr<FactorGraph> smaller_;
   std::unique_ptr<GraphSolver> again_;
 
-  Way moves_{1.0}, neighbourhoods_{1.0};
+  Way moves_{1.0}, neighbourhoods_{0.0};
   double slice_ = 0.0, spent_ = 0.0;
   bool branching_helps_ = false;
 };
