@@ -1,5 +1,6 @@
 // MAP inference on one connected component, in steps that can be interrupted and gone on with.
 //
+//   start     elimination if it costs next to nothing, else label moves: good labels at once
 //   exact     small width: elimination, and that is all
 //   sweep     where dense messages are cheap, sweeps of them
 //   branch    short branch and bound, also for scores far above the best known one, and searches
@@ -48,7 +49,7 @@ class ComponentSolver {
         answer_(std::move(answer)),
         depth_(depth),
         report_(std::move(report)),
-        stage_(run.settings.reduce ? Stage::exact : Stage::dual) {}
+        stage_(run.settings.reduce ? Stage::start : Stage::dual) {}
   ~ComponentSolver();
   ComponentSolver(const ComponentSolver&) = delete;
   ComponentSolver& operator=(const ComponentSolver&) = delete;
@@ -67,7 +68,7 @@ class ComponentSolver {
   }
 
  private:
-  enum class Stage { exact, sweep, branch, dual, again, search, done };
+  enum class Stage { start, exact, sweep, branch, dual, again, search, done };
 
   static constexpr int kMostDepth = 8;
   static constexpr double kFirstSearch = 5e7;                     ///< operations
@@ -79,8 +80,11 @@ class ComponentSolver {
 
   void step(double budget) {
     switch (stage_) {
+      case Stage::start:
+        return begin();
       case Stage::exact:
-        return eliminate();
+        if (!eliminate(2.5e8)) stage_ = has_cheap_messages() ? Stage::sweep : Stage::dual;
+        return;
       case Stage::sweep:
         return sweep();
       case Stage::branch:
@@ -105,12 +109,25 @@ class ComponentSolver {
 
   // ---- exact -----------------------------------------------------------------------------------
 
-  /// Chains, trees and graphs of small width.
-  void eliminate() {
+  void begin() {
+    if (eliminate(2e6)) return;
+    stage_ = Stage::exact;
+    decoded_ = answer_.labels;
+    MapSearchBudget budget = search_budget();
+    budget.work = 0.0;
+    MapSearch first(*graph_, run_->settings.seed);
+    const double score = first.improve(decoded_, budget);
+    run_->work += first.work();
+    answer_.offer(*graph_, decoded_, score);
+    tell();
+  }
+
+  /// Chains, trees and graphs of small width, if so many cells are enough; 5e8 take a second.
+  bool eliminate(double total_cells) {
     EliminationLimits limits;
     limits.bucket_cells = 1 << 24;  // 128 MB
-    limits.total_cells = 2.5e8;     // about half a second
-    limits.plan_work = 1e7;
+    limits.total_cells = total_cells;
+    limits.plan_work = std::min(1e7, total_cells);
     limits.monitor = &run_->monitor;
     std::vector<index_t> all(graph_->domain.size());
     std::iota(all.begin(), all.end(), index_t{0});
@@ -120,9 +137,8 @@ class ComponentSolver {
     if (is_solved) {
       answer_.score = answer_.bound = graph_->score(answer_.labels);
       stage_ = Stage::done;
-    } else {
-      stage_ = has_cheap_messages() ? Stage::sweep : Stage::dual;
     }
+    return is_solved;
   }
 
   bool has_cheap_messages() const {

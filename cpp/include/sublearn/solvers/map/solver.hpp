@@ -87,7 +87,8 @@ class GraphSolver {
   }
 
  private:
-  static constexpr double kFirstTurn = 2e6;  ///< operations; the rounds become longer
+  static constexpr double kOneStep = 1.0;    ///< operations: a first turn is one step
+  static constexpr double kShortTurn = 2e6;  ///< the second; then they become longer
   static constexpr double kLonger = 1.5;
 
   struct Turn {
@@ -111,7 +112,7 @@ class GraphSolver {
     seen_.push_back({answer.score, answer.bound});
     score_ += answer.score;
     bound_ += answer.bound;
-    turns_.push_back({c, kFirstTurn});
+    turns_.push_back({c, kOneStep});
     parts_.emplace_back(*run_, graph, std::move(answer), depth, [this, c](double s, double b) {
       see(c, s, b);
       report_(std::max(answer_.score, score_), bound_);
@@ -132,7 +133,7 @@ class GraphSolver {
     std::vector<std::pair<double, Turn>> next;
     for (Turn turn : turns_) {
       const double gain = run_->work < end ? take_turn(turn, turn.work) : 0.0;
-      turn.work *= gain > 0.0 ? 2.0 * kLonger : kLonger;
+      turn.work = std::max(kShortTurn, turn.work * (gain > 0.0 ? 2.0 * kLonger : kLonger));
       next.emplace_back(gain, turn);
     }
     std::stable_sort(next.begin(), next.end(),
