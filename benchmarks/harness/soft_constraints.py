@@ -56,7 +56,7 @@ class Action:
 
 
 def planning(
-    seed: int, n_places: int = 3, n_trucks: int = 2, n_packages: int = 3, n_levels: int = 8
+    seed: int, n_places: int = 4, n_trucks: int = 2, n_packages: int = 4, n_levels: int = 10
 ) -> FactorArrays:
     """A planning graph as a constraint problem: which action makes each fact true at each level.
 

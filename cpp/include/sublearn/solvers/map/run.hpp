@@ -120,7 +120,7 @@ class MapRun {
     }
     monitor.objective = best_score_;
     monitor.gap = best_bound_ - best_score_;
-    monitor.n_done = n_iter;
+    monitor.n_done = std::max<std::int64_t>(1, n_iter);  // whoever watches waits for the first
     monitor.nnz_primal = n_labels;
     monitor.nnz_dual = n_states;
     monitor.work = n;
