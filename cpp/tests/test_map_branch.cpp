@@ -108,3 +108,51 @@ TEST(branch_and_bound_gives_the_same_answer_twice) {
   CHECK(one.n_nodes == two.n_nodes);
   CHECK(one.bound == two.bound);
 }
+
+TEST(a_target_is_beaten_or_proved_out_of_reach) {
+  Rng rng(6);
+  int n_beaten = 0, n_proved = 0;
+  for (int round = 0; round < 60; ++round) {
+    const auto graph = frustrated_graph(rng, {8, 16, round % 2 ? 3 : 2, 3});
+    const double best = best_score(graph);
+    auto messages = swept(graph, 2);
+    const std::vector<index_t> start(graph.domain.size(), 0);
+    std::vector<double> weights(graph.domain.size(), 1.0);
+    BranchSettings settings;
+    settings.target = best + (round % 4 < 2 ? -0.1 : 0.1);
+    settings.weights = &weights;
+    const auto report = MapBranch(graph, messages, start, settings).run();
+    CHECK_NEAR(report.score, graph.score(report.labels), 1e-12);
+    CHECK(report.bound >= best - 1e-12);
+    if (settings.target < best) {
+      CHECK_NEAR(report.score, best, 1e-7);
+      n_beaten += report.is_optimal;
+    } else {
+      CHECK(!report.is_optimal || report.score >= settings.target);
+      CHECK(report.bound <= settings.target + 1e-7);
+      ++n_proved;
+    }
+  }
+  CHECK(n_beaten == 30);
+  CHECK(n_proved == 30);
+}
+
+TEST(large_neighbourhoods_never_lose_and_mostly_find_the_best) {
+  Rng rng(7), choices(8);
+  int n_best = 0;
+  for (int round = 0; round < 40; ++round) {
+    const auto graph = frustrated_graph(rng, {9, 24, 3, 3});
+    auto messages = swept(graph, 2);
+    const std::vector<index_t> start(graph.domain.size(), 0);
+    BranchSettings settings;
+    settings.work_limit = 1e5;
+    double size = 4.0;
+    const auto report = MapBranch(graph, messages, start, settings).look_around(size, choices);
+    CHECK_NEAR(report.score, graph.score(report.labels), 1e-12);
+    CHECK(report.score >= graph.score(start));
+    CHECK(report.score <= best_score(graph) + 1e-12);
+    CHECK(!report.is_optimal);
+    n_best += report.score > best_score(graph) - 1e-7;
+  }
+  CHECK(n_best >= 36);
+}

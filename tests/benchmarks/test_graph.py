@@ -11,6 +11,7 @@ from harness.bench import Bench
 from harness.environments import is_installed
 from harness.factors import FactorArrays, Group
 from harness.graphs import instances, matching, multilabel, near_points
+from harness.soft_constraints import HELD_OUT, TUNED
 from harness.runner import Outcome, Run
 from judges.max_product import max_product
 from judges.trws import Trws
@@ -235,3 +236,13 @@ def test_a_proof_is_a_small_gap_or_a_word_about_rounded_scores():
     assert bench.is_proof(outcome(score=1.0, bound=1.1, proven=1.0))
     assert not bench.is_proof(outcome(score=1.0, bound=1.1, proven=0.0))
     assert not bench.is_proof(outcome("stopped"))
+
+
+@pytest.mark.parametrize("kind", [*TUNED, *HELD_OUT])
+def test_soft_constraints_are_graphs_of_hard_and_soft_tables(kind):
+    problem, again = ({**TUNED, **HELD_OUT}[kind](1) for _ in range(2))
+    assert problem.score(np.zeros(problem.n_variables, dtype=int)) < 0.0
+    assert problem.n_factors > 1000
+    tables = np.concatenate([group.tables.ravel() for group in problem.groups])
+    assert (tables < -9.0).any()
+    np.testing.assert_array_equal(problem.unary, again.unary)

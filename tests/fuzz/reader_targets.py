@@ -27,7 +27,7 @@ from mutate import INTEGERS, mutate_bytes, mutate_json, mutate_text, one_of, som
 from sublearn.cli.forecasting import read_dates, read_loads
 from sublearn.embed import read_word_vectors
 from sublearn.embed.corpus import read_corpus
-from sublearn.graph import read_evidence, read_map, read_uai
+from sublearn.graph import read_cfn, read_evidence, read_map, read_uai, read_wcsp
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_arff, load_conll, load_npz, load_svmlight, load_texts, load_xmc
 from sublearn.io.taxonomies import load_hmc, load_hmc_dataset
@@ -68,6 +68,17 @@ SKOS = (
 UAI = (
     b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n4\n 0.1 0.9\n 1 0\n\n6\n 1 2 3\n 4 5 6\n",
     b"BAYES\n2\n2 2\n2\n1 0\n2 0 1\n2\n0.4 0.6\n4\n0.1 0.9 0.5 0.5\n",
+)
+WCSP = (
+    b"p 3 3 4 10\n2 2 3\n1 0 0 1\n1 4\n2 0 1 1 2\n0 0 0\n1 1 10\n-2 0 1 0 1\n0 1 3\n2 1 0 0 -1\n",
+    b"q 1 2 1 5\n2\n0 2 0\n",
+)
+CFN = (
+    b'{problem: {name: "p", mustbe: "<10.5"}, variables: {"a": ["x", "y"], b: 3},\n'
+    b'functions: {f: {scope: [a], costs: [1, 2.5]}, {scope: ["a" "b"], defaultcost: 0, '
+    b'costs: ["x", 2, 11, y 0 1]}, g: {scope: [a], costs: f}}}\n',
+    b'{"problem": {"mustbe": ">0"}, "variables": {"v": 2}, "functions": {"c": {"scope": [], '
+    b'"costs": [3]}}}',
 )
 EVIDENCE = (b"1\n1 0 1\n", b"2 0 1 2 0\n", b"0\n")
 MAP = (b"MAP\n3 0 1 2\n", b"MPE\n1\n3 0 1 1\n")
@@ -144,6 +155,8 @@ READERS = {
     "jsonl": Reader(".jsonl", load_texts, JSONL),
     "uai": Reader(".uai", read_uai, UAI),
     "uai-log": Reader(".uai", lambda path: read_uai(path, tables="log"), UAI),
+    "wcsp": Reader(".wcsp", read_wcsp, WCSP),
+    "cfn": Reader(".cfn", read_cfn, CFN),
     "evidence": Reader(".evid", read_evidence, EVIDENCE),
     "map": Reader(".map", read_map, MAP),
     "word-vectors": Reader(".txt", _vectors, WORDS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from sublearn.validation import (
 )
 from sublearn.validation.values import show
 
-__all__ = ["MapResult", "solve_map"]
+__all__ = ["MapResult", "run_map", "solve_map"]
 
 _RULES: dict[str, Rule] = {
     "time_limit": OrNone(Positive(float)),
@@ -53,10 +54,19 @@ class MapResult(Solution):
         Label of each variable.
     bound : float
         No assignment scores more.
+    names : list of hashable, optional
+        What the variables are called, if the graph has names.
     """
 
     assignment: np.ndarray
     bound: float
+    names: list[Hashable] | None = None
+
+    @property
+    def labels(self) -> dict[Hashable, int]:
+        """The label of each variable by its name, or by its number if it has none."""
+        names = range(len(self.assignment)) if self.names is None else self.names
+        return dict(zip(names, self.assignment.tolist(), strict=True))
 
     @property
     def score(self) -> float:
@@ -158,6 +168,23 @@ def solve_map(
     settings.time_limit = np.inf if time_limit is None else time_limit
     settings.rho, settings.reduce = rho or 0.0, solver == "auto"
     settings.n_threads, settings.seed = as_n_threads(n_jobs), as_seed(random_state)
+    result = run_map(graph, settings, init, callback, verbose)
+    if np.isneginf(result.score) and result.status is Status.CONVERGED:
+        raise ValueError(
+            "solve_map.graph must allow an assignment: each one has a forbidden state "
+            "(a score of -inf, or zero in a file)"
+        )
+    return result
+
+
+def run_map(
+    graph: FactorGraph,
+    settings: _core.MapSettings,
+    init: MapResult | ArrayLike | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+) -> MapResult:
+    """Solve a graph; a score of -inf with the status converged: it allows no assignment."""
     native, labels, monitor = graph._compiled(), _as_labels(init, graph), _core.Monitor()
     found = watch(
         lambda: _core.solve_map(native, settings, labels, monitor),
@@ -182,11 +209,6 @@ def _result(graph: FactorGraph, found: dict, settings: _core.MapSettings) -> Map
     score, status = graph.score(found["labels"]), Status.of(found["status"])
     if status is Status.MAX_ITER:
         status = _spent(int(found["n_iter"]), settings)
-    if np.isneginf(score) and status is Status.CONVERGED:
-        raise ValueError(
-            "solve_map.graph must allow an assignment: each one has a forbidden state "
-            "(a score of -inf, or zero in a file)"
-        )
     bound = max(float(found["bound"]), score)
     return MapResult(
         status=status,
@@ -196,6 +218,7 @@ def _result(graph: FactorGraph, found: dict, settings: _core.MapSettings) -> Map
         trace=Trace(found["rows"]),
         assignment=found["labels"],
         bound=bound,
+        names=graph.names,
     )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
 from sublearn.execution import all_or_nothing
 from sublearn.io.fields import Fields, Floats, OrAbsent, Strings
+from sublearn.structured.chain_inference import best_paths, chain_marginals
 from sublearn.structured.learning import Passes
 from sublearn.structured.model import LEARNING_RULES, StructuredModel, append_columns
 from sublearn.structured.problem import Problem, Weights, begins
@@ -27,9 +29,19 @@ from sublearn.structured.sequences import (
     read_rows,
     split_lists,
 )
+from sublearn.structured.transitions import ForbiddenPairs, PairRules, Transitions
 from sublearn.trace import Callback, attend
 from sublearn.typing import MatrixLike, Seed, State, WeightsLike
-from sublearn.validation import Boolean, Either, OneOf, Rule, as_n_threads, check_params
+from sublearn.validation import (
+    Boolean,
+    Either,
+    OneOf,
+    Positive,
+    Rule,
+    as_n_threads,
+    check_argument,
+    check_params,
+)
 from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import show
 from sublearn.validation.weights import check_sample_weight
@@ -38,6 +50,9 @@ if TYPE_CHECKING:
     from sublearn.structured.named_features import Position
 
 __all__ = ["ChainSVM"]
+
+_NEVER = 1e9  # score of what is forbidden
+_LOG_TEMPERATURES = (-4.0, 4.0)
 
 EvalSequences: TypeAlias = (
     "tuple[Sequences, LabelLists] | tuple[Sequences, LabelLists, ArrayLike | None] | None"
@@ -69,8 +84,12 @@ class ChainSVM(StructuredModel):
     C : float, default=1.0
         Weight of the loss, which is a sum over positions and not a mean. With 0/1 features
         values from 0.01 to 1 are usual.
-    transitions : bool, default=True
+    transitions : bool, "bio" or list of pairs, default=True
         Whether neighbouring tags have scores. False makes positions independent: a multiclass SVM.
+        A list of pairs (a, b) means True, and that `predict` never gives b right after a; None as
+        a is the begin of a sequence, as b its end. "bio": I-x comes after B-x or I-x only. The fit
+        refuses sequences that break a rule. The objective is that without rules: learning keeps
+        forbidden tags below the truth as it does others.
     fit_intercept : bool, default=True
         Whether each tag has a bias: a feature that is 1 everywhere. It is penalised like others.
     end_features : {"auto"} or bool, default="auto"
@@ -135,6 +154,9 @@ class ChainSVM(StructuredModel):
         Passes over the sequences.
     held_out_accuracy_ : float or None
         Share of right tags in held-out sequences; None without them.
+    temperature_ : float
+        What `predict_proba` divides scores by: the one under which the tags of held-out sequences
+        are most probable, or that `calibrate` found; 1 without either.
     trace_ : Trace
         One row per pass. Columns seconds, primal (the objective, NaN where not computed),
         dual (of the current point, which need not be feasible), bound (NaN where not computed),
@@ -162,11 +184,12 @@ class ChainSVM(StructuredModel):
     _kind: ClassVar[str] = "sequence_tags"
 
     _rules: ClassVar[dict[str, Rule]] = LEARNING_RULES | {
-        "transitions": Boolean(),
+        "transitions": Either(Boolean(), OneOf("bio"), ForbiddenPairs()),
         "end_features": Either(OneOf("auto"), Boolean()),
     }
 
     transitions_: np.ndarray
+    temperature_: float
     feature_names_: np.ndarray | None
     _vocabulary: dict[str, int] | None
     _has_ends: bool
@@ -175,7 +198,7 @@ class ChainSVM(StructuredModel):
         self,
         C: float = 1.0,
         *,
-        transitions: bool = True,
+        transitions: Transitions = True,
         fit_intercept: bool = True,
         end_features: bool | str = "auto",
         tol: float | None = None,
@@ -254,6 +277,7 @@ class ChainSVM(StructuredModel):
         self._has_ends = (
             flat.positions is not None if self.end_features == "auto" else bool(self.end_features)
         )
+        self._pair_rules.check(truth, flat.lengths, f"{name}: y")
         weight = check_sample_weight(sample_weight, len(flat.lengths), estimator_name=name)
         problem = self._problem(rows, flat.lengths, truth, weight)
         held_out = None if eval_set is None else self._read_eval_set(eval_set)
@@ -303,6 +327,15 @@ class ChainSVM(StructuredModel):
                 extras.append(np.zeros(X.shape[0]))
                 extras[-1][places] = 1.0
         return append_columns(X, *extras) if extras else X
+
+    @property
+    def _pair_rules(self) -> PairRules:
+        return PairRules(self.transitions, self.classes_.tolist())
+
+    def _use_held_out(self, held_out: Problem | None, weights: Weights) -> None:
+        self.temperature_ = 1.0
+        if held_out is not None and (held_out.truth >= 0).any():
+            self.temperature_ = self._best_temperature(held_out, weights)
 
     def _table(self, weights: Weights) -> np.ndarray:
         if self.transitions:
@@ -361,6 +394,108 @@ class ChainSVM(StructuredModel):
             return scores
         return np.split(scores, np.cumsum(flat.lengths)[:-1])
 
+    def predict_proba(
+        self, X: Sequences, *, lengths: ArrayLike | None = None
+    ) -> list[np.ndarray] | np.ndarray:
+        r"""Probabilities of each tag at each position, all other positions summed over.
+
+        Sequences of tags have probabilities in proportion to
+        :math:`\exp(\mathrm{score} / \mathrm{temperature})`; forbidden ones have none. The
+        temperature is learnt from held-out sequences (`early_stopping`, `eval_set`, `calibrate`).
+
+        Returns
+        -------
+        list of ndarray of shape (length, n_classes); one ndarray if there are `lengths`
+        """
+        check_is_fitted(self)
+        flat = flatten(X, lengths, type(self).__name__)
+        parts = self._marginals(self._read(flat), self._model, self.temperature_)
+        return np.concatenate(parts) if flat.is_one and parts else parts
+
+    def calibrate(
+        self, X: Sequences, y: LabelLists, *, lengths: ArrayLike | None = None
+    ) -> ChainSVM:
+        """Learn `temperature_` from sequences that the fit did not have. Returns itself."""
+        check_is_fitted(self)
+        name = type(self).__name__
+        flat = flatten(X, lengths, name)
+        truth = self._codes_of(flatten_labels(y, flat, f"{name}: y"), "y")
+        if not (truth >= 0).any():
+            raise ValueError(f"{name}: y must have tags that the fit has seen, got none")
+        self.temperature_ = self._best_temperature(self._read(flat, truth), self._model)
+        return self
+
+    def predict_n_best(
+        self, X: Sequences, n: int = 5, *, lengths: ArrayLike | None = None
+    ) -> list[list[tuple[list[Hashable], float]]]:
+        """The n best taggings of each sequence and their scores, the best first, exactly.
+
+        Returns
+        -------
+        list with a list of (tags, score) for each sequence
+            Fewer than n where there are no more.
+        """
+        check_is_fitted(self)
+        check_argument(f"{type(self).__name__}.predict_n_best: n", n, Positive(int))
+        problem = self._read(flatten(X, lengths, type(self).__name__))
+        table = self._allowed_table(self._model)
+        out = []
+        for emissions in self._emissions(problem, self._model):
+            if not len(emissions):
+                out.append([([], 0.0)])
+                continue
+            paths, scores = best_paths(emissions, table, int(n))
+            tags = self.classes_[paths].tolist()
+            out.append(list(zip(tags, scores.tolist(), strict=True)))
+        return out
+
+    def _allowed_table(self, weights: Weights) -> np.ndarray:
+        """Scores of pairs, -inf for forbidden ones."""
+        return np.where(self._pair_rules.table, self._table(weights), -np.inf)
+
+    def _emissions(self, problem: Problem, weights: Weights) -> Iterator[np.ndarray]:
+        """Scores of the tags of each sequence, -inf for those that may not begin or end it."""
+        rules, begin = self._pair_rules, problem.node_begin
+        for first, end in zip(begin[:-1].tolist(), begin[1:].tolist(), strict=True):
+            scores = (problem.X[first:end] @ weights.W).toarray().astype(np.float64)
+            if len(scores):
+                scores[0, ~rules.first] = -np.inf
+                scores[-1, ~rules.last] = -np.inf
+            yield scores
+
+    def _marginals(
+        self, problem: Problem, weights: Weights, temperature: float
+    ) -> list[np.ndarray]:
+        table = self._allowed_table(weights) / temperature
+        parts = [
+            chain_marginals(scores / temperature, table) if len(scores) else scores
+            for scores in self._emissions(problem, weights)
+        ]
+        for part in parts:
+            if len(part) and not part.any():
+                self._refuse_rules(len(part))
+        return parts
+
+    def _refuse_rules(self, n_positions: int) -> None:
+        raise ValueError(
+            f"{type(self).__name__}.transitions must allow tags for every sequence, got rules that "
+            f"allow none for one of {n_positions} positions"
+        )
+
+    def _best_temperature(self, problem: Problem, weights: Weights) -> float:
+        """The one of least log loss at the tags, by a search over its logarithm."""
+        truth = problem.truth
+        seen = np.flatnonzero(truth >= 0)
+
+        def loss(log_temperature: float) -> float:
+            parts = self._marginals(problem, weights, float(np.exp(log_temperature)))
+            own = np.concatenate(parts)[seen, truth[seen]]
+            return float(-np.log(np.maximum(own, 1e-12)).mean())
+
+        found = minimize_scalar(loss, bounds=_LOG_TEMPERATURES, method="bounded",
+                                options={"xatol": 0.02, "maxiter": 20})  # fmt: skip
+        return float(np.exp(found.x))
+
     def score(self, X: Sequences, y: LabelLists, *, lengths: ArrayLike | None = None) -> float:
         """Share of positions with the right tag; a tag that `fit` did not see is never right."""
         check_is_fitted(self)
@@ -413,20 +548,27 @@ class ChainSVM(StructuredModel):
             return np.zeros(0, dtype=np.int32), scores
         if X.dtype != W.dtype:
             X = as_precise_as(W.dtype, X, f"{type(self).__name__}: X")
+        table = np.ascontiguousarray(self._table(weights))
+        rules = self._pair_rules
+        if truth is None and not rules.is_free:
+            X, W, table = _with_rules(X, W, table, lengths, rules)
         filled = lengths > 0
         labels, scores[filled] = _core.viterbi(
             (*(ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices)), X.data),
             (W.indptr.astype(np.int64, copy=False), W.indices.astype(np.int32, copy=False), W.data),
-            np.ascontiguousarray(self._table(weights)),
+            table,
             lengths[filled],
             truth,
             as_n_threads(self.n_jobs),
             monitor,
         )
+        if truth is None and scores.min(initial=0.0) < -0.5 * _NEVER:
+            self._refuse_rules(int(lengths[np.argmin(scores)]))
         return labels, scores
 
     def _to_bundle(self) -> State:
         state = {"transitions_": self.transitions_, "has_ends": self._has_ends}
+        state["temperature_"] = float(self.temperature_)
         if self.feature_names_ is not None:
             state["feature_names_"] = self.feature_names_
         return super()._to_bundle() | state
@@ -436,11 +578,26 @@ class ChainSVM(StructuredModel):
             "transitions_": Floats("classes", "classes", finite=True, bits=64),
             "feature_names_": OrAbsent(Strings("features", distinct=True)),
             "has_ends": Boolean(),
+            "temperature_": OrAbsent(Positive(float)),
         }
 
     def _restore(self, state: State) -> None:
         self._has_ends = state.pop("has_ends")
+        self.temperature_ = state.pop("temperature_", 1.0)
         self._restore_weights(state, self.fit_intercept + 2 * self._has_ends)
         names = self.feature_names_ = state.pop("feature_names_", None)
         self._vocabulary = None if names is None else {n: j for j, n in enumerate(names.tolist())}
         super()._restore(state)
+
+
+def _with_rules(
+    X: sp.csr_matrix, W: sp.csr_matrix, table: np.ndarray, lengths: np.ndarray, rules: PairRules
+) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+    """Scores far below all others for what is forbidden: two features more, first and last."""
+    ends, filled = np.cumsum(lengths), lengths > 0
+    columns = [np.zeros(X.shape[0]) for _ in range(2)]
+    columns[0][(ends - lengths)[filled]] = 1.0
+    columns[1][ends[filled] - 1] = 1.0
+    rows = -_NEVER * ~np.array([rules.first, rules.last])
+    W = sp.vstack([W, sp.csr_matrix(rows.astype(W.dtype))], format="csr")
+    return append_columns(X, *columns), W, np.where(rules.table, table, -_NEVER)

@@ -113,7 +113,11 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         if not learnt.ended_early:
             learnt.solution.warn_unless_converged(self, tol_of(self.tol))
         self.held_out_accuracy_ = learnt.held_out
+        self._use_held_out(held_out, learnt.weights)
         return learnt.weights
+
+    def _use_held_out(self, held_out: Problem | None, weights: Weights) -> None:
+        """What else a model learns from held-out samples: nothing, unless a subclass says so."""
 
     def _divide(self, problem: Problem, seed: int) -> tuple[Problem, Problem]:
         """Training samples and held-out ones."""

@@ -26,8 +26,8 @@ Problem = Annotated[
         exists=True,
         dir_okay=False,
         show_default=False,
-        help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), with "
-        "`.gz`, `.xz` or `.bz2` if compressed.",
+        help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), or costs in a "
+        "`.wcsp` or `.cfn` file; with `.gz`, `.xz` or `.bz2` if compressed.",
     ),
 ]
 Evidence = Annotated[
@@ -88,9 +88,9 @@ def command(
             f"must be linear, log or log10, got {tables}", param_hint="--tables"
         )
     target = _choose_target(output, problem)
-    from sublearn.graph import read_uai, solve_map, write_map
+    from sublearn.graph import read_graph, solve_map, write_map
 
-    graph = read_uai(problem, evidence, tables=tables)
+    graph = read_graph(problem, evidence, tables=tables)
     start = time.perf_counter()
     result = solve_map(
         graph,

@@ -24,6 +24,7 @@
 #include "sublearn/solvers/map/branch_search.hpp"
 #include "sublearn/solvers/map/cost_network.hpp"
 #include "sublearn/solvers/map/messages.hpp"
+#include "sublearn/solvers/map/neighbourhood_search.hpp"
 
 namespace sublearn {
 
@@ -31,6 +32,10 @@ struct BranchSettings {
   double work_limit = 1e9;  ///< cells read; some 1e8 a second
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   double tolerance = 1e-9;  ///< relative to the score: gains below do not count
+  /// Only assignments above this score are looked for, where it is higher than the best known: more
+  /// labels are out from the beginning, above all where broken constraints cost much.
+  double target = -std::numeric_limits<double>::infinity();
+  std::vector<double>* weights = nullptr;  ///< of variables, learnt by earlier runs and by this one
   std::size_t max_cells = std::size_t{1} << 24;  ///< more are left: nothing is tried
 };
 
@@ -58,17 +63,36 @@ class MapBranch {
     report_.score = graph.score(labels);
     report_.bound = std::max(messages.bound(), report_.score);
     slack_ = settings.tolerance * std::max(1.0, std::abs(report_.score));
+    target_ = std::max(report_.score, settings.target);
   }
 
   BranchReport run(const Monitor* monitor = nullptr) {
-    if (!find_open_labels()) {
+    if (!find_open_labels(false)) {
       prove();
     } else if (n_cells_left() <= settings_.max_cells) {
-      read_unaries();
-      read_factors();
-      split();
+      read_costs();
       search(monitor);
     }
+    return report_;
+  }
+
+  /// Large neighbourhoods of the known assignment, of about `size` variables at first, instead of
+  /// everything: may find a better one, and proves nothing.
+  BranchReport look_around(double& size, Rng& rng, const Monitor* monitor = nullptr) {
+    if (!find_open_labels(true) || n_cells_left() > settings_.max_cells) return report_;
+    read_costs();
+    std::vector<index_t> place(open_.size(), -1);
+    std::vector<index_t> found = report_.labels;
+    const double slack = slack_ / std::max<double>(1.0, static_cast<double>(components_.size()));
+    for (const Component& component : components_) {
+      CostNetwork network = network_of(component, place);
+      NeighbourhoodSearch task(network, known_labels(component), size, slack, rng);
+      task.run(share_of(component), settings_.deadline, monitor);
+      report_.work += task.work();
+      put(component, task.labels(), found);
+      if (component.size >= largest_) size = task.size();
+    }
+    keep(found);
     return report_;
   }
 
@@ -86,20 +110,28 @@ class MapBranch {
   std::size_t n_open(index_t i) const { return open_[at(i)].size(); }
   index_t label(index_t i) const { return report_.labels[at(i)]; }
 
+  /// Nothing beats the target.
   void prove() {
-    report_.is_optimal = true;
-    report_.bound = std::min(report_.bound, report_.score + slack_);
+    report_.is_optimal = target_ <= report_.score;
+    report_.bound = std::max(report_.score, std::min(report_.bound, target_ + slack_));
   }
 
-  /// False if a variable has no label left: nothing beats the best known score.
-  bool find_open_labels() {
+  void read_costs() {
+    read_unaries();
+    read_factors();
+    split();
+  }
+
+  /// False if a variable has no label left: nothing beats the target. The known label stays if
+  /// `with_known`.
+  bool find_open_labels(bool with_known) {
     const auto bounds = messages_->label_bounds();
     open_.resize(graph_->domain.size());
     for (index_t i = 0; i < graph_->n_variables(); ++i) {
       auto& open = open_[at(i)];
       for (index_t a = 0; a < graph_->domain[at(i)]; ++a) {
         const auto place = static_cast<std::size_t>(graph_->unary_begin[i] + a);
-        if (bounds[place] > report_.score + slack_) open.push_back(a);
+        if (bounds[place] > target_ + slack_ || (with_known && a == label(i))) open.push_back(a);
       }
       if (open.empty()) return false;
       report_.n_open += open.size() > 1;
@@ -216,6 +248,7 @@ class MapBranch {
     std::stable_sort(components_.begin(), components_.end(),
                      [](const Component& a, const Component& b) { return a.size < b.size; });
     report_.n_components = static_cast<index_t>(components_.size());
+    if (!components_.empty()) largest_ = components_.back().size;
   }
 
   CostNetwork network_of(const Component& component, std::vector<index_t>& place) const {
@@ -234,16 +267,37 @@ class MapBranch {
     return network;
   }
 
-  /// Cost of the known assignment in a component, infinite if it uses a label that is out.
-  double known_cost(const Component& component, const CostNetwork& network) const {
+  /// The known assignment of a component, empty if it uses a label that is out.
+  std::vector<index_t> known_labels(const Component& component) const {
     std::vector<index_t> labels;
     for (const index_t i : component.variables) {
       const auto& open = open_[at(i)];
       const auto found = std::find(open.begin(), open.end(), label(i));
-      if (found == open.end()) return std::numeric_limits<double>::infinity();
+      if (found == open.end()) return {};
       labels.push_back(static_cast<index_t>(found - open.begin()));
     }
-    return network.cost(labels);
+    return labels;
+  }
+
+  double known_cost(const Component& component, const CostNetwork& network) const {
+    const std::vector<index_t> labels = known_labels(component);
+    return labels.empty() ? std::numeric_limits<double>::infinity() : network.cost(labels);
+  }
+
+  /// Labels of a component into those of the graph.
+  void put(const Component& component, std::span<const index_t> labels,
+           std::vector<index_t>& found) const {
+    for (std::size_t k = 0; k < labels.size(); ++k) {
+      const auto i = static_cast<std::size_t>(component.variables[k]);
+      found[i] = open_[i][at(labels[k])];
+    }
+  }
+
+  /// Of the work limit, by size.
+  double share_of(const Component& component) const {
+    double sum = 0.0;
+    for (const Component& each : components_) sum += each.size;
+    return settings_.work_limit * component.size / std::max(1.0, sum);
   }
 
   void search(const Monitor* monitor) {
@@ -252,22 +306,22 @@ class MapBranch {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       if (open_[i].size() == 1) found[i] = open_[i][0];
     }
-    double left = -report_.score - base_;  // cost that all components may have in sum
+    double left = -target_ - base_;  // cost that all components may have in sum
     double lower = 0.0;
     const double slack = slack_ / std::max<double>(1.0, static_cast<double>(components_.size()));
     for (const Component& component : components_) {
       CostNetwork network = network_of(component, place);
       const double known = known_cost(component, network);
-      BranchSearch task(network, std::min(known, left), slack);
+      BranchSearch task(network, network.start(), std::min(known, left), slack);
+      if (target_ > report_.score) task.begin_at_once();
+      if (settings_.weights != nullptr) give_weights(component, task);
       const bool is_solved =
           task.run(settings_.work_limit - report_.work, settings_.deadline, monitor);
       report_.work += task.work();
       report_.n_nodes += task.n_nodes();
+      if (settings_.weights != nullptr) take_weights(component, task);
       if (is_solved && task.labels().empty() && known > left) return prove();
-      for (std::size_t k = 0; k < task.labels().size(); ++k) {
-        const auto i = static_cast<std::size_t>(component.variables[k]);
-        found[i] = open_[i][at(task.labels()[k])];
-      }
+      put(component, task.labels(), found);
       report_.n_solved += is_solved;
       left -= task.lower();
       lower += task.lower();
@@ -275,17 +329,34 @@ class MapBranch {
     finish(found, lower);
   }
 
-  void finish(const std::vector<index_t>& found, double lower) {
-    const double known = report_.score;
-    const double reached = graph_->score(found);
-    if (reached > report_.score) {
-      report_.labels = found;
-      report_.score = reached;
+  void give_weights(const Component& component, BranchSearch& task) const {
+    const auto weights = task.weights();
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      weights[k] = (*settings_.weights)[at(component.variables[k])];
     }
-    // Labels that are out lead at most to the score known before, up to slack.
+  }
+
+  void take_weights(const Component& component, BranchSearch& task) const {
+    const auto weights = task.weights();
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      (*settings_.weights)[at(component.variables[k])] = weights[k];
+    }
+  }
+
+  void finish(const std::vector<index_t>& found, double lower) {
+    const double known = target_;
+    keep(found);
+    // Labels that are out lead at most to the target, up to slack.
     const double bound = std::max(known, -(base_ + lower)) + slack_;
     report_.bound = std::max(std::min(report_.bound, bound), report_.score);
-    report_.is_optimal = report_.n_solved == report_.n_components;
+    report_.is_optimal = report_.n_solved == report_.n_components && report_.score >= known;
+  }
+
+  void keep(const std::vector<index_t>& found) {
+    const double reached = graph_->score(found);
+    if (reached <= report_.score) return;
+    report_.labels = found;
+    report_.score = reached;
   }
 
   const FactorGraph* graph_;
@@ -293,6 +364,8 @@ class MapBranch {
   BranchSettings settings_;
   BranchReport report_;
   double slack_ = 0.0;
+  double target_ = 0.0;
+  double largest_ = 0.0;  ///< size of a component
   double base_ = 0.0;
   std::vector<std::vector<index_t>> open_;  ///< labels of each variable that may be better
   std::vector<std::vector<double>> unary_;  ///< their costs

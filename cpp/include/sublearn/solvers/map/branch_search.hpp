@@ -5,7 +5,7 @@
 // Every node passes messages where its branching has changed something, and drops the labels that
 // its bound excludes.
 //
-// Used by: solvers/map/branch.hpp.
+// Used by: solvers/map/branch.hpp, solvers/map/neighbourhood_search.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/monitor.hpp"
@@ -23,15 +24,18 @@ namespace sublearn {
 
 class BranchSearch {
  public:
-  /// Looks for costs below `upper` by more than `slack`.
-  BranchSearch(CostNetwork& network, double upper, double slack)
+  /// Looks for costs below `upper` by more than `slack`, among what `root` leaves open.
+  BranchSearch(CostNetwork& network, CostState root, double upper, double slack)
       : network_(&network),
         upper_(upper),
         slack_(slack),
-        weights_(static_cast<std::size_t>(network.n_variables()), 1.0) {
-    stack_.push_back(network.start());
-    state_bytes_ = stack_[0].bytes();
+        weights_(static_cast<std::size_t>(network.n_variables()), 1.0),
+        state_bytes_(root.bytes()) {
+    stack_.push_back(std::move(root));
   }
+
+  /// A root that its messages have left as it is needs few sweeps: branching begins at once.
+  void begin_at_once() { root_gain_ = kNodeGain; }
 
   /// Whether the component was searched to the end.
   bool run(double work_limit, std::chrono::steady_clock::time_point deadline,
@@ -40,7 +44,7 @@ class BranchSearch {
       return work_ > work_limit || (monitor != nullptr && monitor->stop_requested()) ||
              std::chrono::steady_clock::now() >= deadline;
     };
-    double least_gain = kRootGain;
+    double least_gain = root_gain_;
     while (!stack_.empty()) {
       if (must_stop()) return false;
       ++n_nodes_;
@@ -71,6 +75,8 @@ class BranchSearch {
     return least;
   }
   double work() const { return work_; }
+  /// Of the variables: those that have led to closed nodes are branched on first.
+  std::span<double> weights() { return weights_; }
   std::int64_t n_nodes() const { return n_nodes_; }
 
  private:
@@ -136,14 +142,15 @@ class BranchSearch {
   double upper_;
   double slack_;
   std::vector<double> weights_;
+  std::size_t state_bytes_;
   std::vector<CostState> stack_;  ///< open nodes; each is what its left branches leave over
   std::vector<index_t> best_;
   std::vector<double> blames_;
   index_t last_branch_ = kNone;
+  double root_gain_ = kRootGain;
   double work_ = 0.0;
   std::int64_t n_nodes_ = 0;
   std::int64_t n_closed_ = 0;
-  std::size_t state_bytes_ = 0;
 };
 
 }  // namespace sublearn

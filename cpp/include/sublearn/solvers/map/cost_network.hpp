@@ -6,7 +6,7 @@
 // holds in every state for the same cost(x), and all terms stay at least zero, so `lower` is a
 // bound. A state is a value: branch and bound copies it.
 //
-// Used by: solvers/map/branch_search.hpp, solvers/map/branch.hpp.
+// Used by: solvers/map/branch_search.hpp, neighbourhood_search.hpp, branch.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
@@ -163,6 +164,16 @@ class CostNetwork {
     }
     for (index_t f = 0; f < n_factors(); ++f) sum += cells_[cell_of(f, labels)];
     return sum;
+  }
+
+  double n_cells() const { return static_cast<double>(cells_.size()); }
+
+  /// A random variable of a random factor of i, i itself if it has none.
+  index_t neighbour(index_t i, Rng& rng) const {
+    const auto& ends = ends_[static_cast<std::size_t>(i)];
+    if (ends.empty()) return i;
+    const auto scope = scope_of(ends[rng.below(static_cast<std::uint32_t>(ends.size()))].factor);
+    return scope[rng.below(static_cast<std::uint32_t>(scope.size()))];
   }
 
   /// blame(i) = what the factors of i cost under the decoded labels beyond `lower`, and its own.

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -42,6 +43,7 @@ struct MapSearchBudget {
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   const Monitor* monitor = nullptr;
   double target = std::numeric_limits<double>::infinity();  ///< a score that is good enough
+  std::function<void(double score)> improved{};             ///< is told every better score
 };
 
 class MapSearch {
@@ -434,6 +436,7 @@ class MapSearch {
     if (current_.score() <= best_score_ + current_.tolerance()) return;
     best_score_ = current_.score();
     best_ = current_.labels();
+    if (budget_->improved) budget_->improved(best_score_);
   }
 
   bool exhausted() const {
