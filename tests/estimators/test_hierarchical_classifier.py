@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
 
 import sublearn
+from sublearn.extreme import PPDSparseClassifier
 from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
 from sublearn.hierarchy.cost_model import choose_solver, predicted_seconds
 from sublearn.hierarchy.nodes import TOP, collect_nodes
@@ -74,8 +75,12 @@ def test_the_cost_model_chooses_what_it_predicts_to_be_fastest():
         assert choose_solver(size) == {"newton": "auto"}.get(fastest, fastest)
 
 
+NEVER = "rows have labels above others, such as 'a.x', which leaf='mandatory' never predicts"
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+@pytest.mark.parametrize("leaf", ["auto", "mandatory", "optional"])
+@pytest.mark.filterwarnings(f"ignore:.*{NEVER}")
 def test_probabilities_add_up_along_the_tree(strategy, leaf):
     X, y = single_rows(labels=[*PATHS, "a.x"])
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
@@ -87,6 +92,8 @@ def test_probabilities_add_up_along_the_tree(strategy, leaf):
         assert (left >= -1e-9).all()
         assert leaf == "optional" or (left < 1e-9).all()
     ends = model.predict_proba(X)
+    if leaf == "auto":
+        assert ends[y == "a.x", model.classes_.tolist().index("a.x")].mean() > 0.4
     np.testing.assert_allclose(ends.sum(axis=1), 1)
     if leaf == "mandatory" and strategy == "top_down":
         assert (ends[:, model.classes_.tolist().index("a.x")] == 0).all()
@@ -177,9 +184,46 @@ def test_rows_labelled_at_inner_labels_end_there():
     model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
     assert model.score(X, y) > 0.8
     assert "a.x" in model.predict(X)
-    mandatory = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    with pytest.warns(UserWarning, match=f"of 400 {NEVER}; leaf='auto' does"):
+        mandatory = HierarchicalClassifier(TAXONOMY, leaf="mandatory").fit(X, y)
     assert "a.x" not in mandatory.predict(X)
     assert mandatory.score(X[y != "a.x"], y[y != "a.x"]) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(), LinearSVC()])
+@pytest.mark.parametrize("strategy", ["top_down", "global"])
+def test_inner_labels_are_predicted_by_default(strategy, estimator):
+    if strategy == "global" and estimator is not None:
+        return
+    labels = ["a", "a.x", "a.x.p", "a.x.q", "b.z", "b.w"]
+    X, y = single_rows(600, labels=labels)
+    model = HierarchicalClassifier(TAXONOMY, strategy=strategy, estimator=estimator).fit(X, y)
+    X_new, y_new = single_rows(600, seed=1, labels=labels)
+    found = model.predict(X_new)
+    for label in labels:
+        assert (found[y_new == label] == label).mean() > 0.5
+    assert TAXONOMY.names[model.stops_].tolist() == ["a", "a.x"]
+    paths = model.predict_paths(X_new)
+    assert [path[-1] for path in paths] == found.tolist()
+    np.testing.assert_allclose(model.predict_proba(X_new).sum(axis=1), 1)
+
+
+def test_a_label_that_all_rows_below_it_carry_is_a_leaf():
+    X, y = single_rows(200, labels=["a", "b.z", "b.w"])  # nothing goes on below a
+    model = HierarchicalClassifier(TAXONOMY, leaf="mandatory").fit(X, y)
+    assert len(model.stops_) == 0
+    assert (model.predict(X[y == "a"]) == "a").mean() > 0.9
+
+
+def test_models_of_ends_are_saved(tmp_path):
+    X, y = single_rows(300, labels=["a.x", "a.x.p", "a.x.q", "b.z"])
+    for estimator in (None, SparseLogisticRegression(0.01), PPDSparseClassifier(random_state=0)):
+        model = HierarchicalClassifier(TAXONOMY, estimator=estimator).fit(X, y)
+        model.save(tmp_path / type(estimator).__name__)
+        loaded = sublearn.load(tmp_path / type(estimator).__name__)
+        np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-6)
+        assert "a.x" in loaded.predict(X)
+        assert estimator is not None or loaded.coef_.shape == (TAXONOMY.n_labels, X.shape[1])
 
 
 def test_labels_without_rows_are_never_predicted_and_single_children_always():
@@ -193,6 +237,7 @@ def test_labels_without_rows_are_never_predicted_and_single_children_always():
     "estimator", [LogisticRegression(), RandomForestClassifier(20, random_state=0), LinearSVC()]
 )
 @pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+@pytest.mark.filterwarnings(f"ignore:.*{NEVER}")
 def test_any_classifier_serves_the_nodes(estimator, leaf):
     X, y = single_rows(labels=[*PATHS, "a.x"])
     model = HierarchicalClassifier(TAXONOMY, estimator=estimator, leaf=leaf).fit(X, y)
@@ -245,6 +290,14 @@ def test_progress_counts_the_models_that_are_solved(strategy, leaf):
     assert model._n_models(model._make_nodes(positions)) == len(model.trace_)
 
 
+@pytest.mark.parametrize(("estimator", "n_fits"), [(LogisticRegression(), 1), (LinearSVC(), 4)])
+def test_progress_counts_the_fits_of_an_estimator(estimator, n_fits):
+    X, y = single_rows(120)
+    events = []
+    HierarchicalClassifier(TAXONOMY, estimator=estimator, callback=events.append).fit(X, y)
+    assert events[-1].n_done == events[-1].n_total == 4 * n_fits  # above the roots, a, a.x and b
+
+
 def test_the_strategy_of_the_fit_decides_about_predictions():
     X, y = single_rows(80)
     model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
@@ -269,12 +322,12 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"taxonomy": GRAPH}, ["b", "d"], "at most one parent, got several for 'd'"),
         ({"taxonomy": TAXONOMY}, ["c", "c"], "needs at least 2 classes"),
         ({"taxonomy": TAXONOMY}, [["c"], ["a", "b"]], "y must have one label per sample"),
-        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be an instance of Taxonomy or None"),
+        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be an instance of Taxonomy or NamedE"),
         ({"C": 0.0}, ["a", "b"], "C must be a positive number, got 0.0"),
         ({"solver": ["newton", "simplex"]}, ["a", "b"], "solver must be one of auto, newton"),
         ({"solver": []}, ["a", "b"], "solver must be one of"),
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
-        ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
+        ({"leaf": "none"}, ["a", "b"], "leaf must be 'auto', 'mandatory' or 'optional'"),
         ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path' or 'greedy'"),
         ({"threshold": {"z": 0.5}}, ["a", "b"], "threshold must name labels of the taxonomy, got"),
         ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with fit"),

@@ -18,6 +18,7 @@ from sublearn.hierarchy import group_weights as stage_two
 from sublearn.hierarchy.group_weights import GroupWeights, HeldOutSets, WeightSearch, row_sizes
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
 from sublearn.hierarchy.model import (
+    TAXONOMY_RULE,
     HasScores,
     TaxonomyModel,
     store_models,
@@ -29,6 +30,7 @@ from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.stage_one import Fold, FoldsLike, StageOne, make_folds
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.io.fields import Fields, Floats, Number, Parts
+from sublearn.io.taxonomies import NamedEdges
 from sublearn.metrics import f1_samples
 from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Callback, Solution, Trace
@@ -38,7 +40,6 @@ from sublearn.validation import (
     Boolean,
     EncodedLabels,
     Folds,
-    InstanceOf,
     LabelKind,
     OneOf,
     OrNone,
@@ -78,8 +79,9 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
 
     Parameters
     ----------
-    taxonomy : Taxonomy or None, default=None
-        The labels and their parents. None takes the labels as they are, without a hierarchy.
+    taxonomy : Taxonomy, NamedEdges or None, default=None
+        The labels and their parents; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will
+        do. None takes the labels as they are, without a hierarchy.
     loss : {"logistic", "squared"}, default="logistic"
         Of stage one. Scores are probabilities, or predictions of 0 and 1, cut at 0.
     l1 : float, default=1e-4
@@ -172,7 +174,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "taxonomy": OrNone(InstanceOf(Taxonomy)),
+        "taxonomy": TAXONOMY_RULE,
         "loss": OneOf(*LOSSES),
         "l1": Positive(float),
         "estimator": HasScores(),
@@ -204,7 +206,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
 
     def __init__(
         self,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | NamedEdges | None = None,
         *,
         loss: str = "logistic",
         l1: float = 1e-4,
