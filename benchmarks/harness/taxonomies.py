@@ -44,6 +44,11 @@ class Rows:
             self.Y_test[keep_test],
         )
 
+    def with_labels(self) -> Rows:
+        """Without the test rows whose labels are all unknown to the training rows."""
+        keep = np.flatnonzero(np.diff(self.Y_test.indptr))
+        return Rows(self.taxonomy, self.X, self.Y, self.X_test[keep], self.Y_test[keep])
+
     @property
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """The deepest label of each training and test row, by position."""
@@ -186,7 +191,7 @@ def reuters(directory: Path) -> Rows:
     X, X_test = words.fit_transform(texts["TRAIN"]).tocsr(), words.transform(texts["TEST"]).tocsr()
     seen = [[path for path in own if path in set(known)] for own in labels["TEST"]]
     Y, Y_test = taxonomy.encode(labels["TRAIN"]), taxonomy.encode(seen)
-    return Rows(taxonomy, X, Y, X_test, Y_test)
+    return Rows(taxonomy, X, Y, X_test, Y_test).with_labels()
 
 
 def _stories(text: str) -> Iterator[tuple[str, list[str], str]]:
@@ -242,7 +247,8 @@ def gnd(directory: Path, scheme: str, n_rows: int, n_test: int = 4000) -> Rows:
     words = TfidfVectorizer(sublinear_tf=True, min_df=3, max_df=0.5)
     X, X_test = words.fit_transform(texts[0]).tocsr(), words.transform(texts[1]).tocsr()
     seen = [[path for path in own if path in known] for own in labels[1]]
-    return Rows(taxonomy, X, taxonomy.encode(labels[0]), X_test, taxonomy.encode(seen))
+    Y, Y_test = taxonomy.encode(labels[0]), taxonomy.encode(seen)
+    return Rows(taxonomy, X, Y, X_test, Y_test).with_labels()
 
 
 def _bk_path(code: str) -> str:

@@ -19,7 +19,7 @@ from sublearn.hierarchy.paths import best_leaves, path_probabilities
 from sublearn.linear import SparseLogisticRegression
 from sublearn.optim import minimise_linear
 
-STRATEGIES = ["top_down", "flat", "global"]
+STRATEGIES = ["top_down", "flat", "global", "blend"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -82,6 +82,8 @@ NEVER = "rows have labels above others, such as 'a.x', which leaf='mandatory' ne
 @pytest.mark.parametrize("leaf", ["auto", "mandatory", "optional"])
 @pytest.mark.filterwarnings(f"ignore:.*{NEVER}")
 def test_probabilities_add_up_along_the_tree(strategy, leaf):
+    if (strategy, leaf) == ("blend", "optional"):
+        return
     X, y = single_rows(labels=[*PATHS, "a.x"])
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     through = model.path_proba(X)
@@ -226,6 +228,39 @@ def test_models_of_ends_are_saved(tmp_path):
         assert estimator is not None or loaded.coef_.shape == (TAXONOMY.n_labels, X.shape[1])
 
 
+@pytest.mark.parametrize("estimator", [None, PPDSparseClassifier(random_state=0)])
+def test_a_blend_multiplies_what_both_sides_say(estimator, tmp_path):
+    X, y = single_rows(200)
+    X_new = single_rows(100, seed=1)[0]
+    sides = [
+        HierarchicalClassifier(TAXONOMY, strategy=s, estimator=estimator).fit(X, y).predict_proba
+        for s in ("flat", "top_down")
+    ]
+    model = HierarchicalClassifier(TAXONOMY, strategy="blend", estimator=estimator).fit(X, y)
+    flat, nodes = (side(X_new) for side in sides)
+    expected = flat**0.7 * nodes**0.3
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X_new), expected, atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X_new), by_hand(model, X_new))
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    np.testing.assert_allclose(loaded.predict_proba(X_new), expected, atol=1e-6)
+
+
+def test_the_expected_f1_is_that_of_all_ends():
+    X, y = single_rows(150, labels=[*PATHS, "a.x"])
+    noisy = X + np.random.default_rng(2).normal(size=X.shape)
+    model = HierarchicalClassifier(TAXONOMY, decoding="expected_f1").fit(X, y)
+    chances, found = model.predict_proba(noisy), model.predict(noisy)
+    sets = [set(TAXONOMY.ancestors(name)) | {name} for name in model.classes_.tolist()]
+    for row, name in zip(chances, found.tolist(), strict=True):
+        size = sum(p * len(own) for p, own in zip(row, sets, strict=True))
+        hits = [sum(p * len(one & own) for p, own in zip(row, sets, strict=True)) for one in sets]
+        values = [2 * h / (len(one) + size) for h, one in zip(hits, sets, strict=True)]
+        assert values[model.classes_.tolist().index(name)] == pytest.approx(max(values))
+    assert (found != by_hand(model, noisy)).any()
+
+
 def test_labels_without_rows_are_never_predicted_and_single_children_always():
     X, y = single_rows(labels=["a.x.p", "b.z", "b.w"])  # a and a.x have one child with rows
     model = HierarchicalClassifier(TAXONOMY).fit(X, y)
@@ -284,6 +319,8 @@ def test_nodes_of_this_library_are_saved_and_others_refused(tmp_path):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("leaf", ["mandatory", "optional"])
 def test_progress_counts_the_models_that_are_solved(strategy, leaf):
+    if (strategy, leaf) == ("blend", "optional"):
+        return
     X, y = single_rows()
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     positions = np.array([TAXONOMY.position(label) for label in y])
@@ -328,7 +365,17 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"solver": []}, ["a", "b"], "solver must be one of"),
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
         ({"leaf": "none"}, ["a", "b"], "leaf must be 'auto', 'mandatory' or 'optional'"),
-        ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path' or 'greedy'"),
+        ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path', 'greedy' or 'expe"),
+        (
+            {"strategy": "blend", "leaf": "optional"},
+            ["a", "b"],
+            "leaf must be not 'optional' for strategy='blend', got 'optional'",
+        ),
+        (
+            {"decoding": "expected_f1", "leaf": "optional"},
+            ["a", "b"],
+            "leaf must be not 'optional' for decoding='expected_f1'",
+        ),
         ({"threshold": {"z": 0.5}}, ["a", "b"], "threshold must name labels of the taxonomy, got"),
         ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with fit"),
         ({"estimator": LinearRegression()}, ["a", "b"], "predict_proba or decision_function"),
