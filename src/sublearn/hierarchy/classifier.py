@@ -268,7 +268,7 @@ class HierarchicalClassifier(TaxonomyModel):
     _nodes: list[Node]
     _ends: Ends
     _lines: dict[int, Line]
-    _paths: tuple[int, tuple[Hashable, ...]] | None  # columns of `y` and its first path, if any
+    _paths: tuple[int, tuple[Hashable, ...]] | None  # columns of `y` and its longest path
 
     def __init__(
         self,

@@ -23,11 +23,26 @@ from sublearn.typing import LabelsLike, Matrix, MatrixLike, State
 from sublearn.validation import Boolean, EncodedLabels, InstanceOf, OrNone, Rule, encode_labels
 from sublearn.validation.design import check_new_rows
 
-__all__ = ["TAXONOMY_RULE", "HasScores", "TaxonomyModel", "store_models", "take_models", "unfitted"]
+__all__ = [
+    "TAXONOMY_RULE",
+    "HasScores",
+    "TaxonomyModel",
+    "named_columns",
+    "store_models",
+    "take_models",
+    "unfitted",
+]
 
 #: What `taxonomy` may be.
 TAXONOMY_RULE = OrNone(InstanceOf(Taxonomy, NamedEdges))
 _MOST_LEVELS = 1000  # of a taxonomy in a file
+
+
+def named_columns(y: LabelsLike) -> list[str]:
+    """Names of the columns of a frame of two or more; empty if there are none."""
+    names = list(getattr(y, "columns", ()))
+    are_names = len(names) > 1 and all(isinstance(name, str) for name in names)
+    return names if are_names else []
 
 
 class HasScores(Rule):
@@ -77,9 +92,8 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
             return self.taxonomy
         if as_path_array(y) is not None:
             return Taxonomy.from_path_array(y)
-        names = list(getattr(y, "columns", ()))
-        are_names = len(names) > 1 and all(isinstance(name, str) for name in names)
-        return Taxonomy.flat(names) if are_names else None
+        names = named_columns(y)
+        return Taxonomy.flat(names) if names else None
 
     # --- the model ---------------------------------------------------------------------------
 

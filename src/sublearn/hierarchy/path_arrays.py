@@ -58,7 +58,9 @@ def read_paths(rows: np.ndarray, argument: str) -> list[Path]:
 def ends_of_paths(taxonomy: Taxonomy, rows: np.ndarray, argument: str) -> np.ndarray:
     """The label at the end of each path of a taxonomy, whose names are those of steps or joined."""
     paths = read_paths(rows, argument)
-    position = {path: t for t, path in enumerate(_paths_of(taxonomy, paths[0] if paths else ()))}
+    position = {
+        path: t for t, path in enumerate(_paths_of(taxonomy, max(paths, key=len, default=())))
+    }
     unknown = next((path for path in paths if path not in position), None)
     if unknown is not None:
         shown = taxonomy.show_unknown(unknown[-1])
@@ -112,11 +114,11 @@ def forest_of_paths(rows: np.ndarray, argument: str) -> tuple[list[int], list[Ha
 
 
 def form_of_paths(y: object) -> tuple[int, Path] | None:
-    """Columns of an array of paths, and its first path: what its steps look like."""
+    """Columns of an array of paths, and its longest one: what its steps look like."""
     rows = as_path_array(y)
     if rows is None or not len(rows):
         return None
-    return rows.shape[1], read_paths(rows[:1], "y")[0]
+    return rows.shape[1], max(read_paths(rows, "y"), key=len)
 
 
 def path_rows(taxonomy: Taxonomy, ends: np.ndarray, width: int, like: Path) -> np.ndarray:
