@@ -228,13 +228,20 @@ def test_scores_of_inner_labels_can_take_in_their_leaves():
 
 def test_leaves_are_taken_in_where_held_out_rows_surely_prefer_it(tmp_path):
     X, lists = label_rows(400)
-    weak = np.hstack([X[:, TAXONOMY.leaves], X[:, -4:]])  # nothing tells inner labels by themselves
-    weak[:, :6] += 0.6 * np.random.default_rng(0).normal(size=(400, 6))
-    model = make(l1=1e-2, group_weights=SWEPT).fit(weak, lists)
-    assert model.takes_in_leaves_
+    model = make(group_weights=SWEPT).fit(X, lists)
+    truth = TAXONOMY.encode(lists).toarray()
+    noise = np.random.default_rng(0).uniform(size=truth.shape)
+    inner = np.unique(TAXONOMY.indices)
+    for columns, takes_in_leaves in ((inner, True), (TAXONOMY.leaves, False)):
+        scores = 0.2 + 0.6 * truth
+        scores[:, columns] = noise[:, columns]  # these say nothing
+        search = model._begin_search(scores, truth, np.full(9, 0.5), Progress())
+        assert search.data.takes_in_leaves == takes_in_leaves
+    model.takes_in_leaves_ = True
     model.save(tmp_path / "m")
     loaded = sublearn.load(tmp_path / "m")
-    np.testing.assert_allclose(loaded.projected_scores(weak), model.projected_scores(weak))
+    assert loaded.takes_in_leaves_
+    np.testing.assert_allclose(loaded.projected_scores(X), model.projected_scores(X))
 
 
 @pytest.mark.parametrize("estimator", [PPDSparseClassifier(random_state=0), None])
@@ -360,7 +367,7 @@ def test_takes_features_of_any_form(form):
 def test_a_splitter_is_not_stored(tmp_path):
     X, lists = label_rows(60)
     make(cv=ShuffleSplit(2, random_state=0), group_weights=SWEPT).fit(X, lists).save(tmp_path / "m")
-    assert sublearn.load(tmp_path / "m").cv == 4
+    assert sublearn.load(tmp_path / "m").cv == "auto"
 
 
 def test_parameters_of_earlier_versions_are_translated():
@@ -389,8 +396,12 @@ def test_parameters_of_earlier_versions_are_translated():
             "group_weights must be an instance of GroupWeights or",
         ),
         ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
-        ({"cv": 1}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
-        ({"cv": 0.5}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
+        ({"cv": 1}, [["a"], ["b"]], "cv must be 'auto' or an integer of at least 2, a splitter or"),
+        (
+            {"cv": 0.5},
+            [["a"], ["b"]],
+            "cv must be 'auto' or an integer of at least 2, a splitter or",
+        ),
         ({"cv": [([], [1])]}, [["a"], ["b"]], "cv must give folds with rows on both sides"),
         ({"metric": "accuracy"}, [["a"], ["b"]], "metric must be 'f1_samples'"),
     ],
