@@ -36,6 +36,7 @@ from harness.timing import cpu_timed
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import (
+    GroupWeights,
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
     Taxonomy,
@@ -52,6 +53,7 @@ from sublearn.hierarchy.label_models import (
     solve_squeezed,
     solve_tasks,
 )
+from sublearn.hierarchy.score_maps import with_leaves
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
 from sublearn.optim.linear_objective import as_columns
@@ -271,8 +273,10 @@ class Remembering(HierarchicalMultilabelClassifier):
     def _begin_search(
         self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
     ) -> WeightSearch:
-        self.held_out_sets = (scores, truth)
-        return super()._begin_search(scores, truth, start, progress)
+        search = super()._begin_search(scores, truth, start, progress)
+        taken = with_leaves(scores, self.taxonomy_) if search.data.takes_in_leaves else scores
+        self.held_out_sets = (taken, truth)
+        return search
 
 
 def decoded(model: Remembering, data: Rows, seconds: float) -> list[list[Cell]]:
@@ -332,9 +336,11 @@ def curves(bench: Bench) -> Figures:
     truth = data.Y_test.toarray()
     rows: list[list[Cell]] = []
     for metric in bench.some(("f1_samples", "jaccard", "hamming")):
+        how = GroupWeights("derivative_free")
         model = HierarchicalMultilabelClassifier(
-            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=bench.seed
-        ).fit(data.X, data.Y)
+            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, group_weights=how,
+            random_state=bench.seed,
+        ).fit(data.X, data.Y)  # fmt: skip
         u = model.label_scores(data.X_test)
         u = u / row_sizes(u, model.unit_)
         trace = model.trace_
@@ -451,7 +457,9 @@ def flat_or_not(bench: Bench) -> Figures:
         for task, measure in (("one label", one_label), ("sets", sets)):
             part = data.with_one_path() if task == "one label" else data
             part = some_rows(part, bench.size(MOST_ROWS, 300), bench.seed)
-            found = bench.once(f"{name}-{task}", functools.partial(measure, part, bench.seed))
+            found = bench.once(
+                {"data": name, "task": task}, functools.partial(measure, part, bench.seed)
+            )
             ours = found[2] if found[3] is None else found[3]
             lead = ours - found[0]
             rows.append([name, was_seen, task, part.X.shape[0], *found[:4], lead, *found[4:]])
@@ -493,7 +501,7 @@ def one_label(data: Rows, seed: int) -> list[float | None]:
 
 
 def sets(data: Rows, seed: int) -> list[float | None]:
-    """Hierarchical F1 of flat sets by a tuned threshold, and of HML for the same metric; seconds."""
+    """Hierarchical F1 of flat sets by a tuned threshold, and of HML for it; seconds."""
     ends = most_specific(data)
     held_out = np.zeros(ends.shape, dtype=np.float32)
     fold = np.random.default_rng(seed).integers(N_FOLDS, size=len(held_out))

@@ -197,7 +197,7 @@ class HierarchicalClassifier(TaxonomyModel):
     strategy_ : str
         The strategy of the fit.
     flat_ : HierarchicalClassifier
-        With ``strategy="blend"``: the flat side.
+        With ``strategy="blend"``: the flat side, with a certificate of its own.
     stops_ : ndarray of int
         With ``leaf="auto"``: inner labels at which a path may end, by position.
     counts_ : ndarray of shape (n_labels,)
@@ -370,8 +370,6 @@ class HierarchicalClassifier(TaxonomyModel):
         """The other side of a blend, a model of its own."""
         flat = clone(self).set_params(strategy="flat", taxonomy=self.taxonomy_)
         self.flat_ = flat.fit(X, y)
-        self.objective_ += flat.objective_
-        self.certificate_ = max(self.certificate_, flat.certificate_)
 
     def _n_models(self, parts: list[NodeRows]) -> int:
         if self.estimator is None:

@@ -355,7 +355,7 @@ def n_visits(settings: GroupWeights) -> int:
 def _sweep_labels(search: WeightSearch, parts: list[_Component]) -> list[_Component]:
     """Each label's weight in turn, those of leaves first; returns the parts that moved."""
     n_between = max(1, len(parts) // _MOST_NOTES)
-    moved = []
+    moved: list[_Component] = []
     for k, part in enumerate(parts):
         has_moved = False
         for t in np.argsort(-part.taxonomy.levels, kind="stable"):

@@ -150,8 +150,11 @@ class _Pairs:
 
     @classmethod
     def joined(cls, parts: list[_Pairs]) -> _Pairs:
-        columns = ([one.x for one in parts], [one.targets for one in parts])
-        return cls(*map(np.concatenate, columns), np.concatenate([one.weights for one in parts]))
+        return cls(
+            np.concatenate([one.x for one in parts]),
+            np.concatenate([one.targets for one in parts]),
+            np.concatenate([one.weights for one in parts]),
+        )
 
     def binned(self, n_bins: int) -> _Pairs:
         """As many neighbours in each bin; the mean stands for them."""

@@ -90,8 +90,9 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
             return Taxonomy.from_edges(self.taxonomy)
         if self.taxonomy is not None:
             return self.taxonomy
-        if as_path_array(y) is not None:
-            return Taxonomy.from_path_array(y)
+        paths = as_path_array(y)
+        if paths is not None:
+            return Taxonomy.from_path_array(paths)
         names = named_columns(y)
         return Taxonomy.flat(names) if names else None
 

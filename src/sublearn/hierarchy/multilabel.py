@@ -352,7 +352,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     # --- prediction --------------------------------------------------------------------------
 
     def label_scores(self, X: MatrixLike) -> np.ndarray:
-        """Scores of stage one, u, which need not agree with the taxonomy.
+        """Scores u of stage one, as stage two takes them; they need not agree with the taxonomy.
 
         Parameters
         ----------
@@ -366,21 +366,18 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         return self._scores(self._check_new(X))
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        return self._stage_one.scores(self._other if self._linear is None else self._linear, X)
-
-    def _shares(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores as the weights of groups know them, and the size of each row in their unit."""
-        given = with_leaves(u, self.taxonomy_) if self.takes_in_leaves_ else u
-        sizes = row_sizes(given, self.unit_)
-        return given / sizes, sizes
+        model = self._other if self._linear is None else self._linear
+        u = self._stage_one.scores(model, X)
+        return with_leaves(u, self.taxonomy_) if self.takes_in_leaves_ else u
 
     def projected_scores(self, X: MatrixLike) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
 
         Argument and result have the form of those of :meth:`label_scores`.
         """
-        shares, sizes = self._shares(self.label_scores(X))
-        found = project_hierarchy(shares, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
+        u = self.label_scores(X)
+        sizes = row_sizes(u, self.unit_)
+        found = project_hierarchy(u / sizes, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         return sizes * found  # P(s u, s phi) = s P(u, phi)
 
     def predict(self, X: MatrixLike) -> DecodedLabels:
@@ -405,7 +402,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     def _sets(self, X: Matrix) -> np.ndarray:
         u = self._scores(X)
         if self._label_kind.is_multilabel:
-            own = self._shares(u)[0]
+            own = u / row_sizes(u, self.unit_)
             return hierarchy_support(own, self.taxonomy_, self.phi_, n_jobs=self.n_jobs)
         best = u[:, self.ends_].argmax(axis=1)
         return np.arange(len(self.ends_)) == best[:, None]

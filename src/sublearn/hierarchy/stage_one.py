@@ -81,8 +81,7 @@ class StageOne:
                 "HierarchicalMultilabelClassifier.estimator must take an indicator matrix, as "
                 f"OneVsRestClassifier does for any classifier; {show(self.estimator)} said: {error}"
             ) from error
-        if isinstance(model, SavedModel):
-            model.set_params(callback=self.estimator.get_params()["callback"])
+        _forget(model, self.estimator)
         return model, summarise([])
 
     def scores(self, model: LabelModels | BaseEstimator, X: Matrix) -> np.ndarray:
@@ -112,9 +111,12 @@ class StageOne:
         parts, are_margins = [], False
         for train, held_out in folds:
             model, _ = self.fit(as_columns(X[train]), Y[train], progress)
-            are_margins = not (isinstance(model, LabelModels) or has_probabilities(model))
             rows = X[held_out]
-            parts.append(model.decision_function(rows) if are_margins else self.scores(model, rows))
+            if isinstance(model, LabelModels) or has_probabilities(model):
+                parts.append(self.scores(model, rows))
+            else:
+                are_margins = True
+                parts.append(np.asarray(model.decision_function(rows)))
         found, learned = np.concatenate(parts), self
         if are_margins:
             learned = replace(self, line=line_of_margins(found, truth))
@@ -124,7 +126,8 @@ class StageOne:
 
 def _following(model: BaseEstimator, progress: Progress, n_labels: int) -> BaseEstimator:
     """An estimator of this library that tells `progress` how far it is, and stops when asked to."""
-    if not isinstance(model, SavedModel) or model.get_params()["callback"] is not None:
+    is_ours = isinstance(model, SavedModel)
+    if not is_ours or model.get_params(deep=False).get("callback", model) is not None:
         return model
     before = progress.n_done
 
@@ -133,6 +136,13 @@ def _following(model: BaseEstimator, progress: Progress, n_labels: int) -> BaseE
         return progress.stop_requested
 
     return model.set_params(callback=follow)
+
+
+def _forget(model: BaseEstimator, estimator: BaseEstimator) -> None:
+    """Take away what `_following` gave: a fitted model is as its user made it."""
+    params = estimator.get_params(deep=False)
+    if "callback" in params:
+        model.set_params(callback=params["callback"])
 
 
 def _of_ones(found: list[np.ndarray], classes: list[np.ndarray]) -> np.ndarray:
