@@ -444,7 +444,7 @@ def projection(bench: Bench) -> Figures:
 
 # --- flat or not -------------------------------------------------------------------------------
 
-MOST_ROWS, MOST_TEST_ROWS = 2500, 1500
+MOST_ROWS, MOST_TEST_ROWS = 1000, 1000
 N_FOLDS = 3
 
 
@@ -604,7 +604,7 @@ TABLES = [
     Table(
         "flat-or-not",
         "Flat, or by the taxonomy",
-        "Hierarchical F1 on test rows; all learn by PPD-Sparse with its defaults, at most 2,500 "
+        "Hierarchical F1 on test rows; all learn by PPD-Sparse with its defaults, at most 1,000 "
         "rows. One label: the best class of one fit, steps down the tree, the best path, and "
         "`strategy='blend'` with `decoding='expected_f1'`. Sets: one threshold, with or without a "
         "label for each row, that is best for hierarchical F1 on held-out rows, and HML "
