@@ -23,11 +23,20 @@ from harness.growth import fit_exponent
 from harness.problem import Split
 from harness.runner import Case
 from harness.table import Cell, Figures, Table
-from harness.taxonomies import MULTILABEL, SINGLE_LABEL, Rows, load_rows
+from harness.taxonomies import (
+    LOOKED_AT,
+    MULTILABEL,
+    SINGLE_LABEL,
+    TAXONOMIES,
+    Rows,
+    load_rows,
+)
 from harness.timing import cpu_timed
 
+from sublearn.extreme import PPDSparseClassifier
 from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import (
+    GroupWeights,
     HierarchicalClassifier,
     HierarchicalMultilabelClassifier,
     Taxonomy,
@@ -44,6 +53,7 @@ from sublearn.hierarchy.label_models import (
     solve_squeezed,
     solve_tasks,
 )
+from sublearn.hierarchy.score_maps import with_leaves
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.metrics import f1_samples, hamming_loss, hierarchical_f1, jaccard_samples
 from sublearn.optim.linear_objective import as_columns
@@ -263,8 +273,10 @@ class Remembering(HierarchicalMultilabelClassifier):
     def _begin_search(
         self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
     ) -> WeightSearch:
-        self.held_out_sets = (scores, truth)
-        return super()._begin_search(scores, truth, start, progress)
+        search = super()._begin_search(scores, truth, start, progress)
+        taken = with_leaves(scores, self.taxonomy_) if search.data.takes_in_leaves else scores
+        self.held_out_sets = (taken, truth)
+        return search
 
 
 def decoded(model: Remembering, data: Rows, seconds: float) -> list[list[Cell]]:
@@ -324,9 +336,11 @@ def curves(bench: Bench) -> Figures:
     truth = data.Y_test.toarray()
     rows: list[list[Cell]] = []
     for metric in bench.some(("f1_samples", "jaccard", "hamming")):
+        how = GroupWeights("derivative_free")
         model = HierarchicalMultilabelClassifier(
-            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, random_state=bench.seed
-        ).fit(data.X, data.Y)
+            data.taxonomy, l1=L1["rcv1_dev"], metric=metric, group_weights=how,
+            random_state=bench.seed,
+        ).fit(data.X, data.Y)  # fmt: skip
         u = model.label_scores(data.X_test)
         u = u / row_sizes(u, model.unit_)
         trace = model.trace_
@@ -428,6 +442,116 @@ def projection(bench: Bench) -> Figures:
     return Figures(columns | {"exponent of a row's time": ".2f"}, rows)
 
 
+# --- flat or not -------------------------------------------------------------------------------
+
+MOST_ROWS, MOST_TEST_ROWS = 1000, 1000
+N_FOLDS = 3
+
+
+def flat_or_not(bench: Bench) -> Figures:
+    """PPD-Sparse without a taxonomy beside HiClass and HML that learn by the same PPD-Sparse."""
+    rows: list[list[Cell]] = []
+    for name in bench.some(tuple(TAXONOMIES)):
+        data = TAXONOMIES[name](bench.data)
+        was_seen = "yes" if name in LOOKED_AT else "no"
+        for task, measure in (("one label", one_label), ("sets", sets)):
+            part = data.with_one_path() if task == "one label" else data
+            part = some_rows(part, bench.size(MOST_ROWS, 300), bench.seed)
+            found = bench.once(
+                {"data": name, "task": task}, functools.partial(measure, part, bench.seed)
+            )
+            ours = found[2] if found[3] is None else found[3]
+            lead = ours - found[0]
+            rows.append([name, was_seen, task, part.X.shape[0], *found[:4], lead, *found[4:]])
+    columns = {"data": "", "looked at": "", "task": "", "rows": "d", "flat": ".4f>"}
+    columns |= {"top down, greedy": ".4f>", "by the taxonomy": ".4f>", "blend": ".4f>"}
+    return Figures(columns | {"lead over flat": ".4f", "flat s": ".3g<", "ours s": ".3g<"}, rows)
+
+
+def some_rows(data: Rows, n_rows: int, seed: int) -> Rows:
+    """At most so many random rows to learn from and to be judged by."""
+    rng = np.random.default_rng(seed)
+    train, test = (
+        np.sort(rng.permutation(X.shape[0])[:most])
+        for X, most in ((data.X, n_rows), (data.X_test, MOST_TEST_ROWS))
+    )
+    X, X_test = (sp.csr_matrix(X, dtype=np.float32) for X in (data.X[train], data.X_test[test]))
+    return Rows(data.taxonomy, X, data.Y[train], X_test, data.Y_test[test])
+
+
+def one_label(data: Rows, seed: int) -> list[float | None]:
+    """Hierarchical F1 of the best class, of greedy steps, of paths and of a blend; seconds."""
+    names, (y, y_test) = data.taxonomy.names, data.ends
+    ppd = PPDSparseClassifier(random_state=seed)
+    flat, flat_seconds = cpu_timed(functools.partial(ppd.fit, data.X, names[y]))
+    nodes = HierarchicalClassifier(data.taxonomy, estimator=PPDSparseClassifier(random_state=seed))
+    nodes.fit(data.X, names[y])
+    blend = HierarchicalClassifier(
+        data.taxonomy,
+        strategy="blend",
+        decoding="expected_f1",
+        estimator=PPDSparseClassifier(random_state=seed),
+    )
+    _, seconds = cpu_timed(functools.partial(blend.fit, data.X, names[y]))
+    best = nodes.predict(data.X_test)
+    greedy = nodes.set_params(decoding="greedy").predict(data.X_test)
+    answers = [flat.predict(data.X_test), greedy, best, blend.predict(data.X_test)]
+    found = [hierarchical_f1(names[y_test], answer, data.taxonomy) for answer in answers]
+    return [*found, flat_seconds, seconds]
+
+
+def sets(data: Rows, seed: int) -> list[float | None]:
+    """Hierarchical F1 of flat sets by a tuned threshold, and of HML for it; seconds."""
+    ends = most_specific(data)
+    held_out = np.zeros(ends.shape, dtype=np.float32)
+    fold = np.random.default_rng(seed).integers(N_FOLDS, size=len(held_out))
+    for k in range(N_FOLDS):
+        held_out[fold == k] = flat_margins(
+            data.X[fold != k], ends[fold != k], data.X[fold == k], seed
+        )
+    margins, flat_seconds = cpu_timed(
+        functools.partial(flat_margins, data.X, ends, data.X_test, seed)
+    )
+    levels = [*np.linspace(-1, 1, 41), *np.quantile(held_out.max(axis=1), np.linspace(0, 0.5, 11))]
+    choices = [(level, least) for level in levels for least in (True, False)]
+    best = max(choices, key=lambda how: set_f1(data.taxonomy, data.Y, held_out, *how))
+    flat = set_f1(data.taxonomy, data.Y_test, margins, *best)
+    model = HierarchicalMultilabelClassifier(
+        data.taxonomy,
+        estimator=PPDSparseClassifier(random_state=seed),
+        metric="f1_micro",
+        random_state=seed,
+    )
+    _, seconds = cpu_timed(functools.partial(model.fit, data.X, data.Y))
+    found = hierarchical_f1(data.Y_test, model.predict(data.X_test), data.taxonomy)
+    return [flat, None, found, None, flat_seconds, seconds]
+
+
+def most_specific(data: Rows) -> sp.csr_matrix:
+    """The labels of training rows without those that have another one below them."""
+    Y = data.Y.astype(np.int64)
+    above = (Y @ data.taxonomy.parent_matrix.astype(np.int64)).astype(bool)
+    ends = sp.csr_matrix(Y - Y.multiply(above))
+    ends.eliminate_zeros()
+    return ends
+
+
+def flat_margins(X: Any, ends: sp.csr_matrix, X_new: Any, seed: int) -> np.ndarray:
+    """Margins of PPD-Sparse; those of labels without rows are below all others."""
+    model = PPDSparseClassifier(random_state=seed).fit(X, ends)
+    found = np.asarray(model.decision_function(X_new))
+    found[:, np.diff(ends.tocsc().indptr) == 0] = -9.0
+    return found
+
+
+def set_f1(taxonomy: Taxonomy, Y: Any, margins: np.ndarray, level: float, least: bool) -> float:
+    """Hierarchical F1 of labels above a threshold, and of the best one of each row if `least`."""
+    on = margins >= level
+    if least:
+        on[np.arange(len(on)), margins.argmax(axis=1)] = True
+    return hierarchical_f1(Y, sp.csr_matrix(on), taxonomy)
+
+
 RACE = (
     "CPU seconds of one thread. All entrants have the same C; the solvers of HiClass end at a "
     "relative gap of 1e-4, liblinear at its tol of 1e-4. After > the seconds at which a run was "
@@ -476,6 +600,17 @@ TABLES = [
         "Learning curves of stage two",
         "rcv1_dev, logistic loss: steps of the search, on held-out and on test rows.",
         curves,
+    ),
+    Table(
+        "flat-or-not",
+        "Flat, or by the taxonomy",
+        "Hierarchical F1 on test rows; all learn by PPD-Sparse with its defaults, at most 1,000 "
+        "rows. One label: the best class of one fit, steps down the tree, the best path, and "
+        "`strategy='blend'` with `decoding='expected_f1'`. Sets: one threshold, with or without a "
+        "label for each row, that is best for hierarchical F1 on held-out rows, and HML "
+        "(`metric='f1_micro'`). Methods were tuned while looking at the test rows of some of the "
+        "sets. Seconds are CPU seconds of one thread.",
+        flat_or_not,
     ),
     Table(
         "projection",

@@ -37,7 +37,7 @@ def main():
         model = HierarchicalMultilabelClassifier(
             taxonomy,
             metric=metric,
-            group_weights=GroupWeights(max_iter=10),
+            group_weights=GroupWeights("derivative_free", max_iter=10),
             n_jobs=-1,
             random_state=0,
         )

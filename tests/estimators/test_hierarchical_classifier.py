@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 from taxonomy_rows import FORMS, PATHS, TAXONOMY, single_rows
 
 import sublearn
+from sublearn.extreme import PPDSparseClassifier
 from sublearn.hierarchy import HierarchicalClassifier, Taxonomy
 from sublearn.hierarchy.cost_model import choose_solver, predicted_seconds
 from sublearn.hierarchy.nodes import TOP, collect_nodes
@@ -18,7 +19,7 @@ from sublearn.hierarchy.paths import best_leaves, path_probabilities
 from sublearn.linear import SparseLogisticRegression
 from sublearn.optim import minimise_linear
 
-STRATEGIES = ["top_down", "flat", "global"]
+STRATEGIES = ["top_down", "flat", "global", "blend"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -74,9 +75,15 @@ def test_the_cost_model_chooses_what_it_predicts_to_be_fastest():
         assert choose_solver(size) == {"newton": "auto"}.get(fastest, fastest)
 
 
+NEVER = "rows have labels above others, such as 'a.x', which leaf='mandatory' never predicts"
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+@pytest.mark.parametrize("leaf", ["auto", "mandatory", "optional"])
+@pytest.mark.filterwarnings(f"ignore:.*{NEVER}")
 def test_probabilities_add_up_along_the_tree(strategy, leaf):
+    if (strategy, leaf) == ("blend", "optional"):
+        return
     X, y = single_rows(labels=[*PATHS, "a.x"])
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     through = model.path_proba(X)
@@ -87,6 +94,8 @@ def test_probabilities_add_up_along_the_tree(strategy, leaf):
         assert (left >= -1e-9).all()
         assert leaf == "optional" or (left < 1e-9).all()
     ends = model.predict_proba(X)
+    if leaf == "auto":
+        assert ends[y == "a.x", model.classes_.tolist().index("a.x")].mean() > 0.4
     np.testing.assert_allclose(ends.sum(axis=1), 1)
     if leaf == "mandatory" and strategy == "top_down":
         assert (ends[:, model.classes_.tolist().index("a.x")] == 0).all()
@@ -177,9 +186,79 @@ def test_rows_labelled_at_inner_labels_end_there():
     model = HierarchicalClassifier(TAXONOMY, leaf="optional").fit(X, y)
     assert model.score(X, y) > 0.8
     assert "a.x" in model.predict(X)
-    mandatory = HierarchicalClassifier(TAXONOMY).fit(X, y)
+    with pytest.warns(UserWarning, match=f"of 400 {NEVER}; leaf='auto' does"):
+        mandatory = HierarchicalClassifier(TAXONOMY, leaf="mandatory").fit(X, y)
     assert "a.x" not in mandatory.predict(X)
     assert mandatory.score(X[y != "a.x"], y[y != "a.x"]) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(), LinearSVC()])
+@pytest.mark.parametrize("strategy", ["top_down", "global"])
+def test_inner_labels_are_predicted_by_default(strategy, estimator):
+    if strategy == "global" and estimator is not None:
+        return
+    labels = ["a", "a.x", "a.x.p", "a.x.q", "b.z", "b.w"]
+    X, y = single_rows(600, labels=labels)
+    model = HierarchicalClassifier(TAXONOMY, strategy=strategy, estimator=estimator).fit(X, y)
+    X_new, y_new = single_rows(600, seed=1, labels=labels)
+    found = model.predict(X_new)
+    for label in labels:
+        assert (found[y_new == label] == label).mean() > 0.5
+    assert TAXONOMY.names[model.stops_].tolist() == ["a", "a.x"]
+    paths = model.predict_paths(X_new)
+    assert [path[-1] for path in paths] == found.tolist()
+    np.testing.assert_allclose(model.predict_proba(X_new).sum(axis=1), 1)
+
+
+def test_a_label_that_all_rows_below_it_carry_is_a_leaf():
+    X, y = single_rows(200, labels=["a", "b.z", "b.w"])  # nothing goes on below a
+    model = HierarchicalClassifier(TAXONOMY, leaf="mandatory").fit(X, y)
+    assert len(model.stops_) == 0
+    assert (model.predict(X[y == "a"]) == "a").mean() > 0.9
+
+
+def test_models_of_ends_are_saved(tmp_path):
+    X, y = single_rows(300, labels=["a.x", "a.x.p", "a.x.q", "b.z"])
+    for estimator in (None, SparseLogisticRegression(0.01), PPDSparseClassifier(random_state=0)):
+        model = HierarchicalClassifier(TAXONOMY, estimator=estimator).fit(X, y)
+        model.save(tmp_path / type(estimator).__name__)
+        loaded = sublearn.load(tmp_path / type(estimator).__name__)
+        np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-6)
+        assert "a.x" in loaded.predict(X)
+        assert estimator is not None or loaded.coef_.shape == (TAXONOMY.n_labels, X.shape[1])
+
+
+@pytest.mark.parametrize("estimator", [None, PPDSparseClassifier(random_state=0)])
+def test_a_blend_multiplies_what_both_sides_say(estimator, tmp_path):
+    X, y = single_rows(200)
+    X_new = single_rows(100, seed=1)[0]
+    sides = [
+        HierarchicalClassifier(TAXONOMY, strategy=s, estimator=estimator).fit(X, y).predict_proba
+        for s in ("flat", "top_down")
+    ]
+    model = HierarchicalClassifier(TAXONOMY, strategy="blend", estimator=estimator).fit(X, y)
+    flat, nodes = (side(X_new) for side in sides)
+    expected = flat**0.7 * nodes**0.3
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X_new), expected, atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X_new), by_hand(model, X_new))
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    np.testing.assert_allclose(loaded.predict_proba(X_new), expected, atol=1e-6)
+
+
+def test_the_expected_f1_is_that_of_all_ends():
+    X, y = single_rows(150, labels=[*PATHS, "a.x"])
+    noisy = X + np.random.default_rng(2).normal(size=X.shape)
+    model = HierarchicalClassifier(TAXONOMY, decoding="expected_f1").fit(X, y)
+    chances, found = model.predict_proba(noisy), model.predict(noisy)
+    sets = [set(TAXONOMY.ancestors(name)) | {name} for name in model.classes_.tolist()]
+    for row, name in zip(chances, found.tolist(), strict=True):
+        size = sum(p * len(own) for p, own in zip(row, sets, strict=True))
+        hits = [sum(p * len(one & own) for p, own in zip(row, sets, strict=True)) for one in sets]
+        values = [2 * h / (len(one) + size) for h, one in zip(hits, sets, strict=True)]
+        assert values[model.classes_.tolist().index(name)] == pytest.approx(max(values))
+    assert (found != by_hand(model, noisy)).any()
 
 
 def test_labels_without_rows_are_never_predicted_and_single_children_always():
@@ -193,6 +272,7 @@ def test_labels_without_rows_are_never_predicted_and_single_children_always():
     "estimator", [LogisticRegression(), RandomForestClassifier(20, random_state=0), LinearSVC()]
 )
 @pytest.mark.parametrize("leaf", ["mandatory", "optional"])
+@pytest.mark.filterwarnings(f"ignore:.*{NEVER}")
 def test_any_classifier_serves_the_nodes(estimator, leaf):
     X, y = single_rows(labels=[*PATHS, "a.x"])
     model = HierarchicalClassifier(TAXONOMY, estimator=estimator, leaf=leaf).fit(X, y)
@@ -239,10 +319,20 @@ def test_nodes_of_this_library_are_saved_and_others_refused(tmp_path):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("leaf", ["mandatory", "optional"])
 def test_progress_counts_the_models_that_are_solved(strategy, leaf):
+    if (strategy, leaf) == ("blend", "optional"):
+        return
     X, y = single_rows()
     model = HierarchicalClassifier(TAXONOMY, strategy=strategy, leaf=leaf).fit(X, y)
     positions = np.array([TAXONOMY.position(label) for label in y])
     assert model._n_models(model._make_nodes(positions)) == len(model.trace_)
+
+
+@pytest.mark.parametrize(("estimator", "n_fits"), [(LogisticRegression(), 1), (LinearSVC(), 4)])
+def test_progress_counts_the_fits_of_an_estimator(estimator, n_fits):
+    X, y = single_rows(120)
+    events = []
+    HierarchicalClassifier(TAXONOMY, estimator=estimator, callback=events.append).fit(X, y)
+    assert events[-1].n_done == events[-1].n_total == 4 * n_fits  # above the roots, a, a.x and b
 
 
 def test_the_strategy_of_the_fit_decides_about_predictions():
@@ -269,13 +359,23 @@ GRAPH = Taxonomy([-1, 0, 0, [1, 2]], names=["a", "b", "c", "d"])
         ({"taxonomy": GRAPH}, ["b", "d"], "at most one parent, got several for 'd'"),
         ({"taxonomy": TAXONOMY}, ["c", "c"], "needs at least 2 classes"),
         ({"taxonomy": TAXONOMY}, [["c"], ["a", "b"]], "y must have one label per sample"),
-        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be an instance of Taxonomy or None"),
+        ({"taxonomy": [-1, 0]}, ["a", "b"], "taxonomy must be an instance of Taxonomy or NamedE"),
         ({"C": 0.0}, ["a", "b"], "C must be a positive number, got 0.0"),
         ({"solver": ["newton", "simplex"]}, ["a", "b"], "solver must be one of auto, newton"),
         ({"solver": []}, ["a", "b"], "solver must be one of"),
         ({"threshold": 2.0}, ["a", "b"], "threshold must be a number from 0 to 1"),
-        ({"leaf": "none"}, ["a", "b"], "leaf must be 'mandatory' or 'optional'"),
-        ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path' or 'greedy'"),
+        ({"leaf": "none"}, ["a", "b"], "leaf must be 'auto', 'mandatory' or 'optional'"),
+        ({"decoding": "longest"}, ["a", "b"], "decoding must be 'best_path', 'greedy' or 'expe"),
+        (
+            {"strategy": "blend", "leaf": "optional"},
+            ["a", "b"],
+            "leaf must be not 'optional' for strategy='blend', got 'optional'",
+        ),
+        (
+            {"decoding": "expected_f1", "leaf": "optional"},
+            ["a", "b"],
+            "leaf must be not 'optional' for decoding='expected_f1'",
+        ),
         ({"threshold": {"z": 0.5}}, ["a", "b"], "threshold must name labels of the taxonomy, got"),
         ({"estimator": 3}, ["a", "b"], "estimator must be an estimator with fit"),
         ({"estimator": LinearRegression()}, ["a", "b"], "predict_proba or decision_function"),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
@@ -28,6 +29,7 @@ from sublearn.hierarchy.group_weights import (
     is_sure_gain,
     row_sizes,
 )
+from sublearn.hierarchy.score_maps import with_leaves
 from sublearn.hierarchy.set_metrics import METRICS, RowGroups, Truth, count_sets
 from sublearn.hierarchy.stage_one import make_folds
 from sublearn.metrics import f1_macro, f1_micro, f1_samples, hamming_loss, jaccard_samples
@@ -156,7 +158,7 @@ def test_a_step_of_one_label_is_judged_as_if_all_were_counted(taxonomy, metric, 
     rng, n = np.random.default_rng(0), taxonomy.n_labels
     truth = taxonomy.close(rng.random((50, n)) < 0.2).toarray()
     data = HeldOutSets(rng.random((50, n)), truth, taxonomy, metric)
-    search = WeightSearch(data, np.full(n, 0.5), lambda: False)
+    search = WeightSearch(data, np.full(n, 0.5), Progress())
     for part in data.components:
         own = search.phi[part.columns]
         for t in range(len(part.columns)):
@@ -191,10 +193,70 @@ def test_models_of_a_fold_learn_from_its_training_rows_alone():
     Y = TAXONOMY.encode(lists)
     folds = [(np.arange(30), np.arange(60, 90)), (np.arange(90) < 60, np.arange(80, 90))]
     stage = make()._stage_one
-    scores = stage.held_out_scores(X, Y, make_folds(X, Y, folds, 0), Progress())
+    _, scores, truth = stage.held_out_scores(X, Y, make_folds(X, Y, folds, 0), Progress())
+    np.testing.assert_array_equal(truth, Y.toarray()[[*range(60, 90), *range(80, 90)]])
     for at, (train, held_out) in zip((slice(0, 30), slice(30, 40)), folds, strict=True):
         model, _ = stage.fit(np.asfortranarray(X[train]), Y[train], Progress())
         np.testing.assert_array_equal(scores[at], stage.scores(model, X[held_out]))
+
+
+def test_auto_holds_out_as_many_parts_as_have_enough_rows():
+    for n_rows, n_folds in ((100, 4), (5_000, 3), (12_000, 1), (100_000, 1)):
+        X = np.zeros((n_rows, 1))
+        folds = make_folds(X, X, "auto", 0)
+        assert len(folds) == n_folds
+        for train, held_out in folds:
+            assert len(held_out) == n_rows // 4
+            assert set(train) | set(held_out) == set(range(n_rows))
+
+
+def test_scores_of_inner_labels_can_take_in_their_leaves():
+    u = np.array([[0.5, 0.2, 0.9, 0.3, 0.4]])
+    tree = Taxonomy([-1, 0, 1, 1, 0])
+    below, every = 1 - 0.1 * 0.7, 1 - 0.1 * 0.7 * 0.6
+    expected = [np.sqrt(0.5 * every), np.sqrt(0.2 * below), 0.9, 0.3, 0.4]
+    np.testing.assert_allclose(with_leaves(u, tree)[0], expected)
+
+
+def test_leaves_are_taken_in_where_held_out_rows_surely_prefer_it(tmp_path):
+    X, lists = label_rows(400)
+    model = make(group_weights=SWEPT).fit(X, lists)
+    truth = TAXONOMY.encode(lists).toarray()
+    noise = np.random.default_rng(0).uniform(size=truth.shape)
+    inner = np.unique(TAXONOMY.indices)
+    for columns, takes_in_leaves in ((inner, True), (TAXONOMY.leaves, False)):
+        scores = 0.2 + 0.6 * truth
+        scores[:, columns] = noise[:, columns]  # these say nothing
+        search = model._begin_search(scores, truth, np.full(9, 0.5), Progress())
+        assert search.data.takes_in_leaves == takes_in_leaves
+    plain, model.takes_in_leaves_ = model.label_scores(X), True
+    np.testing.assert_allclose(model.label_scores(X), with_leaves(plain, TAXONOMY))
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    assert loaded.takes_in_leaves_
+    np.testing.assert_allclose(loaded.projected_scores(X), model.projected_scores(X))
+
+
+@pytest.mark.parametrize("estimator", [PPDSparseClassifier(random_state=0), None])
+def test_progress_moves_to_its_end_in_both_stages(estimator):
+    X, lists = label_rows(200)
+    events = []
+    make(estimator=estimator, callback=events.append).fit(X, lists)
+    assert events[-1].n_done == events[-1].n_total == (4 + 1 + 2) * TAXONOMY.n_labels
+    assert len({event.n_done for event in events}) > 1
+
+
+def test_margins_become_probabilities_by_held_out_rows(tmp_path):
+    X, lists = label_rows(300)
+    model = make(estimator=PPDSparseClassifier(random_state=0)).fit(X, lists)
+    X_new, new = label_rows(600, seed=1)
+    truth, u = TAXONOMY.encode(new).toarray(), model.label_scores(X_new)
+    by_line = -np.log(np.where(truth, u, 1 - u)).mean()
+    raw = expit(model._other.decision_function(X_new))
+    assert by_line < -np.log(np.where(truth, raw, 1 - raw)).mean()
+    assert model._other.callback is None
+    model.save(tmp_path / "m")
+    np.testing.assert_allclose(sublearn.load(tmp_path / "m").label_scores(X_new), u, rtol=1e-6)
 
 
 def test_labels_come_back_as_they_came():
@@ -298,7 +360,7 @@ def test_takes_features_of_any_form(form):
 def test_a_splitter_is_not_stored(tmp_path):
     X, lists = label_rows(60)
     make(cv=ShuffleSplit(2, random_state=0), group_weights=SWEPT).fit(X, lists).save(tmp_path / "m")
-    assert sublearn.load(tmp_path / "m").cv == 4
+    assert sublearn.load(tmp_path / "m").cv == "auto"
 
 
 def test_parameters_of_earlier_versions_are_translated():
@@ -327,8 +389,12 @@ def test_parameters_of_earlier_versions_are_translated():
             "group_weights must be an instance of GroupWeights or",
         ),
         ({"l1": 0.0}, [["a"], ["b"]], "l1 must be a positive number"),
-        ({"cv": 1}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
-        ({"cv": 0.5}, [["a"], ["b"]], "cv must be an integer of at least 2, a splitter or pairs"),
+        ({"cv": 1}, [["a"], ["b"]], "cv must be 'auto' or an integer of at least 2, a splitter or"),
+        (
+            {"cv": 0.5},
+            [["a"], ["b"]],
+            "cv must be 'auto' or an integer of at least 2, a splitter or",
+        ),
         ({"cv": [([], [1])]}, [["a"], ["b"]], "cv must give folds with rows on both sides"),
         ({"metric": "accuracy"}, [["a"], ["b"]], "metric must be 'f1_samples'"),
     ],

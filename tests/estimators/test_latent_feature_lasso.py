@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sublearn.errors import ParameterError
 from sublearn.latent import LatentFeatureLasso
+from sublearn.latent.feature_count import fewest_bits
 
 # --- problems --------------------------------------------------------------------------------
 
@@ -36,7 +38,7 @@ def distance_of_codes(found, truth):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_components", [5, "gap"])
+@pytest.mark.parametrize("n_components", [5, "gap", "bic"])
 def test_finds_planted_features_without_a_wrong_bit(n_components, fit_intercept):
     X, Z, W = planted()
     model = lasso(n_components, fit_intercept=fit_intercept).fit(X)
@@ -100,21 +102,50 @@ def test_held_out_entries_count_features_of_few_columns():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("noise", [0.3, 0.6])
-def test_the_gap_counts_a_feature_once_though_noise_blurs_its_columns(noise):
+@pytest.mark.parametrize("n_components", ["bic", "gap"])
+def test_a_feature_is_counted_once_though_noise_blurs_its_columns(n_components, noise):
     rng = np.random.default_rng(0)
     shapes = np.kron(np.eye(4), np.ones(9))  # four disjoint blocks of nine
     X = rng.integers(0, 2, size=(400, 4)) @ shapes + noise * rng.normal(size=(400, 36))
-    model = lasso("gap", max_iter=10).fit(X)
+    model = lasso(n_components, max_iter=10).fit(X)
     assert model.n_components_ == 4
     assert model.gains_[3] > 3 * model.gains_[4]
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.5])
-def test_the_gap_counts_features_of_few_rows(noise):
+@pytest.mark.parametrize("n_components", ["bic", "gap"])
+def test_features_of_few_rows_are_counted(n_components, noise):
     rng = np.random.default_rng(1)
     Z = rng.random((500, 6)) < [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
     X = Z @ rng.normal(size=(6, 40)) + noise * rng.normal(size=(500, 40))
-    assert lasso("gap").fit(X).n_components_ == 6
+    assert lasso(n_components).fit(X).n_components_ == 6
+
+
+def test_the_fewest_bits_are_those_of_codes_features_and_errors():
+    X, _, _ = planted(n=60, d=12, k=3, noise=0.2)
+    gains = lasso().fit(X).gains_
+    beyond = np.square(X - X.mean(axis=0)).sum() - gains.sum()
+    errors = [beyond + gains[k:].sum() for k in range(len(gains))]
+    bits = [
+        60 * 12 / 2 * np.log(error) + 2 * k * (60 * np.log(2) + 12 / 2 * np.log(60))
+        for k, error in enumerate(errors)
+    ]
+    assert fewest_bits(gains, beyond, X.shape) == int(np.argmin(bits)) == 3
+    assert fewest_bits(np.array([0.0, 0.0]), 1.0, (5, 5)) == 0
+
+
+def test_the_default_is_stable_under_bootstrap_where_the_gap_is_not():
+    X = load_digits().data[:400]
+    rng = np.random.default_rng(1)
+    samples = [X[rng.integers(400, size=400)] for _ in range(4)]
+    quick = {"max_iter": 2, "n_exchanges": 0, "violation_tol": 1e3}
+    bic, gap = (
+        np.array([lasso(how, **quick).fit(rows).n_components_ for rows in samples])
+        for how in ("bic", "gap")
+    )
+    assert bic.std() <= 0.2 * bic.mean()
+    assert bic.std() < gap.std()
+    assert lasso().n_components == "bic"
 
 
 def test_the_convex_objective_falls_and_has_a_certificate():

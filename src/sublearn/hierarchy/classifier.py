@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,8 +10,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
 from sublearn.errors import ParameterError
@@ -18,8 +20,11 @@ from sublearn.execution import all_or_nothing
 from sublearn.fitting.labels import best_labels
 from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.cost_model import SolverNames
+from sublearn.hierarchy.ends import Ends, inner_ends
 from sublearn.hierarchy.label_models import LabelModels, TaskOptions, summarise
+from sublearn.hierarchy.margins import Line
 from sublearn.hierarchy.model import (
+    TAXONOMY_RULE,
     HasScores,
     TaxonomyModel,
     store_models,
@@ -29,21 +34,43 @@ from sublearn.hierarchy.model import (
 from sublearn.hierarchy.nodes import (
     TOP,
     Node,
+    NodeModel,
     NodeRows,
     collect_nodes,
     constant_as_intercept,
-    estimator_log_scores,
     fit_estimators,
     fit_sparse_models,
+    n_fits_of_a_node,
     sparse_log_scores,
     trace_of,
     with_constant,
 )
-from sublearn.hierarchy.paths import Ask, best_leaves, greedy_ends, path_probabilities
+from sublearn.hierarchy.path_arrays import form_of_paths, path_rows
+from sublearn.hierarchy.paths import (
+    Ask,
+    best_leaves,
+    blend,
+    expected_f1,
+    greedy_ends,
+    path_probabilities,
+)
 from sublearn.hierarchy.taxonomy import Taxonomy
-from sublearn.io.fields import Fields, Integers, ListOf, Parts, Record, check_fields
+from sublearn.io.fields import (
+    Fields,
+    Floats,
+    Integers,
+    ListOf,
+    OrAbsent,
+    Parts,
+    Record,
+    Sparse,
+    check_fields,
+)
+from sublearn.io.models import nested_state, restore_nested
+from sublearn.io.taxonomies import NamedEdges
+from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Callback, Solution
-from sublearn.typing import JsonObject, LabelsLike, Matrix, MatrixLike, State
+from sublearn.typing import JsonObject, LabelsLike, Matrix, MatrixLike, State, WeightsLike
 from sublearn.validation import (
     WATCH_RULES,
     Boolean,
@@ -66,7 +93,9 @@ from sublearn.validation.values import is_finite_number, show
 __all__ = ["HierarchicalClassifier"]
 
 _MODELS = "nodes."
-_STRATEGY = OneOf("top_down", "flat", "global")
+_FLAT = "flat."
+_STRATEGY = OneOf("top_down", "flat", "global", "blend")
+_MOST_SCORES = 2**22  # of a block of rows that is predicted at once
 
 
 class _Thresholds(Rule):
@@ -98,33 +127,41 @@ class HierarchicalClassifier(TaxonomyModel):
 
     Parameters
     ----------
-    taxonomy : Taxonomy or None, default=None
-        The labels; each may have one parent. None takes the classes as they are, without a
-        hierarchy.
-    strategy : {"top_down", "flat", "global"}, default="top_down"
+    taxonomy : Taxonomy, NamedEdges or None, default=None
+        The labels; each may have one parent. What :func:`sublearn.io.load_hmc` returns as
+        `taxonomy` will do. None takes the classes as they are, without a hierarchy, or that of the
+        paths if `y` is an array of paths.
+    strategy : {"top_down", "flat", "global", "blend"}, default="top_down"
         "flat" learns the classes that rows carry against each other, all rows at once, and leaves
         the taxonomy to the metrics. "global" learns every label against the rest, all rows at once,
-        and predicts the path of the largest product of probabilities.
-    decoding : {"best_path", "greedy"}, default="best_path"
+        and predicts the path of the largest product of probabilities. "blend" learns "top_down" and
+        "flat" and multiplies what they say of each end, the flat side with the larger share: it
+        costs both fits, and on most taxonomies measured is ahead of either.
+    decoding : {"best_path", "greedy", "expected_f1"}, default="best_path"
         How "top_down" with mandatory leaves finds the path of a sample. "greedy" goes to the child
         with the largest score each time, as algorithm 1 does: an error at the top cannot be mended
         below. "best_path" predicts the leaf whose path has the largest product, the largest of
         `predict_proba`; a node is asked only where its product is above that of a leaf already
-        known.
+        known. "expected_f1", for all strategies, predicts the class whose hierarchical F1 is to be
+        expected largest: where two leaves are alike, one of the more probable branch.
     estimator : classifier or None, default=None
         Learns each node in place of sparse logistic regression: any classifier of scikit-learn's
-        kind, fitted to tell the children of a node apart. Not for "global".
+        kind, fitted to tell the children of a node apart. Margins of one without `predict_proba`
+        become probabilities by Platt's map, for which it is fitted four times at each node. Not
+        for "global".
     C : float, default=1.0
         Weight of the loss beside the l1 norm.
     solver : str or list of str, default="auto"
         "auto" asks the cost model; "newton" (CD2 in [1]_), "lhac", "cd1" (SCD) and
         "interior_point" are for all nodes. A list has an entry for each level, the
         last one for those below as well.
-    leaf : {"mandatory", "optional"}, default="mandatory"
-        Whether a prediction must be a label without children, or may end above: a sample goes on
-        to its best child only if the child's probability is at least `threshold`. Rows labelled
-        at an inner label always teach the labels above it; with "optional" they also count
-        against its children.
+    leaf : {"auto", "mandatory", "optional"}, default="auto"
+        Where a path may end. "auto": at the labels that training rows carry. An inner label that
+        some rows end at, while others go on below it, has a model of its own for ending there,
+        learned beside those of its children. "mandatory": at labels without children alone; rows
+        labelled above teach the labels on their path, and nothing ends there. "optional": at any
+        label on the way; a sample goes on to its best child only if the child's probability is
+        at least `threshold`, and rows that end at a label count against its children.
     threshold : float or mapping, default=0.5
         For "optional": of all labels, or of those that a mapping names (0.5 for the others).
     fit_intercept : bool, default=True
@@ -159,6 +196,10 @@ class HierarchicalClassifier(TaxonomyModel):
         above the roots.
     strategy_ : str
         The strategy of the fit.
+    flat_ : HierarchicalClassifier
+        With ``strategy="blend"``: the flat side, with a certificate of its own.
+    stops_ : ndarray of int
+        With ``leaf="auto"``: inner labels at which a path may end, by position.
     counts_ : ndarray of shape (n_labels,)
         Training rows of each label, ancestors included.
     objective_ : float
@@ -201,13 +242,13 @@ class HierarchicalClassifier(TaxonomyModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "taxonomy": OrNone(InstanceOf(Taxonomy)),
+        "taxonomy": TAXONOMY_RULE,
         "strategy": _STRATEGY,
-        "decoding": OneOf("best_path", "greedy"),
+        "decoding": OneOf("best_path", "greedy", "expected_f1"),
         "estimator": HasScores(),
         "C": Positive(float),
         "solver": SolverNames(),
-        "leaf": OneOf("mandatory", "optional"),
+        "leaf": OneOf("auto", "mandatory", "optional"),
         "threshold": _Thresholds(),
         "fit_intercept": Boolean(),
         "tol": Positive(float),
@@ -220,20 +261,25 @@ class HierarchicalClassifier(TaxonomyModel):
     _FORMER_VALUES: ClassVar[dict[str, dict[object, object]]] = {"decoding": {"best": "best_path"}}
 
     counts_: np.ndarray
+    stops_: np.ndarray
     strategy_: str
+    flat_: HierarchicalClassifier
     node_models_: dict[int, BaseEstimator]
     _nodes: list[Node]
+    _ends: Ends
+    _lines: dict[int, Line]
+    _paths: tuple[int, tuple[Hashable, ...]] | None  # columns of `y` and its longest path
 
     def __init__(
         self,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | NamedEdges | None = None,
         *,
         strategy: str = "top_down",
         decoding: str = "best_path",
         estimator: BaseEstimator | None = None,
         C: float = 1.0,
         solver: str | Sequence[str] = "auto",
-        leaf: str = "mandatory",
+        leaf: str = "auto",
         threshold: float | Mapping[Hashable, float] = 0.5,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -267,8 +313,9 @@ class HierarchicalClassifier(TaxonomyModel):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
-        y : array-like of shape (n_samples,)
-            A label of the taxonomy for each sample, by name.
+        y : array-like of shape (n_samples,) or (n_samples, n_levels)
+            A label of the taxonomy for each sample, by name; or its path, a row of names from the
+            root on, with "", None or NaN behind short ones. Predictions then are paths as well.
 
         Returns
         -------
@@ -276,15 +323,14 @@ class HierarchicalClassifier(TaxonomyModel):
             Itself, fitted.
         """
         check_params(self)
-        if self.strategy == "global" and self.estimator is not None:
-            raise ParameterError(
-                "HierarchicalClassifier.estimator must be None for strategy='global', "
-                f"got {show(self.estimator)}"
-            )
+        self._refuse_odd_pairs()
         rows = check_design(self, X).X
         labels = self._read_labels(y, rows.shape[0])
+        self._paths = form_of_paths(y)
         positions = self._positions(labels)
         self._log_thresholds()  # refuses labels that are not in the taxonomy
+        self.stops_ = self._find_stops(positions)
+        self._ends = Ends(self.taxonomy_, self.stops_)
         parts = self._make_nodes(positions)
         progress = Progress.of_solves(max(2, self._n_models(parts)), 1)
         learned, solution = self._watch(
@@ -293,17 +339,43 @@ class HierarchicalClassifier(TaxonomyModel):
         self._keep_solution(solution)
         self._linear = learned if isinstance(learned, LabelModels) else None
         if not isinstance(learned, LabelModels):
-            self.node_models_ = learned
+            self.node_models_ = {label: one.classifier for label, one in learned.items()}
+            self._lines = {label: one.line for label, one in learned.items()}
         self._nodes, self.strategy_ = [part.node for part in parts], self.strategy
         one = np.bincount(positions, minlength=self.taxonomy_.n_labels)
         self.counts_ = np.asarray(self.taxonomy_.ancestor_matrix.T @ one)
         self.ends_, self.classes_ = self._possible_ends(labels)
+        self.__dict__.pop("flat_", None)
+        if self.strategy == "blend":
+            self._fit_flat(X, self.taxonomy_.names[positions])
         return self
+
+    def _refuse_odd_pairs(self) -> None:
+        """Parameters that are sound, and do not go together."""
+        odd = {
+            ("strategy", "global"): ("estimator", self.estimator, None),
+            ("strategy", "blend"): ("leaf", self.leaf, "optional"),
+            ("decoding", "expected_f1"): ("leaf", self.leaf, "optional"),
+        }
+        for (name, value), (other, got, limit) in odd.items():
+            is_odd = got is not None if limit is None else got == limit
+            if getattr(self, name) == value and is_odd:
+                must = "None" if limit is None else f"not {limit!r}"
+                raise ParameterError(
+                    f"HierarchicalClassifier.{other} must be {must} for {name}={value!r}, "
+                    f"got {show(got)}"
+                )
+
+    def _fit_flat(self, X: MatrixLike, y: np.ndarray) -> None:
+        """The other side of a blend, a model of its own."""
+        flat = clone(self).set_params(strategy="flat", taxonomy=self.taxonomy_)
+        self.flat_ = flat.fit(X, y)
 
     def _n_models(self, parts: list[NodeRows]) -> int:
         if self.estimator is None:
             return sum(len(part.taught(self.strategy == "global")) for part in parts)
-        return sum(not part.node.is_plain for part in parts)
+        n_fits = n_fits_of_a_node(self.estimator)
+        return sum(n_fits for part in parts if not part.node.is_plain)
 
     def _positions(self, labels: EncodedLabels) -> np.ndarray:
         """Position of each row's label in the taxonomy, which must be a forest."""
@@ -321,34 +393,52 @@ class HierarchicalClassifier(TaxonomyModel):
         positions[labels.rows] = np.repeat(columns, labels.counts())
         return positions
 
+    def _find_stops(self, positions: np.ndarray) -> np.ndarray:
+        """Inner labels that paths may end at; a warning if rows end at others of them."""
+        found = inner_ends(self.taxonomy_, positions)
+        if self.strategy == "flat" or self.leaf == "optional" or not len(found):
+            return np.empty(0, dtype=np.int64)
+        if self.leaf == "auto":
+            return found
+        n_rows = int(np.isin(positions, found).sum())
+        warnings.warn(
+            f"{type(self).__name__}: {n_rows} of {len(positions)} rows have labels above others, "
+            f"such as {show(self.taxonomy_.names[found[0]])}, which leaf='mandatory' never "
+            "predicts; leaf='auto' does",
+            UserWarning,
+            stacklevel=4,
+        )
+        return np.empty(0, dtype=np.int64)
+
     def _make_nodes(self, positions: np.ndarray) -> list[NodeRows]:
-        if self.strategy == "top_down":
-            return collect_nodes(self.taxonomy_, positions, self.leaf == "optional")
-        ends = np.unique(positions)
-        rows = np.arange(len(positions))
+        tree, places = self._ends.tree, self._ends.place(positions)
+        if self.strategy in ("top_down", "blend"):
+            return collect_nodes(tree, places, self.leaf == "optional")
+        ends = np.unique(places)
+        rows = np.arange(len(places))
         if self.strategy == "flat":
-            return [NodeRows.of(TOP, 0, ends, rows, positions)]
-        closed = self.taxonomy_.ancestor_matrix[ends]
-        return [NodeRows.of(TOP, 0, np.unique(closed.indices), rows, positions)]
+            return [NodeRows.of(TOP, 0, ends, rows, places)]
+        closed = tree.ancestor_matrix[ends]
+        return [NodeRows.of(TOP, 0, np.unique(closed.indices), rows, places)]
 
     def _learn(
         self, X: Matrix, parts: list[NodeRows], progress: Progress
-    ) -> tuple[LabelModels | dict[int, BaseEstimator], Solution]:
-        n_jobs, n_labels = as_n_threads(self.n_jobs), self.taxonomy_.n_labels
+    ) -> tuple[LabelModels | dict[int, NodeModel], Solution]:
+        n_jobs, tree = as_n_threads(self.n_jobs), self._ends.tree
         if self.estimator is not None:
             models = fit_estimators(X, parts, self.estimator, n_jobs, progress)
             return models, replace(summarise([]), trace=trace_of([], []))
         options = TaskOptions("logistic", False, float(self.tol), self.max_iter, n_jobs)
-        closure = self.taxonomy_.ancestor_matrix if self.strategy == "global" else None
+        closure = tree.ancestor_matrix if self.strategy == "global" else None
         rows = with_constant(X) if self.fit_intercept else X
         linear, solution = fit_sparse_models(
-            rows, parts, n_labels, float(self.C), self.solver, options, progress, closure
+            rows, parts, tree.n_labels, float(self.C), self.solver, options, progress, closure
         )
         return constant_as_intercept(linear) if self.fit_intercept else linear, solution
 
     def _possible_ends(self, labels: EncodedLabels) -> tuple[np.ndarray, np.ndarray]:
         """Positions and names of the labels at which a path may end."""
-        if self.leaf == "mandatory" or self.strategy != "top_down":
+        if self.leaf != "optional" or self.strategy != "top_down":
             return self.taxonomy_.columns_of(labels), labels.classes
         reached = np.flatnonzero(self.counts_)
         names = self.taxonomy_.names[reached]
@@ -367,11 +457,36 @@ class HierarchicalClassifier(TaxonomyModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_levels)
+            In the form in which `fit` got the labels.
         """
         positions = self._end_positions(self._check_new(X))
+        if self._paths is not None:
+            return path_rows(self.taxonomy_, positions, *self._paths)
         names = self.taxonomy_.names[positions]
         return names.astype(self.classes_.dtype) if self.classes_.dtype.kind != "O" else names
+
+    def score(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+    ) -> float:
+        """Share of samples whose label is right.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like
+            True labels, or paths to them.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+        """
+        found = self.taxonomy_.names[self._end_positions(self._check_new(X))]
+        truth = self.taxonomy_.arrange(y, f"{type(self).__name__}: y")
+        return share_right(self._label_kind, self.taxonomy_.names, truth, found, sample_weight)
 
     def predict_paths(self, X: MatrixLike) -> list[list[Hashable]]:
         """The labels on the path of each row of `X`, the root first."""
@@ -431,7 +546,8 @@ class HierarchicalClassifier(TaxonomyModel):
         if node.is_plain:
             return np.zeros((len(rows), 1)), np.full(len(rows), -np.inf)
         if z is None:
-            own, stay = estimator_log_scores(node, self.node_models_[node.label], X[rows])
+            model = NodeModel(self.node_models_[node.label], self._lines[node.label])
+            own, stay = model.log_probabilities(node, X[rows])
         else:
             own, stay = sparse_log_scores(node, z[rows])
         may_end = self.leaf == "optional" and node.label != TOP
@@ -442,13 +558,26 @@ class HierarchicalClassifier(TaxonomyModel):
         return partial(self._ask, X, z)
 
     def _end_positions(self, X: Matrix) -> np.ndarray:
+        if self.strategy_ == "blend" or self.decoding == "expected_f1":
+            n_block = max(1, _MOST_SCORES // self._ends.tree.n_labels)
+            blocks = [X[at : at + n_block] for at in range(0, X.shape[0], n_block)]
+            return np.concatenate([self._best_ends(block) for block in blocks])
         if self.strategy_ == "global":
             return self._best_paths(X)
         ask, n_rows = self._ask_of(X), X.shape[0]
         if self.leaf == "optional" or self.decoding == "greedy":
             limits = self._log_thresholds() if self.leaf == "optional" else None
-            return greedy_ends(self._nodes, ask, n_rows, limits)[0]
-        return best_leaves(self._nodes, ask, n_rows, self.taxonomy_.n_labels)
+            return self._ends.labels(greedy_ends(self._nodes, ask, n_rows, limits)[0])
+        return self._ends.labels(best_leaves(self._nodes, ask, n_rows, self._ends.tree.n_labels))
+
+    def _best_ends(self, X: Matrix) -> np.ndarray:
+        """The class of the largest probability, or of the largest F1 that is to be expected."""
+        found = self._probabilities(X)[1][:, self.ends_]
+        if self.decoding == "expected_f1":
+            possible = found.max(axis=0) > 0
+            found = expected_f1(found, self.taxonomy_.ancestor_matrix[self.ends_])
+            found[:, ~possible] = -np.inf
+        return self.ends_[found.argmax(axis=1)]
 
     def _log_thresholds(self) -> np.ndarray:
         found = np.full(self.taxonomy_.n_labels, 0.5)
@@ -470,9 +599,10 @@ class HierarchicalClassifier(TaxonomyModel):
         """Log of the product of probabilities along the path to each end, for "global"."""
         (node,) = self._nodes
         own, _ = sparse_log_scores(node, self._weights.predictions(X))
-        every = np.full((X.shape[0], self.taxonomy_.n_labels), -np.inf)
+        tree = self._ends.tree
+        every = np.full((X.shape[0], tree.n_labels), -np.inf)
         every[:, node.children] = own
-        steps = self.taxonomy_.ancestor_matrix[self.ends_]
+        steps = tree.ancestor_matrix[self._ends.place(self.ends_)]
         sums = [every[:, steps.indices[a:b]].sum(axis=1) for a, b in pairwise(steps.indptr)]
         return np.column_stack(sums)
 
@@ -490,20 +620,35 @@ class HierarchicalClassifier(TaxonomyModel):
             ends = np.zeros((n_rows, n_labels))
             ends[:, self.ends_] = np.exp(log_softmax(self._path_scores(X), axis=1))
             return ends @ self.taxonomy_.ancestor_matrix.astype(float), ends
-        reach, ends = path_probabilities(self._nodes, self._ask_of(X), n_rows, n_labels)
-        if self.strategy_ == "flat":
+        n_places = self._ends.tree.n_labels
+        found = path_probabilities(self._nodes, self._ask_of(X), n_rows, n_places)
+        reach, ends = self._ends.fold(*found)
+        if self.strategy_ == "blend":
+            ends = ends.copy()
+            flat = self.flat_._probabilities(X)[1]
+            ends[:, self.ends_] = blend(flat[:, self.ends_], ends[:, self.ends_])
+        if self.strategy_ in ("flat", "blend"):
             reach = ends @ self.taxonomy_.ancestor_matrix.astype(float)
         return reach, ends
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = (*TaxonomyModel._STORED, "strategy_", "counts_")
+    _STORED = (*TaxonomyModel._STORED, "strategy_", "counts_", "stops_")
 
     def _to_bundle(self) -> State:
         state = super()._to_bundle()
         nodes = [[n.label, n.level, n.children.tolist(), n.is_plain] for n in self._nodes]
-        models = {} if self._linear is not None else store_models(self.node_models_, _MODELS)
-        return state | {"nodes": nodes} | models
+        state["nodes"] = nodes
+        if self.strategy_ == "blend":
+            state |= nested_state(self.flat_, _FLAT)
+        if self._paths is not None:
+            state |= {"path_width": self._paths[0], "path_like": list(self._paths[1])}
+        if self._linear is None:
+            lines = np.array([self._lines[label] for label in sorted(self.node_models_)])
+            return state | {"lines": lines} | store_models(self.node_models_, _MODELS)
+        n, linear = self.taxonomy_.n_labels, self._linear
+        of_stops = {"weights": linear.weights[:, n:], "intercepts": linear.intercepts[n:]}
+        return state | {f"stop_{name}": value for name, value in of_stops.items()}
 
     def _fields(self) -> Fields:
         return super()._fields() | {
@@ -513,22 +658,66 @@ class HierarchicalClassifier(TaxonomyModel):
             "counts_": Integers("labels"),
             "nodes": Parts(),
             f"{_MODELS}*": Parts(),
+            f"{_FLAT}*": Parts(),
+            # not in files of earlier versions
+            "stops_": OrAbsent(Integers("stops", high="labels")),
+            "stop_weights": OrAbsent(Sparse("features", "stops", "csc", finite=True)),
+            "stop_intercepts": OrAbsent(Floats("stops")),
+            "lines": OrAbsent(Floats(None, 2, finite=True)),
+            "path_width": OrAbsent(Positive(int)),
+            "path_like": OrAbsent(ListOf(InstanceOf(str, int, float))),
         }
 
     def _restore(self, state: State) -> None:
-        self._nodes = _restored_nodes(state.pop("nodes"), len(state["counts_"]))
+        state.setdefault("stops_", np.empty(0, dtype=np.int64))
+        n_places = len(state["counts_"]) + len(state["stops_"])
+        self._nodes = _restored_nodes(state.pop("nodes"), n_places)
+        width, like = state.pop("path_width", None), state.pop("path_like", ())
+        self._paths = None if width is None else (width, tuple(like))
+        of_stops = state.pop("stop_weights", None), state.pop("stop_intercepts", None)
         if "weights" not in state:
+            lines = state.pop("lines", None)
             self.node_models_ = take_models(state, _MODELS)
+            self._lines = _restored_lines(lines, sorted(self.node_models_))
             self.estimator = unfitted(self.node_models_)
             _refuse_other_models(self.node_models_, self._nodes)
-        if state["strategy_"] != "top_down" and len(self._nodes) != 1:
+        elif len(state["stops_"]):
+            state["weights"] = sp.hstack([state["weights"], of_stops[0]], format="csc")
+            state["intercepts"] = np.append(state["intercepts"], of_stops[1])
+        if state["strategy_"] == "blend":
+            self.flat_ = self._restored_flat(state)
+        if state["strategy_"] in ("flat", "global") and len(self._nodes) != 1:
             raise ValueError(f"nodes must be one for {state['strategy_']}, got {len(self._nodes)}")
         super()._restore(state)
+        self._ends = Ends(self.taxonomy_, self.stops_)
+
+    @staticmethod
+    def _restored_flat(state: State) -> HierarchicalClassifier:
+        flat = restore_nested(state, _FLAT)
+        is_flat = isinstance(flat, HierarchicalClassifier) and flat.strategy_ == "flat"
+        if not is_flat or len(flat.counts_) != len(state["counts_"]):
+            raise ValueError(f"{_FLAT}class must be a flat model of as many labels, got {flat!r}")
+        if flat.n_features_in_ != state["n_features_in_"]:
+            raise ValueError(
+                f"{_FLAT}n_features_in_ must be {state['n_features_in_']}, "
+                f"got {flat.n_features_in_}"
+            )
+        return flat
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = False
         return tags
+
+
+def _restored_lines(stored: np.ndarray | None, labels: list[int]) -> dict[int, Line]:
+    """Maps of margins of a file; those of earlier versions have none."""
+    if stored is None:
+        return dict.fromkeys(labels, Line())
+    if len(stored) != len(labels):
+        raise ValueError(f"lines must be {len(labels)}, one for each model, got {len(stored)}")
+    pairs = zip(labels, stored.tolist(), strict=True)
+    return {label: Line(*line) for label, line in pairs}
 
 
 def _restored_nodes(stored: list[list[object]], n_labels: int) -> list[Node]:

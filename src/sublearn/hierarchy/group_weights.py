@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 
 from sublearn.errors import ParameterError
 from sublearn.execution import map_blocks
+from sublearn.fitting.progress import Progress
 from sublearn.hierarchy.projection import project_hierarchy, project_rows
 from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
@@ -40,11 +41,13 @@ __all__ = [
     "WeightSearch",
     "is_sure_gain",
     "learn_group_weights",
+    "n_visits",
     "row_sizes",
 ]
 
 _COMMON = np.geomspace(0.02, 0.9, 30)  # weights for all labels alike, in units of a score of 1
 _FACTORS = (0.5, 0.7, 0.84, 0.93, 1.08, 1.19, 1.4, 2.0)
+_FIRST, _OTHERS = (0.7, 1.4), (0.5, 0.84, 0.93, 1.08, 1.19, 2.0)  # of a single label
 _LEAST_GAIN = 1e-12
 _SURE = 2.0  # standard errors that the gain of a single label must have
 _PROJECTION_TOL = 1e-6  # where labels have several parents
@@ -76,13 +79,14 @@ class GroupWeights(Settings):
 
     Parameters
     ----------
-    solver : {"derivative_free", "sweep", "subgradient"} or None, default="derivative_free"
+    solver : {"sweep", "derivative_free", "subgradient"} or None, default="sweep"
         All begin with one weight for all labels and one factor for each level. "sweep" then tries
-        each label's weight in turn and keeps what gains more than two standard errors.
-        "derivative_free" does so too, and goes on with COBYQA, a model-based trust-region method
-        without derivatives, over the factors of levels and of the labels that the sweep changed,
-        and keeps what gains as surely; it needs SciPy 1.14. "subgradient" makes steps along the
-        gradient of the squared loss through the projection. None learns nothing: `init` stays.
+        each label's weight in turn and keeps what gains more than two standard errors; again where
+        something moved. "derivative_free" does so too, and goes on with COBYQA, a model-based
+        trust-region method without derivatives, over the factors of levels and of the labels that
+        the sweep changed, and keeps what gains as surely; it needs SciPy 1.14. "subgradient" makes
+        steps along the gradient of the squared loss through the projection. None learns nothing:
+        `init` stays.
     init : float or array-like of shape (n_labels,), default=0.5
         Weights to begin with.
     unit : {"auto", "one", "row"}, default="auto"
@@ -99,7 +103,7 @@ class GroupWeights(Settings):
     GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100)
     """
 
-    solver: str | None = "derivative_free"
+    solver: str | None = "sweep"
     init: float | Sequence[float] | np.ndarray = 0.5
     unit: str = "auto"
     max_iter: int = 100
@@ -171,6 +175,8 @@ class HeldOutSets:
         A name of :data:`sublearn.hierarchy.set_metrics.METRICS`.
     unit : str
         In which the scores are given, for whoever asks.
+    takes_in_leaves : bool
+        Whether scores of inner labels take in those of their leaves, for whoever asks.
     """
 
     scores: np.ndarray
@@ -178,15 +184,19 @@ class HeldOutSets:
     taxonomy: Taxonomy
     metric: str
     unit: str = "one"
-    components: list[_Component] = field(init=False)
+    takes_in_leaves: bool = False
 
     def __post_init__(self) -> None:
         self.groups = RowGroups.make(len(self.scores))
         self.known = Truth.of(self.truth, self.groups)
-        n, owner = connected_components(self.taxonomy.parent_matrix, directed=False)
-        self.components = [self._component(np.flatnonzero(owner == c)) for c in range(n)]
         every, rows = np.arange(self.taxonomy.n_labels), np.arange(len(self.truth))
         self.whole = _Component(every, self.taxonomy, self.scores, self.truth, rows)
+
+    @cached_property
+    def components(self) -> list[_Component]:
+        """The parts of the taxonomy that do not touch each other."""
+        n, owner = connected_components(self.taxonomy.parent_matrix, directed=False)
+        return [self._component(np.flatnonzero(owner == c)) for c in range(n)]
 
     def _component(self, columns: np.ndarray) -> _Component:
         place = np.full(self.taxonomy.n_labels, -1)
@@ -222,7 +232,7 @@ class WeightSearch:
 
     data: HeldOutSets
     phi: np.ndarray
-    asks_to_stop: Callable[[], bool]
+    progress: Progress
     n_jobs: int = 1
     n_evaluations: int = 0
     rows: list[tuple[float, int, int, float]] = field(default_factory=list)
@@ -236,7 +246,7 @@ class WeightSearch:
     @property
     def is_stopped(self) -> bool:
         """True once a stop was requested."""
-        return self.asks_to_stop()
+        return self.progress.stop_requested
 
     def note(self, stage: Stage) -> None:
         """A row of the trace: seconds, stage, evaluations so far, the metric; and its weights."""
@@ -245,9 +255,12 @@ class WeightSearch:
         self.path.append(self.phi)
 
     def try_common_weights(self) -> None:
-        """One weight for all labels."""
-        n_labels = self.data.taxonomy.n_labels
-        self.try_weights(np.full(n_labels, c) for c in _COMMON)
+        """One weight for all labels: every third of the list, then those beside the best."""
+        n_labels, n_common = self.data.taxonomy.n_labels, len(_COMMON)
+        self.try_weights(np.full(n_labels, c) for c in _COMMON[::3])
+        best = int(np.argmin(np.abs(_COMMON - self.phi[0])))
+        beside = [k for k in range(best - 2, best + 3) if k != best and 0 <= k < n_common]
+        self.try_weights(np.full(n_labels, _COMMON[k]) for k in beside)
         self.note(Stage.COMMON)
 
     def try_weights(self, candidates: Iterable[np.ndarray], must_be_sure: bool = False) -> None:
@@ -261,25 +274,34 @@ class WeightSearch:
             if is_sure and value[0] > self.value[0] + _LEAST_GAIN:
                 self.phi, self.counts, self.value = phi, counts, value
 
-    def try_in_component(self, part: _Component, tried: list[np.ndarray]) -> None:
+    def try_in_component(
+        self, part: _Component, first: list[np.ndarray], others: list[np.ndarray]
+    ) -> bool:
         """As `try_weights`, for the weights of one component, on the rows that feel them.
 
-        A step must gain more than by chance: a weight for each label is learned from few rows.
+        A step must gain more than by chance: a weight for each label is learned from few rows. The
+        others are tried if one of the first ones gains at all. Returns whether weights changed.
         """
         old = self.data.part_counts(part, self.phi[part.columns])
-        self.n_evaluations += len(tried)
         start, best = self.value, None
-        for phi in tried:
-            new = self.data.part_counts(part, phi)
-            counts = self.counts.replace(old, new, part.rows, part.columns)
-            value = self.data.value(counts)
-            if is_sure_gain(value - start) and (best is None or value[0] > best[0][0]):
-                best = (value, counts, phi)
+        for tried in (first, others):
+            gains = False
+            for phi in tried:
+                new = self.data.part_counts(part, phi)
+                counts = self.counts.replace(old, new, part.rows, part.columns)
+                value = self.data.value(counts)
+                gains |= bool(value[0] > start[0])
+                if is_sure_gain(value - start) and (best is None or value[0] > best[0][0]):
+                    best = (value, counts, phi)
+            self.n_evaluations += len(tried)
+            if not gains:
+                break
         if best is None:
-            return
+            return False
         self.value, self.counts, phi = best
         self.phi = self.phi.copy()
         self.phi[part.columns] = phi
+        return True
 
 
 def row_sizes(scores: np.ndarray, unit: str) -> np.ndarray:
@@ -316,28 +338,41 @@ def learn_group_weights(search: WeightSearch, settings: GroupWeights) -> None:
     if settings.solver == "subgradient":
         _descend(search, int(settings.max_iter))
         return
+    parts = search.data.components
     for _ in range(_N_SWEEPS):
-        _sweep_labels(search)
+        parts = _sweep_labels(search, parts)
         if search.is_stopped:
             return
     if settings.solver == "derivative_free":
         _derivative_free(search, int(settings.max_iter))
 
 
-def _sweep_labels(search: WeightSearch) -> None:
-    """Each label's weight in turn, those of leaves first."""
-    parts = search.data.components
+def n_visits(settings: GroupWeights) -> int:
+    """How often each label is visited, for the progress bar."""
+    return 0 if settings.solver == "subgradient" else _N_SWEEPS
+
+
+def _sweep_labels(search: WeightSearch, parts: list[_Component]) -> list[_Component]:
+    """Each label's weight in turn, those of leaves first; returns the parts that moved."""
     n_between = max(1, len(parts) // _MOST_NOTES)
+    moved: list[_Component] = []
     for k, part in enumerate(parts):
-        if search.is_stopped:
-            return
+        has_moved = False
         for t in np.argsort(-part.taxonomy.levels, kind="stable"):
+            if search.is_stopped:
+                return moved
             phi = search.phi[part.columns]
             felt = part.where_felt(t, min(1.0, *_FACTORS) * phi[t])
-            at = np.arange(len(phi)) == t
-            search.try_in_component(felt, [np.where(at, f * phi, phi) for f in _FACTORS])
+            if len(felt.rows):
+                at = np.arange(len(phi)) == t
+                tried = [[np.where(at, f * phi, phi) for f in some] for some in (_FIRST, _OTHERS)]
+                has_moved |= search.try_in_component(felt, *tried)
+            search.progress.finish_solve()
+        moved += [part] if has_moved else []
         if k % n_between == 0 or k == len(parts) - 1:
             search.note(Stage.LABEL)
+    search.progress.add(search.data.taxonomy.n_labels - sum(len(part.columns) for part in parts))
+    return moved
 
 
 # --- derivative-free -------------------------------------------------------------------------

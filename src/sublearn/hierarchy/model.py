@@ -13,17 +13,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.fitting.labels import LabelClassifier
 from sublearn.hierarchy.label_models import LabelModels, by_rows
+from sublearn.hierarchy.path_arrays import as_path_array
 from sublearn.hierarchy.taxonomy import Taxonomy, find_levels
 from sublearn.io import fields
 from sublearn.io.limits import check_expansion
 from sublearn.io.models import nested_state, restore_nested, storable_params
+from sublearn.io.taxonomies import NamedEdges
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, State
-from sublearn.validation import Boolean, EncodedLabels, Rule, encode_labels
+from sublearn.validation import Boolean, EncodedLabels, InstanceOf, OrNone, Rule, encode_labels
 from sublearn.validation.design import check_new_rows
 
-__all__ = ["HasScores", "TaxonomyModel", "store_models", "take_models", "unfitted"]
+__all__ = [
+    "TAXONOMY_RULE",
+    "HasScores",
+    "TaxonomyModel",
+    "named_columns",
+    "store_models",
+    "take_models",
+    "unfitted",
+]
 
+#: What `taxonomy` may be.
+TAXONOMY_RULE = OrNone(InstanceOf(Taxonomy, NamedEdges))
 _MOST_LEVELS = 1000  # of a taxonomy in a file
+
+
+def named_columns(y: LabelsLike) -> list[str]:
+    """Names of the columns of a frame of two or more; empty if there are none."""
+    names = list(getattr(y, "columns", ()))
+    are_names = len(names) > 1 and all(isinstance(name, str) for name in names)
+    return names if are_names else []
 
 
 class HasScores(Rule):
@@ -48,7 +67,7 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
 
     _kind: ClassVar[str] = "taxonomy_labels"
 
-    taxonomy: Taxonomy | None
+    taxonomy: Taxonomy | NamedEdges | None
     taxonomy_: Taxonomy
     ends_: np.ndarray
     _linear: LabelModels | None
@@ -58,23 +77,36 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
     def _read_labels(self, y: LabelsLike, n_samples: int) -> EncodedLabels:
         """Labels, and the taxonomy that they belong to."""
         name = type(self).__name__
-        y = y if self.taxonomy is None else self.taxonomy.arrange(y, f"{name}: y")
-        encoded = encode_labels(y, n_samples, estimator_name=name)
-        self.taxonomy_ = self.taxonomy or Taxonomy.flat(encoded.classes.tolist())
+        given = self._given_taxonomy(y)
+        arranged = y if given is None else given.arrange(y, f"{name}: y")
+        encoded = encode_labels(arranged, n_samples, estimator_name=name)
+        self.taxonomy_ = given or Taxonomy.flat(encoded.classes.tolist())
         self.label_kind_ = encoded.kind.name
         return encoded
+
+    def _given_taxonomy(self, y: LabelsLike) -> Taxonomy | None:
+        """The taxonomy of the parameter, of paths, or of the names of columns, if there is one."""
+        if isinstance(self.taxonomy, NamedEdges):
+            return Taxonomy.from_edges(self.taxonomy)
+        if self.taxonomy is not None:
+            return self.taxonomy
+        paths = as_path_array(y)
+        if paths is not None:
+            return Taxonomy.from_path_array(paths)
+        names = named_columns(y)
+        return Taxonomy.flat(names) if names else None
 
     # --- the model ---------------------------------------------------------------------------
 
     @property
     def coef_(self) -> sp.csr_matrix:
         """Weights of shape (n_labels, n_features)."""
-        return self._weights.weights.T
+        return self._weights.weights[:, : self.taxonomy_.n_labels].T
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts of shape (n_labels,)."""
-        return self._weights.intercepts
+        return self._weights.intercepts[: self.taxonomy_.n_labels]
 
     @property
     def _weights(self) -> LabelModels:
@@ -99,8 +131,8 @@ class TaxonomyModel(LabelClassifier, BaseEstimator):
         state |= {"taxonomy.indptr": own.indptr, "taxonomy.parents": own.indices}
         state |= {"taxonomy.names": own.names, "has_taxonomy": self.taxonomy is not None}
         if self._linear is not None:
-            linear = self._linear
-            state |= {"weights": linear.weights, "intercepts": linear.intercepts}
+            n, linear = own.n_labels, self._linear
+            state |= {"weights": linear.weights[:, :n], "intercepts": linear.intercepts[:n]}
         return state
 
     def _fields(self) -> fields.Fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,18 +17,23 @@ from sublearn.fitting.progress import Progress
 from sublearn.hierarchy import group_weights as stage_two
 from sublearn.hierarchy.group_weights import GroupWeights, HeldOutSets, WeightSearch, row_sizes
 from sublearn.hierarchy.label_models import LOSSES, LabelModels, TaskOptions
+from sublearn.hierarchy.margins import Line
 from sublearn.hierarchy.model import (
+    TAXONOMY_RULE,
     HasScores,
     TaxonomyModel,
+    named_columns,
     store_models,
     take_models,
     unfitted,
 )
 from sublearn.hierarchy.projection import as_group_weights, hierarchy_support, project_hierarchy
+from sublearn.hierarchy.score_maps import with_leaves
 from sublearn.hierarchy.set_metrics import METRICS
 from sublearn.hierarchy.stage_one import Fold, FoldsLike, StageOne, make_folds
 from sublearn.hierarchy.taxonomy import Taxonomy
-from sublearn.io.fields import Fields, Floats, Number, Parts
+from sublearn.io.fields import Fields, Floats, Number, OrAbsent, Parts
+from sublearn.io.taxonomies import NamedEdges
 from sublearn.metrics import f1_samples
 from sublearn.metrics.exact_labels import share_right
 from sublearn.trace import Callback, Solution, Trace
@@ -36,9 +41,9 @@ from sublearn.typing import LabelsLike, Matrix, MatrixLike, Seed, State, Weights
 from sublearn.validation import (
     RUN_RULES,
     Boolean,
+    Either,
     EncodedLabels,
     Folds,
-    InstanceOf,
     LabelKind,
     OneOf,
     OrNone,
@@ -78,8 +83,9 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
 
     Parameters
     ----------
-    taxonomy : Taxonomy or None, default=None
-        The labels and their parents. None takes the labels as they are, without a hierarchy.
+    taxonomy : Taxonomy, NamedEdges or None, default=None
+        The labels and their parents; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will
+        do. None takes the labels as they are, without a hierarchy.
     loss : {"logistic", "squared"}, default="logistic"
         Of stage one. Scores are probabilities, or predictions of 0 and 1, cut at 0.
     l1 : float, default=1e-4
@@ -91,9 +97,10 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     metric : str, default="f1_samples"
         What stage two maximises: "f1_samples", "f1_micro", "f1_macro", "jaccard" or "hamming"
         (1 minus the loss).
-    cv : int or splitter, default=4
+    cv : "auto", int or splitter, default="auto"
         Folds whose rows stage two learns from, each scored by models of the other rows: a number
         of random ones, an object with a method `split`, or pairs of training and held-out rows.
+        "auto" cuts the rows into four parts and holds out as many of them as have 3,000 rows.
         ``ShuffleSplit(1, test_size=0.3)`` holds 3 of 10 rows out, once.
     group_weights : GroupWeights or None, default=None
         How stage two learns, and where it begins. None is ``GroupWeights()``.
@@ -119,11 +126,14 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     taxonomy_ : Taxonomy
         The labels.
     classes_ : ndarray
-        Names of the labels, or column numbers if `y` was an indicator matrix.
+        Names of the labels, or column numbers if `y` was an indicator matrix without names.
     phi_ : ndarray of shape (n_labels,)
         Weights of the groups, in units of `unit_`; :func:`project_hierarchy` takes them.
     unit_ : str
         "one" or "row".
+    takes_in_leaves_ : bool
+        Whether scores of inner labels are geometric means with what their leaves say; so if held-
+        out rows surely prefer it, with one weight for all labels.
     coef_ : csc_matrix of shape (n_labels, n_features)
         Weights of stage one; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
@@ -172,12 +182,12 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "taxonomy": OrNone(InstanceOf(Taxonomy)),
+        "taxonomy": TAXONOMY_RULE,
         "loss": OneOf(*LOSSES),
         "l1": Positive(float),
         "estimator": HasScores(),
         "metric": OneOf(*METRICS),
-        "cv": Folds(),
+        "cv": Either(OneOf("auto"), Folds()),
         "group_weights": SettingsOf(GroupWeights),
         "fit_intercept": Boolean(),
         "tol": Positive(float),
@@ -200,17 +210,19 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     phi_trace_: np.ndarray
     unit_: str
     held_out_score_: float
+    takes_in_leaves_: bool
+    _line: Line = Line()
     _other: BaseEstimator | None
 
     def __init__(
         self,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | NamedEdges | None = None,
         *,
         loss: str = "logistic",
         l1: float = 1e-4,
         estimator: BaseEstimator | None = None,
         metric: str = "f1_samples",
-        cv: FoldsLike = 4,
+        cv: FoldsLike = "auto",
         group_weights: GroupWeights | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -257,22 +269,25 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         check_params(self)
         rows = check_design(self, X).X
         labels = self._read_labels(y, rows.shape[0])
-        Y = self._closed(labels)
+        Y, self._line = self._closed(labels), Line()
         settings = GroupWeights.of(self.group_weights)
         start = as_group_weights("GroupWeights.init", settings.init, self.taxonomy_.n_labels).copy()
         folds = []
         if settings.solver is not None and self._label_kind.is_multilabel:
             folds = make_folds(rows, Y, self.cv, as_seed(self.random_state))
-        progress = Progress.of_solves((len(folds) + 1) * Y.shape[1], 2)
+        n_visits = stage_two.n_visits(settings) if folds else 0
+        progress = Progress.of_solves((len(folds) + 1 + n_visits) * Y.shape[1], 2)
         search, model, solution = self._watch(
             lambda: self._learn(rows, Y, start, folds, progress), progress, may_be_left=True
         )
         self._keep_solution(replace(solution, trace=_trace_of(search)))
-        are_own = labels.kind.is_indicator or not labels.kind.is_multilabel
+        is_unnamed = labels.kind.is_indicator and not named_columns(y)
+        are_own = is_unnamed or not labels.kind.is_multilabel
         self.classes_ = labels.classes if are_own else self.taxonomy_.names
         self.ends_ = self.taxonomy_.columns_of(labels)
         self._linear = model if isinstance(model, LabelModels) else None
         self._other = None if isinstance(model, LabelModels) else model
+        self.takes_in_leaves_ = search is not None and search.data.takes_in_leaves
         if search is None:
             self.phi_, self.unit_ = start, "row" if settings.unit == "row" else "one"
             self.phi_trace_, self.held_out_score_ = np.empty((0, len(start))), np.nan
@@ -294,7 +309,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
             self.max_iter,
             as_n_threads(self.n_jobs),
         )
-        return StageOne(self.estimator, float(self.l1), options)
+        return StageOne(self.estimator, float(self.l1), options, self._line)
 
     def _learn(
         self,
@@ -304,36 +319,40 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         folds: list[Fold],
         progress: Progress,
     ) -> tuple[WeightSearch | None, LabelModels | BaseEstimator, Solution]:
-        search = None
+        search, stage_one = None, self._stage_one
         if folds:
-            scores = self._stage_one.held_out_scores(X, Y, folds, progress)
-            truth = Y[np.concatenate([held_out for _, held_out in folds])].toarray()
+            stage_one, scores, truth = stage_one.held_out_scores(X, Y, folds, progress)
             search = self._begin_search(scores, truth, start, progress)
             stage_two.learn_group_weights(search, GroupWeights.of(self.group_weights))
-        return search, *self._stage_one.fit(X, Y, progress)
+        self._line = stage_one.line
+        return search, *stage_one.fit(X, Y, progress)
 
     def _begin_search(
         self, scores: np.ndarray, truth: np.ndarray, start: np.ndarray, progress: Progress
     ) -> WeightSearch:
-        """A search with the best of all common weights, in the unit asked for or the better one."""
+        """A search with the best of all common weights.
 
-        def begin(unit: str) -> WeightSearch:
-            own, n_threads = scores / row_sizes(scores, unit), as_n_threads(self.n_jobs)
-            data = HeldOutSets(own, truth, self.taxonomy_, self.metric, unit)
-            search = WeightSearch(data, start, lambda: progress.stop_requested, n_threads)
-            search.try_common_weights()
-            return search
-
-        unit = GroupWeights.of(self.group_weights).unit
-        if unit != "auto":
-            return begin(unit)
-        plain, by_row = begin("one"), begin("row")
-        return by_row if stage_two.is_sure_gain(by_row.value - plain.value) else plain
+        Of units, and of scores that take in leaves or not, the first one stays unless another is
+        surely better on held-out rows.
+        """
+        unit, n_threads = GroupWeights.of(self.group_weights).unit, as_n_threads(self.n_jobs)
+        units = ("one", "row") if unit == "auto" else (unit,)
+        found = None
+        for takes_in_leaves in (False, True) if len(self.taxonomy_.indices) else (False,):
+            given = with_leaves(scores, self.taxonomy_) if takes_in_leaves else scores
+            for name in units:
+                own = given / row_sizes(given, name)
+                data = HeldOutSets(own, truth, self.taxonomy_, self.metric, name, takes_in_leaves)
+                search = WeightSearch(data, start, progress, n_threads)
+                search.try_common_weights()
+                if found is None or stage_two.is_sure_gain(search.value - found.value):
+                    found = search
+        return cast("WeightSearch", found)
 
     # --- prediction --------------------------------------------------------------------------
 
     def label_scores(self, X: MatrixLike) -> np.ndarray:
-        """Scores of stage one, u, which need not agree with the taxonomy.
+        """Scores u of stage one, as stage two takes them; they need not agree with the taxonomy.
 
         Parameters
         ----------
@@ -347,7 +366,9 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         return self._scores(self._check_new(X))
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        return self._stage_one.scores(self._other if self._linear is None else self._linear, X)
+        model = self._other if self._linear is None else self._linear
+        u = self._stage_one.scores(model, X)
+        return with_leaves(u, self.taxonomy_) if self.takes_in_leaves_ else u
 
     def projected_scores(self, X: MatrixLike) -> np.ndarray:
         """Scores after the hierarchical operator, (3.3.3): 0 for labels that are not predicted.
@@ -445,7 +466,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
 
     # --- saving ------------------------------------------------------------------------------
 
-    _STORED = (*TaxonomyModel._STORED, "phi_", "unit_", "held_out_score_")
+    _STORED = (*TaxonomyModel._STORED, "phi_", "unit_", "held_out_score_", "takes_in_leaves_")
 
     @classmethod
     def _current_params(cls, stored: Mapping[str, object]) -> dict[str, object]:
@@ -457,12 +478,12 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
 
     def _stored_params(self) -> State:
         params = super()._stored_params()
-        if not is_int64(self.cv):
+        if not is_int64(self.cv) and self.cv != "auto":
             del params["cv"]  # an object of another library
         return params
 
     def _to_bundle(self) -> State:
-        state = super()._to_bundle()
+        state = super()._to_bundle() | {"line": np.array(self._line)}
         return state if self._linear is not None else state | store_models({0: self._other}, _MODEL)
 
     def _fields(self) -> Fields:
@@ -471,6 +492,8 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
             "unit_": OneOf("one", "row"),
             "held_out_score_": Number(or_none=True),
             f"{_MODEL}*": Parts(),
+            "takes_in_leaves_": OrAbsent(Boolean()),  # not in files of earlier versions
+            "line": OrAbsent(Floats(2, finite=True)),
         }
 
     def _restore(self, state: State) -> None:
@@ -478,6 +501,8 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         n_predicted = len(state["phi_"] if is_multilabel else state["ends_"])
         if len(state["classes_"]) != n_predicted:
             raise ValueError(f"classes_ must be {n_predicted}, got {len(state['classes_'])}")
+        state.setdefault("takes_in_leaves_", False)
+        self._line = Line(*state.pop("line", np.array(Line())).tolist())
         if "weights" not in state:
             models = take_models(state, _MODEL)
             self._other, self.estimator = models[0], unfitted(models)

@@ -27,6 +27,15 @@ from sublearn.hierarchy.label_models import (
     solve_tasks,
     summarise,
 )
+from sublearn.hierarchy.margins import (
+    N_PARTS,
+    Line,
+    Margins,
+    has_probabilities,
+    learn_lines,
+    margins_of,
+    unseen_margins,
+)
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.interruption import aside
 from sublearn.optim.linear_objective import as_columns
@@ -37,14 +46,17 @@ from sublearn.typing import Matrix
 __all__ = [
     "STAY",
     "Node",
+    "NodeModel",
     "NodeRows",
     "collect_nodes",
     "fit_estimators",
     "fit_sparse_models",
+    "n_fits_of_a_node",
     "trace_of",
 ]
 
 TOP = -1
+_LEAST_PROBABILITY = 1e-6  # a forest says 0 of what no tree has seen, which need not be impossible
 STAY = -1  # the class of rows that end at a node, beside the positions of its children
 
 
@@ -260,40 +272,52 @@ def sparse_log_scores(node: Node, z: np.ndarray) -> tuple[np.ndarray, np.ndarray
 # --- any classifier --------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class NodeModel:
+    """The classifier of a node, and the map from its margins if it states no probabilities."""
+
+    classifier: BaseEstimator
+    line: Line
+
+    def log_probabilities(self, node: Node, X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Of children, and of ending here, each against the others."""
+        if has_probabilities(self.classifier):
+            found = np.log(np.maximum(self.classifier.predict_proba(X), _LEAST_PROBABILITY))
+        else:
+            found = self.line.log_probabilities(margins_of(self.classifier, X))
+        columns = {int(c): k for k, c in enumerate(self.classifier.classes_)}
+        own = found[:, [columns[int(c)] for c in node.children]]
+        stay = found[:, columns[STAY]] if STAY in columns else np.full(len(own), -np.inf)
+        return own, stay
+
+
+def n_fits_of_a_node(estimator: BaseEstimator) -> int:
+    """One, and those that margins of unseen rows take."""
+    return 1 if has_probabilities(estimator) else 1 + N_PARTS
+
+
 def fit_estimators(
     X: Matrix, parts: list[NodeRows], estimator: BaseEstimator, n_jobs: int, progress: Progress
-) -> dict[int, BaseEstimator]:
+) -> dict[int, NodeModel]:
     """A clone of `estimator` for each node, fitted on its rows to tell its children apart."""
     rows = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X.tocsr()
 
-    def fit_one(part: NodeRows) -> BaseEstimator | None:
+    def fit_one(part: NodeRows) -> tuple[BaseEstimator, Margins | None] | None:
         if progress.stop_requested:
             return None
+        own = rows[part.rows]
         model = aside(
-            clone(estimator).fit, rows[part.rows], part.child_of, n_operations=np.inf
+            clone(estimator).fit, own, part.child_of, n_operations=np.inf
         )  # of whatever library
         progress.finish_solve()
-        return model
+        if has_probabilities(model):
+            return model, None
+        return model, unseen_margins(estimator, own, part.child_of, progress.finish_solve)
 
     taught = [part for part in parts if not part.node.is_plain]
-    hints = progress.hints(cost=lambda part: len(part.rows))
-    models = map_blocks(fit_one, taught, n_jobs, hints=hints)
-    pairs = zip(taught, models, strict=True)
-    return {part.node.label: model for part, model in pairs if model is not None}
-
-
-def estimator_log_scores(
-    node: Node, model: BaseEstimator, X: Matrix
-) -> tuple[np.ndarray, np.ndarray]:
-    """Log probabilities of children, and of ending here, as a node's classifier gives them."""
-    if hasattr(model, "predict_proba"):
-        with np.errstate(divide="ignore"):
-            found = np.log(model.predict_proba(X))
-    else:
-        margins = np.asarray(model.decision_function(X), dtype=np.float64)
-        margins = np.column_stack([-margins, margins]) if margins.ndim == 1 else margins
-        found = log_expit(margins)
-    columns = {int(c): k for k, c in enumerate(model.classes_)}
-    own = found[:, [columns[int(c)] for c in node.children]]
-    stay = found[:, columns[STAY]] if STAY in columns else np.full(len(own), -np.inf)
-    return own, stay
+    n_solves = n_fits_of_a_node(estimator)
+    hints = progress.hints(cost=lambda part: len(part.rows), n_solves=n_solves)
+    found = map_blocks(fit_one, taught, n_jobs, hints=hints)
+    known = {part.node.label: one for part, one in zip(taught, found, strict=True) if one}
+    lines = learn_lines({label: part for label, (_, part) in known.items() if part is not None})
+    return {label: NodeModel(one, lines.get(label, Line())) for label, (one, _) in known.items()}

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
+from sublearn.hierarchy.path_arrays import as_path_array, ends_of_paths, forest_of_paths
 from sublearn.io.files import reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
 from sublearn.typing import LabelsLike, MatrixLike, PathLike, State
@@ -190,6 +191,27 @@ class Taxonomy:
         ['rec', 'rec.autos', 'rec.sport', 'rec.sport.hockey', 'sci']
         """
         return cls.from_edges(edges_of_paths(paths, separator))
+
+    @classmethod
+    def from_path_array(cls, paths: ArrayLike) -> Taxonomy:
+        """A taxonomy of paths in the rows of an array, empty places behind, as hiclass has them.
+
+        A label has the name of its step; if a name stands under two parents, all names are whole
+        paths, joined by the first of ``. / -- :: |`` that no name contains.
+
+        Examples
+        --------
+        >>> paths = np.array([["animal", "bird"], ["animal", "cat"], ["stone", ""]])
+        >>> Taxonomy.from_path_array(paths).names.tolist()
+        ['animal', 'bird', 'cat', 'stone']
+        """
+        rows = as_path_array(paths)
+        if rows is None:
+            raise ValueError(
+                "Taxonomy.paths must be an array of texts with a row for each path and a column "
+                f"for each level, got {show(paths)}"
+            )
+        return cls(*forest_of_paths(rows, "Taxonomy.paths"))
 
     @classmethod
     def from_rcv1(cls, path: PathLike) -> Taxonomy:
@@ -377,8 +399,9 @@ class Taxonomy:
         Parameters
         ----------
         y : array-like, sparse matrix or list of label lists
-            Names, one per sample (1-D) or a list of them; or an indicator matrix with the columns
-            of the taxonomy, of which a data frame may have some, named, in any order.
+            Names, one per sample (1-D) or a list of them; an array of paths, a row for each sample;
+            or an indicator matrix with the columns of the taxonomy, of which a data frame may have
+            some, named, in any order.
         closed : bool, default=True
             Whether to add the ancestors of each label.
         argument : str, default="y"
@@ -410,11 +433,15 @@ class Taxonomy:
         return np.array([self._positions[name] for name in names], dtype=np.int64)
 
     def arrange(self, y: LabelsLike, argument: str = "y") -> LabelsLike:
-        """A frame of indicators with named columns as an array with those of the taxonomy.
+        """Frames of indicators and arrays of paths, in the forms that all readers of labels know.
 
-        Names decide, not places: the columns may be some of the labels, in any order. What has no
-        column names, or numbers in their place where labels have names, is returned as it is.
+        A frame of indicators with named columns becomes an array with those of the taxonomy:
+        names decide, not places; the columns may be some of the labels, in any order. An array
+        of paths becomes the label at the end of each. All else is returned as it is.
         """
+        paths = as_path_array(y)
+        if paths is not None:
+            return ends_of_paths(self, paths, argument)
         names = list(getattr(y, "columns", ()))
         is_named = any(name in self._positions for name in names)
         could_be = {type(name) for name in names} == {str} and self.names.dtype.kind == "U"

@@ -34,7 +34,13 @@ from sublearn.io.fields import (
 )
 from sublearn.latent.codes import best_codes
 from sublearn.latent.factorisation import Factoriser
-from sublearn.latent.feature_count import gains_by_size, held_out_errors, largest_fall
+from sublearn.latent.feature_count import (
+    error_beyond_axes,
+    fewest_bits,
+    gains_by_size,
+    held_out_errors,
+    largest_fall,
+)
 from sublearn.latent.feature_learning import (
     FeatureLearner,
     LearningSettings,
@@ -92,9 +98,10 @@ class LatentFeatureLasso(
 
     Parameters
     ----------
-    n_components : int, "gap" or "cv", default="gap"
-        K. "gap": after which feature the next one gains least, compared with it. "cv": by the error
-        of held-out entries.
+    n_components : int, "bic", "gap" or "cv", default="bic"
+        K. "bic": the fewest bits for codes, features and errors together. "gap": after which
+        feature the next one gains least, compared with it; for features that surely exist. "cv":
+        by the error of held-out entries.
     l1 : float or None, default=None
         Weight of the atomic norm (lambda in the paper); None is 0.1 of the least weight at which
         no feature is left. Only the product of `l1` and `l2` matters for the features.
@@ -111,7 +118,7 @@ class LatentFeatureLasso(
     missing : {"refuse", "mask"}, default="refuse"
         Whether NaN in `X` is an error or an entry to leave out.
     max_components : int, default=50
-        Largest K that "gap" and "cv" may choose.
+        Largest K that "bic", "gap" and "cv" may choose.
     violation_tol : float, default=0.05
         The convex stage ends when no column found violates optimality by more than this share of
         `l1`. The certificate is computed once, at the end.
@@ -158,8 +165,8 @@ class LatentFeatureLasso(
         One row per step: seconds, objective, certificate (in the last row), violation (of the best
         column found; 1 is optimal), n_atoms.
     gains_ : ndarray
-        With `n_components="gap"`: by how much the squared error along the axes above noise falls
-        with 1, 2, ... features; last, what is left. The number was chosen where these fall most.
+        With `n_components` "bic" or "gap": by how much the squared error along the axes above
+        noise falls with 1, 2, ... features; last, what is left.
     cv_results_ : dict
         With `n_components="cv"`: "n_components", "mean_error" and "errors" (folds in columns).
     n_features_in_ : int
@@ -195,7 +202,7 @@ class LatentFeatureLasso(
     _kind: ClassVar[str] = "row_codes"
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "n_components": Either(Positive(int), OneOf("gap", "cv")),
+        "n_components": Either(Positive(int), OneOf("bic", "gap", "cv")),
         "l1": OrNone(Positive(float)),
         "l2": Positive(float),
         "fit_intercept": Boolean(),
@@ -222,7 +229,7 @@ class LatentFeatureLasso(
 
     def __init__(
         self,
-        n_components: int | str = "gap",
+        n_components: int | str = "bic",
         *,
         l1: float | None = None,
         l2: float = 1.0,
@@ -464,11 +471,13 @@ class LatentFeatureLasso(
             size = int(folds["n_components"][int(np.argmin(folds["mean_error"]))])
             learned["cv_results_"] = folds
         learner = FeatureLearner(data, settings, progress, is_missing)
-        offered = learner.span_atoms(None if size == "gap" else int(size))
+        offered = learner.span_atoms(None if isinstance(size, str) else int(size))
         fit = learner.lasso(offered)
-        if size == "gap":
-            learned["gains_"] = self._gains(learner, fit, offered)
-            size = max(largest_fall(learned["gains_"]), 0 if self.fit_intercept else 1)
+        if isinstance(size, str):
+            gains, beyond = self._gains(learner, fit, offered)
+            is_gap, learned["gains_"] = size == "gap", gains
+            size = largest_fall(gains) if is_gap else fewest_bits(gains, beyond, data.shape)
+            size = max(size, 0 if self.fit_intercept else 1)
         Z = learner.factorise(fit, offered, int(size)).Z
         factoriser = learner.factoriser
         if factoriser.X.shape != data.shape:  # a triangular factor stood for wide data
@@ -489,15 +498,21 @@ class LatentFeatureLasso(
             "components_": model.W[order].astype(X.dtype),
         }
 
-    def _gains(self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray) -> np.ndarray:
-        """Without an intercept a column of ones hides the gap: ask the problem that has one."""
+    def _gains(
+        self, learner: FeatureLearner, fit: LassoFit, offered: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Gains, and the error that they leave out.
+
+        Without an intercept a column of ones hides the gap: ask the problem that has one.
+        """
         if not self.fit_intercept:
             settings = replace(learner.settings, has_intercept=True)
             learner = FeatureLearner(learner.X, settings, learner.progress)
             offered = learner.span_atoms(None)
             fit = learner.lasso(offered, certify=False)
         known = np.vstack([fit.Z.T, offered])
-        return gains_by_size(learner, known, int(self.max_components))
+        gains = gains_by_size(learner, known, int(self.max_components))
+        return gains, error_beyond_axes(learner)
 
     def _warn(self, status: Status, was_stopped: bool) -> None:
         if status is not Status.CONVERGED:
