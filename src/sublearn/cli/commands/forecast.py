@@ -97,7 +97,7 @@ def command(
             f"{model}: a saved LoadForecaster is needed, got a {type(forecaster).__name__}"
         )
     zone = forecaster.time_zone_
-    X = None if future is None else read_future(future, horizon or forecaster.horizon, zone)
+    X = None if future is None else read_future(future, horizon or forecaster.horizon_, zone)
     if update is not None:
         y_new, X_new = read_loads(update, target or target_of(forecaster), zone)
         forecaster.update(y_new, X_new)
