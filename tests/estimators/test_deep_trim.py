@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
 from torch import nn  # noqa: E402
 
 import sublearn  # noqa: E402
+from sublearn.errors import ParameterError  # noqa: E402
 from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
 from sublearn.trace import Status  # noqa: E402
 from sublearn.trim import (  # noqa: E402
@@ -23,6 +24,7 @@ from sublearn.trim import (  # noqa: E402
     Retraining,
     deep_trim,
     load_network,
+    multiply_adds,
     remove_neurons,
     save_network,
     to_sparse,
@@ -778,6 +780,39 @@ def test_a_tenth_is_held_out_by_default_and_figures_say_whose_they_are(network, 
     assert report.ratio > 2
     judged = deep_trim(network, data, l1=1e-3, eval_set=data, random_state=0).report.judged
     assert (judged.rows, judged.n_samples) == ("eval_set", n)
+
+
+def test_whole_neurons_go_and_the_smaller_dense_network_computes_the_same(network, digits, data):
+    """Channels of the convolution and neurons of the hidden layer, with a normalisation between."""
+    options = {"max_increase": 0.2, "structured": True, **QUICK, "max_stages": 4}
+    result = trim(network, data, **options)
+    smaller = result.remove_neurons()
+    assert type(smaller.hidden) is nn.Linear
+    assert smaller.hidden.out_features < 0.5 * network.hidden.out_features
+    assert smaller.norm.num_features == smaller.conv.out_channels
+    with torch.no_grad():
+        wanted = result.module.eval()(digits[0])
+        torch.testing.assert_close(smaller(digits[0]), wanted, rtol=1e-4, atol=1e-4)
+    assert mean_loss(smaller, data) <= mean_loss(network, data) + 0.2 + 1e-4
+    one = digits[0][:1]
+    assert multiply_adds(smaller, one) < 0.5 * multiply_adds(network, one)
+    sizes = [smaller.get_submodule(name).weight.numel() for name in ("conv", "hidden", "out")]
+    assert sum(sizes) in result.trace["n_weights"]
+    single = trim(network, data, **options | {"structured": False}).remove_neurons()
+    assert multiply_adds(smaller, one) < multiply_adds(single, one)
+
+
+def test_multiply_adds_are_those_of_the_layers(network, digits):
+    wanted = 6 * 36 * 9 + 40 * 54 + 10 * 40
+    assert multiply_adds(network, digits[0][:1]) == wanted
+    assert multiply_adds(network, digits[0][:3]) == 3 * wanted
+    with pytest.raises(ParameterError, match=r"multiply_adds.module must be a torch.nn.Module"):
+        multiply_adds(None, digits[0])
+
+
+def test_a_network_without_units_cannot_lose_any(data):
+    with pytest.raises(ParameterError, match=r"L1Search.structured must be False for a network w"):
+        trim(nn.Linear(64, 10), data, structured=True)
 
 
 def test_by_default_a_network_that_knows_its_data_by_heart_is_not_made_worse(network, digits, data):

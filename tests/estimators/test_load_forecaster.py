@@ -291,7 +291,7 @@ def test_a_backtest_draws_forecasts_and_the_error_of_each_lead():
 def test_refuses_a_backtest_longer_than_the_series():
     with pytest.raises(ValueError, match=r"backtest.y must have more than 8000 steps for 1000"):
         backtest(small(), Y, n_origins=1000)
-    with pytest.raises(ValueError, match="backtest.n_origins must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match=r"backtest.n_origins must be a positive integer, got 0"):
         backtest(small(), Y, n_origins=0)
 
 

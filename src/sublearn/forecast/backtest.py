@@ -1,4 +1,4 @@
-"""How a forecaster would have done: forecasts from many origins of a series whose loads are known."""
+"""How a forecaster would have done: forecasts from many origins beside the loads that came."""
 
 from __future__ import annotations
 
@@ -60,20 +60,18 @@ class Backtest:
         the mean loss of their two ends; d2, the share of the absolute error of the best constant
         that forecasts explain.
         """
-        every = [values.ravel() for values in self._parts()]
-        by_series = [values.reshape(-1, values.shape[2]) for values in (self.truth, self.forecast)]
-        return figures_of(*every, self.coverage) | {"d2": d2_pinball(*by_series)}
+        n_series = self.truth.shape[2]
+        truth, forecast = (own.reshape(-1, n_series) for own in (self.truth, self.forecast))
+        return figures_of(self._parts(), self.coverage) | {"d2": d2_pinball(truth, forecast)}
 
     @property
     def table(self) -> Trace:
         """The figures of each lead; ``pandas.DataFrame(result.table.rows())`` makes a frame."""
-        leads = range(self.truth.shape[1])
-        rows = [
-            {"lead": lead + 1}
-            | figures_of(*(values[:, lead].ravel() for values in self._parts()), self.coverage)
-            for lead in leads
-            if np.isfinite(self.truth[:, lead]).any()
-        ]
+        rows = []
+        for lead in range(self.truth.shape[1]):
+            if np.isfinite(self.truth[:, lead]).any():
+                own = figures_of([values[:, lead] for values in self._parts()], self.coverage)
+                rows.append({"lead": float(lead + 1), **own})
         return Trace({name: [row[name] for row in rows] for name in rows[0]})
 
     def __str__(self) -> str:
@@ -98,8 +96,10 @@ class Backtest:
         with needs_extra("Backtest.plot", "plot"):
             import matplotlib.pyplot as plt
         if axes is None:
-            shape = {"width_ratios": [3, 1], "layout": "constrained", "figsize": (12, 3.6)}
-            axes = tuple(plt.subplots(1, 2, **shape)[1])
+            left, right = plt.subplots(
+                1, 2, width_ratios=[3, 1], layout="constrained", figsize=(12, 3.6)
+            )[1]
+            axes = (left, right)
         self._draw_series(axes[0], series)
         self._draw_leads(axes[1])
         return axes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from sklearn.metrics import d2_pinball_score, mean_pinball_loss
 
@@ -21,16 +23,14 @@ def d2_pinball(truth: np.ndarray, forecast: np.ndarray, share: float = 0.5) -> f
     return float(np.mean(scores))
 
 
-def figures_of(
-    truth: np.ndarray, forecast: np.ndarray, lower: np.ndarray, upper: np.ndarray, coverage: float
-) -> dict[str, float]:
-    """Mean figures over loads that are known (NaN are not), as flat arrays.
+def figures_of(parts: Sequence[np.ndarray], coverage: float) -> dict[str, float]:
+    """Mean figures over loads that are known (NaN are not).
 
-    `mape` is the error in percent of the loads, weighted by them; `pinball` is the mean loss of
+    `parts` are loads, forecasts, lower and upper ends, all of one shape. `mape` is the error in percent of the loads, weighted by them; `pinball` is the mean loss of
     both ends of the interval, `width` in percent of the loads.
     """
-    known = np.isfinite(truth)
-    y, f, low, high = (values[known] for values in (truth, forecast, lower, upper))
+    known = np.isfinite(parts[0])
+    y, f, low, high = (values[known] for values in parts)
     size, beyond = float(np.abs(y).sum()) or 1.0, (1.0 - coverage) / 2.0
     pinball = [
         mean_pinball_loss(y, low, alpha=beyond),

@@ -8,8 +8,9 @@ up for a share learns from the new rows (adaptive conformal inference, Gibbs and
     level(share) += rate (share - share of the new residuals below the quantile at level(share))
 
 These steps telescope: after T updates the mean share of residuals below the quantile differs from
-the one asked for by (level(T) - level(0)) / (rate T), whatever the series does, as long as levels
-stay between 0 and 1.
+the one asked for by (level(T) - level(0)) / (rate T), whatever the series does. Levels may leave
+[0, 1] for that, where the widest quantile stands for them: to cut them off there would forget
+misses, and cover too little.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ class Residuals:
             is_below += np.where(is_upper, n_less < in_use, n_up_to + 1 <= in_use)
         n = max(len(values), 1)
         step = min(_RATE * n, _MOST_RATE) * (shares - is_below / n)
-        return np.clip(self.levels + step, 0.0, 1.0)
+        return np.clip(self.levels + step, -1.0, 2.0)
 
     def quantiles(self, phase: int, shares: np.ndarray) -> np.ndarray:
         """What shares of residuals at this time of day lie below; they rise with the shares.
 
         Each is moved out by one residual of n + 1, away from the median.
         """
-        known = np.maximum.accumulate(self.levels)
+        known = np.maximum.accumulate(np.clip(self.levels, 0.0, 1.0))
         levels = np.interp(shares, [0.0, *SHARES, 1.0], [0.0, *known, 1.0])
         alike = self._alike(phase)
         return np.array(

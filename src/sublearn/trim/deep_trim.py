@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from sublearn.trim.samples import Data, Samples, read_samples
 from sublearn.trim.search import Judge, Search
 from sublearn.trim.settings import L1Search, QuasiNewton, Retraining
 from sublearn.trim.trimmer import Trimmer
+from sublearn.trim.units import Units
 from sublearn.typing import Seed
 from sublearn.validation import (
     WATCH_RULES,
@@ -187,7 +188,7 @@ def deep_trim(
     draw = torch.Generator().manual_seed(seed)
     trimmer = Trimmer(
         trimmed, chosen, samples, as_loss(loss), draw, lambda: progress.stop_requested,
-        retraining, quasi_newton,
+        retraining, quasi_newton, _units_of(trimmed, chosen) if search.structured else None,
     )  # fmt: skip
     judge = Judge(
         Judged(criterion, rows, len(held_out)),
@@ -235,6 +236,16 @@ def _read(
     at = samples.targets.device
     old, new = (samples.take(torch.from_numpy(rows).to(at)) for rows in parts)
     return old, new, "held-out"
+
+
+def _units_of(module: nn.Module, layers: Mapping[str, nn.Module]) -> Units:
+    units = Units(module, layers)
+    if not len(units):
+        raise ParameterError(
+            "L1Search.structured must be False for a network without neurons or channels between "
+            "two of the layers (as torch.fx sees it), got True"
+        )
+    return units
 
 
 def _refuse_two_aims(aims: dict[str, float | None]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from sublearn.errors import needs_extra
 from sublearn.trace import Solution
 from sublearn.trim.samples import Inputs, call
-from sublearn.trim.sparse_network import to_sparse
+from sublearn.trim.sparse_network import remove_neurons, to_sparse
 from sublearn.validation import Positive, check_argument
 
 if TYPE_CHECKING:
@@ -242,6 +242,10 @@ class TrimResult(Solution):
     def to_sparse(self, *, remove_neurons: bool = True, n_jobs: int | None = None) -> nn.Module:
         """The network with sparse layers, for prediction on a CPU; see :func:`to_sparse`."""
         return to_sparse(self.module, remove_neurons=remove_neurons, n_jobs=n_jobs)
+
+    def remove_neurons(self) -> nn.Module:
+        """The same function as a smaller dense network; see :func:`remove_neurons`."""
+        return remove_neurons(self.module)
 
     def latency(self, *, n_calls: int = 100) -> Latency:
         """Seconds for one sample: the network given beside the trimmed one with sparse layers.

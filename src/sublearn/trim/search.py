@@ -174,7 +174,7 @@ class Search:
         """A stage from the last weights; those that are too many are not worth a polish."""
         self._trimmer.put(self._current.snapshot)
         self._current = self._trimmer.shrink(l1, self._current.l1, self._settings.adaptive)
-        if self._trimmer.n_weights() <= max_weights:
+        if self._trimmer.size() <= max_weights:
             self._polish_unless_worse()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
         is_sized = math.isfinite(max_weights)
@@ -197,7 +197,7 @@ class Search:
         return {
             "loss": self._trimmer.fit().loss,
             "criterion": self._measure(),
-            "n_weights": self._trimmer.n_weights(),
+            "n_weights": self._trimmer.size(),
         }
 
     def _is_allowed(self, row: dict[str, float]) -> bool:
