@@ -125,6 +125,7 @@ class Backtest:
         table, scores = self.table, self.scores
         ax.plot(table["lead"], table["mape"], "C0o-", ms=3)
         ax.set_ylim(bottom=0)
+        ax.set_xlim(0, 1.04 * table["lead"][-1])
         ax.set_xlabel("lead, steps")
         ax.set_ylabel("error, % of load")
         ax.set_title(f"error {scores['mape']:.2f} %, {scores['coverage']:.1%} inside", fontsize=10)

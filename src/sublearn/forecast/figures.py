@@ -26,8 +26,9 @@ def d2_pinball(truth: np.ndarray, forecast: np.ndarray, share: float = 0.5) -> f
 def figures_of(parts: Sequence[np.ndarray], coverage: float) -> dict[str, float]:
     """Mean figures over loads that are known (NaN are not).
 
-    `parts` are loads, forecasts, lower and upper ends, all of one shape. `mape` is the error in percent of the loads, weighted by them; `pinball` is the mean loss of
-    both ends of the interval, `width` in percent of the loads.
+    `parts` are loads, forecasts, lower and upper ends, all of one shape. `mape` is the error in
+    percent of the loads, weighted by them; `pinball` is the mean loss of both ends of the interval,
+    `width` in percent of the loads.
     """
     known = np.isfinite(parts[0])
     y, f, low, high = (values[known] for values in parts)
