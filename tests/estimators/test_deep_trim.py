@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="sublearn.trim needs PyTorch")
 from torch import nn  # noqa: E402
 
 import sublearn  # noqa: E402
+from sublearn.errors import ParameterError  # noqa: E402
 from sublearn.io.bundle import load_bundle, save_bundle  # noqa: E402
 from sublearn.trace import Status  # noqa: E402
 from sublearn.trim import (  # noqa: E402
@@ -23,6 +24,7 @@ from sublearn.trim import (  # noqa: E402
     Retraining,
     deep_trim,
     load_network,
+    multiply_adds,
     remove_neurons,
     save_network,
     to_sparse,
@@ -82,6 +84,8 @@ QUICK = {"max_stages": 3, "warm_epochs": 2, "polish_epochs": 1, "batch_size": 50
 
 def trim(module, data, *args, **options):
     """`deep_trim` with the fields of its settings as options beside the others."""
+    if "search" not in options:  # judged by the samples that are trained on
+        options = {"validation_fraction": 0.0} | options
     groups = {"search": L1Search, "retraining": Retraining, "quasi_newton": QuasiNewton}
     for group, kind in groups.items():
         names = [field.name for field in fields(kind) if field.name in options]
@@ -761,6 +765,73 @@ def test_the_report_has_the_error_before_and_after(digits, network, data, result
     assert report.error_before == pytest.approx(error(network))
     assert report.error_after == pytest.approx(error(result.module))
     assert f"error {report.error_before:.2%} -> {report.error_after:.2%}" in str(report)
+    assert f"{len(data[0])} training samples: loss" in str(report)
+
+
+def test_a_tenth_is_held_out_by_default_and_figures_say_whose_they_are(network, data):
+    result = deep_trim(
+        network, data, max_increase=0.5, random_state=0, search=L1Search(max_stages=2),
+        retraining=Retraining(warm_epochs=1, polish_epochs=1),
+    )  # fmt: skip
+    report, n = result.report, len(data[0])
+    assert (report.judged.rows, report.judged.n_samples) == ("held-out", n // 10)
+    assert report.n_training == n - n // 10
+    assert f"{n // 10} held-out samples: loss" in str(report)
+    assert report.ratio > 2
+    judged = deep_trim(network, data, l1=1e-3, eval_set=data, random_state=0).report.judged
+    assert (judged.rows, judged.n_samples) == ("eval_set", n)
+
+
+def test_whole_neurons_go_and_the_smaller_dense_network_computes_the_same(network, digits, data):
+    """Channels of the convolution and neurons of the hidden layer, with a normalisation between."""
+    options = {"max_increase": 0.2, "structured": True, **QUICK, "max_stages": 4}
+    result = trim(network, data, **options)
+    smaller = result.remove_neurons()
+    assert type(smaller.hidden) is nn.Linear
+    assert smaller.hidden.out_features < 0.5 * network.hidden.out_features
+    assert smaller.norm.num_features == smaller.conv.out_channels
+    with torch.no_grad():
+        wanted = result.module.eval()(digits[0])
+        torch.testing.assert_close(smaller(digits[0]), wanted, rtol=1e-4, atol=1e-4)
+    assert mean_loss(smaller, data) <= mean_loss(network, data) + 0.2 + 1e-4
+    one = digits[0][:1]
+    assert multiply_adds(smaller, one) < 0.5 * multiply_adds(network, one)
+    sizes = [smaller.get_submodule(name).weight.numel() for name in ("conv", "hidden", "out")]
+    assert sum(sizes) in result.trace["n_weights"]
+    single = trim(network, data, **options | {"structured": False}).remove_neurons()
+    assert multiply_adds(smaller, one) < multiply_adds(single, one)
+
+
+def test_multiply_adds_are_those_of_the_layers(network, digits):
+    wanted = 6 * 36 * 9 + 40 * 54 + 10 * 40
+    assert multiply_adds(network, digits[0][:1]) == wanted
+    assert multiply_adds(network, digits[0][:3]) == 3 * wanted
+    with pytest.raises(ParameterError, match=r"multiply_adds.module must be a torch.nn.Module"):
+        multiply_adds(None, digits[0])
+
+
+def test_a_network_without_units_cannot_lose_any(data):
+    with pytest.raises(ParameterError, match=r"L1Search.structured must be False for a network w"):
+        trim(nn.Linear(64, 10), data, structured=True)
+
+
+def test_by_default_a_network_that_knows_its_data_by_heart_is_not_made_worse(network, digits, data):
+    def test_error(module):
+        with torch.no_grad():
+            wrong = module.eval()(digits[0][N_TRAIN:]).argmax(1) != digits[1][N_TRAIN:]
+        return wrong.double().mean().item()
+
+    quick = {"search": L1Search(max_stages=2), "retraining": Retraining(warm_epochs=2)}
+    with pytest.warns(ConvergenceWarning, match=r"no weights are removed.*pass an eval_set"):
+        result = deep_trim(network, data, max_increase=0.0, random_state=0, **quick)
+    assert test_error(result.module) == test_error(network)
+
+
+def test_samples_too_few_to_hold_any_out_are_a_warning(network, data):
+    few = data[0][:50], data[1][:50]
+    with pytest.warns(UserWarning, match="too few to hold a share of 0.1 out"):
+        result = deep_trim(network, few, l1=1e-3, random_state=0)
+    assert result.report.judged.rows == "training"
 
 
 def test_a_loss_of_ones_own_has_no_error_to_report():

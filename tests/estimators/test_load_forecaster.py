@@ -2,17 +2,26 @@
 
 import copy
 import datetime
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import dateutil.tz
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import d2_absolute_error_score, mean_absolute_error, mean_pinball_loss
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss, plot_forecast
+from sublearn.forecast import (
+    LoadFeatures,
+    LoadForecaster,
+    LocalKernels,
+    TubeLoss,
+    backtest,
+    plot_forecast,
+)
+from sublearn.forecast.residuals import SHARES
 from sublearn.forecast.settings import Dates
 
 DAY = 8  # steps of three hours keep the tests short
@@ -170,6 +179,122 @@ def test_intervals_widen_when_loads_become_harder_to_forecast():
     assert (later[1] - later[0]).mean() > 2 * (high - low).mean()
 
 
+def test_updates_bring_the_coverage_to_the_share_asked_for():
+    """Twice as much noise at first, which the residuals of fit know nothing of; then half."""
+    y, X = loads(44, noise=1.0)
+    n, rng = 7 * DAY * 12, np.random.default_rng(5)
+    y[n : 2 * n] += rng.normal(0, 2, n)
+    model, inside = small().fit(y[:n], X[:n]), []
+    for origin in range(n, len(y) - DAY + 1, DAY):
+        truth, ahead = y[origin : origin + DAY], X[origin : origin + DAY]
+        low, high = model.predict_interval(X=ahead)
+        inside.append((low <= truth) & (truth <= high))
+        model.update(truth, ahead)
+    assert abs(np.mean(inside) - 0.9) < 0.01
+
+
+def test_quantiles_of_one_fit_never_cross_and_hold_their_shares(fitted):
+    y, X = loads(24, noise=2.0)
+    n, shares = 7 * DAY * 16, [0.9, 0.1, 0.5, 0.55]
+    model = small().fit(y[:n], X[:n])
+    below = []
+    for origin in range(n, len(y) - DAY + 1, DAY):
+        truth, ahead = y[origin : origin + DAY], X[origin : origin + DAY]
+        found = model.predict_quantiles(X=ahead, quantiles=shares)
+        assert all(
+            (a <= b).all()
+            for a, b in zip(np.array(found)[[1, 2, 3]], np.array(found)[[2, 3, 0]], strict=True)
+        )
+        below.append([truth <= own for own in found])
+        model.update(truth, ahead)
+    np.testing.assert_allclose(np.mean(below, axis=(0, 2)), shares, atol=0.05)
+    low, high = fitted.predict_interval(X=X[:DAY], coverage=0.8)
+    np.testing.assert_array_equal(
+        [low, high], fitted.predict_quantiles(X=X[:DAY], quantiles=[0.1, 0.9])
+    )
+    with pytest.raises(ValueError, match=r"predict_quantiles.quantiles must be a sequence of numb"):
+        fitted.predict_quantiles(X=X[:DAY], quantiles=[0.1, 1.0])
+
+
+def test_levels_that_learned_survive_a_file(tmp_path):
+    y, X = loads(noise=2.0)
+    model = small().fit(y[:-70], X[:-70]).update(y[-70:], X[-70:])
+    assert not np.array_equal(model._fitted.models[0][0].residuals.levels, SHARES)
+    model.save(tmp_path / "m")
+    again = sublearn.load(tmp_path / "m")
+    np.testing.assert_array_equal(
+        again.predict_interval(X=X[:DAY]), model.predict_interval(X=X[:DAY])
+    )
+
+
+def test_the_score_is_the_share_of_the_absolute_error_explained(fitted):
+    y, X = loads()
+    forecast = fitted.predict(X=X[-DAY:])
+    wanted = d2_absolute_error_score(y[-DAY:], forecast)
+    assert fitted.score(y[-DAY:], X[-DAY:]) == pytest.approx(wanted)
+    assert wanted > 0.8
+    holed = np.where(np.arange(DAY) == 2, np.nan, y[-DAY:])
+    kept = np.arange(DAY) != 2
+    assert fitted.score(holed, X[-DAY:]) == pytest.approx(
+        d2_absolute_error_score(y[-DAY:][kept], forecast[kept])
+    )
+
+
+# --- backtests ---------------------------------------------------------------------------------
+
+
+def test_a_backtest_forecasts_each_origin_from_what_was_known(fitted):
+    y, X = loads()
+    result = backtest(small(), y, X, n_origins=3)
+    assert result.truth.shape == (3, DAY, 1)
+    np.testing.assert_array_equal(result.truth[-1, :, 0], y[-DAY:])
+    by_hand = small().fit(y[: -3 * DAY], X[: -3 * DAY])
+    np.testing.assert_array_equal(
+        result.forecast[0, :, 0], by_hand.predict(X=X[-3 * DAY : -2 * DAY])
+    )
+    by_hand.update(y[-3 * DAY : -2 * DAY], X[-3 * DAY : -2 * DAY])
+    np.testing.assert_array_equal(result.forecast[1, :, 0], by_hand.predict(X=X[-2 * DAY : -DAY]))
+    anew = backtest(small(), y, X, n_origins=2, refit_every=1)
+    np.testing.assert_array_equal(anew.forecast[1, :, 0], fitted.predict(X=X[-DAY:]))
+
+
+def test_the_figures_of_a_backtest_are_those_of_scikit_learn():
+    y, X = loads()
+    result = backtest(small(steps_per_day=None), frame(y), X, n_origins=4, step=3, coverage=0.8)
+    truth, forecast = result.truth.ravel(), result.forecast.ravel()
+    scores = result.scores
+    assert scores["mae"] == pytest.approx(mean_absolute_error(truth, forecast))
+    assert scores["d2"] == pytest.approx(d2_absolute_error_score(truth, forecast))
+    ends = [(result.lower, 0.1), (result.upper, 0.9)]
+    losses = [mean_pinball_loss(truth, own.ravel(), alpha=share) for own, share in ends]
+    assert scores["pinball"] == pytest.approx(np.mean(losses))
+    assert result.times[-1, -1] == frame(y).index[-1]
+    assert result.table["lead"].tolist() == list(range(1, DAY + 1))
+    assert np.mean(result.table["mae"]) == pytest.approx(scores["mae"])
+    assert "4 origins, 8 leads, 1 series: mae" in str(result)
+
+
+def test_a_backtest_draws_forecasts_and_the_error_of_each_lead():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    y, _ = loads()
+    table = pd.DataFrame({"a": y, "b": 2 * y}, index=frame(y).index)
+    result = backtest(small(steps_per_day=None), table, n_origins=2)
+    series, leads = result.plot(series=1)
+    labels = [text.get_text() for text in series.get_legend().get_texts()]
+    assert labels == ["90% interval", "forecast", "load"]
+    np.testing.assert_array_equal(series.lines[1].get_ydata(), result.truth[0, :, 1])
+    assert len(leads.lines[0].get_ydata()) == DAY
+    matplotlib.pyplot.close("all")
+
+
+def test_refuses_a_backtest_longer_than_the_series():
+    with pytest.raises(ValueError, match=r"backtest.y must have more than 8000 steps for 1000"):
+        backtest(small(), Y, n_origins=1000)
+    with pytest.raises(ValueError, match=r"backtest.n_origins must be a positive integer, got 0"):
+        backtest(small(), Y, n_origins=0)
+
+
 def test_a_short_series_is_forecast_by_the_mean_of_two_baselines(tmp_path):
     y, _ = loads(noise=3.0)
     model = small(intervals=False, profile_weeks="auto", anchored="auto").fit(y[:-DAY])
@@ -245,6 +370,82 @@ def test_clocks_that_change_are_followed_with_a_zone_and_refused_without():
     naive = hours.tz_localize(None)
     with pytest.raises(ValueError, match=r"stands twice.*time zone"):
         LoadForecaster().fit(naive)
+
+
+@pytest.mark.parametrize(("freq", "ahead"), [("3h", 8), ("12h", 2), ("D", 7)])
+def test_the_next_day_is_forecast_by_default_or_the_next_week_of_days(freq, ahead, tmp_path):
+    y = loads(30)[0][:300]
+    dated = pd.Series(y, index=pd.date_range("2021-01-04", periods=len(y), freq=freq))
+    model = small(horizon=None, lead_blocks=None, steps_per_day=None, intervals=False).fit(dated)
+    assert model.horizon_ == len(model.predict()) == ahead
+    model.save(tmp_path / "m")
+    again = sublearn.load(tmp_path / "m")
+    assert (again.horizon, again.horizon_) == (None, ahead)
+
+
+@pytest.mark.parametrize(
+    ("start", "zone"), [("2021-01-04", "Europe/Berlin"), ("2017-06-01", "America/Sao_Paulo")]
+)
+def test_days_from_midnight_to_midnight_may_have_23_or_25_hours(start, zone, tmp_path):
+    y = loads(44)[0][:300]
+    index = pd.DatetimeIndex(pd.date_range(start, periods=310, freq="D")).tz_localize(
+        zone, nonexistent="shift_forward"
+    )
+    if zone == "America/Sao_Paulo":  # where no midnight is, on 15 October
+        index = index[index != pd.Timestamp("2017-10-15 01:00", tz=zone)]
+        y, n = y[:299], 299
+    else:
+        n = 300
+    options = {"horizon": None, "lead_blocks": None, "steps_per_day": None, "intervals": False}
+    model = small(**options).fit(pd.Series(y, index=index[:n]))
+    forecast = model.predict()
+    assert forecast.index.equals(index[n : n + 7])
+    assert forecast.index[0].tzinfo is not None
+    plain = small(**options).fit(pd.Series(y, index=index[:n].tz_localize(None)))
+    np.testing.assert_array_equal(forecast, plain.predict())
+    model.save(tmp_path / "m")
+    again = sublearn.load(tmp_path / "m").update(pd.Series([100.0], index=index[n : n + 1]))
+    assert again.predict().index[0] == index[n + 1]
+
+
+def test_errors_show_times_as_the_clock_of_the_series_does():
+    zoned = frame(Y, start="2021-07-01", tz="Europe/Berlin")
+    beside = zoned.rename(index={zoned.index[9]: zoned.index[9] + pd.Timedelta("1h")})
+    model = small(intervals=False, steps_per_day=None)
+    with pytest.raises(ValueError, match=r"got 2021-07-02T04:00\+02:00 beside the grid"):
+        model.fit(beside)
+    with pytest.raises(ValueError, match=r"got 2021-07-02T00:00\+02:00 which comes after a later"):
+        model.fit(pd.concat([zoned, zoned[8:9]]))
+    X = frame(X1[:, 0], start="2021-07-02", tz="Europe/Berlin")
+    with pytest.raises(
+        ValueError, match=r"got 2021-07-02T00:00\+02:00 in the row of 2021-07-01T00"
+    ):
+        model.fit(zoned, X)
+    late = pd.Series([1.0], index=[zoned.index[-1] + pd.Timedelta("4h")])
+    with pytest.raises(ValueError, match=r"on the steps of the known series, got .*\+02:00"):
+        model.fit(zoned).update(late)
+
+
+def test_gaps_of_exogenous_columns_are_filled_left_out_and_told():
+    y, X = loads()
+    short, long = X.copy(), X.copy()
+    short[[50, 51, 90]] = np.nan
+    long[100:140] = np.nan
+    with pytest.warns(
+        UserWarning, match=r"X has 3 gaps \(NaN\): up to 2 in a row are filled by st"
+    ):
+        filled = small(intervals=False).fit(y, short)
+    assert filled.trace_["work"][0] == small(intervals=False).fit(y, X).trace_["work"][0]
+    with pytest.warns(UserWarning, match="rows that need longer ones are left out"):
+        holed = small(intervals=False).fit(y[:-DAY], long[:-DAY])
+    assert holed.trace_["work"][0] < filled.trace_["work"][0] - 40
+    assert error(holed.predict(X=X[-DAY:]), y[-DAY:]) < 3.0
+    ahead = X[-DAY:].copy()
+    ahead[3:6] = np.nan
+    with pytest.warns(UserWarning, match=r"X has 3 gaps .* day or a week before stand in"):
+        forecast = holed.predict(X=ahead)
+    stand_in = np.where(np.isnan(ahead), X[-2 * DAY : -DAY], ahead)
+    np.testing.assert_array_equal(forecast, holed.predict(X=stand_in))
 
 
 def test_missing_hours_and_missing_times_are_gaps():
@@ -331,7 +532,8 @@ Y, X1 = loads(8)
         (np.append(Y, np.inf), None, "finite"),
         (np.zeros((4, 2, 2)), None, "shape"),
         (Y, X1[:-1], "rows"),
-        (Y, np.where(X1 > 5, np.nan, X1), "finite"),
+        (Y, np.where(X1 > 5, np.inf, X1), "finite or NaN"),
+        (Y, np.full_like(X1, np.nan), "must have numbers in each column"),
         (pd.Series(Y), None, "DatetimeIndex"),
         (frame(Y).iloc[::-1], None, "rising"),
         (frame(Y), frame(X1[:, 0], start="2021-01-05"), "X must have the times of y, got 2021-01"),
@@ -350,7 +552,7 @@ Y, X1 = loads(8)
         (Y, pd.DataFrame({"t": X1[:, 0], "sky": "blue"}), "X must hold numbers.* column 'sky'"),
         (Y, 20.0, "X must be a column or a table"),
         (Y, X1[:, :, None], "X must be a column or a table"),
-        (Y, np.where(np.arange(len(Y)) == 7, np.nan, X1[:, 0]), "finite, got nan in row 7"),
+        (Y, np.where(np.arange(len(Y)) == 7, np.inf, X1[:, 0]), "NaN, got inf in row 7"),
     ],
 )
 def test_refuses_what_is_no_load_series(y, X, words):
@@ -415,11 +617,12 @@ def former(**changes):
 
 
 def test_parameters_of_earlier_files_are_translated():
-    own = {"features": LoadFeatures(), "kernels": LocalKernels(), "loss": TubeLoss()}
-    assert former().get_params() == LoadForecaster(**own).get_params()
+    kernels = LocalKernels(relevance_rows=700)
+    own = {"features": LoadFeatures(), "kernels": kernels, "loss": TubeLoss()}
+    assert former().get_params() == LoadForecaster(24, **own).get_params()
     model = former(lags="held-out", lead_blocks=[2, 24], n_clusters=3, solver="online")
     assert model.features == LoadFeatures("held_out", [2, 24])
-    assert (model.kernels, model.solver) == (LocalKernels(3), "online")
+    assert (model.kernels, model.solver) == (replace(kernels, n_clusters=3), "online")
     assert former(epsilon=0.04, eta=0.01).loss == TubeLoss.shifted(0.04, 0.01)
     assert former(loss="quantile", quantile=0.9).loss == TubeLoss.quantile(0.9)
 

@@ -3,8 +3,7 @@
 Which baselines a block is learned from, small models tell, tried on the last fifth of the series.
 
 A model errs more on new rows than on its own. Quantiles of residuals of rows that it has not seen
-(split conformal) say how far: they give intervals, and the level of a quantile. As `update` brings
-new ones the oldest go, so that intervals follow a series that becomes harder or easier to forecast.
+say how far (`residuals`): they give intervals, and the level of a quantile.
 """
 
 from __future__ import annotations
@@ -18,24 +17,25 @@ import numpy as np
 from sublearn.execution import map_blocks
 from sublearn.forecast.local_models import Learner, LocalSettings
 from sublearn.forecast.member import Member
+from sublearn.forecast.residuals import SHARES, Residuals, conformal_level
 from sublearn.forecast.rows import Baseline, Embedding, Rows
 from sublearn.forecast.tube_regression import Fit, TubeLoss
-from sublearn.io.fields import Fields, Floats, Integers, Parts, check_fields, take_parts
+from sublearn.io.fields import Fields, Floats, Integers, OrAbsent, Parts, check_fields, take_parts
 from sublearn.typing import State
 from sublearn.validation import Interval, OrNone, Positive
 
-__all__ = ["BlockModel", "BlockReport", "BlockTask", "Residuals", "conformal", "conformal_level"]
+__all__ = ["BlockModel", "BlockReport", "BlockTask"]
 
 #: The end of a series, for the intervals: a tenth, but up to a quarter to have four weeks.
 _HELD_OUT, _MOST_HELD_OUT, _HELD_OUT_DAYS = 0.1, 0.25, 28
 _FEWEST_ROWS = 8  # without a gap, to fit anything
 _ENOUGH_ROWS = 6000  # a shorter series gives rows of up to three leads for each of its times
-_FEWEST_ALIKE = 40  # residuals at one time of day, to take that time's alone
 
 #: Features and relevance rows: of models that are tried, of those after a wish to stop.
 _TRIED, _HURRIED = (120, 150), (50, 100)
 _HURRIED_STEPS = 5  # of the solver
-_MOST_TRIED_ROWS = 4000  # to learn from, and half as many to judge by
+_LOOSER = 10.0  # times `tol`, for fits that only tell how far forecasts err
+_MOST_TRIED_ROWS = 2000  # to learn from, and half as many to judge by
 _SMALL_SHARE = 0.25  # local models that count less stay as small as they were tried
 _NEAR = 1.25  # a second model whose error is within this of the best one's is averaged with it,
 _SHORT = 10000  # on series up to this length: longer ones gain little and pay twice
@@ -47,6 +47,7 @@ _FIELDS: Fields = {
     "quantile": OrNone(Interval(float, 0, 1)),
     "residuals": Floats("residuals", bits=64),
     "phases": Integers("residuals"),
+    "levels": OrAbsent(Floats(len(SHARES), bits=64)),
     "member*": Parts(),
 }
 
@@ -210,8 +211,9 @@ class BlockModel:
         return self._unshifted(self._rows(rows_of)) + self.shift
 
     def updated(
-        self, rows_of: Callable[[Baseline], Rows], loads: np.ndarray, phases: np.ndarray
-    ) -> BlockModel:
+        self, rows_of: Callable[[Baseline], Rows], loads: np.ndarray, phases: np.ndarray,
+        was_asked: np.ndarray,
+    ) -> BlockModel:  # fmt: skip
         """After one online pass over new rows, whose residuals take the place of the oldest."""
         rows = self._rows(rows_of)
         usable = _usable(rows)
@@ -221,19 +223,20 @@ class BlockModel:
         members = [
             member.updated(own, loads) for member, own in zip(self.members, rows, strict=True)
         ]
-        residuals = self.residuals.followed_by(loads - self._unshifted(rows), phases[usable])
+        residuals = self.residuals.followed_by(
+            loads - self._unshifted(rows), phases[usable], was_asked[usable]
+        )
         return replace(self, members=members, residuals=residuals)
 
-    def interval(self, phase: int, coverage: float) -> tuple[float, float]:
-        """Distances below and above a forecast at this time of day that hold the truth so often."""
-        below, above = self.residuals.interval(phase, coverage)
-        return below - self.shift, above - self.shift
+    def distances(self, phase: int, shares: np.ndarray) -> np.ndarray:
+        """What is added to a forecast at this time of day to have these shares of loads below."""
+        return self.residuals.quantiles(phase, shares) - self.shift
 
     def to_state(self) -> State:
         """Arrays and numbers by name."""
         state: State = {"first": self.first, "last": self.last, "weights": self.weights}
         state |= {"quantile": self.quantile, "residuals": self.residuals.values}
-        state["phases"] = self.residuals.phases
+        state |= {"phases": self.residuals.phases, "levels": self.residuals.levels}
         for i, member in enumerate(self.members):
             state |= {f"member{i}/{k}": v for k, v in member.to_state().items()}
         return state
@@ -243,7 +246,8 @@ class BlockModel:
         """Inverse of `to_state`."""
         check_fields(state, _FIELDS)
         own = {k: v for k, v in state.items() if "/" not in k}
-        own["residuals"] = Residuals(own["residuals"], own.pop("phases"))
+        levels = own.pop("levels", np.array(SHARES))  # earlier files have none
+        own["residuals"] = Residuals(own["residuals"], own.pop("phases"), levels)
         n_members = len(own["weights"])
         if n_members == 0:
             raise ValueError("weights must have at least one member, got none")
@@ -277,7 +281,8 @@ class Candidate:
         if self.share < _SMALL_SHARE:
             learner = learner.using(kernels=learner.settings.kernels.small(*_TRIED))
         old, new = np.arange(n_old), np.arange(n_old, len(loads))
-        member, fits = Member.fit(rows.only(old), loads[old], self.baseline, self.share, learner)
+        first = learner if len(new) == 0 else learner.using(tol=_LOOSER * learner.settings.tol)
+        member, fits = Member.fit(rows.only(old), loads[old], self.baseline, self.share, first)
         if len(new) == 0:
             return member, fits, np.empty(0)
         forecast = member.forecast(rows.only(new))
@@ -314,6 +319,8 @@ def _try(task: BlockTask, baseline: Baseline, should_stop: Callable[[], bool]) -
     learner = task.learner(should_stop)
     rng, settings = learner.rng, task.settings
     positions, leads = task.drawn(rng)
+    chosen = _sample(np.arange(len(positions)), 8 * _MOST_TRIED_ROWS, rng)
+    positions, leads = positions[chosen], leads[chosen]
     rows = task.rows(positions, leads, baseline)
     n_old = int(np.searchsorted(positions, int(0.8 * len(task.y))))
     usable = np.flatnonzero(rows.usable)
@@ -324,7 +331,8 @@ def _try(task: BlockTask, baseline: Baseline, should_stop: Callable[[], bool]) -
     loads = task.y[positions]
     # How well another quantile fits, an error cannot say.
     loss = settings.loss if settings.loss.share_below is None else TubeLoss.quantile(0.5)
-    learner = learner.using(kernels=settings.kernels.small(*_TRIED), loss=loss)
+    small_kernels, tol = settings.kernels.small(*_TRIED), _LOOSER * settings.tol
+    learner = learner.using(kernels=small_kernels, loss=loss, tol=tol)
     small, _ = Member.fit(rows.only(old), loads[old], baseline, 1.0, learner)
     linear, local = small.parts(rows.only(new))
     left, power = loads[new] - linear, float(local @ local)
@@ -341,46 +349,3 @@ def _usable(rows: Iterable[Rows]) -> np.ndarray:
     """True where no baseline has a gap."""
     found: np.ndarray = np.logical_and.reduce([own.usable for own in rows])
     return found
-
-
-# --- residuals ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Truth minus forecast, newest last, and the times of day of the rows."""
-
-    values: np.ndarray
-    phases: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def followed_by(self, values: np.ndarray, phases: np.ndarray) -> Residuals:
-        """With newer ones, as many of all as before."""
-        if len(self) == 0:
-            return self
-        both = np.append(self.values, values), np.append(self.phases, phases)
-        return Residuals(both[0][-len(self) :], both[1][-len(self) :])
-
-    def interval(self, phase: int, coverage: float) -> tuple[float, float]:
-        """Distances below and above a forecast at this time of day that hold the truth so often."""
-        alike = self.values[self.phases == phase]
-        return conformal(alike if len(alike) >= _FEWEST_ALIKE else self.values, coverage)
-
-
-def conformal(residuals: np.ndarray, coverage: float) -> tuple[float, float]:
-    """Quantiles (1 - coverage) / 2 from either end, each moved out by one residual of n + 1."""
-    beyond = (1.0 - coverage) / 2.0
-    return -conformal_level(-residuals, 1.0 - beyond), conformal_level(residuals, 1.0 - beyond)
-
-
-def conformal_level(residuals: np.ndarray, share: float) -> float:
-    """What a new residual exceeds with probability 1 - share at most, if it is like the others.
-
-    >>> conformal_level(np.arange(1.0, 10.0), 0.8)
-    8.0
-    """
-    n = len(residuals)
-    rank = min(max(int(np.ceil((n + 1) * share - 1e-9)), 1), n)
-    return float(np.sort(residuals)[rank - 1])

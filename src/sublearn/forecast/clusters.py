@@ -46,7 +46,7 @@ def kernel_kmeans_nmf(
     n_clusters: int,
     rng: np.random.Generator,
     *,
-    n_starts: int = 4,
+    n_starts: int = 2,
     max_iter: int = 60,
     tol: float = 1e-3,
 ) -> Clusters:
@@ -259,8 +259,7 @@ class Membership:
     ) -> Membership:
         """Learn from rows with known clusters; each cluster must have two rows."""
         if n_clusters == 1:
-            zero = np.zeros((features.shape[1], 1))
-            return cls(zero, np.zeros(1), np.ones((1, 1)), np.zeros(1))
+            return cls.of_one(features.shape[1])
         seen = _stratified(labels, rng)
         svm = LinearSVC(C=10.0, tol=1e-3, max_iter=2000, dual=False).fit(
             features[seen], labels[seen]
@@ -270,6 +269,11 @@ class Membership:
         calibration.fit(features[~seen] @ weights + bias, labels[~seen])
         slopes, offsets = _one_per_class(calibration.coef_.T, calibration.intercept_)
         return cls(weights, bias, slopes, offsets)
+
+    @classmethod
+    def of_one(cls, n_features: int) -> Membership:
+        """All rows in one cluster."""
+        return cls(np.zeros((n_features, 1)), np.zeros(1), np.ones((1, 1)), np.zeros(1))
 
     @property
     def n_clusters(self) -> int:

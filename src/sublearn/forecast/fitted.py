@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -48,14 +48,16 @@ class History:
         return replace(self, values=self.values[-n:].copy(), X=X)
 
     def filled(self) -> History:
-        """Gaps filled by the load a week before, or a day before: a forecast needs its lags."""
-        values, day = self.values.copy(), self.clock.steps_per_day
-        for t, s in np.argwhere(np.isnan(values)):
-            for back in (7 * day, day):
-                if t >= back and np.isfinite(values[t - back, s]):
-                    values[t, s] = values[t - back, s]
-                    break
-        return replace(self, values=values)
+        """Gaps filled by what was a week before, or a day before: a forecast needs its lags.
+
+        The other way round for exogenous columns, whose means stand in where neither is known.
+        """
+        day = self.clock.steps_per_day
+        X = self.X
+        if X is not None and np.isnan(X).any():
+            X = _from_before(X, (day, 7 * day))
+            X = np.where(np.isnan(X), _means(X), X)
+        return replace(self, values=_from_before(self.values, (7 * day, day)), X=X)
 
     def rows(
         self, s: int, embedding: Embedding, positions: np.ndarray, leads: np.ndarray,
@@ -126,21 +128,25 @@ class Fitted:
             one = replace(one, values=np.append(one.values, [[out[h]]], axis=0), end=one.end + 1)
         return out
 
-    def interval_ends(
-        self, values: np.ndarray, history: History, coverage: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends around forecasts of shape (ahead, n_series)."""
-        lower, upper = values.copy(), values.copy()
+    def quantiles(
+        self, values: np.ndarray, history: History, shares: Sequence[float]
+    ) -> np.ndarray:
+        """Loads below which these shares of loads lie, (n_shares, *values.shape).
+
+        `values` are forecasts of shape (ahead, n_series). Where shares rise, quantiles do not fall.
+        """
+        order = np.argsort(shares, kind="stable")
+        rising = np.asarray(shares, dtype=np.float64)[order]
+        found = np.empty((len(rising), *values.shape))
         for s, own in enumerate(self.models):
             for h in range(len(values)):
                 model = next((model for model in own if h < model.last), own[-1])
                 phase = (history.end + h) % history.clock.steps_per_day
-                below, above = model.interval(phase, coverage)
+                away = np.maximum.accumulate(model.distances(phase, rising))
                 # A forecast fed back to itself h times errs as a sum of h steps, if not alike.
                 widening = np.sqrt(h + 1.0) if self.is_recursive else 1.0
-                lower[h, s] += widening * below
-                upper[h, s] += widening * above
-        return lower, upper
+                found[order, h, s] = values[h, s] + widening * away
+        return found
 
     def updated(self, history: History, n_new: int) -> Fitted:
         """After the last `n_new` loads of a history."""
@@ -151,13 +157,35 @@ class Fitted:
             known = np.isfinite(loads)
             at, loads = positions[known], loads[known]
             phases = at % history.clock.steps_per_day
+            ahead = at - positions[0] + 1  # leads of a forecast that was made when none was known
             updated = []
             for model in own:
+                was_asked = (ahead >= model.first) & (ahead <= model.last)
                 leads = model.first + at % (model.last - model.first + 1)
+                leads = np.where(was_asked, ahead, leads)
                 made = partial(history.rows, s, self.embedding, at, leads)
-                updated.append(model.updated(made, loads, phases))
+                updated.append(model.updated(made, loads, phases, was_asked))
             models.append(updated)
         return replace(self, models=models, history=history).trimmed()
+
+
+def _from_before(values: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+    """Gaps filled by the value so many steps before, the first of them that is known."""
+    values = values.copy()
+    for t, s in np.argwhere(np.isnan(values)):
+        for back in steps:
+            if t >= back and np.isfinite(values[t - back, s]):
+                values[t, s] = values[t - back, s]
+                break
+    return values
+
+
+def _means(X: np.ndarray) -> np.ndarray:
+    """Of the values that are known in each column; 0 where none is."""
+    known = np.isfinite(X)
+    sums = np.where(known, X, 0.0).sum(axis=0)
+    means: np.ndarray = sums / np.maximum(known.sum(axis=0), 1)
+    return means
 
 
 def _without_gaps(

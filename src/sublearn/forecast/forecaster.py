@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.model import FittedModel
+from sublearn.forecast.figures import d2_pinball
 from sublearn.forecast.fitted import Fitted, History
 from sublearn.forecast.incoming import asked, extended
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.plan import Choices, Plan
 from sublearn.forecast.plot import plot_forecast
 from sublearn.forecast.series import LoadsLike, Table, check_series, column_names, exogenous_grid
-from sublearn.forecast.settings import Dates, DatesLike, LoadFeatures, LocalKernels
+from sublearn.forecast.settings import Dates, DatesLike, LoadFeatures, LocalKernels, Shares
 from sublearn.forecast.stored import FITTED_FIELDS, restore_fitted, state_of_fitted
 from sublearn.forecast.tube_regression import TubeLoss
 from sublearn.io.fields import Fields
@@ -41,6 +42,8 @@ from sublearn.validation import (
 
 __all__ = ["LoadForecaster"]
 
+_SHARE = Interval(float, 0, 1, "neither")
+
 
 class LoadForecaster(FittedModel, BaseEstimator):
     r"""Forecasts of electric load, hours to weeks ahead, by local kernel models.
@@ -60,8 +63,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
 
     Parameters
     ----------
-    horizon : int, default=24
-        Longest lead, in steps of the series.
+    horizon : int or None, default=None
+        Longest lead, in steps of the series; None is a day, or a week of daily steps.
     strategy : {"direct", "recursive"}, default="direct"
         "direct" has a model for each block of leads; "recursive" has one for the next step and
         feeds its forecasts back to it.
@@ -101,6 +104,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
     ----------
     blocks_ : list of int
         Last lead of each block.
+    horizon_ : int
+        Longest lead.
     lags_ : list of int
         Lags in use.
     certificate_ : float
@@ -140,7 +145,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
     _kind: ClassVar[str] = "loads"
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "horizon": Interval(int, 1, 24 * 366),
+        "horizon": OrNone(Interval(int, 1, 24 * 366)),
         "strategy": OneOf("direct", "recursive"),
         "features": SettingsOf(LoadFeatures),
         "holidays": OrNone(Dates()),
@@ -156,7 +161,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
 
     def __init__(
         self,
-        horizon: int = 24,
+        horizon: int | None = None,
         *,
         strategy: str = "direct",
         features: LoadFeatures | None = None,
@@ -206,7 +211,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
         X : array-like of shape (n_steps, n_columns), optional
             What is known of each step besides, such as temperature. Of a forecast's own steps it
             must be given to `predict` as well. All series share it. With a pandas index of times,
-            these must be the times of y.
+            these must be the times of y. NaN are gaps: those of up to six hours are filled by
+            straight lines, rows that need longer ones are left out, and a warning counts them.
 
         Returns
         -------
@@ -223,8 +229,9 @@ class LoadForecaster(FittedModel, BaseEstimator):
             None if self.C is None else float(self.C), self.solver, float(self.tol),
             int(self.max_iter),
         )  # fmt: skip
+        horizon = series.clock.day_ahead if self.horizon is None else int(self.horizon)
         choices = Choices(
-            name, int(self.horizon), self.strategy == "recursive", features, self.holidays,
+            name, horizon, self.strategy == "recursive", features, self.holidays,
             self.intervals, local, as_seed(self.random_state),
         )  # fmt: skip
         plan = Plan.of(choices, series, X_grid)
@@ -235,10 +242,10 @@ class LoadForecaster(FittedModel, BaseEstimator):
         history = History(series.values, X_grid, series.clock, len(series.values))
         names = column_names(X)
         self._fitted = Fitted(
-            models, plan.embedding, series.shape, history, names, choices.horizon,
-            choices.is_recursive,
-        ).trimmed()  # fmt: skip
+            models, plan.embedding, series.shape, history, names, horizon, choices.is_recursive
+        ).trimmed()
         self.blocks_ = plan.blocks
+        self.horizon_ = horizon
         self.lags_ = list(plan.embedding.lags)
         self.n_series_in_ = series.values.shape[1]
         self.n_features_in_ = 0 if X_grid is None else X_grid.shape[1]
@@ -257,7 +264,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
         Parameters
         ----------
         horizon : int, optional
-            Number of steps, up to the fitted `horizon`, which is the default.
+            Number of steps, up to `horizon_`, which is the default.
         X : array-like of shape (horizon, n_columns), optional
             Exogenous columns of these steps; needed where the model was fitted with X. With `y`,
             the rows of y come first.
@@ -284,7 +291,8 @@ class LoadForecaster(FittedModel, BaseEstimator):
 
         The forecast plus quantiles of residuals on rows that a first fit had not seen (split
         conformal), of the same block of leads and, where there are enough, the same time of day.
-        `update` renews them.
+        `update` renews them, and moves the levels at which they are taken until the share asked for
+        lies inside (adaptive conformal inference).
 
         Parameters
         ----------
@@ -298,17 +306,65 @@ class LoadForecaster(FittedModel, BaseEstimator):
         lower, upper
             Each like the result of `predict`.
         """
-        check_is_fitted(self)
-        check_argument("predict_interval.coverage", coverage, Interval(float, 0, 1, "neither"))
-        fitted = self._fitted
-        if not all(found.has_intervals for own in fitted.models for found in own):
-            raise ValueError(
-                f"{type(self).__name__}.intervals must be True in fit for predict_interval"
-            )
-        values, history = self._forecast(horizon, X, y)
-        ends = fitted.interval_ends(values, history, coverage)
-        low, high = (fitted.shape.forecast(v, history.clock, history.end) for v in ends)
+        check_argument("predict_interval.coverage", coverage, _SHARE)
+        beyond = (1.0 - coverage) / 2.0
+        low, high = self._quantiles([beyond, 1.0 - beyond], horizon, X, y, "predict_interval")
         return low, high
+
+    def predict_quantiles(
+        self,
+        horizon: int | None = None,
+        X: LoadsLike | None = None,
+        *,
+        quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+        y: LoadsLike | None = None,
+    ) -> list[Table]:
+        """Loads below which the given shares of loads will lie, all from one fit.
+
+        They come from the residuals that intervals come from, and never cross: a larger share has
+        no smaller load.
+
+        Parameters
+        ----------
+        horizon, X, y
+            As for `predict`.
+        quantiles : sequence of float, default=(0.1, 0.5, 0.9)
+            Shares, above 0 and below 1.
+
+        Returns
+        -------
+        list
+            For each share a result like that of `predict`.
+        """
+        check_argument("predict_quantiles.quantiles", quantiles, Shares())
+        return self._quantiles(quantiles, horizon, X, y, "predict_quantiles")
+
+    def score(self, y: LoadsLike, X: LoadsLike | None = None) -> float:
+        r"""The share of the pinball loss of loads to come that forecasts explain, :math:`D^2`.
+
+        .. math::
+            D^2 = 1 - \frac{\sum_i \ell(y_i - f_i)}{\sum_i \ell(y_i - q)}
+
+        with the pinball loss of the share that `loss` asks for, the absolute error if it asks for
+        none, and q the quantile of these loads themselves. 1 is best, a constant has 0 at most.
+        :func:`backtest` measures it, and more, over many origins.
+
+        Parameters
+        ----------
+        y : array-like
+            The loads that follow the series, up to `horizon_` of them; NaN are left out.
+        X : array-like, optional
+            Their exogenous columns.
+
+        Returns
+        -------
+        float
+            The mean over the series.
+        """
+        truth = np.asarray(y, dtype=np.float64)
+        forecast = np.asarray(self.predict(len(truth), X))
+        share = TubeLoss.of(self.loss).share_below
+        return d2_pinball(truth, forecast, 0.5 if share is None else share)
 
     @all_or_nothing
     def update(self, y_new: LoadsLike, X_new: LoadsLike | None = None) -> LoadForecaster:
@@ -354,6 +410,18 @@ class LoadForecaster(FittedModel, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):
             return self._fitted.forecast(history, ahead), history
 
+    def _quantiles(
+        self, shares: Sequence[float], horizon: int | None, X: LoadsLike | None,
+        y: LoadsLike | None, caller: str,
+    ) -> list[Table]:  # fmt: skip
+        check_is_fitted(self)
+        fitted = self._fitted
+        if not all(found.has_intervals for own in fitted.models for found in own):
+            raise ValueError(f"{type(self).__name__}.intervals must be True in fit for {caller}")
+        values, history = self._forecast(horizon, X, y)
+        found = fitted.quantiles(values, history, shares)
+        return [fitted.shape.forecast(own, history.clock, history.end) for own in found]
+
     # --- saving --------------------------------------------------------------------------------
 
     _FORMER_PARAMS: ClassVar[dict[str, str | None]] = {
@@ -394,5 +462,6 @@ class LoadForecaster(FittedModel, BaseEstimator):
 
     def _restore(self, state: State) -> None:
         is_recursive = self.strategy == "recursive"
-        self._fitted = restore_fitted(state, int(self.horizon), is_recursive)
+        self._fitted = restore_fitted(state, self.horizon, is_recursive)
+        self.horizon_ = self._fitted.horizon
         super()._restore(state)

@@ -16,6 +16,7 @@ from sublearn.forecast.series import (
     column_names,
     exogenous_grid,
     refuse_other_times,
+    warn_of_gaps,
 )
 from sublearn.validation import Interval, check_argument
 
@@ -35,6 +36,7 @@ def asked(
     if X is None or history.X is None:
         return history, ahead
     future = check_exogenous(X, ahead, fitted.n_columns, "X")
+    warn_of_gaps(future, "X", "the values of a day or a week before stand in for them")
     refuse_other_times(X, history.clock, np.arange(history.end, history.end + ahead), "X")
     return replace(history, X=np.vstack([history.X, future])), ahead
 
@@ -44,7 +46,7 @@ def extended(fitted: Fitted, y_new: LoadsLike, X_new: LoadsLike | None) -> tuple
     history = fitted.history
     if len(np.atleast_1d(np.asarray(y_new))) == 0:
         return history, 0
-    series = check_series(y_new, history.clock.steps_per_day, "y_new")
+    series = check_series(y_new, history.clock.steps_per_day, "y_new", history.clock)
     _refuse_other_series(fitted, series, "y_new")
     skipped = 0
     if series.clock.has_dates and history.clock.has_dates:
@@ -60,7 +62,7 @@ def extended(fitted: Fitted, y_new: LoadsLike, X_new: LoadsLike | None) -> tuple
 
 def _other_history(fitted: Fitted, y: LoadsLike, X: LoadsLike | None, ahead: int) -> History:
     clock = fitted.history.clock
-    series = check_series(y, clock.steps_per_day, "y")
+    series = check_series(y, clock.steps_per_day, "y", clock)
     _refuse_other_series(fitted, series, "y")
     if series.clock.has_dates != clock.has_dates:
         has, got = ("a DatetimeIndex", "none") if clock.has_dates else ("no times", "some")
@@ -81,7 +83,7 @@ def _position(clock: Clock, series: LoadSeries, what: str) -> int:
             f"{what} must have times {has} as the fitted series, got {series.clock.zone}"
         )
     if (series.clock.start - clock.start) % clock.step:
-        moment = np.datetime64(series.clock.start, "m")
+        moment = clock.show(60 * series.clock.start)
         raise ValueError(f"{what} must be on the steps of the known series, got {moment}")
     return clock.position(series.clock.start)
 

@@ -38,7 +38,7 @@ from sublearn.typing import State
 __all__ = ["Learner", "LocalModels", "LocalSettings"]
 
 _N_GATE_COMPONENTS = 150  # features that clusters are found and told apart by
-_N_CLUSTER_ROWS = 3000  # rows that clusters are found from
+_N_CLUSTER_ROWS = 1500  # rows that clusters are found from
 _ROWS_PER_CLUSTER, _MOST_CLUSTERS = 4000, 8  # where the user leaves their number open
 _FEWEST_IN_CLUSTER = 4
 _OVERLAP = 0.1  # membership from which on a row belongs to a cluster beside its own
@@ -79,11 +79,14 @@ class Learner:
     n_threads: int = 1  # over clusters; the models do not depend on it
 
     def using(
-        self, *, kernels: LocalKernels | None = None, loss: TubeLoss | None = None
-    ) -> Learner:
-        """The same with other kernels or another loss."""
+        self, *, kernels: LocalKernels | None = None, loss: TubeLoss | None = None,
+        tol: float | None = None,
+    ) -> Learner:  # fmt: skip
+        """The same with other kernels, another loss or another tolerance."""
         own = self.settings
-        changed = replace(own, kernels=kernels or own.kernels, loss=loss or own.loss)
+        changed = replace(
+            own, kernels=kernels or own.kernels, loss=loss or own.loss, tol=tol or own.tol
+        )
         return replace(self, settings=changed)
 
     def solve(self, features: np.ndarray, y: np.ndarray, C: float, seed: int) -> Fit:
@@ -118,7 +121,7 @@ class LocalModels:
         relevance = learn_relevance(X, y, rng, kernels.relevance_rows)
         U = X * relevance.scales
         gate_map, membership = _distribute(U, kernels, rng)
-        shares = membership(gate_map(U))
+        shares = _shares(membership, gate_map, U)
         C = relevance.loss_weight if settings.C is None else settings.C
         maps = [
             make_map(kernels.kernel_map, U[_rows_of(shares, c)], kernels.n_components, rng)
@@ -216,7 +219,7 @@ class LocalModels:
     def _placed(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scaled rows, and their memberships."""
         U = X * self.scales
-        return U, self.membership(self.gate_map(U))
+        return U, _shares(self.membership, self.gate_map, U)
 
 
 def _distribute(
@@ -228,13 +231,20 @@ def _distribute(
         n_clusters = min(max(len(U) // _ROWS_PER_CLUSTER, 1), _MOST_CLUSTERS)
     sample = U[rng.permutation(len(U))[:_N_CLUSTER_ROWS]]
     n_clusters = min(n_clusters, len(sample) // _FEWEST_IN_CLUSTER) or 1
+    if n_clusters == 1:  # no features are needed to tell it from others
+        return make_map(kernels.kernel_map, sample, 1, rng), Membership.of_one(1)
     gate_map = make_map(kernels.kernel_map, sample, _N_GATE_COMPONENTS, rng)
     features = gate_map(sample)
-    if n_clusters == 1:
-        return gate_map, Membership.fit(features, np.zeros(len(sample), dtype=int), 1, rng)
     cluster = {"nmf": kernel_kmeans_nmf, "kmeans": kernel_kmeans_plain}[kernels.clustering]
     labels = _without_crumbs(features, cluster(features, n_clusters, rng).labels)
     return gate_map, Membership.fit(features, labels, int(labels.max()) + 1, rng)
+
+
+def _shares(membership: Membership, gate_map: KernelMap, U: np.ndarray) -> np.ndarray:
+    """Memberships of scaled rows; a single cluster has them all."""
+    if membership.n_clusters == 1:
+        return np.ones((len(U), 1))
+    return membership(gate_map(U))
 
 
 def _without_crumbs(features: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ and of (v, c) are those of least squared error over contiguous quarters of the s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import scipy.linalg
@@ -31,7 +32,7 @@ __all__ = ["Line", "Member"]
 _N_HATS, _FEWER_HATS = 24, 12  # an hour or two each
 _MOST_PRODUCTS = 400  # of hats and columns, for all hats: a Gram matrix costs their square
 _N_FOLDS = 4
-_PENALTIES = [(u, v) for u in (1e-3, 0.03, 0.3, 1.0) for v in (0.3, 3.0, 30.0)]
+_OF_ALL, _OF_HATS = (1e-3, 0.03, 0.3, 1.0), (0.3, 3.0, 30.0)  # penalties that are tried
 _CHUNK = 4096  # rows whose products are in memory at once
 _MOST_WEEKS = 1000  # of a profile in a file
 _FIELDS: Fields = {
@@ -181,14 +182,17 @@ class Line:
             by_hat = np.full(len(moment) - d, of_hats / n_hats)
             return np.concatenate([np.full(d, of_all), by_hat])
 
-        def error(penalty: tuple[float, float]) -> float:
-            total = 0.0
+        @cache
+        def error(of_all: float, of_hats: float) -> float:
+            total, penalty = 0.0, ridge((of_all, of_hats))
             for fold, (G, b) in zip(folds, sums, strict=True):
-                w = _solve(gram - G, moment - b, (n - len(fold)) * ridge(penalty))
-                total += float(w @ G @ w - 2.0 * (b @ w))  # but for the sum of z^2
+                w = _solve(gram - G, moment - b, (n - len(fold)) * penalty)
+                total += float(w @ (G @ w) - 2.0 * (b @ w))  # but for the sum of z^2
             return total
 
-        w = _solve(gram, moment, n * ridge(min(_PENALTIES, key=error)))
+        of_all = min(_OF_ALL, key=lambda u: error(u, _OF_HATS[1]))
+        of_hats = min(_OF_HATS, key=lambda v: error(of_all, v))
+        w = _solve(gram, moment, n * ridge((of_all, of_hats)))
         return cls(w[:d], w[d:].reshape(n_hats, n_varying + 1))
 
     def __call__(self, Z: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -201,12 +205,12 @@ class Line:
 
 def _solve(gram: np.ndarray, moment: np.ndarray, ridge: np.ndarray) -> np.ndarray:
     check()
-    A = gram.copy()
+    A = np.array(gram, order="F")
     A.flat[:: len(A) + 1] += ridge + 1e-9
-    found: np.ndarray = scipy.linalg.solve(
-        A, moment, assume_a="pos", check_finite=False, overwrite_a=True
-    )
-    return found
+    _, found, failure = scipy.linalg.lapack.dposv(A, moment, lower=1, overwrite_a=1)
+    if failure:
+        raise scipy.linalg.LinAlgError("rows must be finite")
+    return np.asarray(found)
 
 
 def _hats(times: np.ndarray, n_hats: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from sublearn.trace import Solution, Status, Trace
 __all__ = ["Choices", "Plan"]
 
 _FEWEST_ROWS = 50
+_SHORT_DAY = 24  # steps of a day, fewer of which make no short blocks
 _TRIED = (150, 300)  # features and relevance rows of models that lags are tried by
 _Fitted = tuple[BlockModel, BlockReport]
 
@@ -73,6 +74,14 @@ class Choices:
                 f"LoadFeatures.lead_blocks must end at horizon={self.horizon}, got {blocks[-1]}"
             )
         return blocks
+
+    def local_at(self, last: int, day: int) -> LocalSettings:
+        """Settings of a block: few hours ahead the line says most, and half the features do."""
+        kernels = self.local.kernels
+        if last > day // 8 or day < _SHORT_DAY:
+            return self.local
+        half = replace(kernels, n_components=-(-kernels.n_components // 2))
+        return replace(self.local, kernels=half)
 
     def embedding(self, series: LoadSeries, X: np.ndarray | None) -> Embedding:
         """The columns of a row; lags are chosen by held-out error where that is asked for."""
@@ -184,11 +193,11 @@ class Plan:
 
         Where there are more threads than blocks, the clusters of a block share them.
         """
-        values, choices = self.series.values, self.choices
+        values, choices, day = self.series.values, self.choices, self.series.clock.steps_per_day
         n_each = max(n_threads // (len(self.blocks) * values.shape[1]), 1)
         return [
             BlockTask(
-                values[:, s], self.X, self.embedding, before + 1, last, choices.local,
+                values[:, s], self.X, self.embedding, before + 1, last, choices.local_at(last, day),
                 choices.baselines(last, self.series.clock), choices.has_intervals,
                 (choices.seed, s, b), n_each,
             )

@@ -38,10 +38,10 @@ def lead_blocks(horizon: int, steps_per_day: int) -> list[int]:
     """Last lead of each block: short blocks first, where the newest loads say most.
 
     >>> lead_blocks(24, 24), lead_blocks(168, 24)
-    ([1, 3, 8, 24], [1, 3, 8, 24, 72, 168])
+    ([1, 3, 24], [1, 3, 24, 72, 168])
     """
     day = steps_per_day
-    ends = [1, max(1, day // 8), max(1, day // 3), day, 3 * day, 7 * day]
+    ends = [1, max(1, day // 8), day, 3 * day, 7 * day]
     ends += [week * 7 * day for week in range(2, horizon // (7 * day) + 2)]
     return sorted({min(end, horizon) for end in ends})
 

@@ -2,13 +2,15 @@
 
 A series either has times (a pandas DatetimeIndex) or only positions; then a day is `steps_per_day`
 positions and position 0 is midnight of a Monday. Times with a zone are kept in UTC, where days have
-24 hours, and turned to wall time for hour, weekday and holiday.
+24 hours, and turned to wall time for hour, weekday and holiday; days, and other steps that are even
+on the clock alone, are kept in wall time. Messages show times as the user's clock does.
 Gaps become NaN. pandas is never imported unless a pandas object came in.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
@@ -31,6 +33,7 @@ __all__ = [
     "column_names",
     "exogenous_grid",
     "refuse_other_times",
+    "warn_of_gaps",
 ]
 
 #: Loads or exogenous columns as users pass them.
@@ -39,17 +42,23 @@ LoadsLike: TypeAlias = "ArrayLike | pd.Series | pd.DataFrame"
 Table: TypeAlias = "np.ndarray | pd.Series | pd.DataFrame"
 
 _DAY = 24 * 60  # minutes
+_WEEK = 7  # days
 _MONDAY = 4 * _DAY  # 5 January 1970
 
 
 @dataclass(frozen=True)
 class Clock:
-    """`start` is the minute of position 0 since 1970 (UTC if there is a zone, else wall time)."""
+    """`start` is the minute of position 0 since 1970: in UTC if there is a zone, else wall time.
+
+    With `is_wall` positions are even steps of wall time in the zone, as days from midnight to
+    midnight are, though some have 23 or 25 hours.
+    """
 
     start: int
     step: int
     zone: str | None = None
     has_dates: bool = True
+    is_wall: bool = False
 
     def __post_init__(self) -> None:
         if _DAY % self.step:
@@ -62,10 +71,15 @@ class Clock:
         """Positions in a day of 24 hours."""
         return _DAY // self.step
 
+    @property
+    def day_ahead(self) -> int:
+        """Steps of the next day, or of the next week if a step is a day."""
+        return max(self.steps_per_day, _WEEK if self.step == _DAY else 1)
+
     def wall_minutes(self, positions: np.ndarray) -> np.ndarray:
         """Minutes of wall time since 1970 at these positions."""
         minutes = self.start + self.step * np.asarray(positions, dtype=np.int64)
-        if self.zone is None:
+        if self.zone is None or self.is_wall:
             return minutes
         zone = _zone_called(self.zone)
 
@@ -83,9 +97,18 @@ class Clock:
         return (minute - self.start) // self.step
 
     def times(self, first: int, n: int) -> np.ndarray:
-        """datetime64 of n positions from the first, as given (UTC if there is a zone)."""
+        """datetime64 of n positions from the first, in UTC if there is a zone and no `is_wall`."""
         minutes = self.start + self.step * np.arange(first, first + n)
         return minutes.astype("datetime64[m]").astype("datetime64[ns]")
+
+    def seconds_of(self, index: pd.DatetimeIndex) -> np.ndarray:
+        """Seconds since 1970 of given times, as this clock counts them."""
+        moments = _wall(index) if self.is_wall else _utc(index)
+        return moments.astype("datetime64[s]").astype(np.int64)
+
+    def show(self, seconds: int) -> str:
+        """A moment of this clock as the user's own clock shows it."""
+        return _shown(seconds, None if self.is_wall else self.zone)
 
     @classmethod
     def of_positions(cls, steps_per_day: int) -> Clock:
@@ -110,7 +133,12 @@ class Shape:
         import pandas as pd
 
         index = pd.DatetimeIndex(clock.times(first, len(values)))
-        if clock.zone is not None:
+        if clock.is_wall:
+            first_of_two = np.ones(len(index), dtype=bool)
+            index = index.tz_localize(
+                clock.zone, ambiguous=first_of_two, nonexistent="shift_forward"
+            )
+        elif clock.zone is not None:
             index = index.tz_localize("UTC").tz_convert(clock.zone)
         if self.is_one:
             return pd.Series(values[:, 0], index=index, name=self.names[0] if self.names else None)
@@ -127,8 +155,13 @@ class LoadSeries:
     shape: Shape
 
 
-def check_series(y: LoadsLike, steps_per_day: int | None, what: str) -> LoadSeries:
-    """A LoadSeries of an array, a pandas Series or a pandas DataFrame; `what` it is called."""
+def check_series(
+    y: LoadsLike, steps_per_day: int | None, what: str, like: Clock | None = None
+) -> LoadSeries:
+    """A LoadSeries of an array, a pandas Series or a pandas DataFrame; `what` it is called.
+
+    `like` is the clock of the series that this one belongs to.
+    """
     values = _numbers(y, what)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(
@@ -141,14 +174,14 @@ def check_series(y: LoadsLike, steps_per_day: int | None, what: str) -> LoadSeri
     values = values.reshape(len(values), -1).astype(np.float64)
     if np.isinf(values).any():
         raise ValueError(f"{what} must be finite or NaN, got infinity")
-    clock, rows = _clock_of(y, steps_per_day, len(values), what)
+    clock, rows = _clock_of(y, steps_per_day, len(values), what, like)
     grid = np.full((int(rows[-1]) + 1, values.shape[1]), np.nan)
     grid[rows] = values
     return LoadSeries(grid, rows, clock, shape)
 
 
 def check_exogenous(X: LoadsLike, n_rows: int, n_columns: int | None, what: str) -> np.ndarray:
-    """Exogenous columns as a finite array with the number of rows that belong to them."""
+    """Exogenous columns as an array of the rows that belong to them, NaN where there are gaps."""
     values = _numbers(X, what).astype(np.float64, copy=False)
     if values.ndim not in (1, 2):
         raise ValueError(
@@ -161,22 +194,50 @@ def check_exogenous(X: LoadsLike, n_rows: int, n_columns: int | None, what: str)
         raise ValueError(
             f"{what} must have as many columns as in fit ({n_columns}), got {values.shape[1]}"
         )
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise ValueError(f"{what} must be finite, got {values[row, column]} in row {row}")
+    if np.isinf(values).any():
+        row, column = np.argwhere(np.isinf(values))[0]
+        raise ValueError(f"{what} must be finite or NaN, got {values[row, column]} in row {row}")
     return values
 
 
 def exogenous_grid(
     X: LoadsLike, series: LoadSeries, what: str, *, ahead: int = 0, n_columns: int | None = None
 ) -> np.ndarray:
-    """X on the series' grid and `ahead` steps beyond; gaps of the grid by straight lines."""
+    """X on the series' grid and `ahead` steps beyond, its short gaps filled by straight lines.
+
+    Longer gaps stay NaN: rows that need them are not learned from.
+    """
     given = check_exogenous(X, len(series.rows) + ahead, n_columns, what)
     n_grid = len(series.values)
     at = np.concatenate([series.rows, np.arange(n_grid, n_grid + ahead)])
     refuse_other_times(X, series.clock, at, what)
-    everywhere = np.arange(n_grid + ahead)
-    return np.stack([np.interp(everywhere, at, column) for column in given.T], axis=1)
+    grid = np.full((n_grid + ahead, given.shape[1]), np.nan)
+    grid[at] = given
+    longest = max(1, series.clock.steps_per_day // 4)
+    filled = np.stack([_without_short_gaps(column, longest, what) for column in grid.T], axis=1)
+    lines = f"up to {longest} in a row are filled by straight lines"
+    warn_of_gaps(given, what, f"{lines}, rows that need longer ones are left out")
+    return filled
+
+
+def warn_of_gaps(given: np.ndarray, what: str, remedy: str) -> None:
+    """Say how many values are missing, and what is done about it."""
+    n_gaps = int(np.isnan(given).sum())
+    if n_gaps:
+        warnings.warn(f"{what} has {n_gaps} gaps (NaN): {remedy}", UserWarning, stacklevel=4)
+
+
+def _without_short_gaps(column: np.ndarray, longest: int, what: str) -> np.ndarray:
+    """Runs of up to `longest` NaN between values become straight lines, at the ends constants."""
+    known = np.flatnonzero(np.isfinite(column))
+    if len(known) == 0:
+        raise ValueError(f"{what} must have numbers in each column, got none in one")
+    everywhere, n = np.arange(len(column)), len(column)
+    ends = np.concatenate([[-1], known, [n]])
+    after = np.searchsorted(known, everywhere)  # the first known value that does not come before
+    lengths = ends[after + 1] - ends[after] - 1
+    is_long = np.isnan(column) & (lengths > longest)
+    return np.where(is_long, np.nan, np.interp(everywhere, known, column[known]))
 
 
 def column_names(X: LoadsLike | None) -> list[str] | None:
@@ -192,12 +253,11 @@ def refuse_other_times(X: LoadsLike, clock: Clock, positions: np.ndarray, what: 
     if (X.index.tz is None) != (clock.zone is None):
         has = "without" if clock.zone is None else "with"
         raise ValueError(f"{what} must have times {has} a time zone, as y, got {X.index.tz}")
-    given = _utc(X.index).astype("datetime64[s]").astype(np.int64)
+    given = clock.seconds_of(X.index)
     wanted = 60 * (clock.start + clock.step * positions)
     beside = np.flatnonzero(given != wanted)
     if len(beside):
-        at = beside[0]
-        due, found = (np.datetime64(int(t[at]), "s") for t in (wanted, given))
+        due, found = (clock.show(int(times[beside[0]])) for times in (wanted, given))
         raise ValueError(f"{what} must have the times of y, got {found} in the row of {due}")
 
 
@@ -238,7 +298,7 @@ def _names(y: pd.Series | pd.DataFrame, values: np.ndarray) -> list[str | int] |
 
 
 def _clock_of(
-    y: LoadsLike, steps_per_day: int | None, n: int, what: str
+    y: LoadsLike, steps_per_day: int | None, n: int, what: str, like: Clock | None
 ) -> tuple[Clock, np.ndarray]:
     if not _is_pandas(y):
         return Clock.of_positions(24 if steps_per_day is None else steps_per_day), np.arange(n)
@@ -248,7 +308,7 @@ def _clock_of(
             "for a series without times"
         )
     known = None if steps_per_day is None else Clock.of_positions(steps_per_day).step
-    clock, rows = _regular_times(y.index, what, known)
+    clock, rows = _regular_times(y.index, what, known, like)
     if steps_per_day is not None and clock.steps_per_day != steps_per_day:
         raise ValueError(
             f"{what} must have {steps_per_day} steps a day as steps_per_day says, got "
@@ -261,7 +321,7 @@ def _clock_of(
 
 
 def _regular_times(
-    index: pd.DatetimeIndex, what: str, known_step: int | None
+    index: pd.DatetimeIndex, what: str, known_step: int | None, like: Clock | None
 ) -> tuple[Clock, np.ndarray]:
     """Clock of an index, and the position of each row.
 
@@ -272,20 +332,44 @@ def _regular_times(
     if len(index) < 3 and known_step is None:
         raise ValueError(f"{what} must have at least 3 rows, got {len(index)}")
     minutes = _whole_minutes(index, what)
-    gaps = np.diff(minutes)
-    _refuse_falling(minutes, gaps, what)
-    step = int(np.median(gaps)) if len(minutes) >= 3 or known_step is None else known_step
+    _refuse_falling(minutes, zone, what)
+    step = known_step if len(minutes) < 3 and known_step else int(np.median(np.diff(minutes)))
+    is_wall = _counts_by_wall(index, minutes, step) if like is None else like.is_wall
+    if is_wall and zone is not None:
+        minutes = _wall(index).astype("datetime64[m]").astype(np.int64)
+        _refuse_falling(minutes, None, what)
     if _DAY % step:
         raise ValueError(f"{what} must have a step that divides a day, got {step} minutes")
+    clock = Clock(int(minutes[0]), step, zone, is_wall=is_wall and zone is not None)
     beside = np.flatnonzero((minutes - minutes[0]) % step)
     if len(beside):
-        moment = np.datetime64(int(minutes[beside[0]]), "m")
+        moment = clock.show(60 * int(minutes[beside[0]]))
         raise ValueError(f"{what} must have steps of {step} minutes, got {moment} beside the grid")
-    return Clock(int(minutes[0]), step, zone), (minutes - minutes[0]) // step
+    return clock, (minutes - minutes[0]) // step
+
+
+def _counts_by_wall(index: pd.DatetimeIndex, minutes: np.ndarray, step: int) -> bool:
+    """Whether steps are even on the clock of a zone: days, or shorter ones that are not in UTC."""
+    if index.tz is None or (step != _DAY and not ((minutes - minutes[0]) % step).any()):
+        return False
+    wall = _wall(index).astype("datetime64[m]").astype(np.int64)
+    return not ((wall - wall[0]) % step).any()
 
 
 def _utc(index: pd.DatetimeIndex) -> np.ndarray:
     return np.asarray(index if index.tz is None else index.tz_convert("UTC").tz_localize(None))
+
+
+def _wall(index: pd.DatetimeIndex) -> np.ndarray:
+    return np.asarray(index.tz_localize(None))
+
+
+def _shown(seconds: int, zone: str | None) -> str:
+    """A moment, in UTC or wall time, as a clock in the zone shows it."""
+    if zone is None:
+        return str(np.datetime64(seconds, "s")).removesuffix(":00")
+    moment = datetime.fromtimestamp(seconds, tz=timezone.utc).astimezone(_zone_called(zone))
+    return moment.isoformat(timespec="seconds" if seconds % 60 else "minutes")
 
 
 def _whole_minutes(index: pd.DatetimeIndex, what: str) -> np.ndarray:
@@ -294,16 +378,17 @@ def _whole_minutes(index: pd.DatetimeIndex, what: str) -> np.ndarray:
     minutes = moments.astype("datetime64[m]")
     beside = np.flatnonzero(minutes != moments)  # NaT differs from itself
     if len(beside):
-        at = beside[0]
-        raise ValueError(f"{what} must have times on whole minutes, got {moments[at]} in row {at}")
+        at, moment = beside[0], index[beside[0]].isoformat()
+        raise ValueError(f"{what} must have times on whole minutes, got {moment} in row {at}")
     return minutes.astype(np.int64)
 
 
-def _refuse_falling(minutes: np.ndarray, gaps: np.ndarray, what: str) -> None:
+def _refuse_falling(minutes: np.ndarray, zone: str | None, what: str) -> None:
+    gaps = np.diff(minutes)
     if not (gaps <= 0).any():
         return
     at = int(np.argmax(gaps <= 0)) + 1
-    moment = np.datetime64(int(minutes[at]), "m")
+    moment = _shown(60 * int(minutes[at]), zone)
     place = "stands twice" if gaps[at - 1] == 0 else "comes after a later time"
     advice = "sort the rows by time"
     if gaps[at - 1] > -120:  # as where clocks go back

@@ -39,6 +39,20 @@ class Integers(Rule):
 
 
 @dataclass(frozen=True)
+class Shares(Rule):
+    """A sequence of at least one number above 0 and below 1."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        if not isinstance(value, (list, tuple, np.ndarray)) or len(value) == 0:
+            return False
+        return all(Interval(float, 0, 1, "neither").accepts(item) for item in value)
+
+    def __str__(self) -> str:
+        return "a sequence of numbers in (0, 1)"
+
+
+@dataclass(frozen=True)
 class Dates(Rule):
     """Dates as `datetime.date`, datetime64 or ISO strings, or a mapping with such keys."""
 
@@ -149,7 +163,7 @@ class LocalKernels(Settings):
         Landmarks, or random features.
     n_components : int, default=400
         Features of each local model.
-    relevance_rows : int, default=700
+    relevance_rows : int, default=400
         Random rows from which the scales of columns are learned, at a cost of their cube.
     """
 
@@ -157,7 +171,7 @@ class LocalKernels(Settings):
     clustering: str = "nmf"
     kernel_map: str = "nystroem"
     n_components: int = 400
-    relevance_rows: int = 700
+    relevance_rows: int = 400
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "n_clusters": OrNone(Positive(int)),

@@ -47,6 +47,7 @@ _CLOCK = Record(
         "step": Interval(int, 1, 24 * 60),
         "zone": OrNone(InstanceOf(str)),
         "has_dates": Boolean(),
+        "is_wall": OrAbsent(Boolean()),
     }
 )
 #: What `state_of_fitted` gives; parts of models are checked where they are made again.
@@ -86,8 +87,11 @@ FITTED_FIELDS: Fields = {
 _NAME = Either(InstanceOf(str), InstanceOf(int))
 
 
-def restore_fitted(state: State, horizon: int, is_recursive: bool) -> Fitted:
-    """Inverse of `state_of_fitted`; takes what it uses out of the state and leaves the rest."""
+def restore_fitted(state: State, horizon: int | None, is_recursive: bool) -> Fitted:
+    """Inverse of `state_of_fitted`; takes what it uses out of the state and leaves the rest.
+
+    `horizon` is what the user asked for.
+    """
     n_series, blocks = state["n_series_in_"], state["blocks_"]
     check_expansion("n_series_in_", 1000 * n_series * len(blocks), _stored_bytes(state))
     models = [
@@ -102,7 +106,7 @@ def restore_fitted(state: State, horizon: int, is_recursive: bool) -> Fitted:
         Shape(**state.pop("shape")),
         History(history["values"], history.get("X"), clock, history["end"]),
         names if names is None else names.tolist(),
-        horizon,
+        clock.day_ahead if horizon is None else int(horizon),
         is_recursive,
     )
     _refuse_other_blocks(fitted, blocks)

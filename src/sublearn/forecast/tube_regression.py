@@ -235,7 +235,7 @@ class _Point:
         """
         curvature = 1.0 / (self.low / self.x + self.high / self.room)  # (2, N)
         scaled = np.sqrt(curvature.sum(axis=0))[:, None] * features
-        if not np.isfinite(scaled).all():
+        if not np.isfinite([scaled.min(), scaled.max()]).all():
             return False
         factor = _factor(scaled)
 

@@ -36,8 +36,8 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
 
     Parameters
     ----------
-    horizon : int, default=24
-        Longest lead that may be asked for.
+    horizon : int, optional
+        Longest lead that may be asked for; by default a day, or a week of daily steps.
     settings : dict, optional
         Further parameters of LoadForecaster by name.
     """
@@ -52,7 +52,7 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
         "requires-fh-in-fit": False,
     }
 
-    def __init__(self, horizon: int = 24, settings: JsonObject | None = None):
+    def __init__(self, horizon: int | None = None, settings: JsonObject | None = None):
         self.horizon = horizon
         self.settings = settings
         super().__init__()
@@ -83,6 +83,19 @@ class SktimeLoadForecaster(BaseForecaster):  # type: ignore[misc,unused-ignore]
             ends = self.forecaster_.predict_interval(ahead, self._known(X, ahead), coverage=share)
             for which, values in zip(("lower", "upper"), ends, strict=True):
                 columns[name, share, which] = np.asarray(values)[leads - 1]
+        return pd.DataFrame(columns, index=fh.to_absolute_index(self.cutoff))
+
+    def _predict_quantiles(
+        self, fh: ForecastingHorizon, X: _Table | None, alpha: list[float]
+    ) -> pd.DataFrame:
+        leads = self._leads(fh)
+        ahead = int(leads.max())
+        name = self._get_varnames()[0]
+        found = self.forecaster_.predict_quantiles(ahead, self._known(X, ahead), quantiles=alpha)
+        columns = {
+            (name, share): np.asarray(values)[leads - 1]
+            for share, values in zip(alpha, found, strict=True)
+        }
         return pd.DataFrame(columns, index=fh.to_absolute_index(self.cutoff))
 
     def _update(

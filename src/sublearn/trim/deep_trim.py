@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.held_out import split_rows
 from sublearn.fitting.progress import Progress
-from sublearn.trace import Callback, watch
+from sublearn.trace import Callback, Status, watch
 from sublearn.trim.checks import copy_of, refuse_misfit, refuse_other_inputs
 from sublearn.trim.choice import candidates_in, choose_layers
 from sublearn.trim.losses import Loss, as_loss, error
-from sublearn.trim.result import TrimResult
+from sublearn.trim.result import Judged, TrimResult
 from sublearn.trim.samples import Data, Samples, read_samples
-from sublearn.trim.search import Search
+from sublearn.trim.search import Judge, Search
 from sublearn.trim.settings import L1Search, QuasiNewton, Retraining
 from sublearn.trim.trimmer import Trimmer
+from sublearn.trim.units import Units
 from sublearn.typing import Seed
 from sublearn.validation import (
     WATCH_RULES,
@@ -41,6 +44,8 @@ __all__ = ["deep_trim"]
 
 #: The rise of the criterion that is allowed where nothing is said.
 _MAX_INCREASE = 0.01
+#: Fewer held-out samples would tell too little.
+_FEWEST_HELD_OUT = 20
 #: Samples whose gradients tell which layers take part in the answers.
 _N_TELLING = 16
 
@@ -138,9 +143,10 @@ def deep_trim(
     l1 : float, optional
         :math:`\lambda`, for one stage without a search.
     eval_set : (inputs, targets), Dataset or DataLoader, optional
-        Where the criterion is measured; by default on `data`. A network that has learnt its
-        training data by heart has a training loss near 0, which a smaller one cannot and need not
-        have: then held-out data say better what may go.
+        Where the criterion is measured: samples that `module` was not trained on tell best what may
+        go. By default a tenth of `data` is held out (`L1Search.validation_fraction`). `module` may
+        know these by heart, so that fewer weights go than could; a warning says so where nothing
+        goes, and where `data` are too few to hold any out.
     criterion : {"loss", "error"}
         Mean loss, or share of samples whose largest logit is not (one of) theirs.
     search : L1Search, optional
@@ -171,27 +177,26 @@ def deep_trim(
     trimmed = copy_of(module, "deep_trim")
     candidates = candidates_in(trimmed)
     weight = next(iter(candidates.values())).weight
-    samples, held_out = _read(data, eval_set, weight)
-    for name, own in (("data", samples), ("eval_set", held_out)):
+    seed = as_seed(random_state)
+    samples, held_out, rows = _read(data, eval_set, weight, search.validation_fraction, seed)
+    for name, own in (("data", samples), ("eval_set" if rows == "eval_set" else "data", held_out)):
         refuse_misfit(name, trimmed, own, loss, criterion, retraining.distill)
     chosen = choose_layers(trimmed, candidates, layers, samples.take(slice(0, _N_TELLING)))
     if retraining.augment is not None:
         refuse_other_inputs(trimmed, samples, retraining.augment)
     progress = Progress(1 if l1 is not None else search.max_stages, n_done=0)
-    seed = as_seed(random_state)
     draw = torch.Generator().manual_seed(seed)
     trimmer = Trimmer(
         trimmed, chosen, samples, as_loss(loss), draw, lambda: progress.stop_requested,
-        retraining, quasi_newton,
+        retraining, quasi_newton, _units_of(trimmed, chosen) if search.structured else None,
     )  # fmt: skip
-    stages = Search(
-        trimmer,
-        search,
+    judge = Judge(
+        Judged(criterion, rows, len(held_out)),
         lambda: trimmer.mean(trimmer.loss if criterion == "loss" else error, held_out),
-        _MAX_INCREASE if max_increase is None else max_increase,
-        progress,
         (lambda: trimmer.mean(error, held_out)) if isinstance(loss, str) else None,
     )
+    limit = _MAX_INCREASE if max_increase is None else max_increase
+    stages = Search(trimmer, search, judge, limit, progress)
 
     def run() -> None:
         with torch.random.fork_rng():
@@ -203,17 +208,44 @@ def deep_trim(
         title="deep_trim",
     )  # fmt: skip
     result = stages.result(module)
+    if max_weights is None and l1 is None and result.status is not Status.STOPPED:
+        _warn_of_nothing(result)
     _warn_of_too_many(result, max_weights, search)
     return result
 
 
-def _read(data: Data, eval_set: Data | None, weight: Tensor) -> tuple[Samples, Samples]:
-    """Both kinds of data beside a weight; without held-out ones, twice the same."""
+def _read(
+    data: Data, eval_set: Data | None, weight: Tensor, fraction: float, seed: int
+) -> tuple[Samples, Samples, str]:
+    """Samples to train on, samples to judge by, and what the latter are (see `Judged.rows`)."""
     with torch.random.fork_rng():  # a DataLoader draws a seed
         samples = read_samples("data", data).beside(weight)
-        if eval_set is None:
-            return samples, samples
-        return samples, read_samples("eval_set", eval_set).beside(weight)
+        if eval_set is not None:
+            return samples, read_samples("eval_set", eval_set).beside(weight), "eval_set"
+    if fraction == 0:
+        return samples, samples, "training"
+    if fraction * len(samples) < _FEWEST_HELD_OUT:
+        warnings.warn(
+            f"deep_trim: {len(samples):,} samples are too few to hold a share of {fraction:g} out, "
+            "so all figures are of training samples; pass eval_set to judge by others",
+            UserWarning,
+            stacklevel=4,
+        )
+        return samples, samples, "training"
+    parts = split_rows(len(samples), fraction, np.random.default_rng(seed))
+    at = samples.targets.device
+    old, new = (samples.take(torch.from_numpy(rows).to(at)) for rows in parts)
+    return old, new, "held-out"
+
+
+def _units_of(module: nn.Module, layers: Mapping[str, nn.Module]) -> Units:
+    units = Units(module, layers)
+    if not len(units):
+        raise ParameterError(
+            "L1Search.structured must be False for a network without neurons or channels between "
+            "two of the layers (as torch.fx sees it), got True"
+        )
+    return units
 
 
 def _refuse_two_aims(aims: dict[str, float | None]) -> None:
@@ -222,6 +254,20 @@ def _refuse_two_aims(aims: dict[str, float | None]) -> None:
         raise ParameterError(
             f"deep_trim.{given[1]} must be None where {given[0]} is given, got "
             f"{show(aims[given[1]])}"
+        )
+
+
+def _warn_of_nothing(result: TrimResult) -> None:
+    """Held-out samples that the network given was trained on may forbid all that could go."""
+    report = result.report
+    if report.judged.rows == "held-out" and report.n_after == report.n_before:
+        warnings.warn(
+            f"deep_trim: no weights are removed, since each smaller network has a "
+            f"{report.judged.criterion} of {report.judged} above {report.criterion_before:.4g} and "
+            "max_increase. The network given may know these samples by heart: pass an eval_set "
+            "that it was not trained on, or a larger max_increase",
+            ConvergenceWarning,
+            stacklevel=4,
         )
 
 

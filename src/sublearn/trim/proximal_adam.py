@@ -26,6 +26,7 @@ class Trained(NamedTuple):
     tensor: Tensor
     penalty: Tensor | None = None  # None: zeros stay, unless
     is_free: bool = False
+    support: Tensor | None = None  # says which entries may change instead of zeros
 
 
 class ProximalAdam:
@@ -45,11 +46,12 @@ class ProximalAdam:
 
     def __init__(self, parts: Sequence[Trained]):
         self._pieces = [
-            _Piece(weight, penalty, part.is_free)
+            _Piece(weight, penalty, part.is_free, support)
             for part in parts
-            for weight, penalty in zip_longest(
+            for weight, penalty, support in zip_longest(
                 _flat_pieces(part.tensor.detach()),
                 () if part.penalty is None else _flat_pieces(part.penalty),
+                () if part.support is None else _flat_pieces(part.support),
             )
         ]
         self._n_steps = 0
@@ -66,9 +68,12 @@ class ProximalAdam:
 class _Piece:
     """A part of a tensor that stays in the cache while a step goes over it a dozen times."""
 
-    def __init__(self, weight: Tensor, penalty: Tensor | None, is_free: bool):
-        self.weight, self.penalty = weight, penalty
-        self.mask = weight != 0 if penalty is None and not is_free else None
+    def __init__(
+        self, weight: Tensor, penalty: Tensor | None, is_free: bool, support: Tensor | None
+    ):
+        self.weight, self.penalty, self.mask = weight, penalty, support
+        if support is None and penalty is None and not is_free:
+            self.mask = weight != 0
         self.first, self.second = torch.zeros_like(weight), torch.zeros_like(weight)
 
     def step(self, gradient: Tensor, rate: float, first_bias: float, second_bias: float) -> None:

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from sublearn.errors import needs_extra
 from sublearn.trace import Solution
 from sublearn.trim.samples import Inputs, call
-from sublearn.trim.sparse_network import to_sparse
+from sublearn.trim.sparse_network import remove_neurons, to_sparse
 from sublearn.validation import Positive, check_argument
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch.utils.hooks import RemovableHandle
 
-__all__ = ["Latency", "LayerReport", "TrimReport", "TrimResult", "weights_on_disk"]
+__all__ = ["Judged", "Latency", "LayerReport", "TrimReport", "TrimResult", "weights_on_disk"]
 
 #: Calls of one network before it is the other's turn, so that both see the same machine.
 _IN_A_ROW = 10
@@ -52,17 +52,44 @@ class LayerReport:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """Which samples the criterion was measured on.
+
+    Parameters
+    ----------
+    criterion : {"loss", "error"}
+        What was measured.
+    rows : {"training", "held-out", "eval_set"}
+        Samples that were trained on, those of `data` that were not, or those of `eval_set`.
+    n_samples : int
+        How many.
+    """
+
+    criterion: str
+    rows: str
+    n_samples: int
+
+    def __str__(self) -> str:
+        return f"{self.n_samples:,} {self.rows} samples"
+
+
+@dataclass(frozen=True)
 class TrimReport:
-    """The layers, and the network as a whole; printing it shows a table."""
+    """The layers, and the network as a whole; printing it shows a table.
+
+    Losses are of the samples that were trained on, criteria and errors of those of `judged`.
+    """
 
     layers: list[LayerReport]
     l1: float
+    n_training: int
+    judged: Judged
     loss_before: float
     loss_after: float
     criterion_before: float
     criterion_after: float
-    error_before: float | None  # share of wrong answers where the criterion is measured, if
-    error_after: float | None  # the loss is one of classification
+    error_before: float | None  # share of wrong answers, if the loss is one of classification
+    error_after: float | None
     bytes_dense: int
     bytes_sparse: int
 
@@ -98,14 +125,18 @@ class TrimReport:
         rows.append(("total", "", "", *_sizes(self), ""))
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
-        changes = [
-            f"loss {self.loss_before:.4g} -> {self.loss_after:.4g}",
-            f"criterion {self.criterion_before:.4g} -> {self.criterion_after:.4g}",
-        ]
+        lines.append(f"weights on disk {self.bytes_dense:,} -> {self.bytes_sparse:,} bytes")
+        return "\n".join([*lines, *self._changes()])
+
+    def _changes(self) -> list[str]:
+        """Loss, criterion and error before and after, and of which samples they are."""
+        of_training = f"loss {self.loss_before:.4g} -> {self.loss_after:.4g}"
+        lines = [f"{self.n_training:,} training samples: {of_training}"]
+        criterion = f"{self.criterion_before:.4g} -> {self.criterion_after:.4g}"
+        figures = [f"{self.judged.criterion} {criterion} (the criterion)"]
         if self.error_before is not None:
-            changes.append(f"error {self.error_before:.2%} -> {self.error_after:.2%}")
-        changes.append(f"weights on disk {self.bytes_dense:,} -> {self.bytes_sparse:,} bytes")
-        return "\n".join([*lines, ", ".join(changes)])
+            figures.append(f"error {self.error_before:.2%} -> {self.error_after:.2%}")
+        return [*lines, f"{self.judged}: {', '.join(figures)}"]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weights of each layer before and after.
@@ -212,6 +243,10 @@ class TrimResult(Solution):
         """The network with sparse layers, for prediction on a CPU; see :func:`to_sparse`."""
         return to_sparse(self.module, remove_neurons=remove_neurons, n_jobs=n_jobs)
 
+    def remove_neurons(self) -> nn.Module:
+        """The same function as a smaller dense network; see :func:`remove_neurons`."""
+        return remove_neurons(self.module)
+
     def latency(self, *, n_calls: int = 100) -> Latency:
         """Seconds for one sample: the network given beside the trimmed one with sparse layers.
 
@@ -261,7 +296,7 @@ class TrimResult(Solution):
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter(NullFormatter())  # its labels overlap
         ax.set_xlabel("weights")
-        ax.set_ylabel("criterion")
+        ax.set_ylabel(f"{report.judged.criterion} of {report.judged}")
         ax.set_title("the search")
         ax.legend(fontsize=8)
 
@@ -283,7 +318,8 @@ class TrimResult(Solution):
         ax.invert_yaxis()
         ax.set_xlabel("times less than the network given")
         if report.error_before is not None:
-            ax.set_title(f"error {report.error_before:.2%}, then {report.error_after:.2%}")
+            change = f"error {report.error_before:.2%}, then {report.error_after:.2%}"
+            ax.set_title(f"{change}\n({report.judged})", fontsize=10)
 
 
 @torch.no_grad()

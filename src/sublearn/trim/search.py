@@ -13,11 +13,11 @@ from torch import nn
 from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Status, Trace
-from sublearn.trim.result import LayerReport, TrimReport, TrimResult, weights_on_disk
+from sublearn.trim.result import Judged, LayerReport, TrimReport, TrimResult, weights_on_disk
 from sublearn.trim.settings import LEAST_GROWTH, L1Search
 from sublearn.trim.trimmer import Shrunk, Snapshot, Trimmer, Weights
 
-__all__ = ["Search"]
+__all__ = ["Judge", "Search"]
 
 #: Passes of the last polish, of the network that the search ends with, in times those of a stage.
 _LAST_PASSES = 8
@@ -37,6 +37,15 @@ class Tried:
     polished: Snapshot
 
 
+@dataclass(frozen=True)
+class Judge:
+    """How a network is measured, and on which samples."""
+
+    judged: Judged
+    measure: Callable[[], float]
+    measure_error: Callable[[], float] | None = None  # where there are classes
+
+
 class Search:
     """Tries stages of growing l1, keeps the best network.
 
@@ -48,15 +57,14 @@ class Search:
         self,
         trimmer: Trimmer,
         settings: L1Search,
-        measure: Callable[[], float],
+        judge: Judge,
         max_increase: float,
         progress: Progress,
-        measure_error: Callable[[], float] | None = None,
     ):
         self._trimmer, self._settings = trimmer, settings
-        self._measure, self._progress = measure, progress
+        self._measure, self._progress, self._judged = judge.measure, progress, judge.judged
         self._start = trimmer.snapshot()
-        self._before = (trimmer.fit().loss, measure())
+        self._before = (trimmer.fit().loss, self._measure())
         if not all(math.isfinite(value) for value in self._before):
             raise ParameterError(
                 f"deep_trim.module must have a finite loss on the data, got {self._before[0]}"
@@ -64,8 +72,8 @@ class Search:
         self._limit = self._before[1] + max_increase
         # Where fewer errors are asked for, the last polish may find them.
         self._loose_limit = self._before[1] + max(0.0, max_increase)
-        self._measure_error = measure_error
-        self._error_before = measure_error and measure_error()
+        self._measure_error = judge.measure_error
+        self._error_before = judge.measure_error and judge.measure_error()
         self._given = self._current = Shrunk(None, self._start, None, {})
         self._best: Tried | None = None  # the smallest that the criterion allows
         self._misses: list[Tried] = []  # of fewer weights, for the last polish
@@ -166,7 +174,7 @@ class Search:
         """A stage from the last weights; those that are too many are not worth a polish."""
         self._trimmer.put(self._current.snapshot)
         self._current = self._trimmer.shrink(l1, self._current.l1, self._settings.adaptive)
-        if self._trimmer.n_weights() <= max_weights:
+        if self._trimmer.size() <= max_weights:
             self._polish_unless_worse()
         row = {"seconds": time.perf_counter() - self._clock, "l1": l1, **self._figures()}
         is_sized = math.isfinite(max_weights)
@@ -189,7 +197,7 @@ class Search:
         return {
             "loss": self._trimmer.fit().loss,
             "criterion": self._measure(),
-            "n_weights": self._trimmer.n_weights(),
+            "n_weights": self._trimmer.size(),
         }
 
     def _is_allowed(self, row: dict[str, float]) -> bool:
@@ -279,6 +287,8 @@ class Search:
         return TrimReport(
             layers=layers,
             l1=row.get("l1", 0.0),
+            n_training=len(self._trimmer.samples),
+            judged=self._judged,
             loss_before=self._before[0],
             loss_after=row.get("loss", self._before[0]),
             criterion_before=self._before[1],

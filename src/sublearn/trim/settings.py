@@ -25,7 +25,7 @@ LEAST_GROWTH = 1.03
 
 @dataclass(frozen=True)
 class L1Search(Settings):
-    r"""How :math:`\lambda` grows from stage to stage of :func:`deep_trim`.
+    r"""How :math:`\lambda` grows from stage to stage of :func:`deep_trim`, and who judges a stage.
 
     Parameters
     ----------
@@ -46,6 +46,14 @@ class L1Search(Settings):
     adaptive : bool, default=True
         Whether small weights are penalised more from the second stage on, or from the first one in
         a network most of whose weights are 0.
+    structured : bool, default=False
+        Whether whole neurons and channels go instead of single weights. The penalty of a weight is
+        then that of its groups, the weights into and out of a unit, and the weights counted are
+        those of the smaller dense network that `TrimResult.remove_neurons` makes.
+    validation_fraction : float, default=0.1
+        Share of `data` that is held out where no `eval_set` is given: these samples are not trained
+        on, and the criterion is measured on them. 0 measures it on the samples that are trained on,
+        which a small network may learn by heart as well as a large one.
     """
 
     first_l1: float | None = None
@@ -53,6 +61,8 @@ class L1Search(Settings):
     growth: float = 1.6
     patience: int = 2
     adaptive: bool = True
+    structured: bool = False
+    validation_fraction: float = 0.1
 
     _rules: ClassVar = {
         "first_l1": OrNone(Positive(float)),
@@ -60,6 +70,8 @@ class L1Search(Settings):
         "growth": Interval(float, LEAST_GROWTH, math.inf, closed="neither"),
         "patience": Positive(int),
         "adaptive": Boolean(),
+        "structured": Boolean(),
+        "validation_fraction": Interval(float, 0, 1, closed="left"),
     }
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sublearn.optim import lhac
-from sublearn.trim.blocks import in_blocks
+from sublearn.trim.blocks import Block, in_blocks
 from sublearn.trim.layer_objective import (
     LayerObjective,
     evaluate,
@@ -24,6 +24,7 @@ from sublearn.trim.proximal_adam import Passes, Trained, train
 from sublearn.trim.replay import Batch, answers_of
 from sublearn.trim.samples import Samples, call
 from sublearn.trim.settings import QuasiNewton, Retraining
+from sublearn.trim.units import Units
 
 __all__ = ["Fit", "Shrunk", "Snapshot", "Trimmer", "Weights"]
 
@@ -103,9 +104,11 @@ class Trimmer:
         is_stopped: Callable[[], bool],
         retraining: Retraining | None = None,
         quasi_newton: QuasiNewton | None = None,
+        units: Units | None = None,
     ):
+        """`units` go as a whole, if they are given."""
         self.module, self.layers, self.samples, self.loss = module, dict(layers), samples, loss
-        self._generator, self._is_stopped = generator, is_stopped
+        self._generator, self._is_stopped, self._units = generator, is_stopped, units
         self.retraining, self._limits = Retraining.of(retraining), QuasiNewton.of(quasi_newton)
         self._augment, self._chunk_size = self.retraining.augment, self._limits.chunk_size
         biases = [getattr(layer, "bias", None) for layer in self.layers.values()]
@@ -145,6 +148,10 @@ class Trimmer:
         """How many weights are not 0."""
         return sum(int(torch.count_nonzero(weight)) for weight in self._weights().values())
 
+    def size(self) -> int:
+        """What a search makes small: weights that are not 0, or those between living units."""
+        return self.n_weights() if self._units is None else self._units.n_dense(self.module)
+
     def is_mostly_zero(self) -> bool:
         """Whether the network has been trimmed before: which weights it needs is told by size."""
         n_all = sum(layer.weight.numel() for layer in self.layers.values())
@@ -181,14 +188,16 @@ class Trimmer:
         network is the same function if one layer is doubled and the next one halved.
         """
         weights, n_all = self._weights(), self.n_weights()
-        if not is_adaptive or not n_all:
+        if not (is_adaptive or self._units) or not n_all:
             return {name: torch.full_like(weight, l1) for name, weight in weights.items()}
         sizes = {name: float(weight.abs().sum()) for name, weight in weights.items()}
         mean = sum(sizes.values()) / n_all
         penalties = {}
         for name, weight in weights.items():
             own = sizes[name] / int(torch.count_nonzero(weight)) if sizes[name] else mean
-            penalties[name] = l1 * mean / (weight.abs() + _LEAST_SHARE * own)
+            groups = (self._units.sizes(name) if self._units else []) or [weight.abs()]
+            rates = [1.0 / (size + _LEAST_SHARE * own) for size in groups]
+            penalties[name] = l1 * mean * torch.stack(rates).mean(0)
         return penalties
 
     # --- the steps -------------------------------------------------------------------------------
@@ -207,6 +216,9 @@ class Trimmer:
         if self._limits.max_iter:
             for name in reversed(penalties):
                 self.solve_layer(name, penalties[name])
+        if self._units:
+            self._units.drop_dead()
+            self._fit = None
         bound = self.fit().n_support_labels
         return Shrunk(l1, self.snapshot(), bound, dict(self._stationarity))
 
@@ -237,11 +249,18 @@ class Trimmer:
             self._answers.active(),
         ):
             parts = [
-                Trained(block.weight, penalties and block.part_of(penalties[name]))
+                self._trained(name, block, penalties)
                 for name, block in zip(self.layers, blocks, strict=True)
             ]
             parts += [Trained(bias, is_free=True) for bias in self._biases]
             train(self._answers, parts, self._loss_of, passes, self._generator, self._is_stopped)
+
+    def _trained(self, name: str, block: Block, penalties: Weights | None) -> Trained:
+        """A layer under its penalties, or those of its weights that are left."""
+        if penalties is not None:
+            return Trained(block.weight, block.part_of(penalties[name]))
+        alive = self._units and block.part_of(self._units.alive(name))
+        return Trained(block.weight, support=alive)
 
     def _loss_of(self, batch: Batch) -> Tensor:
         """What passes minimise, besides the penalty."""

@@ -100,7 +100,7 @@ def command(
             f"gives {kind.gives}; use `sublearn predict`"
         )
     zone = forecaster.time_zone_
-    X = None if future is None else read_future(future, horizon or forecaster.horizon, zone)
+    X = None if future is None else read_future(future, horizon or forecaster.horizon_, zone)
     if update is not None:
         y_new, X_new = read_loads(update, kind.target_of(forecaster, Form(target=target)), zone)
         forecaster.update(y_new, X_new)
