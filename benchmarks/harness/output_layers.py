@@ -15,7 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 from sublearn.io import load_xmc
 from sublearn.metrics import precision_at_k
 
-__all__ = ["LayerData", "faces", "precisions", "torch_exact", "torch_sampled", "yso"]
+__all__ = ["LayerData", "faces", "one_label", "precisions", "torch_exact", "torch_sampled", "yso"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def faces(n_labels: int, n_rows: int, seed: int, dim: int = 128, noise: float = 
     test = rng.integers(n_labels, size=2000)
     return LayerData(
         around(people[rows], noise),
-        _one_label(rows, n_labels),
+        one_label(rows, n_labels),
         around(people[test], noise),
-        _one_label(test, n_labels),
+        one_label(test, n_labels),
     )
 
 
@@ -152,6 +152,7 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows / lengths, dtype=np.float32)
 
 
-def _one_label(labels: np.ndarray, n_labels: int) -> sp.csr_matrix:
+def one_label(labels: np.ndarray, n_labels: int) -> sp.csr_matrix:
+    """An indicator matrix of one label for each row."""
     ones = np.ones(len(labels), dtype=np.float32)
     return sp.csr_matrix((ones, labels, np.arange(len(labels) + 1)), (len(labels), n_labels))

@@ -45,13 +45,15 @@ StepRule step_rule(const std::string& name) {
 
 LayerSettings make_settings(const std::string& loss, double mu, const std::string& gradient,
                             offset_t n_candidates, offset_t n_probe, offset_t n_sampled, double tau,
-                            int n_threads) {
+                            double l2, int n_threads) {
   if (!(mu > 0.0)) refuse("mu", "be positive", std::to_string(mu));
   if (n_candidates < 1 || n_probe < 1 || n_sampled < 1)
     throw std::invalid_argument("n_candidates, n_probe and n_sampled must be positive");
+  if (!(l2 >= 0.0)) refuse("l2", "be at least 0", std::to_string(l2));
   LayerSettings settings;
   settings.loss = {loss_kind(loss), mu};
   settings.candidates = {gradient_kind(gradient), n_candidates, n_probe, n_sampled, tau};
+  settings.l2 = l2;
   settings.n_threads = n_threads;
   return settings;
 }
@@ -253,7 +255,7 @@ double loss_of(const std::string& loss, double mu, Vector<T> scores, offset_t n_
 void bind_embed(nb::module_& m) {
   nb::class_<LayerSettings>(m, "LayerSettings");
   m.def("layer_settings", &make_settings, nb::kw_only(), "loss"_a, "mu"_a, "gradient"_a,
-        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "n_threads"_a,
+        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "l2"_a = 0.0, "n_threads"_a,
         "How an OutputLayer looks for labels and measures them.");
   nb::class_<Layer>(m, "OutputLayer", "Weights of very many labels, and the steps to train them.")
       .def(nb::init<Rows, offset_t, const std::string&>(), "weights"_a, "dim"_a, "optimizer"_a)

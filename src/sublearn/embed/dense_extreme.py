@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sublearn.embed.class_means import nearest_means
 from sublearn.embed.layer_classifier import LayerClassifier
+from sublearn.embed.layer_training import LabelRows
 from sublearn.typing import MatrixLike
 from sublearn.validation.features import validate_numbers
 from sublearn.validation.values import refuse_large
 
 __all__ = ["DenseExtremeClassifier"]
+
+_SHORTEST = 1e-12  # rows shorter than this are all alike
 
 
 class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
@@ -128,7 +132,18 @@ class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
         return rows.astype(np.float32, copy=False)
 
     def _hidden(self, X: np.ndarray) -> np.ndarray:
-        return X
+        return (X - self.centre_) * np.float32(1 / self.scale_)
 
     def _start_below(self, X: np.ndarray) -> int:
+        wide = X.astype(np.float64)
+        centre = wide.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
+        self.centre_ = centre.astype(np.float32)
+        length = float(np.sqrt(((wide - centre) ** 2).sum(axis=1).mean()))
+        self.scale_ = length if length > _SHORTEST else 1.0
         return X.shape[1]
+
+    def _first_weights(self, X: np.ndarray, labels: LabelRows) -> np.ndarray:
+        return nearest_means(
+            self._hidden(X), labels, len(self.classes_), self._rng,
+            has_intercept=self.fit_intercept, n_threads=self._threads,
+        )  # fmt: skip

@@ -82,6 +82,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
 
     weights_: np.ndarray
     threshold_: float
+    _pull: ClassVar[float] = 0.0  # l2 times the number of rows
 
     def __init__(
         self,
@@ -168,9 +169,12 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             kept, out = split_rows(rows.shape[0], self.validation_fraction, self._rng)
             held_out = (rows[out], theirs.take(out))
             rows, theirs = rows[kept], theirs.take(kept)
+        self._trainer = self._train(self._first_weights(rows, theirs))
+        self._trainer.l2 = self._pull / rows.shape[0]
         # The rate falls to 0 in a line: the last epochs settle, however many there are.
         ends = self.learning_rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
         self._run(list(itertools.pairwise(ends.tolist())), rows, theirs, held_out)
+        self._trainer.l2 = 0.0
         self._finish(rows, theirs)
         return self
 
@@ -210,6 +214,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         if is_first:
             names = labels.classes if classes is None else np.unique(np.asarray(classes))
             self._begin(rows, labels, names)
+            self._trainer = self._train(self._no_weights())
         elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
         places = find_positions(self.classes_, labels.classes, argument="y")
@@ -228,10 +233,16 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
         self.label_kind_ = kind.name
         self._rng = np.random.default_rng(as_seed(self.random_state))
-        dim = self._start_below(X) + bool(self.fit_intercept)
-        self._trainer = self._train(np.zeros((len(classes), dim), dtype=np.float32))
+        self._dim = self._start_below(X) + bool(self.fit_intercept)
         self.n_iter_ = 0
         self._rows: list[tuple[float, ...]] = []
+
+    def _no_weights(self) -> np.ndarray:
+        return np.zeros((len(self.classes_), self._dim), dtype=np.float32)
+
+    def _first_weights(self, X: _Rows, labels: LabelRows) -> np.ndarray:
+        """Where `fit` begins: zeros, if a subclass knows nothing better."""
+        return self._no_weights()
 
     def _resume(self) -> LayerTrainer:
         self._rng = np.random.default_rng(as_seed(self.random_state))

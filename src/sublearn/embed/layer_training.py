@@ -70,6 +70,7 @@ class LayerTrainer:
         self._search = LabelSearch.of(search)
         self.layer = _core.OutputLayer(padded(weights), self.dim, optimizer)
         self._since_build: float = np.inf  # samples since the clusters were made
+        self.l2 = 0.0  # of the pull towards the weights before the first step that has one
         self.is_under_way = False  # in a pass; it stays so if the pass does not come to its end
 
     def weights(self) -> np.ndarray:
@@ -87,6 +88,7 @@ class LayerTrainer:
             n_probe=int(search.n_probe),
             n_sampled=search.samples_of(self.n_labels),
             tau=0.0 if gradient == "exact" else float(search.min_gradient),
+            l2=self.l2,
             n_threads=self._n_threads,
         )
 
