@@ -106,9 +106,9 @@ class Gathered {
 
 class Layer {
  public:
-  Layer(Rows weights, offset_t dim, const std::string& optimizer)
+  Layer(Rows weights, offset_t dim, const std::string& optimizer, float damping)
       : layer_(std::vector<float>(weights.data(), weights.data() + weights.size()),
-               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer)) {
+               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer), damping) {
     if (dim < 1 || static_cast<offset_t>(weights.shape(1)) != padded_dim(dim))
       refuse("weights",
              "have " + std::to_string(padded_dim(std::max<offset_t>(dim, 1))) + " columns",
@@ -258,7 +258,8 @@ void bind_embed(nb::module_& m) {
         "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "l2"_a = 0.0, "n_threads"_a,
         "How an OutputLayer looks for labels and measures them.");
   nb::class_<Layer>(m, "OutputLayer", "Weights of very many labels, and the steps to train them.")
-      .def(nb::init<Rows, offset_t, const std::string&>(), "weights"_a, "dim"_a, "optimizer"_a)
+      .def(nb::init<Rows, offset_t, const std::string&, float>(), "weights"_a, "dim"_a,
+           "optimizer"_a, "damping"_a = 0.0F)
       .def("clear_blocks", &Layer::clear_blocks)
       .def("add_block", &Layer::add_block, "first"_a, "count"_a, "centres"_a, "cluster_of"_a,
            "Index a block of coordinates; cluster_of says where each row goes.")

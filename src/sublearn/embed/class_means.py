@@ -23,7 +23,7 @@ __all__ = ["nearest_means"]
 
 _N_ROWS = 500  # that choose the scale
 _N_SCORES = 8_000_000  # at a time; very many labels get fewer rows, 16 at least
-_LOG_SCALES = (-7.0, 14.0)  # for rows of length about 1
+_LOG_SCALES = (-7.0, 5.0)  # for rows of length about 1; means that never err want infinity
 _PRIOR = 1.0  # rows at 0 that each mean has besides: a label with few rows is less certain
 
 

@@ -85,7 +85,7 @@ class EmbeddingExtremeClassifier(LayerClassifier[sp.csr_matrix]):
         loss: str = "softmax",
         gradient: str = "decomposed",
         optimizer: str = "adagrad",
-        learning_rate: float = 0.1,
+        learning_rate: float | str = 0.1,
         max_iter: int = 10,
         batch_size: int = 256,
         search: LabelSearch | None = None,

@@ -52,8 +52,11 @@ struct StepReport {
 
 class OutputLayer {
  public:
-  /// `weights` are n_labels rows of padded_dim(dim) numbers.
-  OutputLayer(std::vector<float> weights, offset_t n_labels, offset_t dim, StepRule rule)
+  /// `weights` are n_labels rows of padded_dim(dim) numbers. Adagrad's sums of squares begin at the
+  /// square of `damping`: without it the first step of a row is as long as the rate however small
+  /// its gradient is, and labels with a row or two learn it by heart.
+  OutputLayer(std::vector<float> weights, offset_t n_labels, offset_t dim, StepRule rule,
+              float damping = 0.0F)
       : dim_(dim),
         stride_(padded_dim(dim)),
         n_labels_(n_labels),
@@ -62,7 +65,8 @@ class OutputLayer {
         moved_(static_cast<std::size_t>(n_labels), 0.0F),
         slot_(static_cast<std::size_t>(n_labels), -1) {
     states_.resize(static_cast<std::size_t>(n_states(rule)));
-    for (auto& state : states_) state.assign(weights_.size(), 0.0F);
+    const float first = rule == StepRule::adagrad ? damping * damping : 0.0F;
+    for (auto& state : states_) state.assign(weights_.size(), first);
   }
 
   offset_t dim() const { return dim_; }
