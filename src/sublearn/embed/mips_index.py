@@ -14,7 +14,7 @@ from sublearn import _core
 from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.clustering import assign, by_cluster, count_clusters, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
-from sublearn.embed.padding import aligned, padded_width
+from sublearn.embed.padding import ROW_NUMBERS, aligned, padded_width
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.io.fields import Fields, Floats, Integers, Offsets, Size
@@ -37,7 +37,7 @@ from sublearn.validation import (
     check_argument,
     check_params,
 )
-from sublearn.validation.values import as_native, refuse_large, show
+from sublearn.validation.values import LARGEST, as_native, refuse_large, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["MIPSIndex"]
 
 _BLOCK_OPERATIONS = 1e9  # of a change at a time
+_FLOAT32 = np.dtype(np.float32)
 _QUERIES_AT_ONCE = 256  # of those that tune
 
 
@@ -202,7 +203,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         if not Positive(int).accepts(k) or k > self.n_rows_:
             raise self._too_many(k)
         ids, scores, self.work_ = self._search(wide, k, self._probes(n_probe))
-        if len(ids) and ids[:, -1].min() < 0:  # another thread has removed rows
+        if len(ids) and ids[0, -1] < 0:  # another thread has removed rows
             raise self._too_many(k)
         ids = ids.astype(np.int64)
         return (ids[0], scores[0]) if np.ndim(queries) == 1 else (ids, scores)
@@ -409,9 +410,25 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _queries(self, queries: ArrayLike, *, least: int = 0) -> np.ndarray:
         """Queries as padded rows; a vector is one of them."""
+        plain = self._plain(queries)
+        if plain is not None and len(plain) >= least:
+            return plain
         check_is_fitted(self)
         rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
         return aligned(self._rows("queries", rows, least=least, width=self.n_features_in_))
+
+    def _plain(self, queries: ArrayLike) -> np.ndarray | None:
+        """Queries that can be searched for as they are; looking closer takes longer than a search."""
+        if self.__dict__.get("_index") is None or type(queries) is not np.ndarray:
+            return None
+        width, flags = self.n_features_in_, queries.flags
+        is_plain = flags.c_contiguous and flags.aligned and queries.dtype == _FLOAT32
+        if not is_plain or queries.ndim not in (1, 2) or queries.shape[-1] != width:
+            return None
+        rows = queries.reshape(-1, width)
+        if not len(rows) or not np.abs(rows).max() <= LARGEST[_FLOAT32]:  # nor is NaN
+            return None
+        return rows if width % ROW_NUMBERS == 0 else aligned(rows)
 
     def _new_rows(self, rows: ArrayLike) -> np.ndarray:
         check_is_fitted(self)

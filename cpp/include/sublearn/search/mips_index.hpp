@@ -316,6 +316,7 @@ class MipsIndex {
       list_bounds(own, count, s);
       work[thread] += count * n_clusters() + make_visits(own, s);
       for (offset_t c = 0; c < n_clusters(); ++c) {
+        if (monitor != nullptr && monitor->stop_requested()) return;
         s.visits.clear();
         for (offset_t q = 0; q < count; ++q) {
           // False as long as the bar is NaN; a cluster that was visited has no bound any more.
