@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from harness.output_layers import LayerData, faces, one_label, yso
-from harness.text_layers import languages
 from sklearn.datasets import load_svmlight_file
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from harness.output_layers import LayerData, faces, one_label, yso
+from harness.text_layers import languages
 from sublearn.io import load_hmc
 
 __all__ = ["JUDGED", "TUNED", "DenseSet"]

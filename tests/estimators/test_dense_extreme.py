@@ -170,7 +170,6 @@ def test_scores_are_weights_times_features():
 @pytest.mark.parametrize(("factor", "shift"), [(10.0, 0.0), (1e-3, 0.0), (50.0, 1000.0)])
 def test_the_scale_of_the_features_does_not_matter(factor, shift):
     X, y = identities(n_labels=400, n_rows=2400)
-    test, truth = identities(n_labels=400, n_rows=2400, seed=0)
     moved = factor * X.astype(np.float64) + shift
     model, other = dense(max_iter=3).fit(X, y), dense(max_iter=3).fit(moved, y)
     assert model.score(X, y) > 0.99
@@ -220,9 +219,7 @@ def test_means_that_say_nothing_give_no_start():
     X = np.zeros((30, 4), np.float32)
     labels = LabelRows(np.arange(31), np.arange(30, dtype=np.int32) % 3)
     for has_intercept in (False, True):
-        start = nearest_means(
-            X, labels, 5, np.random.default_rng(0), has_intercept=has_intercept
-        )
+        start = nearest_means(X, labels, 5, np.random.default_rng(0), has_intercept=has_intercept)
         np.testing.assert_array_equal(start, np.zeros((5, 4 + has_intercept)))
 
 

@@ -1,12 +1,12 @@
 r"""Where a last layer begins: the classifier of nearest means, with scores at the right scale.
 
-For means :math:`m_k` of the rows of each label, the label of the nearest mean is that of the largest
+With :math:`m_k` the mean of the rows of a label, the nearest mean is that of the largest
 
 .. math::
     z_k = c \left( \langle m_k, x \rangle - \tfrac12 \|m_k\|^2 \right)
 
-for any c > 0: a linear layer. The scale c minimises softmax on some of the rows, where a row is left
-out of the mean of its own labels: without that, a label with one row would seem certain.
+for any c > 0: a linear layer. The scale c minimises softmax on some of the rows, each left
+out of the means of its own labels: without that, a label with one row would seem certain.
 """
 
 from __future__ import annotations

@@ -72,11 +72,11 @@ class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
         How many labels are looked at, and what is left out; None has the defaults of
         :class:`LabelSearch`.
     l2 : float, default=0.0
-        Weight of the pull towards the start. Of the order of 1 / n_samples and more where labels have
-        very few samples; not used in :meth:`partial_fit`.
+        Weight of the pull towards the start: 1 / n_samples and more where labels have very few
+        samples. Not used in :meth:`partial_fit`.
     fit_intercept : bool, default=True
-        Learn a bias for each label, as the weight of a constant feature. Without it features are not
-        centred.
+        Learn a bias for each label, as the weight of a constant feature. Without it features are
+        not centred.
     early_stopping : bool or int, default=False
         Keep rows away from training, and stop when the share of them whose best label is right
         has not risen for so many epochs; True means 3.

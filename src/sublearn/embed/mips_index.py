@@ -96,9 +96,9 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     Notes
     -----
-    Any number of threads may search while others add, remove or update rows: all queries of a search
-    see the index as it is before or after each such call, however many rows it changes. Changed rows
-    find their clusters beforehand, so that searches wait only while rows are copied.
+    Any number of threads may search while others add, remove or update rows: all queries of a
+    search see the index as it is before or after each such call, however many rows it changes.
+    Changed rows find their clusters beforehand: searches wait only while rows are copied.
 
     Queries get the same answer, to the last bit, alone and in any batch: all sums run in one order.
 
@@ -418,7 +418,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
         return aligned(self._rows("queries", rows, least=least, width=self.n_features_in_))
 
     def _plain(self, queries: ArrayLike) -> np.ndarray | None:
-        """Queries that can be searched for as they are; looking closer takes longer than a search."""
+        """Queries that need no copy: to look closer would take as long as a search."""
         if self.__dict__.get("_index") is None or type(queries) is not np.ndarray:
             return None
         width, flags = self.n_features_in_, queries.flags

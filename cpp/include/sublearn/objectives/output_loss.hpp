@@ -10,9 +10,9 @@
 //   smoothed margin  max_{a in C} <z + 1_N, a> - mu / 2 |a|^2                     (3.46)
 //
 // R is the number of labels that no search has found: they count with z = 0 in the partition sum
-// (algorithms 10 and 11). C is the bi-simplex { a_N >= 0, a_P <= 0, sum a_N = -sum a_P <= 1 }, and the gradient of the last
-// is the projection of (z + 1_N) / mu onto it (3.47). The signs of the margins are those of
-// "positives above negatives"; the text has them the other way round.
+// (algorithms 10 and 11). C is the bi-simplex { a_N >= 0, a_P <= 0, sum a_N = -sum a_P <= 1 }, and
+// the gradient of the last is the projection of (z + 1_N) / mu onto it (3.47). The signs of the
+// margins are those of "positives above negatives"; the text has them the other way round.
 //
 // A sample without labels, or without negatives, has no loss, except that softmax needs no
 // negatives.
@@ -107,7 +107,8 @@ double smoothed_margin_loss(std::span<const T> z, std::size_t n_positives, doubl
 }  // namespace detail
 
 /// Writes the gradient with respect to the scores and returns the loss. `scratch` only saves
-/// allocations. Softmax counts `n_rest` further labels with the score 0. A score that is not finite makes the loss or the gradient not finite.
+/// allocations. Softmax counts `n_rest` further labels with the score 0. A score that is not finite
+/// makes the loss or the gradient not finite.
 template <class T>
 double output_loss(const OutputLoss& loss, std::span<const T> scores, std::size_t n_positives,
                    std::span<T> gradient, std::vector<T>& scratch, double n_rest = 0.0) {

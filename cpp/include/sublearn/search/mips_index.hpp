@@ -296,8 +296,9 @@ class MipsIndex {
     for (std::size_t slot = 0; slot < ids.size(); ++slot) best.offer(ids[slot], s.scores[slot]);
   }
 
-  /// Exact search of many queries: as scan_by_bound, but queries of a block meet a cluster together.
-  /// Each begins with the clusters of its best bounds, so that the others are held against a bar.
+  /// Exact search of many queries: as scan_by_bound, but queries of a block meet a cluster
+  /// together. Each begins with the clusters of its best bounds, so that the others are held
+  /// against a bar.
   template <class Found>
   offset_t scan_all(const float* queries, offset_t n_queries, std::size_t k, int n_threads,
                     const Monitor* monitor, Found&& found) const {

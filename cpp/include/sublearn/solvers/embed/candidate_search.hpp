@@ -260,7 +260,8 @@ class CandidateSearch {
 
   static void differentiate(SampleGradient& out, const OutputLoss& loss, double tau, Scratch& s) {
     s.gradient.resize(s.scores.size());
-    out.loss = output_loss<float>(loss, s.scores, s.n_positives, s.gradient, s.projection, s.n_rest);
+    out.loss =
+        output_loss<float>(loss, s.scores, s.n_positives, s.gradient, s.projection, s.n_rest);
     // A margin does not see NaN: no comparison is true.
     for (std::size_t p = 0; p < s.n_positives; ++p) out.loss += 0.0F * s.scores[p];
     out.gradient.clear();

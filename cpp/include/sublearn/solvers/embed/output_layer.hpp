@@ -6,8 +6,9 @@
 //
 //   dL/dW_k = 1/n sum_i g_ik x_i        dL/dx_i = sum_k g_ik W_k
 //
-// With l2 > 0 a row is also pulled towards where it stood at the first such step, by the gradient of
-// l2 / 2 |W_k - O_k|^2. A row that has not moved for some steps gets theirs at once when it moves.
+// With l2 > 0 a row is also pulled towards where it stood at the first such step, by the gradient
+// of l2 / 2 |W_k - O_k|^2. A row that has not moved for some steps gets theirs at once when it
+// moves.
 //
 // Scores of candidates are always those of the rows as they are. Searches look at copies
 // (search/clustered_rows.hpp), which are made anew when as many samples have passed as `refresh`
@@ -238,8 +239,8 @@ class OutputLayer {
   StepRule rule_;
   std::vector<float> weights_;
   std::vector<std::vector<float>> states_;
-  std::vector<float> moved_;  // length of a row's way since it last looked for a cluster
-  std::vector<float> origin_;             // weights before the first pull
+  std::vector<float> moved_;             // length of a row's way since it last looked for a cluster
+  std::vector<float> origin_;            // weights before the first pull
   std::vector<std::int64_t> pulled_at_;  // by label: the step of its last pull
   std::vector<ClusteredRows> blocks_;
   offset_t n_stale_ = 0;
