@@ -151,6 +151,25 @@ def scanned(data: Vectors, bar: float, n_found: int) -> float:
     return microseconds(partial(flat.range_search, data.queries, bar), len(data.queries))
 
 
+def exact(bench: Bench) -> Figures:
+    """All inner products of a batch: NumPy's product, with its selection, faiss, and ours."""
+    data = clustered_vectors(bench.size(N_ROWS // 2, 2_000), 96, n_queries=512)
+    rows, queries = data.rows, data.queries
+    index = MIPSIndex(n_jobs=1, random_state=0).fit(rows)
+
+    def selected() -> None:
+        for part in np.array_split(queries, 4):
+            np.argpartition(-(part @ rows.T), K, axis=1)
+
+    found = {"sublearn": microseconds(lambda: index.search(queries, K, n_probe=None), 512)}
+    found["NumPy, product alone"] = microseconds(lambda: queries @ rows.T, 512)
+    found["NumPy, product and argpartition"] = microseconds(selected, 512)
+    tuning = microseconds(lambda: index.tune(queries[:200], K, 0.95), 200)
+    found["sublearn, tune"] = tuning
+    cells: list[list[Cell]] = [[name, us, us / found["sublearn"]] for name, us in found.items()]
+    return Figures({"exact search": "", "us a query": ".1f<", "ratio to ours": ".2f"}, cells)
+
+
 def growth(bench: Bench) -> Figures:
     """Time of a query and of an update of a row while the number of rows doubles."""
     sizes = [bench.size(N_ROWS, 8_000) // part for part in (8, 4, 2, 1)]
@@ -163,7 +182,7 @@ def growth(bench: Bench) -> Figures:
         changed = np.random.default_rng(bench.seed).permutation(n_rows)[:1000].astype(np.int32)
         index.update(changed, data.rows[changed])  # the first change of a cluster copies it
         updates.append(
-            microseconds(lambda i=index, d=data, c=changed: i._index.update(c, d.rows[c]), 1000)
+            microseconds(lambda i=index, d=data, c=changed: i.update(c, d.rows[c]), 1000)
         )
         bench.say(f"{n_rows} rows: {queries[-1]:.1f} us, {updates[-1]:.1f} us an update")
     rows: list[list[Cell]] = [
@@ -194,6 +213,13 @@ TABLES = [
         f"Clusters and graphs, {N_GRAPH_ROWS:,} rows",
         "As above; graphs with 16 links and 100 candidates at each insertion.",
         race(N_GRAPH_ROWS, GRAPHS),
+    ),
+    Table(
+        "exact",
+        f"Exact search in batches, {N_ROWS // 2:,} rows of 96 numbers",
+        "512 queries, the ten best rows of each, one thread. The last row is the time of `tune` on "
+        "200 queries, for each of them.",
+        exact,
     ),
     Table(
         "thresholds",

@@ -45,13 +45,15 @@ StepRule step_rule(const std::string& name) {
 
 LayerSettings make_settings(const std::string& loss, double mu, const std::string& gradient,
                             offset_t n_candidates, offset_t n_probe, offset_t n_sampled, double tau,
-                            int n_threads) {
+                            double l2, int n_threads) {
   if (!(mu > 0.0)) refuse("mu", "be positive", std::to_string(mu));
   if (n_candidates < 1 || n_probe < 1 || n_sampled < 1)
     throw std::invalid_argument("n_candidates, n_probe and n_sampled must be positive");
+  if (!(l2 >= 0.0)) refuse("l2", "be at least 0", std::to_string(l2));
   LayerSettings settings;
   settings.loss = {loss_kind(loss), mu};
   settings.candidates = {gradient_kind(gradient), n_candidates, n_probe, n_sampled, tau};
+  settings.l2 = l2;
   settings.n_threads = n_threads;
   return settings;
 }
@@ -104,9 +106,9 @@ class Gathered {
 
 class Layer {
  public:
-  Layer(Rows weights, offset_t dim, const std::string& optimizer)
+  Layer(Rows weights, offset_t dim, const std::string& optimizer, float damping)
       : layer_(std::vector<float>(weights.data(), weights.data() + weights.size()),
-               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer)) {
+               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer), damping) {
     if (dim < 1 || static_cast<offset_t>(weights.shape(1)) != padded_dim(dim))
       refuse("weights",
              "have " + std::to_string(padded_dim(std::max<offset_t>(dim, 1))) + " columns",
@@ -253,10 +255,11 @@ double loss_of(const std::string& loss, double mu, Vector<T> scores, offset_t n_
 void bind_embed(nb::module_& m) {
   nb::class_<LayerSettings>(m, "LayerSettings");
   m.def("layer_settings", &make_settings, nb::kw_only(), "loss"_a, "mu"_a, "gradient"_a,
-        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "n_threads"_a,
+        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "l2"_a = 0.0, "n_threads"_a,
         "How an OutputLayer looks for labels and measures them.");
   nb::class_<Layer>(m, "OutputLayer", "Weights of very many labels, and the steps to train them.")
-      .def(nb::init<Rows, offset_t, const std::string&>(), "weights"_a, "dim"_a, "optimizer"_a)
+      .def(nb::init<Rows, offset_t, const std::string&, float>(), "weights"_a, "dim"_a,
+           "optimizer"_a, "damping"_a = 0.0F)
       .def("clear_blocks", &Layer::clear_blocks)
       .def("add_block", &Layer::add_block, "first"_a, "count"_a, "centres"_a, "cluster_of"_a,
            "Index a block of coordinates; cluster_of says where each row goes.")

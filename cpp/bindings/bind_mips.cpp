@@ -53,13 +53,21 @@ class Index {
     offset_t work = 0;
     {
       const Reading turn(mutex_);
-      work = index_->search(queries.data(), n, static_cast<std::size_t>(k), {n_probe}, n_threads,
-                            &monitor, [&](offset_t q, std::span<const Scored<float>> best) {
-                              for (std::size_t p = 0; p < best.size(); ++p) {
-                                ids[q * k + p] = best[p].id;
-                                scores[q * k + p] = best[p].score;
-                              }
-                            });
+      const auto keep = [&](offset_t q, std::span<const Scored<float>> best) {
+        for (std::size_t p = 0; p < best.size(); ++p) {
+          ids[q * k + p] = best[p].id;
+          scores[q * k + p] = best[p].score;
+        }
+      };
+      const auto count = static_cast<std::size_t>(k);
+      const float* all = queries.data();
+      work = index_->search(all, n, count, {n_probe}, n_threads, &monitor, keep);
+      // Where the clusters looked at have fewer than k rows, all are: in the same turn.
+      for (offset_t q = 0; q < n && n_probe > 0 && k <= index_->n_rows(); ++q) {
+        if (ids[(q + 1) * k - 1] >= 0 || monitor.stop_requested()) continue;
+        work += index_->search(all + q * index_->stride(), 1, count, {0}, 1, &monitor,
+                               [&](offset_t, auto best) { keep(q, best); });
+      }
     }
     const auto rows = static_cast<std::size_t>(n), columns = static_cast<std::size_t>(k);
     return {to_numpy(std::move(ids), rows, columns), to_numpy(std::move(scores), rows, columns),
@@ -93,22 +101,56 @@ class Index {
             work};
   }
 
-  void update(const Ids& ids, const Rows& rows) {
-    check_pairs(ids, rows);
+  /// The clusters of rows; needs no turn, since centres never change.
+  NumpyVector<index_t> nearest(const Rows& rows) const {
+    check_rows("rows", rows);
+    std::vector<index_t> found(rows.shape(0));
+    {
+      nb::gil_scoped_release unlocked;
+      for (std::size_t p = 0; p < found.size(); ++p)
+        found[p] = index_->nearest(rows.data() + static_cast<offset_t>(p) * index_->stride());
+    }
+    return to_numpy(std::move(found));
+  }
+
+  NumpyVector<index_t> clusters_of(const Ids& ids) const {
+    std::vector<index_t> found;
+    {
+      const Reading turn(mutex_);
+      check_known(ids);
+      for (const index_t id : as_span<index_t>(ids)) found.push_back(index_->cluster_of(id));
+    }
+    return to_numpy(std::move(found));
+  }
+
+  NumpyVector<offset_t> sizes() const {
+    std::vector<offset_t> found;
+    {
+      const Reading turn(mutex_);
+      for (offset_t c = 0; c < index_->n_clusters(); ++c)
+        found.push_back(index_->cluster(c).size());
+    }
+    return to_numpy(std::move(found));
+  }
+
+  void update(const Ids& ids, const Rows& rows, const Ids& clusters) {
+    check_pairs(ids, rows, clusters);
     const Changing turn(mutex_);
     check_known(ids);
     for (std::size_t p = 0; p < ids.size(); ++p)
-      index_->update(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
+      index_->update(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride(),
+                     clusters.data()[p]);
   }
 
-  void add(const Ids& ids, const Rows& rows) {
-    check_pairs(ids, rows);
+  void add(const Ids& ids, const Rows& rows, const Ids& clusters) {
+    check_pairs(ids, rows, clusters);
     const Changing turn(mutex_);
     for (const index_t id : as_span<index_t>(ids)) {
       if (id < 0 || index_->has(id)) refuse("ids", "be free", std::to_string(id));
     }
     for (std::size_t p = 0; p < ids.size(); ++p)
-      index_->add(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride());
+      index_->add(ids.data()[p], rows.data() + static_cast<offset_t>(p) * index_->stride(),
+                  clusters.data()[p]);
   }
 
   void remove(const Ids& ids) {
@@ -189,10 +231,11 @@ class Index {
       if (!index_->has(id)) refuse("ids", "be rows of the index", std::to_string(id));
     }
   }
-  void check_pairs(const Ids& ids, const Rows& rows) const {
+  void check_pairs(const Ids& ids, const Rows& rows, const Ids& clusters) const {
     check_rows("rows", rows);
-    if (rows.shape(0) != ids.size())
-      throw std::invalid_argument("rows must have a row for each id");
+    if (rows.shape(0) != ids.size() || clusters.size() != ids.size())
+      throw std::invalid_argument("rows and clusters must have a row for each id");
+    check_ids("clusters", as_span<index_t>(clusters), index_->n_clusters());
   }
 
   Ids ids_;
@@ -225,8 +268,11 @@ void bind_mips(nb::module_& m) {
            "ids, scores, and how many inner products were computed; n_probe 0 is exact.")
       .def("search_above", &Index::search_above, "queries"_a, "threshold"_a, "n_threads"_a,
            "monitor"_a, "begin of each query, ids, scores, inner products computed; exact.")
-      .def("update", &Index::update, "ids"_a, "rows"_a)
-      .def("add", &Index::add, "ids"_a, "rows"_a)
+      .def("nearest", &Index::nearest, "rows"_a, "The cluster that suits each row.")
+      .def("clusters_of", &Index::clusters_of, "ids"_a)
+      .def("sizes", &Index::sizes, "Rows of each cluster.")
+      .def("update", &Index::update, "ids"_a, "rows"_a, "clusters"_a)
+      .def("add", &Index::add, "ids"_a, "rows"_a, "clusters"_a)
       .def("remove", &Index::remove, "ids"_a)
       .def("packed", &Index::packed, "begin, ids and rows, cluster by cluster.")
       .def("rows_of", &Index::rows_of, "ids"_a);

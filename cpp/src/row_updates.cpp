@@ -51,6 +51,17 @@ SUBLEARN_MULTIVERSION float step_row(const RowStep& step, float* weights, float*
   });
 }
 
+SUBLEARN_MULTIVERSION void pull_row(const RowStep& step, float* weights, const float* origin,
+                                    const float* first, const float* second, float strength,
+                                    offset_t stride) {
+  for (offset_t d = 0; d < stride; ++d) {
+    float metric = 1.0F;
+    if (step.rule == StepRule::adagrad) metric = std::sqrt(first[d]) + kTiny;
+    if (step.rule == StepRule::adam) metric = std::sqrt(second[d] * step.square_scale) + kTiny;
+    weights[d] = origin[d] + (weights[d] - origin[d]) * metric / (metric + strength);
+  }
+}
+
 SUBLEARN_MULTIVERSION float squared_length(const float* row, offset_t stride) {
   float squares[kRowFloats] = {};
   for (offset_t d = 0; d < stride; d += kRowFloats) {

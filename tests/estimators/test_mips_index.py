@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -108,6 +109,96 @@ def test_threads_and_batches_change_nothing(rows, queries):
         *(alone.search(query, 5) for query in queries), strict=True)]):  # fmt: skip
         np.testing.assert_array_equal(found[0], ids)
         np.testing.assert_array_equal(found[1], scores)
+
+
+@pytest.mark.parametrize("k", [1, 7, 300, 600])
+def test_exact_batches_are_the_same_to_the_last_bit_as_single_queries(rows, queries, k):
+    index = mips(n_probe=None).fit(rows)
+    ids, scores = index.search(queries, k)
+    work = index.work_
+    alone = [index.search(query, k) for query in queries]
+    np.testing.assert_array_equal(ids, [part[0] for part in alone])
+    np.testing.assert_array_equal(scores, [part[1] for part in alone])
+    assert work <= len(queries) * (len(rows) + index.n_clusters_)
+
+
+def test_inner_products_of_a_search_grow_like_the_root_of_the_rows(rng):
+    work = []
+    for n_rows in (2_000, 8_000, 32_000):
+        index = mips(n_probe=8, max_iter=2).fit(rng.normal(size=(n_rows, 8)))
+        index.search(rng.normal(size=(50, 8)), 5)
+        work.append(index.work_ / 50)
+    assert work[1] < 2.6 * work[0]
+    assert work[2] < 2.6 * work[1]
+
+
+def test_tuning_knows_the_recall_of_every_number_of_clusters(rows, queries):
+    index = mips(60).fit(rows)
+    index.remove(index._index.packed()[1][:40])  # some clusters are empty, some are small
+    for k in (1, 10, 30):
+        best = index.search(queries, k, n_probe=None)[0].astype(np.int32)
+        found = index._found_by_clusters(index._queries(queries), best)
+        truth = [index.recall(queries, k, n_probe=n) for n in range(1, 61)]
+        np.testing.assert_allclose(found / best.size, truth)
+
+
+def test_searches_see_a_change_of_many_rows_as_a_whole(monkeypatch, rng):
+    monkeypatch.setattr("sublearn.embed.mips_index._BLOCK_OPERATIONS", 1.0)  # many blocks
+    first = np.abs(rng.normal(size=(300, 4))).astype(np.float32)
+    index = mips(10, n_probe=None).fit(first)
+    everything, seen, is_over = np.arange(300), [], threading.Event()
+
+    def write():
+        for turn in range(60):
+            index.update(everything, first * (2.0 + turn % 2))
+        is_over.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not is_over.is_set():
+        ids, scores = index.search(np.ones((2, 4)), 300)
+        seen.append(scores[0] / first[ids[0]].sum(axis=1))
+    writer.join()
+    for ratios in seen:
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-4)
+
+
+def test_a_change_that_is_cut_short_changes_nothing(monkeypatch, rows):
+    monkeypatch.setattr("sublearn.embed.mips_index._BLOCK_OPERATIONS", 1.0)
+    index = mips(20, n_probe=None).fit(rows)
+    calls = iter([None] * 5)
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(core, name)
+
+        def nearest(self, part):
+            if next(calls, "end") == "end":
+                raise KeyboardInterrupt
+            return core.nearest(part)
+
+    core = index._index
+    index._index = Interrupted()
+    for change in (lambda: index.update(np.arange(9), 2 * rows[:9]), lambda: index.add(rows[:9])):
+        calls = iter([None] * 5)
+        with pytest.raises(KeyboardInterrupt):
+            change()
+    index._index = core
+    assert core.n_rows == 600
+    np.testing.assert_array_equal(index.rows(np.arange(9)), rows[:9])
+
+
+@pytest.mark.parametrize("dim", [16, 21])
+def test_queries_in_any_form_find_the_same(rng, dim):
+    rows = rng.normal(size=(200, dim)).astype(np.float32)
+    index = mips(n_probe=None).fit(rows)
+    queries = rng.normal(size=(6, dim)).astype(np.float32)
+    forms = (queries.tolist(), np.asfortranarray(queries), queries.astype(np.float64))
+    forms += (queries.astype(">f4"), np.repeat(queries, 2, axis=1)[:, ::2])
+    for form in forms:
+        np.testing.assert_array_equal(index.search(form, 5)[0], index.search(queries, 5)[0])
+    with pytest.raises(ValueError, match="queries must have finite numbers, got NaN"):
+        index.search(np.full((2, dim), np.nan, np.float32))
 
 
 def test_the_clusters_looked_at_may_have_fewer_rows_than_asked_for(rows, queries):

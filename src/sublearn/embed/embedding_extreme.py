@@ -40,7 +40,7 @@ class EmbeddingExtremeClassifier(LayerClassifier[sp.csr_matrix]):
         Numbers in an embedding.
     loss, gradient, optimizer, learning_rate, max_iter, batch_size, search, fit_intercept, \
     early_stopping, validation_fraction, n_jobs, random_state, verbose, callback
-        As in `DenseExtremeClassifier`, but for a `learning_rate` of 0.1. Embeddings of features
+        As in `DenseExtremeClassifier`, but for a `learning_rate` of 0.05. Embeddings of features
         are always moved by Adagrad, with the same learning rate.
 
     Attributes
@@ -85,7 +85,7 @@ class EmbeddingExtremeClassifier(LayerClassifier[sp.csr_matrix]):
         loss: str = "softmax",
         gradient: str = "decomposed",
         optimizer: str = "adagrad",
-        learning_rate: float = 0.1,
+        learning_rate: float | str = 0.05,
         max_iter: int = 10,
         batch_size: int = 256,
         search: LabelSearch | None = None,

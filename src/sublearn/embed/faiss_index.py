@@ -53,6 +53,10 @@ class FaissIndex:
             counted = self._faiss.cvar.indexIVF_stats.ndis
             scores, ids = self._index.search(queries, k)
             work = self._faiss.cvar.indexIVF_stats.ndis - counted
+        few = np.flatnonzero(ids[:, -1] < 0) if n_probe and k <= self.n_rows else []
+        if len(few):  # the clusters looked at have fewer than k rows
+            ids[few], scores[few], more = self.search(queries[few], k, 0, n_threads, monitor)
+            work += more
         order = np.lexsort((ids, -scores), axis=1)  # equal scores by id, as the core has it
         ids, scores = (np.take_along_axis(part, order, 1) for part in (ids, scores))
         return ids.astype(np.int32), scores, int(work) + len(queries) * self.n_clusters
@@ -72,15 +76,35 @@ class FaissIndex:
         return begin, ids[order].astype(np.int32), scores[order], work
 
     @one_at_a_time
-    def update(self, ids: np.ndarray, rows: np.ndarray) -> None:
-        """Give rows other values."""
-        self.remove(ids)
-        self._insert(ids, rows)
+    def nearest(self, rows: np.ndarray) -> np.ndarray:
+        """The cluster that suits each row."""
+        _, found = self._quantizer.search(rows, 1)
+        return np.ascontiguousarray(found[:, 0], dtype=np.int32)
 
     @one_at_a_time
-    def add(self, ids: np.ndarray, rows: np.ndarray) -> None:
+    def clusters_of(self, ids: np.ndarray) -> np.ndarray:
+        """The clusters that rows are in."""
+        begin, known, _ = self.packed()
+        cluster_of = np.full(self.n_ids, -1, dtype=np.int32)
+        cluster_of[known] = np.repeat(np.arange(self.n_clusters), np.diff(begin))
+        return np.asarray(cluster_of[ids])
+
+    @one_at_a_time
+    def sizes(self) -> np.ndarray:
+        """Rows of each cluster."""
+        lists = self._index.invlists
+        return np.array([lists.list_size(c) for c in range(self.n_clusters)], dtype=np.int64)
+
+    @one_at_a_time
+    def update(self, ids: np.ndarray, rows: np.ndarray, clusters: np.ndarray) -> None:
+        """Give rows other values."""
+        self.remove(ids)
+        self._insert(ids, rows, clusters)
+
+    @one_at_a_time
+    def add(self, ids: np.ndarray, rows: np.ndarray, clusters: np.ndarray) -> None:
         """Add rows with ids that are free."""
-        self._insert(ids, rows)
+        self._insert(ids, rows, clusters)
         self.n_ids = max(self.n_ids, int(ids.max(initial=-1)) + 1)
 
     @one_at_a_time
@@ -91,8 +115,7 @@ class FaissIndex:
     @one_at_a_time
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Begin, ids and rows, cluster by cluster."""
-        lists = self._index.invlists
-        sizes = np.array([lists.list_size(c) for c in range(self.n_clusters)], dtype=np.int64)
+        lists, sizes = self._index.invlists, self.sizes()
         begin = np.concatenate([[0], np.cumsum(sizes)])
         width = self._index.d
         ids = np.empty(begin[-1], dtype=np.int32)
@@ -117,17 +140,12 @@ class FaissIndex:
                 raise
             raise ValueError(f"ids must be rows of the index, got {unknown[0]}") from None
 
-    def _insert(
-        self, ids: np.ndarray, rows: np.ndarray, clusters: np.ndarray | None = None
-    ) -> None:
+    def _insert(self, ids: np.ndarray, rows: np.ndarray, clusters: np.ndarray) -> None:
         if not len(ids):
             return
-        if clusters is None:
-            _, found = self._quantizer.search(rows, 1)
-            clusters = np.ascontiguousarray(found[:, 0])
         pointer = self._faiss.swig_ptr
-        numbers = np.ascontiguousarray(ids, dtype=np.int64)
-        self._index.add_core(len(ids), pointer(rows), pointer(numbers), pointer(clusters))
+        numbers, lists = (np.ascontiguousarray(part, dtype=np.int64) for part in (ids, clusters))
+        self._index.add_core(len(ids), pointer(rows), pointer(numbers), pointer(lists))
 
 
 @contextmanager

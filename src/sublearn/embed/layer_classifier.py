@@ -33,6 +33,7 @@ from sublearn.validation import (
     EARLY_STOPPING,
     RUN_RULES,
     Boolean,
+    Either,
     EncodedLabels,
     Interval,
     LabelKind,
@@ -51,6 +52,7 @@ from sublearn.validation.values import show
 __all__ = ["LayerClassifier"]
 
 _N_MEASURED = 500  # training rows on which losses, recall and the threshold are measured
+_N_IN_STREAM = 10_000  # samples of a label that a stream is taken to have
 _COLUMNS = ("seconds", "objective", "n_updates", "work", "rate", "held_out")
 
 _Rows = TypeVar("_Rows", np.ndarray, sp.csr_matrix)  # what `_check_features` gives
@@ -65,7 +67,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
     _rules: ClassVar[Mapping[str, Rule]] = {
         **LAYER_RULES,
         "optimizer": OneOf("sgd", "adagrad", "adam"),
-        "learning_rate": Positive(float),
+        "learning_rate": Either(OneOf("auto"), Positive(float)),
         "max_iter": Positive(int),
         "batch_size": Positive(int),
         "fit_intercept": Boolean(),
@@ -89,7 +91,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         gradient: str = "decomposed",
         *,
         optimizer: str = "adagrad",
-        learning_rate: float = 0.5,
+        learning_rate: float | str = "auto",
         max_iter: int = 10,
         batch_size: int = 256,
         search: LabelSearch | None = None,
@@ -168,9 +170,13 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             kept, out = split_rows(rows.shape[0], self.validation_fraction, self._rng)
             held_out = (rows[out], theirs.take(out))
             rows, theirs = rows[kept], theirs.take(kept)
+        self._trainer = self._train(self._first_weights(rows, theirs))
+        self._trainer.l2 = self._l2
         # The rate falls to 0 in a line: the last epochs settle, however many there are.
-        ends = self.learning_rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
+        rate = self._rate(len(theirs.ids) / len(self.classes_))
+        ends = rate * (1 - np.arange(self.max_iter + 1) / self.max_iter)
         self._run(list(itertools.pairwise(ends.tolist())), rows, theirs, held_out)
+        self._trainer.l2 = 0.0  # streams have no end, and no pull
         self._finish(rows, theirs)
         return self
 
@@ -210,6 +216,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         if is_first:
             names = labels.classes if classes is None else np.unique(np.asarray(classes))
             self._begin(rows, labels, names)
+            self._trainer = self._train(self._no_weights())
         elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
         places = find_positions(self.classes_, labels.classes, argument="y")
@@ -217,7 +224,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             unknown = show(labels.classes[places < 0][0])
             raise ValueError(f"{name}.partial_fit: y must have labels of classes_, got {unknown}")
         theirs = LabelRows.of(labels.to_csr(places, len(self.classes_)))
-        self._run([(self.learning_rate, self.learning_rate)], rows, theirs)
+        rate = self._rate(_N_IN_STREAM)
+        self._run([(rate, rate)], rows, theirs)
         self._finish(rows, theirs)
         return self
 
@@ -228,10 +236,32 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
         self.label_kind_ = kind.name
         self._rng = np.random.default_rng(as_seed(self.random_state))
-        dim = self._start_below(X) + bool(self.fit_intercept)
-        self._trainer = self._train(np.zeros((len(classes), dim), dtype=np.float32))
+        self._dim = self._start_below(X) + bool(self.fit_intercept)
         self.n_iter_ = 0
         self._rows: list[tuple[float, ...]] = []
+
+    def _rate(self, n_of_label: float) -> float:
+        """Of the first step. Measured: the more samples a label has, the longer steps may be."""
+        if isinstance(self.learning_rate, str):
+            return 0.1 * (1 + float(np.log10(max(n_of_label, 1.0))))
+        return float(self.learning_rate)
+
+    @property
+    def _l2(self) -> float:
+        """Of the pull towards the first weights in `fit`."""
+        return 0.0
+
+    @property
+    def _damping(self) -> float:
+        """What Adagrad divides the first gradient of a row by, at least."""
+        return 0.0
+
+    def _no_weights(self) -> np.ndarray:
+        return np.zeros((len(self.classes_), self._dim), dtype=np.float32)
+
+    def _first_weights(self, X: _Rows, labels: LabelRows) -> np.ndarray:
+        """Where `fit` begins: zeros, if a subclass knows nothing better."""
+        return self._no_weights()
 
     def _resume(self) -> LayerTrainer:
         self._rng = np.random.default_rng(as_seed(self.random_state))
@@ -245,6 +275,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             loss=self.loss,
             gradient=self.gradient,
             optimizer=self.optimizer,
+            damping=self._damping,
             search=self.search,
             n_threads=self._threads,
         )

@@ -64,12 +64,14 @@ class LayerTrainer:
         search: LabelSearch | None,
         n_threads: int,
         optimizer: str = "sgd",
+        damping: float = 0.0,
     ):
         self.n_labels, self.dim = weights.shape
         self._rng, self._loss, self._gradient, self._n_threads = rng, loss, gradient, n_threads
         self._search = LabelSearch.of(search)
-        self.layer = _core.OutputLayer(padded(weights), self.dim, optimizer)
+        self.layer = _core.OutputLayer(padded(weights), self.dim, optimizer, damping)
         self._since_build: float = np.inf  # samples since the clusters were made
+        self.l2 = 0.0  # of the pull towards the weights before the first step that has one
         self.is_under_way = False  # in a pass; it stays so if the pass does not come to its end
 
     def weights(self) -> np.ndarray:
@@ -87,6 +89,7 @@ class LayerTrainer:
             n_probe=int(search.n_probe),
             n_sampled=search.samples_of(self.n_labels),
             tau=0.0 if gradient == "exact" else float(search.min_gradient),
+            l2=self.l2,
             n_threads=self._n_threads,
         )
 

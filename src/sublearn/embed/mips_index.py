@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +14,7 @@ from sublearn import _core
 from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.clustering import assign, by_cluster, count_clusters, spherical_kmeans
 from sublearn.embed.faiss_index import FaissIndex
-from sublearn.embed.padding import aligned, padded_width
+from sublearn.embed.padding import ROW_NUMBERS, aligned, padded_width
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.io.fields import Fields, Floats, Integers, Offsets, Size
@@ -39,7 +37,7 @@ from sublearn.validation import (
     check_argument,
     check_params,
 )
-from sublearn.validation.values import as_native, refuse_large, show
+from sublearn.validation.values import LARGEST, as_native, refuse_large, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["MIPSIndex"]
 
 _BLOCK_OPERATIONS = 1e9  # of a change at a time
+_FLOAT32 = np.dtype(np.float32)
+_QUERIES_AT_ONCE = 256  # of those that tune
 
 
 class MIPSIndex(SavedModel, BaseEstimator):
@@ -96,9 +96,11 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     Notes
     -----
-    Any number of threads may search while others add, remove or update rows: a search sees the
-    index before or after each such call. (Where the clusters looked at hold fewer than k rows, it
-    looks once more, and a change may come in between.)
+    Any number of threads may search while others add, remove or update rows: all queries of a
+    search see the index as it is before or after each such call, however many rows it changes.
+    Changed rows find their clusters beforehand: searches wait only while rows are copied.
+
+    Queries get the same answer, to the last bit, alone and in any batch: all sums run in one order.
 
     References
     ----------
@@ -201,12 +203,8 @@ class MIPSIndex(SavedModel, BaseEstimator):
         if not Positive(int).accepts(k) or k > self.n_rows_:
             raise self._too_many(k)
         ids, scores, self.work_ = self._search(wide, k, self._probes(n_probe))
-        few = np.flatnonzero(ids[:, -1] < 0)  # the clusters looked at have fewer than k rows
-        if len(few):
-            ids[few], scores[few], work = self._search(wide[few], k, 0)
-            self.work_ += work
-            if (ids[few, -1] < 0).any():  # another thread has removed rows
-                raise self._too_many(k)
+        if len(ids) and ids[0, -1] < 0:  # another thread has removed rows
+            raise self._too_many(k)
         ids = ids.astype(np.int64)
         return (ids[0], scores[0]) if np.ndim(queries) == 1 else (ids, scores)
 
@@ -267,22 +265,41 @@ class MIPSIndex(SavedModel, BaseEstimator):
         check_is_fitted(self)
         check_argument("MIPSIndex.tune.recall", recall, Interval(float, 0, 1, "right"))
 
-        def is_enough(n_probe: int) -> bool:
-            return self.recall(queries, k, n_probe=n_probe) >= recall
-
-        most = 1
-        while most < self.n_clusters_ and not is_enough(most):  # doubling, then halving
-            most = min(2 * most, self.n_clusters_)
-        between = range(most // 2 + 1, most)
-        self.n_probe_ = most // 2 + 1 + bisect_left(between, True, key=is_enough)
+        wide = self._queries(queries, least=1)
+        ids, _ = self.search(wide[:, : self.n_features_in_], k, n_probe=None)
+        best = np.ascontiguousarray(ids, dtype=np.int32)
+        enough = np.flatnonzero(self._found_by_clusters(wide, best) >= recall * best.size - 1e-9)
+        self.n_probe_ = int(enough[0]) + 1
         return self
+
+    def _found_by_clusters(self, wide: np.ndarray, best: np.ndarray) -> np.ndarray:
+        """How many of the best rows of queries searches of 1, 2, ... clusters find; one pass.
+
+        A row is found once its cluster is among those looked at: one order of the clusters of each
+        query says it for every number of them.
+        """
+        sizes, found = self._index.sizes(), np.zeros(self.n_clusters_, dtype=np.int64)
+        for at in range(0, len(best), _QUERIES_AT_ONCE):
+            part, theirs = wide[at : at + _QUERIES_AT_ONCE], best[at : at + _QUERIES_AT_ONCE]
+            scores = np.empty((len(part), self.n_clusters_), dtype=np.float32)
+            _core.inner_products(self._centres, part, scores)
+            scores[:, sizes == 0] = -np.inf  # not looked at
+            order = np.argsort(-scores, axis=1, kind="stable")
+            rank = np.empty_like(order)
+            np.put_along_axis(rank, order, np.arange(self.n_clusters_)[None, :], axis=1)
+            clusters = self._index.clusters_of(theirs.ravel()).reshape(theirs.shape)
+            needed = np.take_along_axis(rank, clusters.astype(np.int64), axis=1)
+            found += np.cumsum(np.bincount(needed.ravel(), minlength=self.n_clusters_))
+            # Clusters with fewer than k rows together are followed by an exact search.
+            n_short = (np.cumsum(sizes[order], axis=1) < best.shape[1]).sum(axis=1)
+            for n_probe in range(1, int(n_short.max()) + 1):
+                found[n_probe - 1] += (needed[n_short >= n_probe] >= n_probe).sum()
+        return found
 
     # --- changes ---------------------------------------------------------------------------------
 
     def update(self, ids: ArrayLike, rows: ArrayLike) -> MIPSIndex:
         """Give rows other values; each finds its cluster at C inner products.
-
-        Ctrl-C leaves each row with either its former value or the new one.
 
         Parameters
         ----------
@@ -301,8 +318,7 @@ class MIPSIndex(SavedModel, BaseEstimator):
                 f"MIPSIndex.update: rows must have a row for each of {len(numbers)} ids, "
                 f"got {len(wide)}"
             )
-        for block in self._blocks(len(numbers)):
-            self._index.update(numbers[block], wide[block])
+        self._index.update(numbers, wide, self._nearest(wide))
         return self
 
     def add(self, rows: ArrayLike) -> np.ndarray:
@@ -318,15 +334,10 @@ class MIPSIndex(SavedModel, BaseEstimator):
         ndarray of int64
             Their ids, from the largest so far on.
         """
-        wide, done = self._new_rows(rows), 0
+        wide = self._new_rows(rows)
+        clusters = self._nearest(wide)
         ids = np.arange(self._index.n_ids, self._index.n_ids + len(wide), dtype=np.int32)
-        try:
-            for block in self._blocks(len(ids)):
-                self._index.add(ids[block], wide[block])
-                done = block.stop
-        except BaseException:  # all rows, or none
-            self._index.remove(ids[:done])
-            raise
+        self._index.add(ids, wide, clusters)
         self.n_rows_ = self._index.n_rows
         return ids.astype(np.int64)
 
@@ -364,10 +375,11 @@ class MIPSIndex(SavedModel, BaseEstimator):
             float(wide.size) * self.n_rows_,
         )
 
-    def _blocks(self, n_rows: int) -> Iterator[slice]:
-        """Rows that find their clusters in some tenths of a second: Ctrl-C comes in between."""
+    def _nearest(self, wide: np.ndarray) -> np.ndarray:
+        """The clusters of new rows, found before a change; Ctrl-C comes between blocks of rows."""
         size = max(1, int(_BLOCK_OPERATIONS / (self.n_clusters_ * self.n_features_in_)))
-        return (slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size))
+        blocks = [self._index.nearest(wide[at : at + size]) for at in range(0, len(wide), size)]
+        return np.concatenate([np.empty(0, dtype=np.int32), *blocks])
 
     def _too_many(self, k: object) -> ParameterError:
         return ParameterError(
@@ -398,9 +410,25 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _queries(self, queries: ArrayLike, *, least: int = 0) -> np.ndarray:
         """Queries as padded rows; a vector is one of them."""
+        plain = self._plain(queries)
+        if plain is not None and len(plain) >= least:
+            return plain
         check_is_fitted(self)
         rows = np.atleast_2d(queries) if np.ndim(queries) == 1 else queries
         return aligned(self._rows("queries", rows, least=least, width=self.n_features_in_))
+
+    def _plain(self, queries: ArrayLike) -> np.ndarray | None:
+        """Queries that need no copy: to look closer would take as long as a search."""
+        if self.__dict__.get("_index") is None or type(queries) is not np.ndarray:
+            return None
+        width, flags = self.n_features_in_, queries.flags
+        is_plain = flags.c_contiguous and flags.aligned and queries.dtype == _FLOAT32
+        if not is_plain or queries.ndim not in (1, 2) or queries.shape[-1] != width:
+            return None
+        rows = queries.reshape(-1, width)
+        if not len(rows) or not np.abs(rows).max() <= LARGEST[_FLOAT32]:  # nor is NaN
+            return None
+        return rows if width % ROW_NUMBERS == 0 else aligned(rows)
 
     def _new_rows(self, rows: ArrayLike) -> np.ndarray:
         check_is_fitted(self)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["aligned", "padded", "padded_width"]
+__all__ = ["ROW_NUMBERS", "aligned", "padded", "padded_width"]
 
-_LANE = 16  # float32 numbers in a cache line, and in the widest register
+ROW_NUMBERS = 16  # float32 numbers in a cache line, and in the widest register
 _LINE_BYTES = 64
 
 
 def padded_width(n_columns: int) -> int:
     """Numbers of a padded row."""
-    return -(-n_columns // _LANE) * _LANE
+    return -(-n_columns // ROW_NUMBERS) * ROW_NUMBERS
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ def padded(rows: np.ndarray) -> np.ndarray:
 def aligned(rows: np.ndarray) -> np.ndarray:
     """A padded copy that begins with a cache line: rows that are read again and again."""
     n_rows, width = len(rows), padded_width(rows.shape[1])
-    memory = np.zeros(n_rows * width + _LANE, dtype=np.float32)
+    memory = np.zeros(n_rows * width + ROW_NUMBERS, dtype=np.float32)
     start = -memory.ctypes.data % _LINE_BYTES // memory.itemsize
     copy = memory[start : start + n_rows * width].reshape(n_rows, width)
     copy[:, : rows.shape[1]] = rows

@@ -135,10 +135,17 @@ class MipsIndex {
 
   // --- changes ---------------------------------------------------------------------------------
 
-  /// Gives a row another value; it moves to the cluster that suits it now.
-  void update(index_t id, const float* row) {
+  /// The cluster that suits a row. Centres never change, so that this may be asked at any time.
+  index_t nearest(const float* row) const {
+    std::vector<float> scores(clusters_.size());
+    inner_products(centres_.data(), n_clusters(), row, 1, stride_, scores.data());
+    return static_cast<index_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+  index_t cluster_of(index_t id) const { return place_[at(id)].cluster; }
+
+  /// Gives a row another value; it moves to the cluster `best`, its nearest.
+  void update(index_t id, const float* row, index_t best) {
     const Place place = place_[at(id)];
-    const index_t best = nearest(row);
     if (place.cluster == best) {
       clusters_[best].replace(place.slot, row);
       widen(best, row);
@@ -149,9 +156,9 @@ class MipsIndex {
   }
 
   /// Adds a row with an id that is free, or the next one.
-  void add(index_t id, const float* row) {
+  void add(index_t id, const float* row, index_t best) {
     if (id >= n_ids()) place_.resize(static_cast<std::size_t>(id) + 1);
-    insert(id, row, nearest(row));
+    insert(id, row, best);
   }
 
   void remove(index_t id) {
@@ -178,6 +185,7 @@ class MipsIndex {
   /// Scratch space of one thread.
   struct Scratch {
     std::vector<float> centre_scores;
+    std::vector<float> bounds;  ///< of queries by clusters
     std::vector<float> scores;
     std::vector<Scored<float>> order;
     TopK<float> top;
@@ -194,6 +202,7 @@ class MipsIndex {
                   int n_threads, const Monitor* monitor, Found&& found) const {
     if (effort.n_probe > 0)
       return probe_all(queries, n_queries, k, effort.n_probe, n_threads, monitor, found);
+    if (n_queries > 1) return scan_all(queries, n_queries, k, n_threads, monitor, found);
     return for_each_query(queries, n_queries, n_threads, monitor,
                           [&](offset_t q, const float* query, const float* scores, Scratch& s) {
                             s.top.start(k);
@@ -236,18 +245,14 @@ class MipsIndex {
 
   static constexpr offset_t kQueriesAtOnce = 8;
   static constexpr offset_t kQueriesOfBlock = 4096;
+  static constexpr offset_t kQueriesOfScan = 512;
+  static constexpr std::size_t kFirstClusters = 4;
   static constexpr std::size_t kVisitsAtOnce = 16;
 
   float length(const float* row) const {
     float squared = 0.0F;
     inner_products(row, 1, row, 1, stride_, &squared);
     return std::sqrt(squared);
-  }
-
-  index_t nearest(const float* row) const {
-    std::vector<float> scores(clusters_.size());
-    inner_products(centres_.data(), n_clusters(), row, 1, stride_, scores.data());
-    return static_cast<index_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   }
 
   void insert(index_t id, const float* row, index_t c) {
@@ -289,6 +294,63 @@ class MipsIndex {
     inner_products(cluster.rows(), cluster.size(), query, 1, stride_, s.scores.data());
     const std::span<const index_t> ids = cluster.ids();
     for (std::size_t slot = 0; slot < ids.size(); ++slot) best.offer(ids[slot], s.scores[slot]);
+  }
+
+  /// Exact search of many queries: as scan_by_bound, but queries of a block meet a cluster
+  /// together. Each begins with the clusters of its best bounds, so that the others are held
+  /// against a bar.
+  template <class Found>
+  offset_t scan_all(const float* queries, offset_t n_queries, std::size_t k, int n_threads,
+                    const Monitor* monitor, Found&& found) const {
+    const offset_t share = n_queries / std::max(1, n_threads) + 1;
+    const offset_t size = std::min(kQueriesOfScan, std::max(kQueriesAtOnce, share));
+    const offset_t n_blocks = (n_queries + size - 1) / size;
+    const int threads = effective_threads(n_blocks, n_threads);
+    std::vector<Scratch> scratch(static_cast<std::size_t>(threads));
+    std::vector<offset_t> work(static_cast<std::size_t>(threads), 0);
+    parallel_for(n_blocks, threads, monitor, [&](offset_t block, int thread) {
+      Scratch& s = scratch[thread];
+      const offset_t first = block * size, count = std::min(size, n_queries - first);
+      const float* own = queries + first * stride_;
+      s.tops.resize(static_cast<std::size_t>(count));
+      for (TopK<float>& top : s.tops) top.start(k);
+      list_bounds(own, count, s);
+      work[thread] += count * n_clusters() + make_visits(own, s);
+      for (offset_t c = 0; c < n_clusters(); ++c) {
+        if (monitor != nullptr && monitor->stop_requested()) return;
+        s.visits.clear();
+        for (offset_t q = 0; q < count; ++q) {
+          // False as long as the bar is NaN; a cluster that was visited has no bound any more.
+          if (!(s.bounds[q * n_clusters() + c] < s.tops[q].bar()) &&
+              s.bounds[q * n_clusters() + c] > -std::numeric_limits<float>::infinity())
+            s.visits.emplace_back(static_cast<index_t>(c), static_cast<index_t>(q));
+        }
+        work[thread] += make_visits(own, s);
+      }
+      for (offset_t q = 0; q < count; ++q) found(first + q, s.tops[q].finish());
+    });
+    offset_t total = 0;
+    for (const offset_t part : work) total += part;
+    return total;
+  }
+
+  /// Bounds of all clusters for each query, and visits to those of the best ones.
+  void list_bounds(const float* queries, offset_t count, Scratch& s) const {
+    s.bounds.resize(static_cast<std::size_t>(count * n_clusters()));
+    inner_products(centres_.data(), n_clusters(), queries, count, stride_, s.bounds.data());
+    s.visits.clear();
+    for (offset_t q = 0; q < count; ++q) {
+      float* bounds = s.bounds.data() + q * n_clusters();
+      const float norm = length(queries + q * stride_);
+      for (offset_t c = 0; c < n_clusters(); ++c) bounds[c] = bound(c, bounds[c], norm);
+      for (const Scored<float>& item :
+           top_k<float>({bounds, clusters_.size()}, kFirstClusters, s.clusters)) {
+        if (clusters_[item.id].size() == 0) continue;
+        s.visits.emplace_back(item.id, static_cast<index_t>(q));
+        bounds[item.id] = -std::numeric_limits<float>::infinity();
+      }
+    }
+    std::sort(s.visits.begin(), s.visits.end());
   }
 
   /// Searches a few clusters for each query. Queries of a block that look at the same cluster do so

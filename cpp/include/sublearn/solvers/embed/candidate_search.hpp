@@ -4,6 +4,7 @@
 //   exact       all labels
 //   sampled     negatives drawn uniformly, the same for the whole batch; softmax adds
 //               log(K / n_sampled) to their scores, so that the partition sum is right on average
+//               (labels that a search does not find count with z = 0 in softmax's sum)
 //   mips        the best rows of some clusters (algorithm 10): one block of all coordinates
 //   decomposed  the best rows of each block by their part of the score, then scored in full: one
 //               step of greedy message passing (algorithm 11) with eta = 1, which makes the blocks
@@ -103,6 +104,10 @@ class CandidateSearch {
       } else {
         take_found(i, batch, weights, blocks.size(), loss, settings, s);
       }
+      const bool sees_few =
+          settings.kind == GradientKind::mips || settings.kind == GradientKind::decomposed;
+      const auto n_seen = static_cast<offset_t>(s.ids.size());
+      s.n_rest = sees_few ? static_cast<double>(weights.n_rows - n_seen) : 0.0;
       differentiate(samples_[i], loss, settings.tau, s);
     });
   }
@@ -112,6 +117,7 @@ class CandidateSearch {
     std::vector<index_t> ids;
     std::vector<float> scores, gradient, projection;
     std::size_t n_positives = 0;
+    double n_rest = 0.0;  // labels that no search has found
     TopK<float> best;
     std::vector<std::uint32_t> seen;  // by label: the sample that took it last
     std::uint32_t stamp = 0;
@@ -212,8 +218,10 @@ class CandidateSearch {
   void take_found(offset_t i, const LabelBatch& batch, const WeightRows& weights,
                   std::size_t n_blocks, const OutputLoss& loss, const CandidateSettings& settings,
                   Scratch& s) {
-    const float bar = score_bar<float>(loss, s.scores, settings.tau);
     const auto positives = batch.labels_of(i);
+    const auto n_rest = static_cast<double>(weights.n_rows - settings.n_candidates) -
+                        static_cast<double>(positives.size());
+    const float bar = score_bar<float>(loss, s.scores, settings.tau, n_rest);
     const auto scale = static_cast<float>(n_blocks);
     const std::size_t most =
         std::max<std::size_t>(1, static_cast<std::size_t>(settings.n_candidates) / n_blocks);
@@ -252,7 +260,8 @@ class CandidateSearch {
 
   static void differentiate(SampleGradient& out, const OutputLoss& loss, double tau, Scratch& s) {
     s.gradient.resize(s.scores.size());
-    out.loss = output_loss<float>(loss, s.scores, s.n_positives, s.gradient, s.projection);
+    out.loss =
+        output_loss<float>(loss, s.scores, s.n_positives, s.gradient, s.projection, s.n_rest);
     // A margin does not see NaN: no comparison is true.
     for (std::size_t p = 0; p < s.n_positives; ++p) out.loss += 0.0F * s.scores[p];
     out.gradient.clear();

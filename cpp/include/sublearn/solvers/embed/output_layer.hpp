@@ -6,6 +6,10 @@
 //
 //   dL/dW_k = 1/n sum_i g_ik x_i        dL/dx_i = sum_k g_ik W_k
 //
+// With l2 > 0 a row is also pulled towards where it stood at the first such step, by the gradient
+// of l2 / 2 |W_k - O_k|^2. A row that has not moved for some steps gets theirs at once when it
+// moves.
+//
 // Scores of candidates are always those of the rows as they are. Searches look at copies
 // (search/clustered_rows.hpp), which are made anew when as many samples have passed as `refresh`
 // times the number of labels. Then a row that has moved by a tenth of its length since it last
@@ -18,6 +22,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -34,6 +39,7 @@ struct LayerSettings {
   OutputLoss loss;
   CandidateSettings candidates;
   double refresh = 0.25;
+  double l2 = 0.0;  ///< of the pull towards the start
   int n_threads = 1;
 };
 
@@ -47,8 +53,11 @@ struct StepReport {
 
 class OutputLayer {
  public:
-  /// `weights` are n_labels rows of padded_dim(dim) numbers.
-  OutputLayer(std::vector<float> weights, offset_t n_labels, offset_t dim, StepRule rule)
+  /// `weights` are n_labels rows of padded_dim(dim) numbers. Adagrad's sums of squares begin at the
+  /// square of `damping`: without it the first step of a row is as long as the rate however small
+  /// its gradient is, and labels with a row or two learn it by heart.
+  OutputLayer(std::vector<float> weights, offset_t n_labels, offset_t dim, StepRule rule,
+              float damping = 0.0F)
       : dim_(dim),
         stride_(padded_dim(dim)),
         n_labels_(n_labels),
@@ -57,7 +66,8 @@ class OutputLayer {
         moved_(static_cast<std::size_t>(n_labels), 0.0F),
         slot_(static_cast<std::size_t>(n_labels), -1) {
     states_.resize(static_cast<std::size_t>(n_states(rule)));
-    for (auto& state : states_) state.assign(weights_.size(), 0.0F);
+    const float first = rule == StepRule::adagrad ? damping * damping : 0.0F;
+    for (auto& state : states_) state.assign(weights_.size(), first);
   }
 
   offset_t dim() const { return dim_; }
@@ -100,6 +110,11 @@ class OutputLayer {
     const auto t = static_cast<double>(n_steps);
     step.mean_scale = static_cast<float>(1.0 / (1.0 - std::pow(0.9, t)));
     step.square_scale = static_cast<float>(1.0 / (1.0 - std::pow(0.999, t)));
+    if (settings.l2 > 0.0 && origin_.empty()) {
+      origin_ = weights_;
+      pulled_at_.assign(static_cast<std::size_t>(n_labels_), n_steps - 1);
+    }
+    const float pull = rate * static_cast<float>(settings.l2);
     const auto n_chunks = (static_cast<offset_t>(touched_.size()) + kRowsAtOnce - 1) / kRowsAtOnce;
     const int threads = effective_threads(n_chunks, settings.n_threads);
     gradients_.resize(static_cast<std::size_t>(threads * stride_));
@@ -108,6 +123,7 @@ class OutputLayer {
       for (auto p = static_cast<std::size_t>(chunk * kRowsAtOnce); p < last; ++p) {
         if (p + kAhead < touched_.size()) ask_for(touched_[p + kAhead]);
         move_row(p, batch, step, gradients_.data() + thread * stride_);
+        if (pull > 0.0F) pull_back(touched_[p], step, pull);
       }
     });
     count_towards_refresh(batch.n_samples(), settings);
@@ -207,13 +223,25 @@ class OutputLayer {
         std::sqrt(step_row(step, weights_.data() + place, first, second, gradient, stride_));
   }
 
+  void pull_back(index_t label, const RowStep& step, float pull) {
+    const offset_t place = label * stride_;
+    const auto n_missed = static_cast<float>(n_steps - pulled_at_[label]);
+    pulled_at_[label] = n_steps;
+    const float* first = states_.empty() ? nullptr : states_[0].data() + place;
+    const float* second = states_.size() < 2 ? nullptr : states_[1].data() + place;
+    pull_row(step, weights_.data() + place, origin_.data() + place, first, second, n_missed * pull,
+             stride_);
+  }
+
   offset_t dim_;
   offset_t stride_;
   offset_t n_labels_;
   StepRule rule_;
   std::vector<float> weights_;
   std::vector<std::vector<float>> states_;
-  std::vector<float> moved_;  // length of a row's way since it last looked for a cluster
+  std::vector<float> moved_;             // length of a row's way since it last looked for a cluster
+  std::vector<float> origin_;            // weights before the first pull
+  std::vector<std::int64_t> pulled_at_;  // by label: the step of its last pull
   std::vector<ClusteredRows> blocks_;
   offset_t n_stale_ = 0;
   CandidateSearch search_;

@@ -31,6 +31,12 @@ void add_scaled(float* sum, const float* row, float scale, offset_t stride);
 float step_row(const RowStep& step, float* weights, float* first, float* second,
                const float* gradient, offset_t stride);
 
+/// Pulls `weights` towards `origin` by an implicit step on strength / 2 |w - origin|^2 in the
+/// metric of the rule, so that no strength overshoots: w - o is divided by 1 + strength / H, where
+/// H is what the rule divides gradients by.
+void pull_row(const RowStep& step, float* weights, const float* origin, const float* first,
+              const float* second, float strength, offset_t stride);
+
 /// Squared length of a row.
 float squared_length(const float* row, offset_t stride);
 
