@@ -53,8 +53,9 @@ struct InnerBudget {
 };
 
 struct LhacSettings {
-  double tol = 1e-6;  ///< on the gap over |F| where there is a dual, else on the subgradient
-  double least_violation = 0;  ///< stop as well once no coordinate violates by more than this
+  double tol = 1e-6;            ///< on the gap over |F|, where there is a dual
+  double violation_tol = 1e-6;  ///< without one: on the subgradient over that at the start
+  double least_violation = 0;   ///< stop as well once no coordinate violates by more than this
   int max_iter = 1000;
   int memory = 10;
   double sufficient = 0.01;  ///< rho
@@ -137,8 +138,8 @@ class Lhac {
   bool is_done() const {
     const LhacIteration& now = iterations.back();
     const bool is_of_now = !is_inner_ || std::isfinite(best_bound);
-    return (is_of_now && now.certificate <= settings_.tol) ||
-           now.violation <= settings_.least_violation;
+    const double tol = std::isfinite(best_bound) ? settings_.tol : settings_.violation_tol;
+    return (is_of_now && now.certificate <= tol) || now.violation <= settings_.least_violation;
   }
 
   /// A model without kinks is a linear system and is solved: nothing in it has to find its zeros,
@@ -338,8 +339,8 @@ class Lhac {
   }
 
   static constexpr int kMostTrials = 60;
-  static constexpr int kMostSmooth = 40;     ///< passes over a model without kinks
-  static constexpr double kSolved = 1e-4;    ///< of the first pass's violation: the model is solved
+  static constexpr int kMostSmooth = 40;   ///< passes over a model without kinks
+  static constexpr double kSolved = 1e-4;  ///< of the first pass's violation: the model is solved
   static constexpr int kMostHidden = 20;
 
   SmoothObjective* objective_;

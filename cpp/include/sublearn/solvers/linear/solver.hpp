@@ -30,6 +30,7 @@ class SparseLinearProblem {
                       const LinearSettings& settings)
       : problem_(problem),
         penalty_(penalty),
+        tol_(settings.tol),
         n_threads_(settings.n_threads),
         inner_(make_inner(settings.method)),
         point_(problem.n_features(), problem.n_rows()) {}
@@ -62,7 +63,8 @@ class SparseLinearProblem {
   }
 
   bool correct(const ActiveSet& active, const Round& round, Monitor& monitor) {
-    inner_->minimise(point_, active.ids(), active.share() * round.violation, n_threads_, monitor);
+    const double target = active.share(round, tol_) * round.violation;
+    inner_->minimise(point_, active.ids(), target, n_threads_, monitor);
     return true;
   }
 
@@ -76,6 +78,7 @@ class SparseLinearProblem {
 
   LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;
+  double tol_;
   int n_threads_;
   std::unique_ptr<InnerMethod> inner_;
   LinearPoint point_;
