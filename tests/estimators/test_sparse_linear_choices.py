@@ -17,7 +17,6 @@ from sublearn.linear import (
 )
 from sublearn.linear.selection import follow_grid
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
 
 

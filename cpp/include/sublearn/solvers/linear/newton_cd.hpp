@@ -138,7 +138,7 @@ class NewtonCd final : public InnerMethod {
     const double reuse = is_usable ? 1.0 : kReuse;
     const double by_rows = (2.0 * typical_passes_ + 1.0) * static_cast<double>(nnz);
     if (making / reuse + passing > by_rows || active_.size() > gram_.kMost) return false;
-    if (making + passing > by_rows && !is_usable && !is_settled(at)) return false;
+    if (making + passing > 0.5 * by_rows && !is_usable && !is_settled(at)) return false;
     if (!is_usable) {
       gram_.restart(at.rows);
       last_violation_ = std::numeric_limits<double>::infinity();
