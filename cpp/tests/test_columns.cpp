@@ -67,9 +67,10 @@ void check_products(const Columns& X, const Columnwise<T>& judge) {
     CHECK_NEAR(X.dot(j, v.data()), dot, 1e-13);
     CHECK_NEAR(X.square(j, h.data()), square, 1e-13);
   }
-  const std::vector<index_t> as = {3, 1}, bs = {4, 0, 3};
+  const std::vector<index_t> bs = {4, 0, 3}, as = {0, 3};
   std::vector<double> out(2 * 5, 7.0);
-  typename Columns::Products(X, bs)(as, h.data(), out.data(), 5);
+  const typename Columns::Products products(X, bs);
+  products(1, 2, h.data(), out.data(), 5);
   for (std::size_t a = 0; a < as.size(); ++a) {
     for (std::size_t b = 0; b < bs.size(); ++b) {
       double sum = 0.0;

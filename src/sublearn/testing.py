@@ -68,4 +68,4 @@ def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
 
 def _name_of(check: object) -> str:
     """The name of a check, which may have arguments bound to it."""
-    return str(getattr(check, "func", check).__name__)
+    return str(getattr(getattr(check, "func", check), "__name__", check))

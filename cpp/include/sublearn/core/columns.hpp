@@ -85,15 +85,15 @@ class SparseColumns {
     }
   }
 
-  /// Inner products with the columns `bs`, h_i the weight of row i:
-  /// out[a * width + b] = sum_i h_i x_i,as[a] x_i,bs[b].
+  /// Inner products of some of the columns `bs` with all of them, h_i the weight of row i:
+  /// out[a * width + b] = sum_i h_i x_i,bs[first + a] x_i,bs[b] for a < n.
   ///
-  /// The columns are turned into rows once. A product then visits only the rows of its column, and
-  /// there only the entries that are not 0.
+  /// The columns are turned into rows once. A row then adds the products of its own entries, most
+  /// of which are 0 in a sparse matrix and not visited.
   class Products {
    public:
     Products(const SparseColumns& X, std::span<const index_t> bs)
-        : X_(&X), n_(bs.size()), starts_(static_cast<std::size_t>(X.n_rows()) + 1) {
+        : n_(bs.size()), starts_(static_cast<std::size_t>(X.n_rows()) + 1) {
       for (const index_t b : bs) {
         for (const auto i : X.view_.column(b).ids) ++starts_[at(i) + 1];
       }
@@ -108,16 +108,17 @@ class SparseColumns {
       }
     }
 
-    void operator()(std::span<const index_t> as, const double* h, double* out,
+    void operator()(std::size_t first, std::size_t n, const double* h, double* out,
                     std::size_t width) const {
-      for (std::size_t a = 0; a < as.size(); ++a, out += width) {
-        std::fill_n(out, n_, 0.0);
-        const auto column = X_->view_.column(as[a]);
-        for (std::size_t p = 0; p < column.size(); ++p) {
-          const std::size_t i = at(column.ids[p]);
-          const double scaled = h[i] * static_cast<double>(column.values[p]);
+      for (std::size_t a = 0; a < n; ++a) std::fill_n(out + a * width, n_, 0.0);
+      for (std::size_t i = 0; i + 1 < starts_.size(); ++i) {
+        for (std::size_t p = starts_[i]; p < starts_[i + 1]; ++p) {
+          const std::size_t a = at(entries_[p].column) - first;
+          if (a >= n) continue;  // wraps around below `first`
+          const double scaled = h[i] * static_cast<double>(entries_[p].value);
+          double* row = out + a * width;
           for (std::size_t e = starts_[i]; e < starts_[i + 1]; ++e) {
-            out[at(entries_[e].column)] += scaled * static_cast<double>(entries_[e].value);
+            row[entries_[e].column] += scaled * static_cast<double>(entries_[e].value);
           }
         }
       }
@@ -128,19 +129,18 @@ class SparseColumns {
       index_t column;  ///< its place in `bs`
       T value;
     };
-    const SparseColumns* X_;
     std::size_t n_;
     std::vector<std::size_t> starts_;  ///< of the rows
     std::vector<Entry> entries_;
   };
 
   /// Additions of `dot` that cost as much as products of `n_new` with `n` columns of `nnz` entries,
-  /// as if half of the entries were in rows three times as long as others. Rows are visited out of
-  /// order, which doubles the price of their entries.
+  /// as if half of the entries were in rows three times as long as others. Turning the columns into
+  /// rows, and each look at all entries for 64 columns or so, are in it.
   double products_cost(double n_new, double n, double nnz) const {
     if (n_new == 0.0) return 0.0;
     const double row = 1.0 + 2.0 * nnz / static_cast<double>(std::max<offset_t>(n_rows(), 1));
-    return nnz * (3.0 + 2.0 * row * n_new / n);
+    return nnz * (3.0 + n_new / 100.0 + row * n_new / n);
   }
 
  private:
@@ -169,9 +169,9 @@ class DenseColumns {
   class Products {
    public:
     Products(const DenseColumns& X, std::span<const index_t> bs) : X_(&X), bs_(bs) {}
-    void operator()(std::span<const index_t> as, const double* h, double* out,
+    void operator()(std::size_t first, std::size_t n, const double* h, double* out,
                     std::size_t width) const {
-      X_->products(as, bs_, h, out, width);
+      X_->products(bs_.subspan(first, n), bs_, h, out, width);
     }
 
    private:

@@ -136,8 +136,7 @@ class GramModel {
         return false;
       }
       const std::size_t n = std::min(kColumnsPerLook, missing.size() - at);
-      products(std::span(missing).subspan(at, n), h_.data(),
-               matrix_.data() + (before + at) * capacity_, capacity_);
+      products(before + at, n, h_.data(), matrix_.data() + (before + at) * capacity_, capacity_);
     }
     for (std::size_t a = before; a < known_.size(); ++a) {
       for (std::size_t b = 0; b < before; ++b) {

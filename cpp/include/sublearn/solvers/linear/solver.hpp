@@ -63,7 +63,9 @@ class SparseLinearProblem {
   }
 
   bool correct(const ActiveSet& active, const Round& round, Monitor& monitor) {
-    const double target = active.share(round, tol_) * round.violation;
+    const bool is_rough = round.certificate() > kRough;  // other features are still to come
+    const double share = is_rough ? ActiveSet::kShare : active.share(round, tol_);
+    const double target = share * round.violation;
     inner_->minimise(point_, active.ids(), target, n_threads_, monitor);
     return true;
   }
@@ -75,6 +77,8 @@ class SparseLinearProblem {
     }
     return std::make_unique<NewtonCd<Columns>>(problem_, penalty_);
   }
+
+  static constexpr double kRough = 0.1;
 
   LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;
