@@ -33,7 +33,7 @@ __all__ = ["SCRIPTS", "main", "tables"]
 SCRIPTS = (
     "extreme", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear",
     "covariance", "graph", "structured", "hierarchy", "latent", "mixtures", "embed",
-    "embed_training", "forecast", "trim", "cluster",
+    "embed_training", "forecast", "trim", "cluster", "defaults",
 )  # fmt: skip
 _BENCHMARKS = Path(__file__).resolve().parents[1]
 _RESULTS = _BENCHMARKS / "results"

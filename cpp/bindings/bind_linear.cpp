@@ -49,14 +49,14 @@ void bind_sparse_data(nb::module_& m, const char* name) {
   m.def(
       "linear_data",
       [](Arrays<index_t, index_t, T> X, offset_t n_rows, Vector<double> y, Vector<double> weights,
-         const std::string& loss, double parameter, bool has_intercept) {
+         Vector<double> offsets, const std::string& loss, double parameter, bool has_intercept) {
         const auto view = compressed_view<CscView, T, index_t>(X, n_rows);
         return std::make_shared<LinearData<Columns>>(
-            Columns(view), ColumnRows{view.indptr, view.indices, n_rows}, nb::cast(X), y, weights,
-            loss_by_name(loss, parameter), has_intercept);
+            Columns(view), ColumnRows{view.indptr, view.indices, n_rows}, nb::cast(X),
+            RowArrays{y, weights, offsets}, loss_by_name(loss, parameter), has_intercept);
       },
-      "X"_a.noconvert(), "n_rows"_a, "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a,
-      "parameter"_a, "has_intercept"_a,
+      "X"_a.noconvert(), "n_rows"_a, "y"_a.noconvert(), "weights"_a.noconvert(),
+      "offsets"_a.noconvert(), "loss"_a, "parameter"_a, "has_intercept"_a,
       "A problem over the columns of a CSC matrix (indptr, indices, values).");
 }
 
@@ -66,15 +66,15 @@ void bind_dense_data(nb::module_& m, const char* name) {
   bind_data<Columns>(m, name);
   m.def(
       "linear_data",
-      [](FortranMatrix<T> X, Vector<double> y, Vector<double> weights, const std::string& loss,
-         double parameter, bool has_intercept) {
+      [](FortranMatrix<T> X, Vector<double> y, Vector<double> weights, Vector<double> offsets,
+         const std::string& loss, double parameter, bool has_intercept) {
         return std::make_shared<LinearData<Columns>>(
             Columns(X.data(), static_cast<offset_t>(X.shape(0)), static_cast<offset_t>(X.shape(1))),
-            ColumnRows{nullptr, nullptr, static_cast<offset_t>(X.shape(0))}, nb::cast(X), y,
-            weights, loss_by_name(loss, parameter), has_intercept);
+            ColumnRows{nullptr, nullptr, static_cast<offset_t>(X.shape(0))}, nb::cast(X),
+            RowArrays{y, weights, offsets}, loss_by_name(loss, parameter), has_intercept);
       },
-      "X"_a.noconvert(), "y"_a.noconvert(), "weights"_a.noconvert(), "loss"_a, "parameter"_a,
-      "has_intercept"_a, "A problem over the columns of a dense matrix.");
+      "X"_a.noconvert(), "y"_a.noconvert(), "weights"_a.noconvert(), "offsets"_a.noconvert(),
+      "loss"_a, "parameter"_a, "has_intercept"_a, "A problem over the columns of a dense matrix.");
 }
 
 /// Calls back into Python for each value; `function(x)` returns (value, gradient as float64), and
@@ -204,6 +204,7 @@ void bind_settings(nb::module_& m) {
   nb::class_<LhacSettings>(m, "LhacSettings", "Settings of LHAC; see solvers/lhac/lhac.hpp.")
       .def(nb::init<>())
       .def_rw("tol", &LhacSettings::tol)
+      .def_rw("violation_tol", &LhacSettings::violation_tol)
       .def_rw("max_iter", &LhacSettings::max_iter)
       .def_rw("memory", &LhacSettings::memory)
       .def_rw("sufficient", &LhacSettings::sufficient)

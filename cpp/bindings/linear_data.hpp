@@ -22,7 +22,9 @@ inline AnyLoss loss_by_name(const std::string& name, double parameter) {
   if (name == "squared_hinge") return OfMargin<SquaredHinge>{};
   if (name == "huber") return Huber{parameter};
   if (name == "poisson") return Poisson{};
-  refuse("loss", "be logistic, squared, squared_hinge, huber or poisson", name);
+  if (name == "quantile") return SmoothedLine{-parameter, 1.0 - parameter, false};
+  if (name == "hinge") return SmoothedLine{-1.0, 0.0, true};
+  refuse("loss", "be logistic, squared, squared_hinge, huber, poisson, quantile or hinge", name);
 }
 
 inline void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector<double>& weights) {
@@ -32,18 +34,33 @@ inline void check_lengths(offset_t n_rows, const Vector<double>& y, const Vector
   }
 }
 
+/// What belongs to the rows of a problem beside their features.
+struct RowArrays {
+  Vector<double> y;
+  Vector<double> weights;
+  Vector<double> offsets;  ///< one per row, or none at all
+};
+
 /// A problem, and the arrays of NumPy that it looks at.
 template <class Columns>
 class LinearData {
  public:
-  LinearData(Columns X, ColumnRows rows, nb::object owner, Vector<double> y, Vector<double> weights,
-             AnyLoss loss, bool has_intercept)
+  LinearData(Columns X, ColumnRows rows, nb::object owner, const RowArrays& of_rows, AnyLoss loss,
+             bool has_intercept)
       : rows_(rows),
         owner_(std::move(owner)),
-        y_(y),
-        weights_(weights),
-        problem_{X, as_span<double>(y_), as_span<double>(weights_), loss, has_intercept} {
-    check_lengths(X.n_rows(), y, weights);
+        of_rows_(of_rows),
+        problem_{X,
+                 as_span<double>(of_rows_.y),
+                 as_span<double>(of_rows_.weights),
+                 loss,
+                 has_intercept,
+                 as_span<double>(of_rows_.offsets)} {
+    check_lengths(X.n_rows(), of_rows.y, of_rows.weights);
+    const auto n_offsets = static_cast<offset_t>(of_rows.offsets.size());
+    if (n_offsets != 0 && n_offsets != X.n_rows()) {
+      throw std::invalid_argument("offsets must have one number per row or none");
+    }
   }
 
   const LinearProblem<Columns>& problem() const { return problem_; }
@@ -52,8 +69,7 @@ class LinearData {
  private:
   ColumnRows rows_;
   nb::object owner_;
-  Vector<double> y_;
-  Vector<double> weights_;
+  RowArrays of_rows_;
   LinearProblem<Columns> problem_;
 };
 

@@ -67,6 +67,21 @@ void check_products(const Columns& X, const Columnwise<T>& judge) {
     CHECK_NEAR(X.dot(j, v.data()), dot, 1e-13);
     CHECK_NEAR(X.square(j, h.data()), square, 1e-13);
   }
+  const std::vector<index_t> bs = {4, 0, 3}, as = {0, 3};
+  std::vector<double> out(2 * 5, 7.0);
+  const typename Columns::Products products(X, bs);
+  products(1, 2, h.data(), out.data(), 5);
+  for (std::size_t a = 0; a < as.size(); ++a) {
+    for (std::size_t b = 0; b < bs.size(); ++b) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto row = static_cast<offset_t>(i);
+        sum += h[i] * judge.at(row, as[a]) * judge.at(row, bs[b]);
+      }
+      CHECK_NEAR(out[a * 5 + b], sum, 1e-12);
+    }
+    CHECK(out[a * 5 + 3] == 7.0);  // beyond the columns that were asked for
+  }
 }
 
 template <class T>

@@ -21,7 +21,9 @@ std::vector<Case> cases() {
           {Squared{}, {-2.5, 0.0, 3.0}},
           {OfMargin<SquaredHinge>{}, {-1.0, 1.0}},
           {Huber{0.7}, {-1.0, 0.0, 2.0}},
-          {Poisson{}, {0.0, 1.0, 4.0}}};
+          {Poisson{}, {0.0, 1.0, 4.0}},
+          {SmoothedLine{-0.3, 0.7, false}, {-1.0, 0.0, 2.0}},
+          {SmoothedLine{-1.0, 0.0, true}, {-1.5, 1.5}}};
 }
 
 // No point where a curvature jumps: margins of 1, residuals of 0.7.

@@ -99,7 +99,7 @@ TEST(without_a_bound_the_outer_loop_stops_by_the_subgradient_if_it_may) {
   for (const bool may : {false, true}) {
     Squares problem = three_of(10);
     problem.has_dual = false;
-    OuterLoop loop(problem, problem.penalty(), {.max_iter = 2, .has_other_certificate = may});
+    OuterLoop loop(problem, problem.penalty(), {.max_iter = 2, .violation_tol = may ? 1e-6 : -1.0});
     Monitor monitor;
     CHECK(loop.run(monitor) == (may ? Status::converged : Status::max_iter));
     CHECK(problem.n_kept == 0);

@@ -119,3 +119,35 @@ TEST(from_the_origin_every_strategy_takes_something) {
     CHECK(!wide.choose(strategy).empty());
   }
 }
+
+TEST(l2_belongs_to_the_gradient_that_the_sets_compare) {
+  // Without l2 both would be inside; with it the slope of the first is 0.9 + 0.5 * 2.
+  const std::vector<double> l1 = {1.0, 1.0}, x = {2.0, 2.0}, gradient = {0.9, -0.9};
+  SeparablePenalty penalty;
+  penalty.l1 = l1;
+  Ids active;
+  ActiveCounts counts =
+      ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active);
+  CHECK(counts.z1 == 0 && counts.z2 == 2);
+  penalty.l2 = 0.5;
+  counts = ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active);
+  CHECK(counts.z1 == 1 && counts.z2 == 1);
+}
+
+TEST(coordinates_without_a_kink_are_in_z2_wherever_they_are) {
+  // No l1, 0 or not; an intercept at the end whose l1 says nothing.
+  const std::vector<double> l1 = {0.0, 0.0, 1.0, 7.0}, x = {0.0, 3.0, 0.0, 0.0};
+  const std::vector<double> gradient = {5.0, 0.0, 0.5, 4.0};
+  SeparablePenalty penalty;
+  penalty.l1 = l1, penalty.l2 = 0.1, penalty.n_free_last = 1;
+  for (const LhacStrategy strategy :
+       {LhacStrategy::standard, LhacStrategy::greedy_cut, LhacStrategy::greedy_adaptive}) {
+    Ids active;
+    const ActiveCounts counts = ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    CHECK(counts.z1 == 0 && counts.z2 == 3 && counts.z3 == 0);
+    CHECK(sorted(active) == (Ids{0, 1, 3}));
+  }
+  penalty.lower = 0.0;  // a bound at 0 is a kink
+  Ids active;
+  CHECK(ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active).z2 == 1);
+}

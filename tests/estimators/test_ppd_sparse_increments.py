@@ -245,7 +245,7 @@ def test_a_path_takes_weights_names_of_features_and_any_iterable():
     models = solver().fit_path(frame, y, (v for v in (0.2,)), sample_weight=weights)
     assert_same(models[0], solver(l1=0.2).fit(frame, y, sample_weight=weights))
     assert models[0].feature_names_in_.tolist() == frame.columns.tolist()
-    assert solver().fit_path(X, y, []) == []
+    assert len(solver().fit_path(X, y, [])) == 0
 
 
 def test_a_callback_that_stops_ends_the_path_with_the_models_made_so_far():

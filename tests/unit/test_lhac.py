@@ -363,3 +363,58 @@ def test_refuses_a_start_of_another_size_than_the_compiled_objective():
     objective = linear_objective(np.eye(2), [1.0, -1.0])
     with pytest.raises(ParameterError, match=r"lhac\.init must have 2 entries"):
         lhac(objective, np.zeros(3), l1=0.1)
+
+
+# --- the sets of the strategies ------------------------------------------------------------------
+
+
+def sets_of(x, gradient, l1, l2):
+    """Slow and obvious: Z1, Z2 and Z3 of the gradient of all that is smooth."""
+    sizes = [0, 0, 0]
+    for value, g, weight in zip(x, gradient + l2 * x, l1, strict=True):
+        if weight == 0:
+            sizes[1] += 1
+        elif value != 0:
+            sizes[0 if abs(g) >= weight else 1] += 1
+        else:
+            sizes[2] += abs(g) > weight
+    return sizes
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_the_sets_count_l2_and_keep_what_has_no_penalty(l2):
+    rng = np.random.default_rng(0)
+    objective = linear_objective(rng.normal(size=(50, 40)), np.sign(rng.normal(size=50)))
+    l1 = rng.choice([0.0, 0.05, 0.1], size=40)
+    x = rng.normal(size=40) * (rng.random(40) < 0.6)
+    trace = lhac(objective, x, l1, l2=l2, max_iter=1, active_set=False).trace
+    found = [int(trace[name][0]) for name in ("z1", "z2", "z3")]
+    assert found == sets_of(x, objective.value_and_gradient(x)[1], l1, l2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_a_penalty_the_default_takes_no_more_steps_than_any_strategy(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 100))
+    odds = np.exp(X @ rng.normal(size=100) / 5)
+    y = np.where(rng.random(600) < odds / (1 + odds), 1.0, -1.0)
+    n_iters = {
+        strategy: lhac(
+            linear_objective(X, y), np.zeros(100), 0.0, settings=LhacSettings(strategy=strategy)
+        ).n_iter
+        for strategy in ("greedy_adaptive", "greedy", "greedy_cut", "standard", "standard_rough")
+    }
+    assert n_iters["greedy_adaptive"] == min(n_iters.values())
+    assert n_iters["greedy_adaptive"] <= 25
+
+
+def test_the_certificate_and_the_violation_have_tolerances_of_their_own():
+    rough = lhac(ill_conditioned, np.ones(9) * 2, l1=0.0, tol=0.0, violation_tol=0.5)
+    assert rough.status is Status.CONVERGED
+    assert 0 < rough.certificate <= 0.5
+    rng = np.random.default_rng(0)
+    objective = linear_objective(rng.normal(size=(50, 5)), np.sign(rng.normal(size=50)))
+    certified = lhac(objective, np.zeros(5), l1=0.01, tol=1e-9, violation_tol=10.0)
+    assert certified.certificate <= 1e-9  # it knows its dual
+    with pytest.raises(ValueError, match=r"lhac\.violation_tol must be"):
+        lhac(ill_conditioned, np.zeros(9), l1=0.1, violation_tol=-1.0)

@@ -231,7 +231,7 @@ def test_a_callback_stops_a_solver(solver):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": "hinge"}, "loss must be"),
+        ({"loss": "0-1"}, "loss must be"),
         ({"solver": "sag"}, "solver must be"),
         ({"y": np.zeros(50)}, "y must be -1 or 1"),
         ({"y": np.ones(49)}, "y must be 50 finite numbers"),

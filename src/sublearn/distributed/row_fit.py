@@ -26,7 +26,7 @@ from sublearn.fitting.progress import Progress
 from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
 from sublearn.optim import LhacSettings, lhac
 from sublearn.optim.linear_solve import LinearSolution
-from sublearn.optim.row_losses import Logistic, Loss
+from sublearn.optim.row_losses import Huber, Logistic, Loss, Squared
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.validation import EncodedLabels, LabelKind, check_params
 from sublearn.validation.values import show
@@ -51,11 +51,11 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
     ----------
     estimator : SparseLogisticRegression, SparseLinearRegression or PPDSparseClassifier
         With its parameters. `solver` must be "auto" or "lhac", `l1` a number; weights of samples,
-        classes and features are not supported, nor is the Poisson loss. PPD-Sparse needs the
-        squared hinge loss and a learned intercept; it reaches the optimum of the same problem, and
-        its model is that of `fit` up to `tol`, not to the last bit. `callback` and `verbose` tell
-        of finished problems; `n_jobs` counts when the fitted model predicts, since it is the
-        cluster that says how many threads its workers have.
+        classes and features are not supported, nor are the Poisson and the quantile loss.
+        PPD-Sparse needs the squared hinge loss and a learned intercept; it reaches the optimum of
+        the same problem, and its model is that of `fit` up to `tol`, not to the last bit.
+        `callback` and `verbose` tell of finished problems; `n_jobs` counts when the fitted model
+        predicts, since it is the cluster that says how many threads its workers have.
     rows : RowBlocks
         The data.
 
@@ -166,10 +166,10 @@ def _class_tasks(estimator: SparseLogisticRegression, rows: RowBlocks) -> list[R
 
 
 def _number_task(estimator: SparseLinearRegression, rows: RowBlocks) -> RowTask:
-    if estimator.loss == "poisson":
+    if not isinstance(estimator._loss, (Squared, Huber)):
         raise ParameterError(
             f"fit_by_rows: {type(estimator).__name__}.loss must be 'squared' or 'huber', "
-            "got 'poisson'"
+            f"got {estimator.loss!r}"
         )
     if rows.classes.dtype.kind not in "biuf":
         raise ValueError(f"fit_by_rows: y must hold numbers, got {show(rows.classes[0])}")

@@ -30,6 +30,7 @@ from sublearn.extreme.ppd_increments import (
 )
 from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
 from sublearn.extreme.ppd_solve import solve_parts
+from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
@@ -302,7 +303,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         y: LabelsLike,
         l1s: Iterable[float],
         sample_weight: WeightsLike | None = None,
-    ) -> list[PPDSparseClassifier]:
+    ) -> ModelPath[PPDSparseClassifier]:
         """Fit a model for each of several `l1`, each started from the one before.
 
         Parameters
@@ -314,10 +315,10 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
         Returns
         -------
-        list of PPDSparseClassifier
-            New fitted models with the other parameters of this one, in the order of `l1s`. This one
-            is not fitted. A callback that stops a fit ends the path: the model of that fit is the
-            last one made, and the smaller penalties have none.
+        ModelPath
+            A sequence of new fitted models with the other parameters of this one, in the order of
+            `l1s`. This one is not fitted. A callback that stops a fit ends the path: the model of
+            that fit is the last one made, and the smaller penalties have none.
         """
         penalties = list(l1s) if isinstance(l1s, Iterable) else [None]
         for value in penalties:
@@ -338,7 +339,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
             if not is_done:
                 break
         # One each, if two are equal.
-        return [copy.copy(models[value]) for value in penalties if value in models]
+        made = [copy.copy(models[value]) for value in penalties if value in models]
+        return ModelPath([one.l1 for one in made], made, [one.certificate_ for one in made])
 
     @all_or_nothing
     def partial_fit(

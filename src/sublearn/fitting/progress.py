@@ -92,8 +92,8 @@ class Progress:
             }
 
     def finish_solve(self) -> None:
-        """Count one solve, if solves are what is counted."""
-        if self._n_told is not None:
+        """Count one solve, if solves are what is counted; those beyond the plan are not."""
+        if self._n_told is not None and self._n_told < self.n_total:
             self.add(n_done=1)
 
     # --- calls of the core -------------------------------------------------------------------

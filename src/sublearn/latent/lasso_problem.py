@@ -13,11 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sublearn.errors import ParameterError
+from sublearn.fitting.path import FittedPath
 from sublearn.fitting.progress import Progress
 from sublearn.latent.atom_search import SteepestAtoms
 from sublearn.latent.atoms import AtomSet, best_weights, features_of
@@ -146,8 +147,15 @@ class LassoProblem:
 # --- along falling weights -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LatentFeaturePath:
+class LatentFeatures(NamedTuple):
+    """Features at one weight: their sizes, largest first, and their columns."""
+
+    scores: np.ndarray
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LatentFeaturePath(FittedPath[LatentFeatures]):
     """What :meth:`sublearn.latent.LatentFeatureLasso.fit_path` found.
 
     Parameters
@@ -172,6 +180,9 @@ class LatentFeaturePath:
     certificates: np.ndarray
     scores: list[np.ndarray] = field(repr=False)
     codes: list[np.ndarray] = field(repr=False)
+
+    def _step(self, position: int) -> LatentFeatures:
+        return LatentFeatures(self.scores[position], self.codes[position])
 
     @classmethod
     def of(cls, l1s: np.ndarray, fits: Sequence[LassoFit]) -> LatentFeaturePath:

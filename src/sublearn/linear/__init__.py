@@ -4,11 +4,14 @@ from sublearn.linear.inverse_covariance import SparseInverseCovariance
 from sublearn.linear.logistic import SparseLogisticRegression
 from sublearn.linear.path import CoefficientPath
 from sublearn.linear.regression import SparseLinearRegression
-from sublearn.optim.row_losses import Huber
+from sublearn.linear.selection import CrossValidation
+from sublearn.optim.row_losses import Huber, Quantile
 
 __all__ = [
     "CoefficientPath",
+    "CrossValidation",
     "Huber",
+    "Quantile",
     "SparseInverseCovariance",
     "SparseLinearRegression",
     "SparseLogisticRegression",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg import cython_lapack
 from sklearn.base import BaseEstimator
@@ -31,8 +30,23 @@ from sublearn.io.fields import (
     TraceTable,
     take_parts,
 )
+from sublearn.linear.covariances import (
+    check_l1,
+    check_symmetric,
+    extended_bic,
+    log_likelihood,
+    refuse_no_solution,
+    scatter,
+)
 from sublearn.linear.path import L1Values, falling_l1s
-from sublearn.linear.selection import BY_FOLDS, Cv, Fold, Folds, choose_l1, warn_of_the_least_l1
+from sublearn.linear.selection import (
+    BY_FOLDS,
+    Folds,
+    FoldsLike,
+    choose_l1,
+    follow_grid,
+    warn_of_the_least_l1,
+)
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.typing import MatrixLike, State
 from sublearn.validation import (
@@ -48,7 +62,7 @@ from sublearn.validation import (
     check_params,
 )
 from sublearn.validation.features import validate_numbers
-from sublearn.validation.values import show
+from sublearn.validation.values import is_int64
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -62,10 +76,8 @@ _core.set_lapack(*(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpot
 _MOST_INT = 2**31 - 1  # the core counts iterations with 32 bits
 _FORMER_FOLDS = "cv_results_."  # heads the tables of folds in files of earlier versions
 _LEAST_SHARE = 0.02  # of the least l1 in the largest, where only a number of them is given
-_ASYMMETRY = 1e-8  # of a covariance matrix, as a correlation: what rounding may leave
-_LEAST_VARIANCE = 1e-300  # its inverse is a number, with room for sums
-_INDEFINITE = 1e-8  # the same for a negative eigenvalue, for each variable
 _Result = TypeVar("_Result")
+_ScoresOf: TypeAlias = Callable[[np.ndarray], list[float]]
 
 
 class _L1(Rule):
@@ -74,10 +86,10 @@ class _L1(Rule):
     def accepts(self, value: object) -> bool:
         if isinstance(value, (np.ndarray, list, tuple)):
             return True  # its shape is checked against the data
-        return OneOf(*BY_FOLDS).accepts(value) or NonNegative(float).accepts(value)
+        return OneOf(*BY_FOLDS, "ebic").accepts(value) or NonNegative(float).accepts(value)
 
     def __str__(self) -> str:
-        return "a non-negative number, a matrix of them, 'cv' or 'cv_1se'"
+        return "a non-negative number, a matrix of them, 'cv', 'cv_1se' or 'ebic'"
 
 
 class SparseInverseCovariance(FittedModel, BaseEstimator):
@@ -94,11 +106,14 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
 
     Parameters
     ----------
-    l1 : float, array-like of shape (n_features, n_features), "cv" or "cv_1se", default=0.1
+    l1 : float, array-like of shape (n_features, n_features), "cv", "cv_1se" or "ebic", default=0.1
         Weight of the l1 penalty, in the units of the covariance: scale columns to unit variance
         to have one weight mean the same for all. A symmetric matrix gives each entry its own.
         "cv" chooses the weight by the likelihood of held-out rows along a path, "cv_1se" then takes
-        the largest one whose mean score is within one standard error of the best.
+        the largest one whose mean score is within one standard error of the best. "ebic" takes
+        the weight of the least extended Bayesian criterion [5]_,
+        :math:`-2 \log L + |E| (\log n + 2 \log p)` with |E| the number of links: one path, no
+        folds, and fewer links than "cv", whose aim is prediction.
     assume_centered : bool, default=False
         Do not subtract the means.
     covariance : {"data", "precomputed"}, default="data"
@@ -119,8 +134,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         Folds of ``l1="cv"``: a number of them, of consecutive rows, an object with a method
         `split`, or pairs of training and held-out rows.
     l1s : int or array-like, default=12
-        Weights that ``l1="cv"`` tries: so many from the least one at which the matrix is diagonal
-        to 0.02 of it, or these. If the least is the best, a warning says so.
+        Weights that "cv" and "ebic" try: so many from the least one at which the matrix is
+        diagonal to 0.02 of it, or these. If the least of so many is the best they go on, at most to
+        0.0004; if it is the best in the end, a warning says so.
     n_jobs : int or None, default=None
         Threads for blocks and, with `l1="cv"`, for folds; None means 1, -1 all processors. The
         result does not depend on it. BLAS is held to one thread until the fit is done.
@@ -157,7 +173,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         may move), work (entries visited).
     l1_path_, cv_scores_ : ndarray of shape (n_l1s,) and (n_l1s, n_folds)
         With ``l1="cv"``: weights tried, largest first, and the mean log-likelihoods of the rows
-        held out of each fold.
+        held out of each fold. With ``l1="ebic"`` one column: minus the criterion.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -179,6 +195,8 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
        Large-Scale Graphical Lasso", JMLR 13, 2012.
     .. [4] J. Friedman, T. Hastie, R. Tibshirani, "Sparse Inverse Covariance Estimation with the
        Graphical Lasso", Biostatistics 9, 2008.
+    .. [5] R. Foygel, M. Drton, "Extended Bayesian Information Criteria for Gaussian Graphical
+       Models", NIPS 23, 2010.
 
     Examples
     --------
@@ -226,7 +244,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        cv: Cv = 5,
+        cv: FoldsLike = 5,
         l1s: ArrayLike = 12,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -263,7 +281,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         if isinstance(self.l1, str):
             found, l1 = self._choose_and_solve(rows, S, self.l1)
         else:
-            l1 = self._given_l1(S, self.l1)
+            l1 = check_l1(self.l1, S.shape, f"{type(self).__name__}.l1")
+            if isinstance(l1, np.ndarray) and not self.penalise_diagonal:
+                np.fill_diagonal(l1, 0.0)
             self._refuse_what_has_no_solution(S, l1)
             progress = Progress(int(self.max_iter))
             found = self._watched(lambda: self._solve(S, l1, None, progress), progress)
@@ -287,7 +307,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         check_is_fitted(self)
         rows = validate_numbers(self, X, reset=False, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _log_likelihood(_scatter(rows - self.location_), self.precision_)
+            return log_likelihood(scatter(rows - self.location_), self.precision_)
 
     def mahalanobis(self, X: MatrixLike) -> np.ndarray:
         """Squared Mahalanobis distances of rows from the location; large ones are outliers.
@@ -376,37 +396,9 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         if isinstance(self.l1, str):
             raise ParameterError(
                 f"{name}.l1 must be a weight where covariance='precomputed': {self.l1!r} needs "
-                "rows to hold out"
+                "the rows"
             )
-        if rows.shape[0] != rows.shape[1]:
-            raise ValueError(
-                f"{name}: X must be a square covariance matrix, got shape {rows.shape}"
-            )
-        return self._symmetric(rows)
-
-    def _symmetric(self, S: np.ndarray) -> np.ndarray:
-        name = type(self).__name__
-        negative = np.flatnonzero(S.diagonal() < 0)
-        if len(negative):
-            raise ValueError(
-                f"{name}: X must be a covariance matrix, got the variance "
-                f"{S[negative[0], negative[0]]:g} of variable {negative[0]}"
-            )
-        scale = np.sqrt(S.diagonal())
-        difference = np.abs(S - S.T) - _ASYMMETRY * np.outer(scale, scale)
-        if (difference > 0).any():
-            i, j = np.unravel_index(np.argmax(difference), S.shape)
-            raise ValueError(
-                f"{name}: X must be symmetric as a covariance matrix is, got {S[i, j]:g} in row "
-                f"{i}, column {j} and {S[j, i]:g} the other way round"
-            )
-        S = 0.5 * (S + S.T)
-        if _least_eigenvalue_below(_correlation(S), -_INDEFINITE * len(S)):
-            raise ValueError(
-                f"{name}: X must be positive semidefinite as a covariance matrix is, got a "
-                "matrix with a negative eigenvalue"
-            )
-        return S
+        return check_symmetric(rows, name)
 
     def _covariance_of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Covariance and location; the caller's array is left as it is."""
@@ -414,7 +406,7 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             return np.ascontiguousarray(X), np.zeros(X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             location = np.zeros(X.shape[1]) if self.assume_centered else X.mean(axis=0)
-            S = _scatter(X - location)
+            S = scatter(X - location)
         if not np.isfinite(S).all():
             raise ValueError(
                 f"{type(self).__name__}: X must have a finite covariance, got numbers up to "
@@ -425,49 +417,8 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
             S[still] = S[:, still] = 0.0
         return S, location
 
-    def _given_l1(self, S: np.ndarray, l1: ArrayLike) -> float | np.ndarray:
-        if isinstance(l1, (int, float, np.number)):
-            return float(l1)
-        name = f"{type(self).__name__}.l1"
-        try:
-            weights = np.array(l1, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"{name} must be numbers, got {show(l1)}") from error
-        if weights.shape != S.shape:
-            raise ParameterError(
-                f"{name} must be a number or a matrix of shape {S.shape}, got shape {weights.shape}"
-            )
-        if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ParameterError(f"{name} must hold finite numbers that are not negative")
-        if not np.array_equal(weights, weights.T):
-            raise ParameterError(f"{name} must be a symmetric matrix")
-        if not self.penalise_diagonal:
-            np.fill_diagonal(weights, 0.0)
-        return weights
-
     def _refuse_what_has_no_solution(self, S: np.ndarray, l1: float | np.ndarray) -> None:
-        """Without a positive definite matrix in the dual's box the objective has no minimum."""
-        name = type(self).__name__
-        free = np.flatnonzero(S.diagonal() + self._diagonal(l1) <= 0)
-        if len(free):
-            raise ValueError(
-                f"{name}: X must have variables that vary unless penalise_diagonal is set, got "
-                f"variable {free[0]} with variance 0"
-            )
-        least = float((S.diagonal() + self._diagonal(l1)).min())
-        if least < _LEAST_VARIANCE:
-            raise ValueError(
-                f"{name}: X must have variances of at least {_LEAST_VARIANCE:g}, got {least:g}; "
-                "scale its columns"
-            )
-        off = l1 if isinstance(l1, float) else l1[~np.eye(len(S), dtype=bool)].max(initial=0.0)
-        if off > 0 or len(S) == 1:
-            return
-        shifted = S + np.diag(np.broadcast_to(self._diagonal(l1), len(S)))
-        if _least_eigenvalue_below(_correlation(shifted), 1e-12 * len(S)):
-            raise ValueError(
-                f"{name}.l1 must be positive where the covariance matrix is singular, got 0"
-            )
+        refuse_no_solution(S, l1, self._diagonal(l1), type(self).__name__)
 
     def _diagonal(self, l1: float | np.ndarray) -> float | np.ndarray:
         if isinstance(l1, np.ndarray):
@@ -519,42 +470,61 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
     # --- choosing l1 ---------------------------------------------------------------------------
 
     def _choose_and_solve(self, X: np.ndarray, S: np.ndarray, rule: str) -> tuple[State, float]:
+        name = type(self).__name__
         largest = float(np.abs(S[~np.eye(len(S), dtype=bool)]).max(initial=0.0))
-        path = falling_l1s(largest, self.l1s, _LEAST_SHARE, f"{type(self).__name__}.l1s")
-        folds = list(check_cv(self.cv).split(X))
-        progress = Progress(len(folds) * len(path) + 1, n_done=0)
-        n_threads = as_n_threads(self.n_jobs)
+        path = falling_l1s(largest, self.l1s, _LEAST_SHARE, f"{name}.l1s")
+        folds = list(check_cv(self.cv).split(X)) if rule in BY_FOLDS else []
+        progress = Progress(max(len(folds), 1) * len(path) + 1, n_done=0)
 
         def job() -> tuple[State, float]:
-            scores = map_blocks(
-                lambda fold: self._follow(X, fold, path, progress), folds, n_threads, stay_here=True
-            )
-            self.l1_path_, self.cv_scores_ = path, np.array(scores).T
-            l1 = float(path[choose_l1(self.cv_scores_, rule)])
+            scored = [self._follow(X[a], X[b], progress) for a, b in folds]
+            scored = scored or [self._follow_criterion(S, len(X), progress)]
+
+            def scores_of(l1s: np.ndarray) -> np.ndarray:
+                n_threads = as_n_threads(self.n_jobs)
+                return np.array(
+                    map_blocks(lambda one: one(l1s), scored, n_threads, stay_here=True)
+                ).T
+
+            self.l1_path_, self.cv_scores_ = follow_grid(scores_of, path, not is_int64(self.l1s))
+            l1 = float(self.l1_path_[choose_l1(self.cv_scores_, rule)])
             self._refuse_what_has_no_solution(S, l1)
             found = self._solve(S, l1, None, progress)
             progress.finish_solve()
             return found, l1
 
         found = self._watched(job, progress)
-        warn_of_the_least_l1(type(self).__name__, self.l1_path_, self.cv_scores_)
+        warn_of_the_least_l1(name, self.l1_path_, self.cv_scores_)
         return found
 
-    def _follow(
-        self, X: np.ndarray, fold: Fold, path: np.ndarray, progress: Progress
-    ) -> list[float]:
-        """Held-out scores along the path, each solution the start of the next."""
-        train, test = X[fold[0]], X[fold[1]]
+    def _follow(self, train: np.ndarray, test: np.ndarray, progress: Progress) -> _ScoresOf:
+        """Likelihoods of held-out rows along a path."""
         S, location = self._covariance_of(train)
-        held_out = _scatter(test - location)
-        init, scores = None, []
-        for l1 in path:
-            check()
-            self._refuse_what_has_no_solution(S, float(l1))
-            init = self._solve(S, float(l1), init, progress, n_threads=1)["precision"]
-            scores.append(_log_likelihood(held_out, init))
-            progress.finish_solve()
-        return scores
+        held_out = scatter(test - location)
+        precisions = self._solutions(S, progress)
+        return lambda l1s: [log_likelihood(held_out, found) for found in precisions(l1s)]
+
+    def _follow_criterion(self, S: np.ndarray, n_rows: int, progress: Progress) -> _ScoresOf:
+        """Minus the extended Bayesian criterion along a path."""
+        precisions = self._solutions(S, progress)
+        return lambda l1s: [-extended_bic(S, found, n_rows) for found in precisions(l1s)]
+
+    def _solutions(
+        self, S: np.ndarray, progress: Progress
+    ) -> Callable[[np.ndarray], Iterator[np.ndarray]]:
+        """Solutions for falling values of l1, each the start of the next, also in a later call."""
+        last: np.ndarray | None = None
+
+        def precisions(l1s: np.ndarray) -> Iterator[np.ndarray]:
+            nonlocal last
+            for l1 in map(float, l1s):
+                check()
+                self._refuse_what_has_no_solution(S, l1)
+                last = found = self._solve(S, l1, last, progress, n_threads=1)["precision"]
+                progress.finish_solve()
+                yield found
+
+        return precisions
 
     _STORED = (
         "precision_", "covariance_", "location_", "labels_of_blocks_", "l1_", "l1_path_",
@@ -581,32 +551,3 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         if folds:
             state = state | {"l1_path_": folds["l1"], "cv_scores_": folds["scores"]}
         super()._restore(state)
-
-
-def _scatter(centered: np.ndarray) -> np.ndarray:
-    n_operations = float(centered.size) * centered.shape[1]
-    return aside(np.matmul, centered.T, centered, n_operations=n_operations) / len(centered)
-
-
-def _correlation(S: np.ndarray) -> np.ndarray:
-    """S scaled to a unit diagonal; a variable without variance keeps its row as it is."""
-    scale = np.sqrt(S.diagonal())
-    scale[scale == 0] = 1.0
-    return S / scale / scale[:, None]
-
-
-def _least_eigenvalue_below(A: np.ndarray, level: float) -> bool:
-    """Whether A - level I has no Cholesky factor."""
-    shifted = A - level * np.eye(len(A))
-    try:
-        aside(np.linalg.cholesky, shifted, n_operations=float(len(A)) ** 3 / 3)
-    except scipy.linalg.LinAlgError:
-        return True
-    return False
-
-
-def _log_likelihood(S: np.ndarray, precision: np.ndarray) -> float:
-    """Mean over rows whose second moments about the location are S."""
-    log_det = np.linalg.slogdet(precision)[1]
-    constant = len(S) * np.log(2 * np.pi)
-    return float(0.5 * (log_det - (S * precision).sum() - constant))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from sublearn.fitting.labels import best_labels
 from sublearn.io.fields import Fields, Labels
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
-from sublearn.linear.targets import ClassTargets, Targets, log_probabilities
+from sublearn.linear.targets import ClassTargets, RowNumbers, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty
 from sublearn.trace import Callback
@@ -185,7 +186,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
     ) -> Targets:
         name = type(self).__name__
         labels = encode_labels(y, X.shape[0], estimator_name=name)
@@ -196,18 +197,23 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             )
         if labels.n_classes > 2 and self.multinomial:
             self._refuse_what_joint_classes_cannot(labels.n_classes)
+            if rows.offsets is not None:
+                raise ValueError(
+                    f"{name}: offset must be None for more than two classes with multinomial=True"
+                )
         codes = labels.to_csr().indices
         weights = as_label_weights(self.class_weight, labels, estimator_name=name)
-        sample_weight = sample_weight if weights is None else sample_weight * weights[codes]
+        if weights is not None:
+            rows = replace(rows, weights=rows.weights * weights[codes])
         self.classes_ = labels.classes
-        alive = np.bincount(codes, sample_weight > 0, minlength=labels.n_classes) > 0
+        alive = np.bincount(codes, rows.weights > 0, minlength=labels.n_classes) > 0
         if not alive.all():
             raise ValueError(
                 f"{name}: sample_weight and class_weight must leave rows of every class, "
                 f"got none of {show(labels.classes[~alive][0])}"
             )
         return ClassTargets(
-            X, codes, sample_weight, bool(self.fit_intercept), penalty, self._settings,
+            X, codes, rows, bool(self.fit_intercept), penalty, self._settings,
             labels.n_classes, bool(self.multinomial),
         )  # fmt: skip
 
@@ -238,6 +244,13 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
                 f"got {n_outputs}"
             )
         super()._restore(state)
+
+    @property
+    def _is_joint(self) -> bool:
+        return bool(self.multinomial)
+
+    def _answers(self, y: np.ndarray) -> np.ndarray:
+        return self.classes_[y]
 
     def _set_weights(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = weights, intercepts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.metrics import get_scorer
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
@@ -24,20 +25,29 @@ from sublearn.io.models import storable_params
 from sublearn.linear.path import CoefficientPath, L1Values, as_dtype, falling_l1s
 from sublearn.linear.selection import (
     BY_FOLDS,
+    CrossValidation,
     Cv,
-    Folds,
+    FoldScores,
+    FoldsOrMore,
+    Scorer,
     choose_l1,
+    follow_grid,
+    held_out_loss,
     make_folds,
-    score_folds,
     walk_path,
     warn_of_the_least_l1,
 )
-from sublearn.linear.targets import Targets
+from sublearn.linear.targets import RowNumbers, Targets
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.optim.linear_solvers import LinearSolver
-from sublearn.optim.scaling import column_offsets, column_scales, divide_columns
+from sublearn.optim.scaling import (
+    centre_columns,
+    column_offsets,
+    column_scales,
+    divide_columns,
+)
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, State, WeightsLike
 from sublearn.validation import (
@@ -62,7 +72,7 @@ from sublearn.validation.design import (
     check_penalty_weights,
     column_extremes,
 )
-from sublearn.validation.values import is_int64
+from sublearn.validation.values import is_int64, show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -151,7 +161,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         "solver": OneOf(*SOLVERS),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
-        "cv": Folds(),
+        "cv": FoldsOrMore(),
         "l1s": L1Values(),
         "warm_start": Boolean(),
         "n_jobs": JobCount(),
@@ -176,19 +186,34 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
     ) -> Targets:
         """What is learned from, with `y` made canonical."""
 
+    def _answers(self, y: np.ndarray) -> np.ndarray:
+        """What `y` of targets stands for, as the user has it."""
+        return y
+
     @property
     def _is_positive(self) -> bool:
+        return False
+
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the outputs are one problem."""
         return False
 
     # --- learning ----------------------------------------------------------------------------
 
     @all_or_nothing
     def fit(
-        self: _Model, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
+        self: _Model,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: WeightsLike | None = None,
+        *,
+        groups: LabelsLike | None = None,
+        offset: WeightsLike | None = None,
     ) -> _Model:
         """Learn the weights.
 
@@ -201,6 +226,11 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the losses of samples, divided by their sum; zero leaves a sample out.
+        groups : array-like of shape (n_samples,) or None, default=None
+            With ``l1="cv"``: samples of one group are never on both sides of a fold.
+        offset : array-like of shape (n_samples,) or None, default=None
+            What is added to the linear prediction of each sample, known beforehand: the logarithm
+            of an exposure for counts, or the score of another model. Not with `multinomial`.
 
         Returns
         -------
@@ -208,11 +238,11 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
             Itself, fitted.
         """
         before = self._earlier_weights()
-        task = self._read(X, y, sample_weight)
+        task = self._read(X, y, sample_weight, offset)
         targets, inits = task.targets, task.inits(before)
         self._forget_folds()
         if isinstance(self.l1, str):
-            solutions = self._fit_by_folds(targets, self.l1)
+            solutions = self._fit_by_folds(targets, self.l1, groups)
         else:
             self.l1_ = l1 = float(self.l1)
             progress = Progress.of_solves(targets.n_solves, targets.settings.max_iter)
@@ -251,8 +281,8 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         Returns
         -------
         CoefficientPath
-            With `l1s`, `coefs`, `intercepts`, `certificates` and `plot()`. Shorter if the callback
-            stopped it.
+            A sequence of fitted models, with `l1s`, `coefs`, `intercepts`, `certificates`,
+            `best()` and `plot()`. Shorter if the callback stopped it.
         """
         model = copy.copy(self)  # gets the names of the features
         task = model._read(X, y, sample_weight)
@@ -261,16 +291,32 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         check_argument("fit_path.l1s", l1s, L1Values())
         found = falling_l1s(targets.largest_l1(), l1s, _LEAST_SHARE, "fit_path.l1s")
         progress = Progress.of_solves(len(found) * targets.n_solves, targets.settings.max_iter)
-        names = [getattr(model, name, None) for name in ("feature_names_in_", "classes_")]
 
         def job() -> CoefficientPath:
             steps = walk_path(targets, found, progress)
             restored = ([task.restore(solution) for solution in step] for step in steps)
-            return CoefficientPath.gather(found, restored, targets.X.dtype, *names)
+            return CoefficientPath.gather(found, restored, targets.X.dtype, model)
 
         path = self._watch(job, progress, may_be_left=True)
         self._warn_of_open_gaps(path)
         return path
+
+    def _at(
+        self: _Model, l1: float, weights: np.ndarray, intercepts: np.ndarray,
+        objectives: np.ndarray, certificates: np.ndarray, n_iters: np.ndarray,
+    ) -> _Model:  # fmt: skip
+        """A copy with the weights of one step of a path."""
+        model = copy.copy(self)
+        model.l1 = model.l1_ = l1
+        model._forget_folds()
+        objective = objectives[0] if self._is_joint else objectives.sum()
+        certificate, n_iter = float(certificates.max()), int(n_iters.max())
+        status = Status.CONVERGED if certificate <= self.tol else Status.STALLED
+        model._keep_solution(
+            Solution(status, float(objective), certificate, n_iter, Trace({})), warns=False
+        )
+        model._set_weights(weights, intercepts)
+        return model
 
     def l1_max(
         self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
@@ -310,23 +356,28 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         """The solver that begins."""
         return METHODS[SOLVERS[self.solver][0]]
 
-    def _read(self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None) -> _Task:
+    def _read(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None,
+        offset: WeightsLike | None = None,
+    ) -> _Task:  # fmt: skip
         check_params(self)
         design = check_design(self, X)
         n_rows, n_features = design.X.shape
         name = type(self).__name__
         weights = check_sample_weight(sample_weight, n_rows, estimator_name=name)
         weights = np.ones(n_rows) if weights is None else weights
+        given = None if offset is None else _of_rows(offset, n_rows, f"{name}: offset")
         penalty = self._read_penalty(n_features)
         offsets = column_offsets(design) if self.fit_intercept else None
         if offsets is not None:
-            centred = np.asfortranarray(design.X - offsets)
+            centred = centre_columns(design.X, offsets)
             design = Design(centred, *column_extremes(centred))
         scales, columns = column_scales(design) if self.l2 == 0 else None, design.X
         if scales is not None:
             columns = divide_columns(columns, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)
-        return _Task(self._read_targets(columns, y, weights, penalty), scales, offsets)
+        rows = RowNumbers(weights, given)
+        return _Task(self._read_targets(columns, y, rows, penalty), scales, offsets)
 
     def _read_penalty(self, n_features: int) -> Penalty:
         name = type(self).__name__
@@ -351,26 +402,62 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"{name}.penalty_weights must be positive {at} where l2 is 0, got 0"
             )
 
-    def _fit_by_folds(self, targets: Targets, rule: str) -> list[LinearSolution]:
+    def _fit_by_folds(
+        self, targets: Targets, rule: str, groups: LabelsLike | None
+    ) -> list[LinearSolution]:
         name = type(self).__name__
+        cv = self.cv if isinstance(self.cv, CrossValidation) else CrossValidation(self.cv)
         l1s = falling_l1s(targets.largest_l1(), self.l1s, _LEAST_SHARE, f"{name}.l1s")
-        folds = make_folds(targets, self.cv, name)
+        named = None if groups is None else column_or_1d(groups)
+        if named is not None and len(named) != len(targets.y):
+            raise ValueError(
+                f"{name}: groups must have one entry for each of {len(targets.y)} samples, "
+                f"got {len(named)}"
+            )
+        folds = make_folds(targets, cv.folds, name, named)
         n_solves = (len(folds) + 1) * len(l1s) * targets.n_solves
         progress = Progress.of_solves(n_solves, targets.settings.max_iter)
+        score = held_out_loss if cv.scoring is None else self._scorer(cv.scoring, targets)
 
-        def job() -> tuple[np.ndarray, int, list[LinearSolution]]:
-            scores = score_folds(targets, folds, l1s, progress)
+        def job() -> tuple[np.ndarray, np.ndarray, int, list[LinearSolution]]:
+            scores_of = FoldScores(targets, folds, progress, score)
+            grid, scores = follow_grid(scores_of, l1s, is_given=not is_int64(self.l1s))
             chosen = choose_l1(scores, rule)
-            *_, (reached, last) = enumerate(walk_path(targets, l1s[: chosen + 1], progress))
+            *_, (reached, last) = enumerate(walk_path(targets, grid[: chosen + 1], progress))
             if progress.stop_requested:  # another l1 might have been chosen
                 last = [replace(found, status=Status.STOPPED) for found in last]
-            return scores, reached, last
+            return grid, scores, reached, last
 
         found = self._watch(job, progress, may_be_left=True)
-        self.cv_scores_, reached, solutions = found
-        self.l1_path_, self.l1_ = l1s, float(l1s[reached])
-        warn_of_the_least_l1(name, l1s, self.cv_scores_)
+        self.l1_path_, self.cv_scores_, reached, solutions = found
+        self.l1_ = float(self.l1_path_[reached])
+        warn_of_the_least_l1(name, self.l1_path_, self.cv_scores_)
         return solutions
+
+    def _scorer(
+        self, scoring: str | Scorer, targets: Targets
+    ) -> Callable[[Targets, list[LinearSolution]], float]:
+        """A scorer of scikit-learn's, asked about a model with the weights of a fold."""
+        if targets.offsets is not None:
+            raise ParameterError(
+                f"{type(self).__name__}.cv must have scoring=None where fit gets an offset, "
+                f"got {scoring!r}"
+            )
+        scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        is_weighted = bool(np.ptp(targets.weights))
+        model = copy.copy(self)
+        model.__dict__.pop("feature_names_in_", None)
+
+        def score(test: Targets, found: list[LinearSolution]) -> float:
+            asked = copy.copy(model)
+            asked.trace_ = found[0].trace  # fitted
+            asked._set_weights(
+                np.array([one.x for one in found]), np.array([one.intercept for one in found])
+            )
+            rest = {"sample_weight": test.weights} if is_weighted else {}
+            return float(scorer(asked, test.X, asked._answers(test.y), **rest))
+
+        return score
 
     def _forget_folds(self) -> None:
         for name in ("cv_scores_", "l1_path_"):
@@ -467,6 +554,18 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _of_rows(values: WeightsLike, n_rows: int, name: str) -> np.ndarray:
+    """One finite number for each row."""
+    numbers = np.asarray(values)
+    if numbers.shape != (n_rows,) or numbers.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be {n_rows} numbers, one for each sample, got {show(values)}"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    return numbers.astype(np.float64)
 
 
 def _join_traces(traces: list[Trace]) -> Trace:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn.errors import ParameterError, needs_extra
+from sublearn.fitting.path import FittedPath
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.validation import Positive, Rule
 from sublearn.validation.values import show
@@ -18,6 +19,8 @@ from sublearn.validation.weights import as_weights
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, DTypeLike
+
+    from sublearn.linear.model import SparseLinearModel
 
 __all__ = ["CoefficientPath", "L1Values", "as_dtype", "falling_l1s"]
 
@@ -54,8 +57,8 @@ def falling_l1s(l1_max: float, l1s: ArrayLike, least: float, name: str) -> np.nd
 
 
 @dataclass(frozen=True, eq=False)
-class CoefficientPath:
-    """Weights along falling values of l1.
+class CoefficientPath(FittedPath["SparseLinearModel"]):
+    """Weights along falling values of l1; as a sequence, a fitted model for each.
 
     Parameters
     ----------
@@ -70,10 +73,8 @@ class CoefficientPath:
         class, where classes are learned together.
     n_iters : ndarray of the shape of `intercepts`
         Iterations of the solver, in the unit of `max_iter`.
-    feature_names : ndarray of shape (n_features,) or None
-        Names of the columns, where `X` had them.
-    classes : ndarray or None
-        Classes of a classifier.
+    model : SparseLinearModel
+        The estimator whose path this is.
     """
 
     l1s: np.ndarray
@@ -82,8 +83,7 @@ class CoefficientPath:
     objectives: np.ndarray
     certificates: np.ndarray
     n_iters: np.ndarray
-    feature_names: np.ndarray | None = None
-    classes: np.ndarray | None = None
+    model: SparseLinearModel
 
     @classmethod
     def gather(
@@ -91,8 +91,7 @@ class CoefficientPath:
         l1s: np.ndarray,
         steps: Iterable[list[LinearSolution]],
         dtype: DTypeLike,
-        feature_names: np.ndarray | None,
-        classes: np.ndarray | None,
+        model: SparseLinearModel,
     ) -> CoefficientPath:
         """A path from the solutions of each l1, one for each output."""
         rows, figures = [], []
@@ -110,12 +109,15 @@ class CoefficientPath:
             objectives=columns[1],
             certificates=columns[2],
             n_iters=columns[3].astype(np.int64),
-            feature_names=feature_names,
-            classes=classes,
+            model=model,
         )
 
-    def __len__(self) -> int:
-        return len(self.l1s)
+    def _step(self, position: int) -> SparseLinearModel:
+        coefs = self.coefs if isinstance(self.coefs, list) else [self.coefs]
+        weights = np.array([one[position].toarray()[0] for one in coefs])
+        figures = (self.objectives, self.certificates, self.n_iters, self.intercepts)
+        *found, intercepts = (np.atleast_2d(values)[:, position] for values in figures)
+        return self.model._at(float(self.l1s[position]), weights, intercepts, *found)
 
     def __repr__(self) -> str:
         return f"CoefficientPath({len(self)} values of l1, {self.l1s[0]:.3g} to {self.l1s[-1]:.3g})"
@@ -141,7 +143,7 @@ class CoefficientPath:
         if ax is None:
             _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
         coefs = self.coefs[position] if isinstance(self.coefs, list) else self.coefs
-        names = range(coefs.shape[1]) if self.feature_names is None else self.feature_names
+        names = getattr(self.model, "feature_names_in_", range(coefs.shape[1]))
         support = np.unique(coefs.indices)
         weights = coefs[:, support].toarray()  # (n_l1s, n_ever_used)
         order = np.argsort(-np.abs(weights[-1]), kind="stable")

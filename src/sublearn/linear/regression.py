@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import RegressorMixin
 
 from sublearn.errors import ParameterError
 from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
-from sublearn.linear.targets import NumberTargets, Targets
+from sublearn.linear.targets import NumberTargets, RowNumbers, Targets
 from sublearn.optim.linear_input import NameOr
 from sublearn.optim.linear_problem import Penalty
-from sublearn.optim.row_losses import Huber, Loss, Poisson, Squared
+from sublearn.optim.row_losses import Huber, KinkedLoss, Loss, Poisson, Quantile, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
 from sublearn.validation import Boolean, Rule, check_sample_weight
@@ -28,8 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["SparseLinearRegression"]
 
 
+_LOSSES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "quantile": Quantile,
+    "poisson": Poisson,
+}
+
+
 class SparseLinearRegression(RegressorMixin, SparseLinearModel):
-    r"""Linear regression under an l1 penalty: lasso, elastic net, Huber and Poisson regression.
+    r"""Linear regression under an l1 penalty: lasso, elastic net, Huber, quantile, Poisson.
 
     Minimises
 
@@ -42,6 +49,8 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     - "squared": :math:`\tfrac12 (z - y)^2`;
     - "huber": the same for :math:`|z - y| \le \delta`, and
       :math:`\delta |z - y| - \tfrac12 \delta^2` beyond, so that single wild targets count little;
+    - "quantile": :math:`\max(\tau (y - z), (1 - \tau) (z - y))`, so that a share :math:`\tau` of
+      the targets lies below their predictions;
     - "poisson": :math:`e^z - y z + y \log y - y`, half of the Poisson deviance for the mean
       :math:`e^z`.
 
@@ -53,9 +62,11 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         within one standard error of the best. In the literature: :math:`\lambda`.
     l2 : float, default=0.0
         Weight of half the squared norm; with both this is the elastic net.
-    loss : {"squared", "huber", "poisson"} or Huber, default="squared"
+    loss : {"squared", "huber", "quantile", "poisson"}, Huber or Quantile, default="squared"
         :math:`f`. ``Huber(delta)`` of :mod:`sublearn.linear` has another :math:`\delta` than 1.35,
-        in the unit of `y`.
+        in the unit of `y`; ``Quantile(level)`` another :math:`\tau` than 0.5, the median. The
+        kink of "quantile" is approached by ever narrower parabolas, and the certificate is that of
+        the loss itself; it needs a penalty on every feature.
     positive : bool, default=False
         Whether weights must not be negative.
     fit_intercept : bool, default=True
@@ -137,7 +148,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     _kind: ClassVar[str] = "row_numbers"
 
     _rules: ClassVar[dict[str, Rule]] = SparseLinearModel._rules | {
-        "loss": NameOr(Huber, ("squared", "huber", "poisson")),
+        "loss": NameOr(Huber, tuple(_LOSSES), (Quantile,)),
         "positive": Boolean(),
     }
 
@@ -146,7 +157,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         l1: float | str = 0.01,
         *,
         l2: float = 0.0,
-        loss: str | Huber = "squared",
+        loss: str | Huber | Quantile = "squared",
         positive: bool = False,
         fit_intercept: bool = True,
         penalty_weights: WeightsLike | None = None,
@@ -173,12 +184,12 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
 
     @property
     def _loss(self) -> Loss:
-        if isinstance(self.loss, Huber):
+        if isinstance(self.loss, (Huber, Quantile)):
             return self.loss
-        return {"squared": Squared, "huber": Huber, "poisson": Poisson}[self.loss]()
+        return _LOSSES[self.loss]()
 
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, sample_weight: np.ndarray, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
     ) -> Targets:
         name = type(self).__name__
         if self.loss == "poisson" and self._method.needs_bounded_curvature:
@@ -186,13 +197,17 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
                 f"{name}.loss must have a bounded curvature for solver={self.solver!r}, "
                 "got 'poisson'"
             )
+        if isinstance(self._loss, KinkedLoss) and len(penalty.free):
+            raise ParameterError(
+                f"{name}.penalty_weights must be positive for loss='quantile' where l2 is 0, got 0"
+            )
         numbers = check_targets(y, X.shape[0], estimator_name=name)
         if self.loss == "poisson":
-            _refuse_other_than_counts(numbers[sample_weight > 0], name)
+            _refuse_other_than_counts(numbers[rows.weights > 0], name)
         elif must := says_if_vanishing(numbers):
             raise ValueError(f"{name}: y must {must}, got {np.abs(numbers).max():g}")
         return NumberTargets(
-            X, numbers, sample_weight, bool(self.fit_intercept), penalty, self._settings, self._loss
+            X, numbers, rows, bool(self.fit_intercept), penalty, self._settings, self._loss
         )
 
     @classmethod
@@ -230,7 +245,9 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
     def score(
         self, X: MatrixLike, y: LabelsLike, sample_weight: WeightsLike | None = None
     ) -> float:
-        """R2, the share of the variance explained; for the Poisson loss D2, that of the deviance.
+        """R2, the share of the variance explained, or D2, that of the loss.
+
+        D2 is for the Poisson loss, whose loss is half of the deviance, and for "quantile".
 
         Parameters
         ----------
@@ -244,24 +261,25 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Returns
         -------
         float
-            1 at best, 0 for a model that always predicts the mean of `y`, and below if it is worse.
+            1 at best, 0 for a model that always predicts the mean of `y`, for "quantile" its
+            quantile, and below if it is worse.
             Where all of `y` are one number, 1 if that is predicted exactly and else 0.
         """
-        if self.loss != "poisson":
+        loss = self._loss
+        if isinstance(loss, (Squared, Huber)):
             return float(super().score(X, y, sample_weight))
         z, name = self._scores(X)[:, 0].astype(np.float64), type(self).__name__
-        counts = check_targets(y, len(z), estimator_name=name)
+        numbers = check_targets(y, len(z), estimator_name=name)
         weights = check_sample_weight(sample_weight, len(z), estimator_name=name)
-        kept = np.ones(len(z), dtype=bool) if weights is None else weights > 0
-        z, counts, weights = z[kept], counts[kept], None if weights is None else weights[kept]
-        _refuse_negative(counts, name)
-        with np.errstate(over="ignore"):
-            deviances = np.exp(z) - counts * z + xlogy(counts, counts) - counts
-        found = max(float(np.average(deviances, weights=weights)), 0.0)  # halves cancel
-        if counts.min() == counts.max():
+        weights = np.ones(len(z)) if weights is None else weights
+        z, numbers, weights = (part[weights > 0] for part in (z, numbers, weights))
+        if self.loss == "poisson":
+            _refuse_negative(numbers, name)
+        found = max(float(np.average(loss.value(z, numbers), weights=weights)), 0.0)
+        if numbers.min() == numbers.max():
             return float(found == 0)
-        mean = np.average(counts, weights=weights)
-        return 1 - found / float(np.average(xlogy(counts, counts / mean), weights=weights))
+        best = np.full_like(z, loss.best_constant(numbers, weights / weights.sum()))
+        return 1 - found / float(np.average(loss.value(best, numbers), weights=weights))
 
 
 def _refuse_negative(y: np.ndarray, name: str) -> None:

@@ -13,15 +13,32 @@ from scipy.special import log_expit, log_softmax, logsumexp
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
+from sublearn.optim.kinked import largest_l1, solve
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_problem import LinearProblem, Penalty, predict_rows
-from sublearn.optim.linear_solve import LinearSolution, SolverSettings, largest_l1, solve
+from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.row_losses import Logistic, Loss
 from sublearn.typing import Matrix
 
-__all__ = ["ClassTargets", "NumberTargets", "Targets", "log_probabilities"]
+__all__ = ["ClassTargets", "NumberTargets", "RowNumbers", "Targets", "log_probabilities"]
 
 _Targets = TypeVar("_Targets", bound="Targets")
+
+
+@dataclass(frozen=True, eq=False)
+class RowNumbers:
+    """What `fit` gets for each row beside features and targets.
+
+    Parameters
+    ----------
+    weights : ndarray of float64
+        Row weights of any sum; rows of weight 0 are in no problem.
+    offsets : ndarray of float64 or None
+        What is added to each row's prediction.
+    """
+
+    weights: np.ndarray
+    offsets: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +51,8 @@ class Targets(abc.ABC):
         Features.
     y : ndarray
         Numbers, or positions of classes.
-    weights : ndarray of float64
-        Row weights of any sum; rows of weight 0 are in no problem.
+    rows : RowNumbers
+        Weights and offsets of the rows.
     fit_intercept : bool
         Whether there are intercepts.
     penalty : Penalty
@@ -46,20 +63,28 @@ class Targets(abc.ABC):
 
     X: Matrix
     y: np.ndarray
-    weights: np.ndarray
+    rows: RowNumbers
     fit_intercept: bool
     penalty: Penalty
     settings: SolverSettings
 
-    def __post_init__(self) -> None:
-        scaled = self.weights / self.weights.max()  # a sum of huge weights could overflow
-        object.__setattr__(self, "weights", scaled / scaled.sum())
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Row weights of sum 1."""
+        scaled = self.rows.weights / self.rows.weights.max()  # a sum of huge ones could overflow
+        return scaled / scaled.sum()
+
+    @property
+    def offsets(self) -> np.ndarray | None:
+        """What is added to each row's prediction."""
+        return self.rows.offsets
 
     def take(self: _Targets, rows: np.ndarray, settings: SolverSettings | None = None) -> _Targets:
         """Some of the rows, to be learned from with these settings or the same."""
+        offsets = None if self.offsets is None else self.offsets[rows]
         return replace(
-            self, X=as_columns(self.X[rows]), y=self.y[rows], weights=self.weights[rows],
-            settings=settings or self.settings,
+            self, X=as_columns(self.X[rows]), y=self.y[rows],
+            rows=RowNumbers(self.weights[rows], offsets), settings=settings or self.settings,
         )  # fmt: skip
 
     @cached_property
@@ -70,6 +95,10 @@ class Targets(abc.ABC):
     def has_all_classes(self, rows: np.ndarray) -> bool:
         """Whether some of the rows are enough to learn from."""
         return True
+
+    def problem(self, y: np.ndarray, loss: Loss) -> LinearProblem:
+        """The problem of these rows for one output."""
+        return LinearProblem(self.X, y, self.weights, loss, self.fit_intercept, self.offsets)
 
     @cached_property
     @abc.abstractmethod
@@ -114,7 +143,8 @@ class Targets(abc.ABC):
 
     def predictions(self, solutions: list[LinearSolution]) -> np.ndarray:
         """z of shape (n_rows, n_outputs)."""
-        return np.column_stack([predict_rows(self.X, s.x, s.intercept) for s in solutions])
+        z = np.column_stack([predict_rows(self.X, s.x, s.intercept) for s in solutions])
+        return z if self.offsets is None else z + self.offsets[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +156,7 @@ class NumberTargets(Targets):
     @cached_property
     def problems(self) -> list[LinearProblem]:
         """The one problem."""
-        rows = self.weighty
-        return [LinearProblem(rows.X, rows.y, rows.weights, self.loss, self.fit_intercept)]
+        return [self.weighty.problem(self.weighty.y, self.loss)]
 
     def loss_of(self, z: np.ndarray) -> float:
         """Mean loss of the rows."""
@@ -150,8 +179,7 @@ class ClassTargets(Targets):
 
     def _against_rest(self, k: int) -> LinearProblem:
         rows = self.weighty
-        y = np.where(rows.y == k, 1.0, -1.0)
-        return LinearProblem(rows.X, y, rows.weights, Logistic(), self.fit_intercept)
+        return rows.problem(np.where(rows.y == k, 1.0, -1.0), Logistic())
 
     @cached_property
     def joint_problem(self) -> MultinomialProblem:

@@ -3,7 +3,7 @@
 from sublearn.optim.lhac import LhacSettings, LhacSolution, lhac
 from sublearn.optim.linear_objective import linear_objective, multinomial_objective
 from sublearn.optim.linear_solvers import CoordinateDescent, LinearSolution, minimise_linear
-from sublearn.optim.row_losses import Huber
+from sublearn.optim.row_losses import Huber, Quantile
 
 __all__ = [
     "CoordinateDescent",
@@ -11,6 +11,7 @@ __all__ = [
     "LhacSettings",
     "LhacSolution",
     "LinearSolution",
+    "Quantile",
     "lhac",
     "linear_objective",
     "minimise_linear",

@@ -50,6 +50,8 @@ def dual_value(
     scale = _core.feasible_scale(penalty.compiled(), levels, -v)
     conjugates = problem.loss.conjugate(-scale * moved / problem.weights, problem.y)
     value = -float(problem.weights @ conjugates)
+    if problem.offsets is not None:
+        value -= scale * float(moved @ problem.offsets)
     if penalty.l2 > 0:
         value -= float((np.maximum(pull - levels, 0.0) ** 2).sum()) / (2 * penalty.l2)
     return value

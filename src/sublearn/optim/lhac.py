@@ -22,6 +22,7 @@ from sublearn.validation import (
     Interval,
     NonNegative,
     OneOf,
+    OrNone,
     Positive,
     RandomState,
     Rule,
@@ -74,7 +75,8 @@ class LhacSettings(Settings):
     strategy : str, default="greedy_adaptive"
         How the coordinates to move are chosen in each iteration. The strategies of section 5.7.1 of
         Tang (2016) and their names there, with the sets Z1 to Z3 of (5.4.1) and P the size of the
-        least subgradient:
+        least subgradient. The sets are those of the gradient of all that is smooth, l2 included;
+        a coordinate without a kink at 0, such as an intercept, is in Z2 wherever it is:
 
         - "greedy_adaptive" (GRDY-AD): Z2 and as many of Z1 and Z3, all once they are few;
         - "greedy" (GRDY): all of Z1, Z2 and Z3, largest P first;
@@ -87,7 +89,8 @@ class LhacSettings(Settings):
         Pairs of changes that the Hessian is made of.
     budget : "linear", "log", int or pair of float, default="linear"
         Passes of coordinate descent in outer iteration k: 0.2 k + 1, log(k) + 1, a constant, or
-        a k + b.
+        a k + b. A model without kinks, whose coordinates have no l1 weight and no bound at 0, is
+        a linear system and is solved, in at most 40 passes.
     globalisation : {"prox", "line_search", "null_step"}, default="prox"
         Whether a step that does not lower F enough is computed anew with a larger multiple of the
         identity added to the Hessian (section 5.2.3), or halved; or ends its iteration, which
@@ -122,14 +125,11 @@ class LhacSettings(Settings):
         "check_gradient": Boolean(),
     }
 
-    def compiled(self, tol: float, max_iter: int) -> _core.LhacSettings:
+    def compiled(self, tol: float, violation_tol: float, max_iter: int) -> _core.LhacSettings:
         """The form that the core takes."""
         settings = _core.LhacSettings()
-        settings.tol, settings.max_iter, settings.memory = (
-            float(tol),
-            int(max_iter),
-            int(self.memory),
-        )
+        settings.tol, settings.violation_tol = float(tol), float(violation_tol)
+        settings.max_iter, settings.memory = int(max_iter), int(self.memory)
         settings.strategy = _core.LhacStrategy[self.strategy]
         settings.is_random, settings.seed = bool(self.shuffle), as_seed(self.random_state)
         if isinstance(self.budget, str):
@@ -144,6 +144,7 @@ class LhacSettings(Settings):
 _RULES: dict[str, Rule] = {
     "l2": NonNegative(float),
     "tol": NonNegative(float),
+    "violation_tol": OrNone(NonNegative(float)),
     "max_iter": Positive(int),
     "active_set": Either(OneOf("auto"), Boolean()),
     "settings": SettingsOf(LhacSettings),
@@ -175,6 +176,7 @@ def lhac(
     l2: float = 0.0,
     bounds: tuple[float, float] = (-np.inf, np.inf),
     tol: float = 1e-6,
+    violation_tol: float | None = None,
     max_iter: int = 1000,
     active_set: bool | str = "auto",
     settings: LhacSettings | None = None,
@@ -209,8 +211,10 @@ def lhac(
     bounds : pair of float
         :math:`a \le 0 \le b`; ``(0, inf)`` asks for non-negative coordinates.
     tol : float
-        On the duality gap divided by :math:`|F|` where the objective knows a bound, else on the
-        l1 norm of the least subgradient divided by the one at `init`.
+        On the duality gap divided by :math:`|F|`, where the objective knows a bound.
+    violation_tol : float or None
+        Where it knows none: on the l1 norm of the least subgradient divided by the one at `init`,
+        which is then the certificate. None is `tol`.
     max_iter : int
         Limit of outer iterations.
     active_set : "auto" or bool
@@ -252,7 +256,9 @@ def lhac(
     levels = check_levels("lhac", l1, len(start), "coordinate")
     penalty = compiled_penalty("lhac", l2, bounds)
     settings = LhacSettings.of(settings)
-    core_settings = settings.compiled(tol, max_iter)
+    core_settings = settings.compiled(
+        tol, tol if violation_tol is None else violation_tol, max_iter
+    )
     compiled = _as_objective(objective, len(start))
     has_active_set = _decide_active_set(active_set, compiled)
     if settings.check_gradient and not _is_ours(objective):

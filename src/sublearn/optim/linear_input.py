@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import check_array
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.typing import Matrix, MatrixLike
-from sublearn.validation import OneOf, SettingsOf
+from sublearn.validation import OneOf, Settings, SettingsOf
 from sublearn.validation.design import says_if_vanishing
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import as_native, refuse_large, show
@@ -36,13 +37,27 @@ class NameOr(SettingsOf):
     """One of a few names, or settings that stand for one of them with other values."""
 
     names: tuple[str, ...]
+    others: tuple[type[Settings], ...] = ()
+
+    @property
+    def kinds(self) -> tuple[type[Settings], ...]:
+        """Classes of settings."""
+        return (self.kind, *self.others)
 
     def accepts(self, value: object) -> bool:
         """Whether `value` obeys the rule."""
-        return isinstance(value, self.kind) or OneOf(*self.names).accepts(value)
+        return isinstance(value, self.kinds) or OneOf(*self.names).accepts(value)
+
+    def restored(self, value: object) -> object:
+        """What a file holds of such a parameter, as it was given."""
+        for kind in self.kinds:
+            if isinstance(value, Mapping) and set(value) == {one.name for one in fields(kind)}:
+                return kind(**value)
+        return value
 
     def __str__(self) -> str:
-        return f"{', '.join(map(repr, self.names))} or a {self.kind.__name__}"
+        kinds = " or a ".join(kind.__name__ for kind in self.kinds)
+        return f"{', '.join(map(repr, self.names))} or a {kinds}"
 
 
 def refusal(who: str, name: str, must: str, value: object) -> ParameterError:
@@ -81,7 +96,7 @@ def check_targets(who: str, y: ArrayLike, n_rows: int, loss: str) -> np.ndarray:
     """Targets that the loss is defined for."""
     targets = check_numbers(who, "y", y, "sample", n_rows)
     other = targets[~np.isin(targets, (-1, 1))]
-    if loss in ("logistic", "squared_hinge") and len(other):
+    if loss in ("logistic", "squared_hinge", "hinge") and len(other):
         raise refusal(who, "y", f"be -1 or 1 for the {loss} loss", float(other[0]))
     if loss == "poisson" and (targets < 0).any():
         raise refusal(who, "y", "be non-negative for the poisson loss", float(targets.min()))

@@ -122,11 +122,13 @@ def linear_data(
     weights: np.ndarray,
     fit_intercept: bool,
     parameter: float = 1.0,
+    offsets: np.ndarray | None = None,
 ) -> LinearData:
     """The compiled form of a problem; `X` as :func:`as_columns` returns it."""
     rest = (
         np.ascontiguousarray(y, dtype=np.float64),
         np.ascontiguousarray(weights, dtype=np.float64),
+        np.zeros(0) if offsets is None else np.ascontiguousarray(offsets, dtype=np.float64),
         loss,
         float(parameter),
         bool(fit_intercept),

@@ -6,7 +6,7 @@ r"""One sparse linear problem, ready for a solver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -77,6 +77,8 @@ class LinearProblem:
         Of a row.
     fit_intercept : bool
         Whether there is an intercept.
+    offsets : ndarray of float64 or None, default=None
+        What is added to each row's prediction.
     """
 
     X: Matrix
@@ -84,6 +86,7 @@ class LinearProblem:
     weights: np.ndarray
     loss: Loss
     fit_intercept: bool
+    offsets: np.ndarray | None = None
 
     def __reduce__(self) -> tuple[type[LinearProblem], tuple[object, ...]]:
         """Without what the core holds; another process makes its own."""
@@ -98,8 +101,9 @@ class LinearProblem:
     def data(self) -> LinearData:
         """The problem as the core holds it."""
         return linear_data(
-            self.X, self.y, self.loss.name, self.weights, self.fit_intercept, self.loss.parameter
-        )
+            self.X, self.y, self.loss.name, self.weights, self.fit_intercept, self.loss.parameter,
+            self.offsets,
+        )  # fmt: skip
 
     @cached_property
     def shift(self) -> float:
@@ -120,7 +124,11 @@ class LinearProblem:
     @cached_property
     def constant(self) -> float:
         """Intercept of the model without features."""
-        return self.loss.best_constant(self.y, self.weights) if self.fit_intercept else 0.0
+        if not self.fit_intercept:
+            return 0.0
+        if self.offsets is None:
+            return self.loss.best_constant(self.y, self.weights)
+        return self.loss.best_beside(self.offsets, self.y, self.weights)
 
     def value(self, w: np.ndarray, intercept: float) -> float:
         """The loss of a point, without penalty."""
@@ -133,12 +141,12 @@ class LinearProblem:
 
     def predictions(self, w: np.ndarray, intercept: float) -> np.ndarray:
         """z of all rows, in float64."""
-        return predict_rows(self.X, w, intercept)
+        z = predict_rows(self.X, w, intercept)
+        return z if self.offsets is None else z + self.offsets
 
     def take_columns(self, columns: np.ndarray) -> LinearProblem:
         """The problem on some of the features."""
-        X = as_columns(self.X[:, columns])
-        return LinearProblem(X, self.y, self.weights, self.loss, self.fit_intercept)
+        return replace(self, X=as_columns(self.X[:, columns]))
 
     def dense_columns(self, columns: np.ndarray) -> np.ndarray:
         """A few columns as a dense float64 array."""

@@ -56,8 +56,10 @@ def solve(
     settings: SolverSettings,
     progress: Progress,
     init: LinearSolution | None = None,
+    *,
+    is_part: bool = False,
 ) -> LinearSolution:
-    """Minimise from `init`, or from the model without features.
+    """Minimise from `init`, or from the model without features; a part of a solve is not counted.
 
     The core runs a few rounds at a time. Where its own gap does not close, for instance
     because features are free of any penalty, that of :mod:`sublearn.optim.dual_point` is used.
@@ -70,7 +72,8 @@ def solve(
         if may_approach and run.status is None:
             run.restart(_approach(problem, penalty, l1, settings, progress))
         may_approach = False
-    progress.finish_solve()
+    if not is_part:
+        progress.finish_solve()
     return run.solution()
 
 

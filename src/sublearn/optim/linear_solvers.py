@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sublearn import _core
+from sublearn.fitting.progress import Progress
 from sublearn.optim.linear_input import (
     NameOr,
     check_features,
@@ -20,7 +21,8 @@ from sublearn.optim.linear_input import (
     refusal,
 )
 from sublearn.optim.linear_objective import LOSS, as_columns, linear_data
-from sublearn.optim.row_losses import Huber, compiled_name
+from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.row_losses import Huber, KinkedLoss, Quantile, as_loss, compiled_name
 from sublearn.trace import Callback, Solution, Status, Trace, watch
 from sublearn.typing import MatrixLike, Seed
 from sublearn.validation import (
@@ -128,7 +130,7 @@ class CoordinateDescent(Settings):
 
 
 _RULES: dict[str, Rule] = {
-    "loss": LOSS,
+    "loss": NameOr(Huber, (*LOSS.names, "hinge", "quantile"), (Quantile,)),
     "l2": NonNegative(float),
     "solver": NameOr(CoordinateDescent, tuple(METHODS)),
     "fit_intercept": Boolean(),
@@ -142,7 +144,7 @@ _RULES: dict[str, Rule] = {
 def minimise_linear(
     X: MatrixLike,
     y: ArrayLike,
-    loss: str | Huber = "logistic",
+    loss: str | Huber | Quantile = "logistic",
     l1: ArrayLike = 1.0,
     *,
     l2: float = 0.0,
@@ -171,9 +173,14 @@ def minimise_linear(
     X : sparse matrix or dense array of shape (n_samples, n_features)
         float32 and float64 are used as they are.
     y : array of shape (n_samples,)
-        -1 or 1 for "logistic" and "squared_hinge", non-negative for "poisson", any number else.
-    loss : {"logistic", "squared", "squared_hinge", "huber", "poisson"} or Huber
-        f, the loss of a row; ``Huber(delta)`` says where the square turns into a line.
+        -1 or 1 for "logistic", "squared_hinge" and "hinge", non-negative for "poisson", any number
+        else.
+    loss : {"logistic", "squared", "squared_hinge", "huber", "poisson", "hinge", "quantile"}, \
+            Huber or Quantile
+        f, the loss of a row; ``Huber(delta)`` says where the square turns into a line,
+        ``Quantile(level)`` which quantile. "hinge" and "quantile" have a kink, which is approached
+        by ever narrower parabolas; the gap is that of the loss itself. `bounds` are then infinite
+        or ``(0, inf)``, and `callback` is not called.
     l1 : float or array of shape (n_features,)
         :math:`\lambda`, or one weight for each feature. Without `l2` and without finite `bounds`
         every weight must be positive: the duality gap of an unpenalised feature stays open.
@@ -251,6 +258,9 @@ def minimise_linear(
     if not levels.all() and l2 == 0 and not np.isfinite(bounds).all():
         raise refusal(_NAME, "l1", "be positive where there is neither l2 nor a finite box", l1)
     max_iter = chosen.max_iter if max_iter is None else int(max_iter)
+    if isinstance(kinked := as_loss(loss), KinkedLoss):
+        problem = LinearProblem(design, targets, rows, kinked, bool(fit_intercept))
+        return _minimise_kinked(problem, levels, penalty, title, tol, max_iter, init)
     settings = chosen.settings(float(tol), max_iter, as_n_threads(n_jobs))
     settings.bound = _CURVATURE_BOUNDS[descent.curvature_bound]
     settings.seed = as_seed(descent.random_state)
@@ -266,6 +276,28 @@ def minimise_linear(
         may_be_left=True,
     )
     return _solution(chosen, *found)
+
+
+def _minimise_kinked(
+    problem: LinearProblem, levels: np.ndarray, compiled: _core.SeparablePenalty, solver: str,
+    tol: float, max_iter: int, init: LinearSolution | ArrayLike | None,
+) -> LinearSolution:  # fmt: skip
+    from sublearn.optim.kinked import solve  # it is made of the solvers here
+    from sublearn.optim.linear_solve import SolverSettings
+
+    if np.isfinite(compiled.upper) or (np.isfinite(compiled.lower) and compiled.lower != 0):
+        raise refusal(_NAME, "bounds", "be infinite or (0, inf) for a loss with a kink", "others")
+    w, b = _start(init, problem.n_features, problem.fit_intercept)
+    begin = LinearSolution(Status.STOPPED, np.nan, np.inf, 0, Trace({}), w, b)
+    penalty = Penalty(levels, float(compiled.l2), compiled.lower == 0)
+    progress, settings = Progress(max_iter), SolverSettings(solver, float(tol), max_iter)
+    return watch(
+        lambda: solve(problem, penalty, 1.0, settings, progress, None if init is None else begin),
+        progress,
+        n_total=max_iter,
+        title=solver,
+        may_be_left=True,
+    )
 
 
 def _start(

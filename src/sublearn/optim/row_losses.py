@@ -16,9 +16,23 @@ from scipy.optimize import brentq
 from scipy.special import logit, xlogy
 
 from sublearn import _core
-from sublearn.validation import Positive, Rule, Settings
+from sublearn.validation import Interval, Positive, Rule, Settings
 
-__all__ = ["Huber", "Logistic", "Loss", "Poisson", "Squared", "compiled_name"]
+_FARTHEST = 1e9  # of an intercept beside offsets
+_EVEN = 1e-12  # of all slopes, below which a sum of them is 0
+
+__all__ = [
+    "Hinge",
+    "Huber",
+    "KinkedLoss",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "Quantile",
+    "Squared",
+    "as_loss",
+    "compiled_name",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,19 @@ class Loss(abc.ABC):
     @abc.abstractmethod
     def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
         """The one prediction for all rows that has the least loss."""
+
+    def best_beside(self, offsets: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """The one number beside offsets that has the least loss."""
+
+        def slope(b: float) -> float:
+            return float(weights @ self.slope(offsets + b, y))
+
+        reach = 1.0
+        while slope(-reach) > 0 or slope(reach) < 0:
+            reach *= 2.0
+            if reach > _FARTHEST:  # the solver looks on by itself
+                return 0.0
+        return float(brentq(slope, -reach, reach))
 
     def shift(self, y: np.ndarray) -> np.ndarray | float:
         """What the compiled form of the loss leaves out."""
@@ -114,6 +141,80 @@ class Huber(Settings, Loss):
         return float(brentq(lambda b: weights @ self.slope(np.float64(b), y), low, high))
 
 
+@dataclass(frozen=True)
+class KinkedLoss(Loss):
+    """max(lo r, hi r) with r = z - y; its slopes and conjugate are those of a smooth loss near it.
+
+    :mod:`sublearn.optim.kinked` says how the two belong together.
+    """
+
+    @abc.abstractmethod
+    def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """lo and hi of each row."""
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """f(z; y), of the lines."""
+        low, high = self.ends(y)
+        return np.maximum(low * (z - y), high * (z - y))
+
+    def best_constant(self, y: np.ndarray, weights: np.ndarray) -> float:
+        """The best prediction for all rows."""
+        return self.best_beside(np.zeros_like(y), y, weights)
+
+    def best_beside(self, offsets: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """The kink at which the slope of the sum changes its sign."""
+        low, high = self.ends(y)
+        kinks = y - offsets
+        order = np.argsort(kinks, kind="stable")
+        slope = np.cumsum((weights * (high - low))[order]) + float(weights @ low)
+        # Sums of what adds up to 0 leave their rounding.
+        at = np.searchsorted(slope, -_EVEN * float(weights @ (high - low)))
+        return float(kinks[order[min(int(at), len(order) - 1)]])
+
+    def balanced(self, theta: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """A dual point near `theta` whose entries add up to 0: the excess side is scaled down."""
+        up, down = float(theta[theta > 0].sum()), float(-theta[theta < 0].sum())
+        least = min(up, down)
+        if least == 0:
+            return np.zeros_like(theta)
+        return np.where(theta > 0, theta * (least / up), theta * (least / down))
+
+
+@dataclass(frozen=True)
+class Quantile(Settings, KinkedLoss):
+    """The pinball loss: level (y - z) below the target, (1 - level) (z - y) above it.
+
+    Parameters
+    ----------
+    level : float, default=0.5
+        Share of the targets that are to lie below their prediction.
+    """
+
+    level: float = 0.5
+
+    name: ClassVar[str] = "quantile"
+    _rules: ClassVar[Mapping[str, Rule]] = {"level": Interval(float, 0, 1, "neither")}
+
+    @property
+    def parameter(self) -> float:
+        """What the compiled form takes beside the name."""
+        return float(self.level)
+
+    def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same for all rows."""
+        return np.full(len(y), -self.level), np.full(len(y), 1 - self.level)
+
+
+class Hinge(KinkedLoss):
+    """max(0, 1 - y z), y in {-1, 1}."""
+
+    name = "hinge"
+
+    def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """By the sign of y."""
+        return np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)
+
+
 class Poisson(Loss):
     """exp(z) - y z + y log y - y, half of the deviance, y >= 0."""
 
@@ -126,6 +227,13 @@ class Poisson(Loss):
     def shift(self, y: np.ndarray) -> np.ndarray:
         """y log y - y."""
         return xlogy(y, y) - y
+
+
+def as_loss(loss: str | Loss) -> Loss | None:
+    """A loss with a kink, by name or as it is; other losses as they are, None for other names."""
+    if isinstance(loss, str):
+        return {"hinge": Hinge(), "quantile": Quantile()}.get(loss)
+    return loss
 
 
 def compiled_name(loss: str | Loss) -> tuple[str, float]:

@@ -13,10 +13,19 @@ import numpy as np
 from sublearn.typing import Matrix
 from sublearn.validation.design import Design
 
-__all__ = ["column_offsets", "column_scales", "divide_columns", "largest_entries"]
+__all__ = [
+    "centre_columns",
+    "column_offsets",
+    "column_scales",
+    "divide_columns",
+    "largest_entries",
+]
 
 _SPREAD = 10  # powers of two between the largest entries of columns that are left alone
 _FAR = 0.75  # of a column's range, between 0 and the middle of the range
+#: Of the entries of a sparse matrix, above which it is made dense to centre it: a dense entry is
+#: read about four times as fast as a sparse one.
+_DENSE_SHARE = 0.25
 
 
 def column_scales(design: Design) -> np.ndarray | None:
@@ -31,20 +40,27 @@ def column_scales(design: Design) -> np.ndarray | None:
 
 
 def column_offsets(design: Design) -> np.ndarray | None:
-    """Means of dense columns, if some column stays far from 0; else None.
+    """Means of the columns, if some column stays far from 0; else None.
 
     Such columns look like the intercept to a method that moves one coordinate at a time, and it
-    takes very many steps to tell them apart.
+    takes very many steps to tell them apart. A sparse matrix has such columns only where they are
+    full, and is centred, which makes it dense, if a quarter of all its entries are there.
     """
     X = design.X
-    if not isinstance(X, np.ndarray):
+    if not isinstance(X, np.ndarray) and X.nnz < _DENSE_SHARE * X.shape[0] * X.shape[1]:
         return None
     high, low = design.high.astype(np.float64), design.low.astype(np.float64)
     is_far = (np.abs(high + low) > 2 * _FAR * (high - low)) & (high > low)
     if not is_far.any():
         return None
-    means = np.where(high > low, X.mean(axis=0, dtype=np.float64), low)  # constants vanish exactly
-    return means.astype(X.dtype)
+    means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    return np.where(high > low, means, low).astype(X.dtype)  # constants vanish exactly
+
+
+def centre_columns(X: Matrix, offsets: np.ndarray) -> np.ndarray:
+    """A dense copy of `X` without the means of its columns."""
+    dense = X if isinstance(X, np.ndarray) else X.toarray(order="F")
+    return np.asfortranarray(dense - offsets)
 
 
 def divide_columns(X: Matrix, scales: np.ndarray) -> Matrix:

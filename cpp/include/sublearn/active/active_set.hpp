@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "sublearn/active/round.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/prox/separable.hpp"
 
@@ -40,16 +42,22 @@ class ActiveSet {
   bool is_growing() const { return growth_ > 1; }
 
   /// What the method is to leave of the largest violation: nothing is solved well before the set
-  /// holds what matters.
-  double share() const { return is_growing() ? kRoughShare : kShare; }
-
-  /// Whether no coordinate outside the set violates optimality.
-  bool holds_every_violator() const { return last_size_ == kEverything; }
+  /// holds what matters. Once it holds every violator, on to the end: a gap falls with the square
+  /// of the violation.
+  double share(const Round& round, double tol, double most = kShare) const {
+    if (is_growing()) return kRoughShare;
+    if (last_size_ != kEverything) return kShare;
+    const double left = tol / round.certificate();
+    return std::clamp(std::isfinite(round.bound) ? 0.5 * std::sqrt(left) : 0.5 * left, kLeastShare,
+                      most);
+  }
 
   static constexpr double kShare = 0.3;
-  static constexpr double kRoughShare = 0.7;
 
  private:
+  static constexpr double kRoughShare = 0.7;
+  static constexpr double kLeastShare = 1e-3;
+
   struct Candidate {
     double violation;
     index_t id;

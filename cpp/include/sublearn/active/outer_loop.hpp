@@ -67,7 +67,7 @@ struct OuterSettings {
   std::int64_t max_iter = 100;   ///< on Round::n_done: rounds, if the problem does not count others
   std::size_t first_size = 100;  ///< of the active set
   double least_unit = 1e-300;    ///< of the gap: below, an objective is rounding
-  bool has_other_certificate = false;  ///< without a bound: the subgradient, relative to the first
+  double violation_tol = -1.0;   ///< on the subgradient, relative to the first, without a bound
 };
 
 template <RestrictedProblem Problem>
@@ -88,7 +88,10 @@ class OuterLoop {
     while (true) {
       const Round& now = certify();
       now.publish(monitor);
-      if (now.certificate() <= settings_.tol) return Status::converged;
+      const bool has_bound = std::isfinite(now.bound);
+      if (now.certificate() <= (has_bound ? settings_.tol : settings_.violation_tol)) {
+        return Status::converged;
+      }
       if (monitor.stop_requested()) return Status::stopped;
       if (now.n_done >= settings_.max_iter) return Status::max_iter;
       if (is_stalled(rounds)) return Status::stalled;
@@ -112,7 +115,7 @@ class OuterLoop {
     now.bound = std::max(rounds.empty() ? now.bound : rounds.back().bound, dual_.bound);
     now.gap = std::max(now.objective - now.bound, 0.0);
     now.unit = std::max(std::abs(now.objective), settings_.least_unit);
-    if (settings_.has_other_certificate && !std::isfinite(now.bound)) {
+    if (settings_.violation_tol >= 0.0 && !std::isfinite(now.bound)) {
       if (rounds.empty()) first_subgradient_ = subgradient;
       now.gap = subgradient, now.unit = first_subgradient_;
     }

@@ -1,5 +1,5 @@
-// The smooth part of a linear model, L(w, b) = sum_i s_i f(<x_i, w> + b; y_i), and its state at a
-// point: predictions, slopes and curvatures of the rows.
+// The smooth part of a linear model, L(w, b) = sum_i s_i f(<x_i, w> + b + o_i; y_i), and its state
+// at a point: predictions, slopes and curvatures of the rows. Offsets o_i are known beforehand.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,7 @@ struct LinearProblem {
   std::span<const double> weights;  ///< s_i >= 0; their sum is 1 for a mean loss
   AnyLoss loss;
   bool has_intercept = false;
+  std::span<const double> offsets = {};  ///< o_i, added to each prediction; none if empty
 
   offset_t n_rows() const { return X.n_rows(); }
   offset_t n_features() const { return X.n_cols(); }
@@ -70,11 +71,20 @@ double evaluate(const LinearProblem<Columns>& problem, RowState& rows) {
       problem.loss);
 }
 
+/// The predictions of an intercept alone.
+template <class Columns>
+void start_predictions(const LinearProblem<Columns>& problem, double intercept,
+                       std::span<double> z) {
+  std::copy(problem.offsets.begin(), problem.offsets.end(), z.begin());
+  if (problem.offsets.empty()) std::fill(z.begin(), z.end(), 0.0);
+  for (double& one : z) one += intercept;
+}
+
 /// Predictions, slopes and loss from the weights.
 template <class Columns>
 void place(const LinearProblem<Columns>& problem, LinearPoint& at) {
   auto& z = at.rows.predictions;
-  std::fill(z.begin(), z.end(), at.intercept);
+  start_predictions(problem, at.intercept, z);
   for (std::size_t j = 0; j < at.w.size(); ++j) {
     if (at.w[j] != 0.0) problem.X.add(static_cast<offset_t>(j), at.w[j], z.data());
   }
@@ -95,14 +105,17 @@ void majorise(const LinearProblem<Columns>& problem, RowState& rows) {
       problem.loss);
 }
 
-/// The rows' part of the dual at theta = -scale * slopes: - sum_i s_i f*(scale * slope_i / s_i;
-/// y_i).
+/// The rows' part of the dual at theta = -scale * slopes: sum_i scale * slope_i o_i -
+/// s_i f*(scale * slope_i / s_i; y_i).
 template <class Columns>
 double dual_of_rows(const LinearProblem<Columns>& problem, std::span<const double> slopes,
                     double scale) {
   return std::visit(
       [&](const auto& loss) {
         double value = 0.0;
+        for (std::size_t i = 0; i < problem.offsets.size(); ++i) {
+          value += scale * slopes[i] * problem.offsets[i];
+        }
         for (std::size_t i = 0; i < slopes.size(); ++i) {
           const double s = problem.weights[i];
           if (s > 0.0) value -= s * loss.conjugate(scale * slopes[i] / s, problem.y[i]);

@@ -32,7 +32,7 @@ class LinearObjective final : public SmoothObjective {
 
   double move_to(std::span<const double> x) override {
     auto& z = rows_.predictions;
-    std::fill(z.begin(), z.end(), problem_.has_intercept ? x.back() : 0.0);
+    start_predictions(problem_, problem_.has_intercept ? x.back() : 0.0, z);
     for (std::size_t k = 0; k < ids_.size(); ++k) {
       if (x[k] != 0.0) problem_.X.add(ids_[k], x[k], z.data());
     }

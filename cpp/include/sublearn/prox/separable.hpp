@@ -25,6 +25,11 @@ struct SeparablePenalty {
 
   bool is_free(offset_t j) const { return j + n_free_last >= static_cast<offset_t>(l1.size()); }
 
+  /// Whether p_j is not smooth at 0, so that coordinate j may stay there.
+  bool has_kink(offset_t j) const {
+    return !is_free(j) && (level(j) > 0.0 || lower == 0.0 || upper == 0.0);
+  }
+
   double value(offset_t j, double t) const {
     if (is_free(j)) return 0.0;
     return level(j) * std::abs(t) + 0.5 * l2 * t * t;

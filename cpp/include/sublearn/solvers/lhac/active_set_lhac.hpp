@@ -75,7 +75,7 @@ class LhacProblem {
     const std::span<const index_t> ids = active.ids();
     const std::unique_ptr<SmoothObjective> part = objective_->restricted(ids);
     LhacSettings settings = settings_;
-    settings.least_violation = share(active, round) * round.violation;
+    settings.least_violation = active.share(round, settings_.tol, most_share_) * round.violation;
     const int n_before = is_counted_ ? n_done() : 0;
     settings.max_iter = settings_.max_iter - n_before;
     LhacOnSet lhac(*part, penalty_, ids, settings,
@@ -106,15 +106,6 @@ class LhacProblem {
   }
   int n_done() const { return static_cast<int>(iterations.size()) - 1; }
 
-  /// Of the violation that LHAC may leave.
-  double share(const ActiveSet& active, const Round& round) const {
-    if (active.is_growing() || !active.holds_every_violator()) return active.share();
-    // Nothing is missing: on to the end, if the gap falls with the square of the violation.
-    const double left = settings_.tol / round.certificate();
-    return std::clamp(std::isfinite(round.bound) ? 0.5 * std::sqrt(left) : 0.5 * left, kLeastShare,
-                      most_share_);
-  }
-
   /// The first point has its row already; the last gets one from the next full gradient.
   void append(const std::vector<LhacIteration>& rows) {
     last_ = rows.back();
@@ -133,8 +124,6 @@ class LhacProblem {
     }
     return places;
   }
-
-  static constexpr double kLeastShare = 1e-3;
 
   std::unique_ptr<SmoothObjective> reduced_;  ///< the function of the kept coordinates, if fewer
   std::optional<PenaltyPart> reduced_penalty_;
@@ -155,9 +144,10 @@ class ActiveSetLhac {
   /// From x to an (approximate) minimiser, left in x.
   Status solve(std::vector<double>& x, Monitor& monitor) {
     LhacProblem problem(*objective_, penalty_, settings_, x);
-    OuterLoop loop(
-        problem, penalty_,
-        {.tol = settings_.tol, .max_iter = settings_.max_iter, .has_other_certificate = true});
+    OuterLoop loop(problem, penalty_,
+                   {.tol = settings_.tol,
+                    .max_iter = settings_.max_iter,
+                    .violation_tol = settings_.violation_tol});
     const Status status = loop.run(monitor);
     iterations = std::move(problem.iterations);
     best_bound = loop.rounds.back().bound;

@@ -53,8 +53,9 @@ struct InnerBudget {
 };
 
 struct LhacSettings {
-  double tol = 1e-6;  ///< on the gap over |F| where there is a dual, else on the subgradient
-  double least_violation = 0;  ///< stop as well once no coordinate violates by more than this
+  double tol = 1e-6;            ///< on the gap over |F|, where there is a dual
+  double violation_tol = 1e-6;  ///< without one: on the subgradient over that at the start
+  double least_violation = 0;   ///< stop as well once no coordinate violates by more than this
   int max_iter = 1000;
   int memory = 10;
   double sufficient = 0.01;  ///< rho
@@ -123,7 +124,7 @@ class Lhac {
       if (is_done()) return Status::converged;
       if (monitor.stop_requested()) return Status::stopped;
       if (k > settings_.max_iter) return Status::max_iter;
-      if (!advance(x, settings_.budget(outer_.n_before + k))) return Status::stalled;
+      if (!advance(x, n_passes_at(outer_.n_before + k))) return Status::stalled;
     }
   }
 
@@ -137,8 +138,16 @@ class Lhac {
   bool is_done() const {
     const LhacIteration& now = iterations.back();
     const bool is_of_now = !is_inner_ || std::isfinite(best_bound);
-    return (is_of_now && now.certificate <= settings_.tol) ||
-           now.violation <= settings_.least_violation;
+    const double tol = std::isfinite(best_bound) ? settings_.tol : settings_.violation_tol;
+    return (is_of_now && now.certificate <= tol) || now.violation <= settings_.least_violation;
+  }
+
+  /// A model without kinks is a linear system and is solved: nothing in it has to find its zeros,
+  /// and passes over few coordinates are cheap beside a gradient.
+  int n_passes_at(int k) const {
+    const bool is_smooth = std::none_of(active_.begin(), active_.end(),
+                                        [&](index_t j) { return penalty_.has_kink(j); });
+    return is_smooth ? std::max(settings_.budget(k), kMostSmooth) : settings_.budget(k);
   }
 
   double value_at(std::span<const double> x) {
@@ -277,12 +286,14 @@ class Lhac {
   double noise() const { return 2e-15 * std::abs(loss_); }
 
   void descend(int n_passes) {
+    double first = 0.0;
     for (int pass = 0; pass < n_passes; ++pass) {
       if (settings_.is_random) rng_.shuffle(std::span<index_t>(order_));
       const double largest = descend_once(model_, penalty_, active_, order_, point_);
       ++n_passes_;
       n_steps_ += static_cast<std::int64_t>(order_.size());
-      if (largest == 0.0) return;
+      if (pass == 0) first = largest;
+      if (largest <= kSolved * first) return;
     }
   }
 
@@ -328,6 +339,8 @@ class Lhac {
   }
 
   static constexpr int kMostTrials = 60;
+  static constexpr int kMostSmooth = 40;   ///< passes over a model without kinks
+  static constexpr double kSolved = 1e-4;  ///< of the first pass's violation: the model is solved
   static constexpr int kMostHidden = 20;
 
   SmoothObjective* objective_;

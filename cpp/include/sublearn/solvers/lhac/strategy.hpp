@@ -4,7 +4,9 @@
 //   Z1  x != 0, |gradient| >= l1      Z2  x != 0, |gradient| < l1
 //   Z3  x == 0, |gradient| >  l1      Z4  x == 0, |gradient| <= l1,
 //
-// and the size P of the least subgradient. Z4 is never active.
+// and the size P of the least subgradient. Z4 is never active. The gradient is that of all that is
+// smooth, l2 x included. A coordinate whose penalty has no kink at 0, an intercept for instance, has
+// no zero to stay at or to return to: it is in Z2 wherever it is.
 #pragma once
 
 #include <algorithm>
@@ -41,10 +43,13 @@ class ActiveChooser {
     ActiveCounts counts;
     candidates_.clear();
     for (std::size_t j = 0; j < x.size(); ++j) {
-      const double violation = penalty.violation(static_cast<offset_t>(j), x[j], gradient[j]);
-      const bool is_inside = std::abs(gradient[j]) < penalty.l1[j];
-      if (x[j] == 0.0 && violation == 0.0) continue;
-      const bool is_new = x[j] == 0.0;
+      const auto id = static_cast<offset_t>(j);
+      const double violation = penalty.violation(id, x[j], gradient[j]);
+      const bool is_smooth = !penalty.has_kink(id);
+      const bool is_new = x[j] == 0.0 && !is_smooth;
+      if (is_new && violation == 0.0) continue;
+      const double slope = gradient[j] + penalty.l2 * x[j];
+      const bool is_inside = is_smooth || std::abs(slope) < penalty.l1[j];
       (is_new ? counts.z3 : is_inside ? counts.z2 : counts.z1) += 1;
       if (is_new && violation <= least(strategy) * penalty.l1[j]) continue;
       candidates_.push_back({violation, static_cast<index_t>(j), !is_new && is_inside});

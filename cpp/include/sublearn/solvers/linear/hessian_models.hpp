@@ -128,6 +128,7 @@ class GramModel {
       border_.resize(known_.size());
       border_.back() = X_->dot(j, h_.data());
     }
+    const typename Columns::Products products(*X_, known_);
     for (std::size_t at = 0; at < missing.size(); at += kColumnsPerLook) {
       if (monitor != nullptr && monitor->stop_requested()) {
         forget();
@@ -135,8 +136,7 @@ class GramModel {
         return false;
       }
       const std::size_t n = std::min(kColumnsPerLook, missing.size() - at);
-      X_->products(std::span(missing).subspan(at, n), known_, h_.data(),
-                   matrix_.data() + (before + at) * capacity_, capacity_);
+      products(before + at, n, h_.data(), matrix_.data() + (before + at) * capacity_, capacity_);
     }
     for (std::size_t a = before; a < known_.size(); ++a) {
       for (std::size_t b = 0; b < before; ++b) {

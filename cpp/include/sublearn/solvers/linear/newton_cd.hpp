@@ -125,16 +125,20 @@ class NewtonCd final : public InnerMethod {
   /// Whether the matrix is the cheaper model for this step; if so, makes it ready.
   bool prepare_gram(const LinearPoint& at, std::int64_t nnz, double violation) {
     const auto size = static_cast<double>(active_.size());
-    const bool is_usable = !gram_.is_empty() && violation <= kStaleProgress * last_violation_ &&
-                           gram_.has_room(active_) && gram_.drift(at.rows) <= kMostDrift;
+    const double anew = problem_->X.products_cost(0.5 * size, size, static_cast<double>(nnz));
+    const bool is_usable =
+        !gram_.is_empty() && violation <= kStaleProgress * last_violation_ &&
+        gram_.has_room(active_) &&
+        gram_.drift(at.rows) <= (anew <= step_cost(nnz) ? kLeastDrift : kMostDrift);
     last_violation_ = violation;
-    const double n_new = is_usable ? static_cast<double>(gram_.n_missing(active_)) : 0.5 * size;
-    const double making = Columns::kProductCost * n_new * static_cast<double>(nnz);
+    const auto n_new = static_cast<double>(gram_.n_missing(active_));
+    const double making =
+        is_usable ? problem_->X.products_cost(n_new, size, static_cast<double>(nnz)) : anew;
     const double passing = 0.5 * size * size * typical_passes_;
     const double reuse = is_usable ? 1.0 : kReuse;
     const double by_rows = (2.0 * typical_passes_ + 1.0) * static_cast<double>(nnz);
     if (making / reuse + passing > by_rows || active_.size() > gram_.kMost) return false;
-    if (!is_usable && !is_settled(at)) return false;
+    if (making + passing > 0.5 * by_rows && !is_usable && !is_settled(at)) return false;
     if (!is_usable) {
       gram_.restart(at.rows);
       last_violation_ = std::numeric_limits<double>::infinity();
@@ -142,6 +146,12 @@ class NewtonCd final : public InnerMethod {
     if (!gram_.extend(active_, monitor_)) return false;
     work += static_cast<std::int64_t>(making);
     return true;
+  }
+
+  /// What a step costs whatever its model is: a gradient, a direction, and exponentials of the
+  /// rows.
+  double step_cost(std::int64_t nnz) const {
+    return 2.0 * static_cast<double>(nnz) + kRowCost * static_cast<double>(problem_->n_rows());
   }
 
   /// Whether the curvatures have stopped changing much from step to step, so that a matrix made now
@@ -246,7 +256,9 @@ class NewtonCd final : public InnerMethod {
   /// curvatures have drifted no further than this.
   static constexpr double kStaleProgress = 0.7;
   static constexpr double kMostDrift = 0.5;
-  static constexpr double kReuse = 3.0;  ///< steps that a new matrix is expected to serve
+  static constexpr double kLeastDrift = 0.02;  ///< where a new matrix costs less than a step
+  static constexpr double kRowCost = 20.0;     ///< of a row's loss, in additions
+  static constexpr double kReuse = 3.0;        ///< steps that a new matrix is expected to serve
   static constexpr double kPoorShare = 0.05;
   static constexpr double kMostCheaper = 100.0;
   static constexpr int kMostHidden = 5;

@@ -30,6 +30,7 @@ class SparseLinearProblem {
                       const LinearSettings& settings)
       : problem_(problem),
         penalty_(penalty),
+        tol_(settings.tol),
         n_threads_(settings.n_threads),
         inner_(make_inner(settings.method)),
         point_(problem.n_features(), problem.n_rows()) {}
@@ -62,7 +63,10 @@ class SparseLinearProblem {
   }
 
   bool correct(const ActiveSet& active, const Round& round, Monitor& monitor) {
-    inner_->minimise(point_, active.ids(), active.share() * round.violation, n_threads_, monitor);
+    const bool is_rough = round.certificate() > kRough;  // other features are still to come
+    const double share = is_rough ? ActiveSet::kShare : active.share(round, tol_);
+    const double target = share * round.violation;
+    inner_->minimise(point_, active.ids(), target, n_threads_, monitor);
     return true;
   }
 
@@ -74,8 +78,11 @@ class SparseLinearProblem {
     return std::make_unique<NewtonCd<Columns>>(problem_, penalty_);
   }
 
+  static constexpr double kRough = 0.1;
+
   LinearProblem<Columns> problem_;
   SeparablePenalty penalty_;
+  double tol_;
   int n_threads_;
   std::unique_ptr<InnerMethod> inner_;
   LinearPoint point_;
