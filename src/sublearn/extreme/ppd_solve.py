@@ -81,7 +81,9 @@ def learn_more(
     problem = PPDProblem(*data, held=(v, model.bias))
     found, solution, was_stopped = solve_parts(problem, settings, None, watch)
     n_weights = np.bincount(found.lists.labels, minlength=found.n_labels)
-    return found.with_labels_of(model, was_stopped & (n_weights == 0) & (found.bias == -1)), solution
+    return found.with_labels_of(
+        model, was_stopped & (n_weights == 0) & (found.bias == -1)
+    ), solution
 
 
 @dataclass(frozen=True, eq=False)

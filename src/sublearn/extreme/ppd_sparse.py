@@ -462,7 +462,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         keep = labels_to_keep(self._label_kind, self.classes_, labels, subject)
         if not keep.all():
             self._set_model(LinearLabels(self.model_.weights[:, keep], self.model_.bias[keep]))
-            self.classes_ = self.classes_[keep]
+            before, self.classes_ = self.classes_, self.classes_[keep]
+            self._keep_decision(before)
         return self
 
     def _fit(
@@ -535,7 +536,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
     def _take(self, both: Fitted) -> None:
         """Become what two fits found together."""
         self._set_model(LinearLabels(both.weights, both.bias))
-        self.classes_, self.label_kind_ = both.classes, both.kind.name
+        before, self.classes_, self.label_kind_ = self.classes_, both.classes, both.kind.name
+        self._keep_decision(before)
         self._keep_solution(both.solution, warns=False)
 
     def _fitted(self) -> Fitted:
