@@ -463,7 +463,12 @@ def test_counts_all_labels_in_class_weights():
     for class_weight in ("balanced", "propensity", {3: 2.0, 30: 4.0}):
         known = {3: 2.0} if isinstance(class_weight, dict) else class_weight
         before = solver(class_weight=known, **options).fit(X, few)
-        model = clone(before).fit(X, few).set_params(class_weight=class_weight).partial_fit(X, Y, update_known=False)
+        model = (
+            clone(before)
+            .fit(X, few)
+            .set_params(class_weight=class_weight)
+            .partial_fit(X, Y, update_known=False)
+        )
         assert_kept_and_added(before, model, solver(class_weight=class_weight, **options).fit(X, Y))
 
 
@@ -472,7 +477,11 @@ def test_class_weights_in_an_array_stand_in_the_order_of_all_labels():
     weights = np.array([1.0, 2.0, 0.5, 3.0, 1.5, 4.0])
     rows = np.isin(y, list("bdf"))
     before = solver(class_weight=weights[1::2], tol=1e-4, max_iter=1000).fit(X[rows], y[rows])
-    model = pickle.loads(pickle.dumps(before)).set_params(class_weight=weights).partial_fit(X, y, update_known=False)
+    model = (
+        pickle.loads(pickle.dumps(before))
+        .set_params(class_weight=weights)
+        .partial_fit(X, y, update_known=False)
+    )
     whole = solver(class_weight=weights, tol=1e-4, max_iter=1000).fit(X, y)
     assert_kept_and_added(before, model, whole)
     with pytest.raises(ValueError, match="class_weight must have one weight for each of 6 labels"):
@@ -486,7 +495,9 @@ def test_added_labels_take_sample_weights():
     X, Y = problem()
     weights = np.random.default_rng(0).integers(0, 3, len(Y)).astype(float)
     before = solver(tol=1e-4, max_iter=1000).fit(X, Y[:, :20], sample_weight=weights)
-    model = pickle.loads(pickle.dumps(before)).partial_fit(X, Y, sample_weight=weights, update_known=False)
+    model = pickle.loads(pickle.dumps(before)).partial_fit(
+        X, Y, sample_weight=weights, update_known=False
+    )
     whole = solver(tol=1e-4, max_iter=1000).fit(X, Y, sample_weight=weights)
     assert_kept_and_added(before, model, whole)
 

@@ -116,7 +116,7 @@ class LabelDecisions(LabelProbabilities):
         y: LabelsLike,
         rule: str = "global",
         *,
-        metric: str = "f1_samples",
+        metric: str = "f1_micro",
         at_least_one: bool = True,
         min_positives: int = 10,
     ) -> _Self:
@@ -138,7 +138,7 @@ class LabelDecisions(LabelProbabilities):
             - "expected_f1": for each sample the set of largest expected F1, taking its labels for
               independent: it goes by probabilities, and needs :meth:`calibrate` before. At most
               32 labels.
-        metric : {"f1_samples", "f1_micro", "f1_macro"}, default="f1_samples"
+        metric : {"f1_micro", "f1_samples", "f1_macro"}, default="f1_micro"
             What the global threshold is the best for; see :mod:`sublearn.metrics`. "f1_macro" is
             a mean over all labels of the model.
         at_least_one : bool, default=True

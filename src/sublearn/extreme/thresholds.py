@@ -16,7 +16,7 @@ from sublearn.interruption import check
 __all__ = ["METRICS", "Entries", "best_threshold", "best_thresholds", "expected_f1"]
 
 #: What a threshold can be the best for.
-METRICS = ("f1_samples", "f1_micro", "f1_macro")
+METRICS = ("f1_micro", "f1_samples", "f1_macro")
 _BLOCK_ROWS = 1024
 _REST = 24  # labels beyond those listed that may be true; more of them count as so many
 
