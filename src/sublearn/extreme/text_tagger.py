@@ -61,7 +61,6 @@ __all__ = ["TextTagger"]
 _CLASSIFIER = "classifier."  # heads the stored names of the classifier's parts
 _TFIDF_ONLY = ("min_df", "max_df", "max_features")
 _OF_WORDS = ("ngram_range", "stop_words", "token_pattern", "stemmer")
-_NOT_OF_HASHING = ("n_hashes",)
 _MOST_HASHES = 2**31 - 2  # scikit-learn's limit
 _CODE = ("analyzer", "stemmer", "vectorizer", "embedder")  # parameters that may be functions
 
@@ -259,7 +258,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
         classifier = PPDSparseClassifier() if self.classifier is None else clone(self.classifier)
         weights = fit_params.get("sample_weight")
-        trial = Trial(texts, labels, classifier, self._rows_of, weights)  # type: ignore[arg-type]
+        trial = Trial(texts, labels, classifier, self._rows_of, weights)
         tunes = self.decision == "auto" and eval_set is None
         choice = choose(trial, self._wanted_analyzer(), tunes=tunes)
         vectorizer = make_vectorizer(self.get_params(deep=False), choice.analyzer)

@@ -111,7 +111,8 @@ def r_precision(
     >>> r_precision([["a", "b"], ["c"]], np.array([["a", "c"], ["b", "c"]]))
     0.25
     """
-    n_columns = y_pred.shape[1] if sp.issparse(y_pred) else np.shape(y_pred)[-1]
+    found = sp.csr_matrix(y_pred) if sp.issparse(y_pred) else np.asarray(y_pred)
+    n_columns = found.shape[-1]
     most = int(read_ranking(y_true, y_pred, 1, classes).n_true().max())
     k = max(1, min(most, int(n_columns)))
     ranking = read_ranking(y_true, y_pred, k, classes)

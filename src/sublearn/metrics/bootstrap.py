@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,7 +127,7 @@ def bootstrap_difference(
     )  # fmt: skip
 
 
-_Rows = np.ndarray | sp.csr_matrix | list[object]
+_Rows: TypeAlias = "np.ndarray | sp.csr_matrix | list[object]"
 
 
 def _interval(
