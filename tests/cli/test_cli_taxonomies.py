@@ -43,7 +43,9 @@ def test_learns_labels_of_a_taxonomy(method, files, sublearn):
     assert done.code == 0, done
     assert json.loads(done.out)["labels"] in (4, 6)
     assert package.load(model).taxonomy_.parents("a1") == ["a"]
-    assert package.load(model)._label_kind.is_multilabel == (method == "hml")  # one path, or several
+    assert package.load(model)._label_kind.is_multilabel == (
+        method == "hml"
+    )  # one path, or several
     done = sublearn("evaluate", model, data, "--json")
     assert json.loads(done.out)["F1"] > 0.95
     done = sublearn("evaluate", model, data)

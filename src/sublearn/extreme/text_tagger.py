@@ -459,14 +459,13 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     def predict(self, texts: Iterable[str]) -> DecodedLabels:
         """Labels, in the form in which `fit` got them; see the classifier's `predict`.
 
-        Where a text may carry several labels, one without a known word has none.
+        Where a text may carry several labels and thresholds were tuned, as `decision="auto"` does,
+        one without a known word has none.
         """
         X = self.transform(texts)
         found = self._fitted().predict(X)
         is_mute = np.diff(X.indptr) == 0
-        if not is_mute.any() or not isinstance(self.classifier_, LabelClassifier):
-            return found
-        if not self.classifier_._label_kind.is_multilabel:
+        if not is_mute.any() or "decision_" not in self.classifier_.__dict__:
             return found
         if isinstance(found, list):
             return [[] if mute else own for own, mute in zip(found, is_mute, strict=True)]
