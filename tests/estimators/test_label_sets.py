@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
@@ -244,3 +245,35 @@ def test_macro_choices_refuse_what_does_not_fit():
         macro_top_k(labels, chances * 4, 1)
     with pytest.raises(ParameterError, match=r"macro_top_k.metric must be 'f1', 'precision'"):
         macro_top_k(labels, chances, 1, metric="accuracy")
+
+
+# --- names of columns --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classifier", [PPDSparseClassifier, PDSparseClassifier])
+def test_a_frame_of_labels_keeps_its_names(classifier, tmp_path):
+    X, Y = problem()
+    names = [f"topic {j}" for j in range(Y.shape[1])]
+    model = classifier(random_state=0).fit(X, pd.DataFrame(Y.astype(int), columns=names))
+    assert model.label_names_.tolist() == names
+    model.save(tmp_path / "m")
+    loaded = sublearn.load(tmp_path / "m")
+    best = loaded.predict_top_k(X[:3], 1)[0][:, 0]
+    assert loaded.label_names_[best].tolist() == [names[j] for j in best]
+    assert not hasattr(model.fit(X, Y), "label_names_")
+
+
+def test_columns_that_come_later_have_no_names():
+    X, Y = problem()
+    frame = pd.DataFrame(Y[:, :8].astype(int)).add_prefix("t")
+    model = PPDSparseClassifier(random_state=0).fit(X, frame).partial_fit(X, frame)
+    assert model.label_names_[0] == "t0"
+    assert not hasattr(model.partial_fit(X, Y), "label_names_")
+
+
+def test_k_above_the_number_of_labels_means_all():
+    model, X, _ = fitted()
+    labels, scores = model.predict_top_k(X[:2], 10**9)
+    assert labels.shape == scores.shape == (2, 12)
+    model.calibrate(*problem())
+    assert model.predict_proba_top_k(X[:2], 13)[0].shape == (2, 12)

@@ -148,7 +148,7 @@ def test_words_that_share_a_column_are_all_named():
         ({"classifier": LogisticRegression()}, "classifier must be a classifier with predict_top"),
         (
             {"vectorizer": "count"},
-            "vectorizer must be 'tfidf', 'hashing', or a scikit-learn",
+            "vectorizer must be 'tfidf' or 'hashing', or a scikit-learn",
         ),
         (
             {"analyzer": "sentence"},

@@ -188,6 +188,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
+    label_names_ : ndarray of shape (n_classes,)
+        Only if `y` was an indicator data frame with string column names: what `classes_`, its
+        column numbers, are called.
 
     Notes
     -----
@@ -537,6 +540,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         """Become what two fits found together."""
         self._set_model(LinearLabels(both.weights, both.bias))
         before, self.classes_, self.label_kind_ = self.classes_, both.classes, both.kind.name
+        if len(before) != len(self.classes_):
+            self.__dict__.pop("label_names_", None)
         self._keep_decision(before)
         self._keep_solution(both.solution, warns=False)
 

@@ -154,7 +154,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
     feature_names_ : ndarray of str, or None
         The word of each column; None if they are hashed or have no names.
     label_names_ : ndarray of str, or None
-        What `set_label_names` was told, in the order of `classes_`.
+        What `set_label_names` was told, in the order of `classes_`, or the columns of a data frame.
     classes_ : ndarray
         Labels.
     label_counts_ : ndarray of int64
@@ -268,7 +268,7 @@ class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
         takes_read = isinstance(classifier, LabelClassifier)
         classifier.fit(X, labels if takes_read else y, **fit_params)
         self._take(vectorizer, classifier, choice)
-        self.label_names_, self.label_counts_ = None, labels.counts()
+        self.label_names_, self.label_counts_ = labels.names, labels.counts()
         self.fit_size_ = (*X.shape, int(X.nnz))
         return self
 

@@ -96,7 +96,7 @@ class TransformerRule(Rule):
         return is_one and hasattr(value, "fit_transform") and hasattr(value, "transform")
 
     def __str__(self) -> str:
-        return "'tfidf', 'hashing', or a scikit-learn transformer of texts"
+        return "'tfidf' or 'hashing', or a scikit-learn transformer of texts"
 
 
 @dataclass(frozen=True)
