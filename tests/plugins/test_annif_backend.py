@@ -37,6 +37,7 @@ language=en
 backend=sublearn
 analyzer=snowball(english)
 vocab=headings
+allow_learn=true
 
 [wrong]
 language=en
