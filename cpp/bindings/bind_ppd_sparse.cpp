@@ -85,17 +85,13 @@ class PPDProblem {
 
   void start_from(Vector<offset_t> indptr, Vector<index_t> features, Vector<T> values,
                   Vector<T> bias) {
-    const auto n_labels = static_cast<std::size_t>(task_.labels.n_labels());
-    if (indptr.size() != n_labels + 1 || bias.size() != n_labels) {
-      throw std::invalid_argument("indptr and bias must have an entry for each label");
-    }
-    if (features.size() != values.size()) {
-      throw std::invalid_argument("features and values must have the same length");
-    }
-    check_offsets("indptr", as_span<offset_t>(indptr), features.size());
-    check_ids("features", as_span<index_t>(features), data_.rows.n_cols());
     start_ = {indptr, features, values, bias};
-    task_.start = {as_span(indptr), as_span(features), as_span(values), as_span(bias)};
+    task_.start = numbers_by_label(start_);
+  }
+
+  void hold(Vector<offset_t> indptr, Vector<index_t> features, Vector<T> values, Vector<T> bias) {
+    held_ = {indptr, features, values, bias};
+    task_.held = numbers_by_label(held_);
   }
 
   nb::tuple solve(Vector<index_t> order, std::int64_t first_block, const std::string& loss,
@@ -124,6 +120,21 @@ class PPDProblem {
 
  private:
   using Lists = Arrays<offset_t, index_t, T>;
+  using ByLabel = Arrays<offset_t, index_t, T, T>;
+
+  PPDStart<T> numbers_by_label(const ByLabel& given) const {
+    const auto& [indptr, features, values, bias] = given;
+    const auto n_labels = static_cast<std::size_t>(task_.labels.n_labels());
+    if (indptr.size() != n_labels + 1 || bias.size() != n_labels) {
+      throw std::invalid_argument("indptr and bias must have an entry for each label");
+    }
+    if (features.size() != values.size()) {
+      throw std::invalid_argument("features and values must have the same length");
+    }
+    check_offsets("indptr", as_span<offset_t>(indptr), features.size());
+    check_ids("features", as_span<index_t>(features), data_.rows.n_cols());
+    return {as_span(indptr), as_span(features), as_span(values), as_span(bias)};
+  }
 
   static PPDData<T, I> make_data(const CsrView<T, I>& X, const std::optional<Lists>& lists) {
     if (!lists) return PPDData<T, I>(X);
@@ -151,7 +162,8 @@ class PPDProblem {
   std::optional<Lists> lists_;
   PPDData<T, I> data_;
   PPDTask<T> task_;
-  Arrays<offset_t, index_t, T, T> start_;
+  ByLabel start_;
+  ByLabel held_;
 };
 
 template <class T, class I>
@@ -161,6 +173,9 @@ void bind_problem(nb::module_& m, const char* name) {
       .def("start_from", &Problem::start_from, "indptr"_a.noconvert(), "features"_a.noconvert(),
            "values"_a.noconvert(), "bias"_a.noconvert(),
            "Weights by label, a CSR matrix, from which the next solve starts.")
+      .def("hold", &Problem::hold, "indptr"_a.noconvert(), "features"_a.noconvert(),
+           "values"_a.noconvert(), "bias"_a.noconvert(),
+           "What rows seen earlier add to v and to the bias of each label, a CSR matrix.")
       .def("solve", &Problem::solve, "order"_a.noconvert(), "first_block"_a, "loss"_a, "C"_a,
            "settings"_a, "monitor"_a,
            "Solve the labels named; ((indptr, features, values) by label, bias, report columns).");

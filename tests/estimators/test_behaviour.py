@@ -251,8 +251,9 @@ def test_copies_and_files_go_on_learning(name, fits, tmp_path):
         return
     first, *others = (learn_more(name, each, *data) for each in copies)
     for other in others:
-        assert other.n_iter_ == first.n_iter_
-        if name in ("LoadForecaster", "PPDSparseClassifier"):  # the others draw as they go on
+        if name != "TextTagger":  # its classifier has it
+            assert other.n_iter_ == first.n_iter_
+        if name in ("LoadForecaster", "PPDSparseClassifier", "TextTagger"):  # the others draw
             assert_answers_close(answers(other, data[0]), answers(first, data[0]))
     assert_answers_equal(model, fits(name), name)
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import normalize
 
 import sublearn
+from sublearn.errors import ParameterError
 from sublearn.extreme import PPDSparseClassifier
 
 N_LABELS = 37
@@ -284,7 +285,7 @@ def test_adds_the_columns_that_an_indicator_matrix_has_more(form, dtype):
     X, Y = problem()
     X, options = X.astype(dtype), {"tol": 1e-4, "max_iter": 1000}
     before, model = (solver(**options).fit(X, form(Y[:, :20])) for _ in range(2))
-    assert model.partial_fit(X, form(Y)) is model
+    assert model.partial_fit(X, form(Y), update_known=False) is model
     whole = solver(**options).fit(X, form(Y))
     assert_kept_and_added(before, model, whole)
     assert model.coef_.dtype == dtype
@@ -300,7 +301,7 @@ def test_adds_labels_of_lists_at_their_places_in_the_order():
     lists = as_lists(Y)
     odd = [[name for name in row if int(name[-2:]) % 2] for row in lists]
     before, model = (solver(tol=1e-4, max_iter=1000).fit(X, odd) for _ in range(2))
-    model.partial_fit(X, lists)
+    model.partial_fit(X, lists, update_known=False)
     assert_kept_and_added(before, model, solver(tol=1e-4, max_iter=1000).fit(X, lists))
     assert model.classes_.tolist() == [f"label {k:02}" for k in range(N_LABELS)]
     assert model.coef_.has_sorted_indices
@@ -312,7 +313,7 @@ def test_adds_classes_in_several_steps():
     steps = [np.isin(y, list("bdf")), np.isin(y, list("abdf")), np.ones(len(y), dtype=bool)]
     for rows in steps:
         previous = pickle.loads(pickle.dumps(model))
-        model.partial_fit(X[rows], y[rows])
+        model.partial_fit(X[rows], y[rows], update_known=False)
         if rows is not steps[0]:
             whole = solver(tol=1e-4, max_iter=1000).fit(X[rows], y[rows])
             assert_kept_and_added(previous, model, whole)
@@ -326,7 +327,7 @@ def test_a_third_class_makes_two_scores_of_one(fit_intercept):
     options = {"fit_intercept": fit_intercept, "tol": 1e-4, "max_iter": 1000}
     two = y != "f"
     before = solver(**options).fit(X[two], y[two])
-    model = clone(before).fit(X[two], y[two]).partial_fit(X, y)
+    model = clone(before).fit(X[two], y[two]).partial_fit(X, y, update_known=False)
     assert model.classes_.tolist() == ["a", "c", "f"]
     score = before.decision_function(X)
     np.testing.assert_array_equal(model.decision_function(X)[:, :2], np.c_[-score, score])
@@ -345,17 +346,95 @@ def test_a_batch_with_two_labels_of_a_larger_model_adds_the_one_it_lacks():
     np.testing.assert_allclose(model.coef_.toarray()[4], expected.coef_.toarray()[0], atol=0.1)
 
 
-def test_labels_that_are_known_change_nothing():
+def test_known_labels_stay_to_the_last_bit_where_that_is_asked_for():
     X, y = classes_problem()
     model = solver().fit(X, y)
     before = pickle.loads(pickle.dumps(model))
-    assert model.partial_fit(X[:1], y[:1]) is model
+    assert model.partial_fit(X[:1], y[:1], update_known=False) is model
     assert_same(model, before)
     assert model.trace_ == before.trace_
     with pytest.raises(ValueError, match="sample_weight must have one weight for each of 1 sample"):
         model.partial_fit(X[:1], y[:1], sample_weight=[1, 2])
     lists = solver().fit(X, [[name] for name in y])
-    assert_same(lists.partial_fit(X, [[] for _ in y]), before)
+    assert_same(lists.partial_fit(X, [[] for _ in y], update_known=False), before)
+    with pytest.raises(ParameterError, match=r"partial_fit.update_known must be True or False"):
+        model.partial_fit(X, y, update_known="no")
+
+
+# --- further samples of known labels -----------------------------------------------------------
+
+
+def test_learns_from_further_samples_and_keeps_what_it_knew():
+    X, y = classes_problem()
+    old, new = np.arange(len(y)) % 3 == 0, np.arange(len(y)) % 3 != 0
+    model = solver(tol=1e-4, max_iter=1000).fit(X[old], y[old])
+    before = model.score(X[new], y[new])
+    model.partial_fit(X[new], y[new])
+    assert model.score(X[new], y[new]) > before
+    without_old = solver(tol=1e-4, max_iter=1000).fit(X[new], y[new])
+    assert model.score(X[old], y[old]) > without_old.score(X[old], y[old]) + 0.05
+    assert 0 <= model.certificate_ <= 1e-4
+
+
+def test_learning_in_steps_comes_near_to_one_fit():
+    """Block coordinate ascent on the dual of all rows: after each step its value is known."""
+    X, Y = problem()
+    options = {"tol": 1e-6, "max_iter": 10_000, "fit_intercept": True}
+    whole = solver(**options).fit(X, Y)
+    model = solver(**options).fit(X[:100], Y[:100])
+    distance = [abs(model.decision_function(X) - whole.decision_function(X)).mean()]
+    for first in (100, 200):
+        model.partial_fit(X[first : first + 100], Y[first : first + 100])
+        distance.append(abs(model.decision_function(X) - whole.decision_function(X)).mean())
+    assert distance[2] < distance[1] < distance[0]
+
+
+def test_rows_without_violations_leave_known_labels_as_they_are():
+    X, Y = problem()
+    model = solver().fit(X, Y)
+    scores, bias = model.decision_function(X), model.intercept_.copy()
+    calm = bias <= -1
+    assert calm.any()
+    model.partial_fit(X[:1] * 0, Y[:1] & False)  # no feature at all: scores are biases
+    np.testing.assert_allclose(model.decision_function(X)[:, calm], scores[:, calm], atol=1e-9)
+
+
+def test_two_classes_learn_from_further_samples():
+    X, y = classes_problem(2)
+    model = solver().fit(X[:60], y[:60])
+    before = model.score(X[60:], y[60:])
+    model.partial_fit(X[60:], y[60:])
+    assert model.score(X[60:], y[60:]) >= before
+    assert model.coef_.shape[0] == 1
+    one = model.classes_[0]
+    rows = y == one
+    scores = model.decision_function(X[rows]).mean()
+    model.partial_fit(X[rows], y[rows])  # samples of one class only
+    assert model.decision_function(X[rows]).mean() < scores
+
+
+def test_a_label_of_weight_zero_learns_nothing_from_further_samples():
+    X, Y = problem()
+    model = solver().fit(X, Y)
+    before = model.coef_.toarray()
+    weights = np.ones(N_LABELS)
+    weights[4] = 0
+    model.set_params(class_weight=weights).partial_fit(X[:50], Y[::-1][:50])
+    changed = (model.coef_.toarray() != before).any(axis=1)
+    assert not changed[4]
+    assert changed[:4].any()
+
+
+def test_labels_that_a_stop_kept_from_learning_keep_their_weights():
+    X, Y = problem(n_labels=400)
+    model = solver().fit(X, Y)
+    before, bias = model.coef_.toarray(), model.intercept_.copy()
+    model.set_params(callback=lambda event: True, tol=1e-300, max_iter=10**9, loss="hinge")
+    with pytest.warns(ConvergenceWarning, match="the callback asked to stop"):
+        model.partial_fit(X, Y)
+    kept = (model.coef_.toarray() == before).all(axis=1) & (model.intercept_ == bias)
+    assert kept.any()
+    assert (abs(model.coef_).sum(axis=1).A1 > 0).sum() >= (abs(before).sum(axis=1) > 0).sum() - 16
 
 
 def test_the_first_call_is_a_fit():
@@ -384,7 +463,12 @@ def test_counts_all_labels_in_class_weights():
     for class_weight in ("balanced", "propensity", {3: 2.0, 30: 4.0}):
         known = {3: 2.0} if isinstance(class_weight, dict) else class_weight
         before = solver(class_weight=known, **options).fit(X, few)
-        model = clone(before).fit(X, few).set_params(class_weight=class_weight).partial_fit(X, Y)
+        model = (
+            clone(before)
+            .fit(X, few)
+            .set_params(class_weight=class_weight)
+            .partial_fit(X, Y, update_known=False)
+        )
         assert_kept_and_added(before, model, solver(class_weight=class_weight, **options).fit(X, Y))
 
 
@@ -393,13 +477,17 @@ def test_class_weights_in_an_array_stand_in_the_order_of_all_labels():
     weights = np.array([1.0, 2.0, 0.5, 3.0, 1.5, 4.0])
     rows = np.isin(y, list("bdf"))
     before = solver(class_weight=weights[1::2], tol=1e-4, max_iter=1000).fit(X[rows], y[rows])
-    model = pickle.loads(pickle.dumps(before)).set_params(class_weight=weights).partial_fit(X, y)
+    model = (
+        pickle.loads(pickle.dumps(before))
+        .set_params(class_weight=weights)
+        .partial_fit(X, y, update_known=False)
+    )
     whole = solver(class_weight=weights, tol=1e-4, max_iter=1000).fit(X, y)
     assert_kept_and_added(before, model, whole)
     with pytest.raises(ValueError, match="class_weight must have one weight for each of 6 labels"):
-        before.partial_fit(X, y)
+        before.partial_fit(X, y, update_known=False)
     with pytest.raises(ValueError, match="class_weight must name labels of y, got 'x'"):
-        before.set_params(class_weight={"x": 1.0}).partial_fit(X, y)
+        before.set_params(class_weight={"x": 1.0}).partial_fit(X, y, update_known=False)
     assert before.classes_.tolist() == list("bdf")
 
 
@@ -407,7 +495,9 @@ def test_added_labels_take_sample_weights():
     X, Y = problem()
     weights = np.random.default_rng(0).integers(0, 3, len(Y)).astype(float)
     before = solver(tol=1e-4, max_iter=1000).fit(X, Y[:, :20], sample_weight=weights)
-    model = pickle.loads(pickle.dumps(before)).partial_fit(X, Y, sample_weight=weights)
+    model = pickle.loads(pickle.dumps(before)).partial_fit(
+        X, Y, sample_weight=weights, update_known=False
+    )
     whole = solver(tol=1e-4, max_iter=1000).fit(X, Y, sample_weight=weights)
     assert_kept_and_added(before, model, whole)
 
@@ -538,7 +628,7 @@ def test_a_removed_label_can_be_learnt_again():
     X, y = classes_problem()
     model = solver(tol=1e-4, max_iter=1000).fit(X, y)
     before = arrays(pickle.loads(pickle.dumps(model)))
-    model.remove_labels(iter("c")).partial_fit(X, y)
+    model.remove_labels(iter("c")).partial_fit(X, y, update_known=False)
     assert model.classes_.tolist() == list("abcdef")
     for found, expected in zip(arrays(model), before, strict=True):
         np.testing.assert_allclose(found[2], expected[2], atol=0.02)

@@ -108,6 +108,10 @@ def _metrics(y_true: Any, y_pred: Any, k: Any) -> None:
     metrics.precision_at_k(y_true, y_pred, k)
     metrics.ndcg_at_k(y_true, y_pred, k)
     metrics.psp_at_k(y_true, y_pred, metrics.propensities(y_true), k)
+    metrics.f1_at_k(y_true, y_pred, k)
+    metrics.macro_f1_at_k(y_true, y_pred, k)
+    metrics.r_precision(y_true, y_pred)
+    metrics.bootstrap_interval(metrics.r_precision, y_true, y_pred, n_resamples=2)
 
 
 def _set_metrics(y_true: Any, y_pred: Any) -> None:

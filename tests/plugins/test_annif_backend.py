@@ -32,6 +32,13 @@ analyzer=snowball(english)
 vocab=headings
 calibration=0
 
+[grown]
+language=en
+backend=sublearn
+analyzer=snowball(english)
+vocab=headings
+allow_learn=true
+
 [wrong]
 language=en
 backend=sublearn
@@ -86,7 +93,7 @@ def annif(tmp_path_factory):
 
     done = run("load-vocab", "headings", "vocab.tsv", "--language", "en")
     assert done.returncode == 0, done.stderr
-    for project in ("tfidf", "ours", "plain"):
+    for project in ("tfidf", "ours", "plain", "grown"):
         done = run("train", project, "train.tsv", "-j", "1")
         assert done.returncode == 0, done.stderr
     return run
@@ -120,6 +127,19 @@ def test_learns_about_as_much_from_few_records_as_the_baseline_of_annif(annif):
 def test_probabilities_rank_as_scores_do(annif):
     ours, plain = evaluate(annif, "ours"), evaluate(annif, "plain")
     assert ours["Precision@1"] > 0.8 * plain["Precision@1"]
+
+
+def test_learns_from_further_documents(annif):
+    before = evaluate(annif, "grown")
+    done = annif("learn", "grown", "test.tsv")
+    assert done.returncode == 0, done.stderr
+    after = evaluate(annif, "grown")
+    assert after["Precision@1"] > before["Precision@1"] + 0.2
+    scores = [
+        float(line.split("\t")[2])
+        for line in annif("suggest", "grown", text="university libraries").stdout.splitlines()
+    ]
+    assert all(0 < score <= 1 for score in scores)
 
 
 def test_several_processes_suggest_the_same(annif):

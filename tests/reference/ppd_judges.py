@@ -39,6 +39,27 @@ def optimum(X, Y, *, loss, fit_intercept, l1, C, weights=None):
     return problem.value
 
 
+def further_optimum(X, Y, before, *, loss, fit_intercept, l1, C):
+    """Smallest sum of losses of further rows and Bregman distances from earlier weights.
+
+    `before` has weights (n_labels, n_features) and biases. Constants are left in place: nothing is
+    lost where nothing changes.
+    """
+    W0, b0 = before[0].T, before[1][None, :]
+    V0 = W0 + l1 * np.sign(W0)
+    W = cp.Variable(W0.shape)
+    b = cp.Variable(b0.shape) if fit_intercept is True else -np.ones(b0.shape)
+    violation = cp.pos(1 - cp.multiply(signs(Y), X @ W + np.ones((len(X), 1)) @ b))
+    total = C * cp.sum(violation**2 if loss == "squared_hinge" else violation)
+    total += 0.5 * cp.sum_squares(W) + l1 * cp.sum(cp.abs(W)) - cp.sum(cp.multiply(V0, W))
+    total += 0.5 * (W0**2).sum()
+    if fit_intercept is True:
+        total += 0.5 * cp.sum_squares(b - b0)
+    exact = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+    cp.Problem(cp.Minimize(total)).solve(solver=cp.CLARABEL, **exact)
+    return total.value, W.value.T, (b.value if fit_intercept is True else b)[0]
+
+
 def signs(Y):
     """+1 where a row carries a label, -1 where not."""
     return np.where(Y, 1.0, -1.0)

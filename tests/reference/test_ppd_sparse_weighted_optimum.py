@@ -176,5 +176,20 @@ def test_labels_that_were_added_are_optimal(loss, fit_intercept):
     model = solver(loss, fit_intercept, class_weight=labels[:7]).fit(
         X, Y[:, :7], sample_weight=rows
     )
-    model.set_params(class_weight=labels).partial_fit(X, Y, sample_weight=rows)
+    model.set_params(class_weight=labels)
+    model.partial_fit(X, Y, sample_weight=rows, update_known=False)
     assert_optimal(model, X, Y, factors(Y, rows, labels))
+
+
+@pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
+def test_further_rows_are_learnt_by_the_stated_problem(loss, fit_intercept):
+    X, Y = problem()
+    model = solver(loss, fit_intercept, tol=1e-8).fit(X[:25], Y[:25])
+    before = model.coef_.toarray(), model.intercept_.copy()
+    terms = {name: getattr(model, name) for name in ("loss", "fit_intercept", "l1", "C")}
+    best, W, b = ppd_judges.further_optimum(X[25:], Y[25:], before, **terms)
+    model.partial_fit(X[25:], Y[25:])
+    assert model.objective_ == pytest.approx(best, rel=1e-5)
+    np.testing.assert_allclose(model.coef_.toarray(), W, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, b, atol=1e-3)
+    assert 0 <= model.certificate_ <= 1e-5

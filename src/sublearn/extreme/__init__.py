@@ -1,6 +1,7 @@
 """Classification with very many labels."""
 
 from sublearn.extreme.explanation import Contribution, Explanation
+from sublearn.extreme.macro_decoding import macro_top_k
 from sublearn.extreme.pd_sparse import PDSparseClassifier
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
 from sublearn.extreme.text_tagger import TextTagger
@@ -11,4 +12,5 @@ __all__ = [
     "PDSparseClassifier",
     "PPDSparseClassifier",
     "TextTagger",
+    "macro_top_k",
 ]

@@ -14,9 +14,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn.extreme.calibration import Calibration
+from sublearn.extreme.decisions import Decision, LabelDecisions
 from sublearn.extreme.explanation import Explanation, Names, explain_score
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.extreme.probabilities import LabelProbabilities
 from sublearn.fitting.labels import as_k
 from sublearn.io.fields import Fields, Parts, take_parts
 from sublearn.trace import Solution
@@ -28,7 +28,6 @@ from sublearn.validation import (
     as_n_threads,
     check_argument,
     check_features,
-    decode_predictions,
     encode_labels,
 )
 from sublearn.validation.values import is_finite_number, is_int64, show
@@ -41,9 +40,10 @@ __all__ = ["LinearLabelClassifier"]
 _Model = TypeVar("_Model", bound="LinearLabelClassifier")
 _BITS = (8, 16, 32)
 _CALIBRATION = "calibration_"  # heads the stored names of a calibration's arrays
+_DECISION = "decision_"  # and those of how sets are made
 
 
-class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
+class LinearLabelClassifier(LabelDecisions, BaseEstimator):
     """Everything but the solver.
 
     A subclass has a parameter `n_jobs`. Its `fit` reads its input with `_read` and hands what it
@@ -63,6 +63,8 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
     def _set_model(self, model: LinearLabels) -> None:
         """Other weights than before; probabilities of the former ones say nothing about them."""
         self.__dict__.pop("calibration_", None)
+        if "decision_" in self.__dict__ and self.decision_.rule == "expected_f1":
+            del self.decision_  # it goes by probabilities
         self.model_ = model
 
     def _take_over(
@@ -71,6 +73,7 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
         """What every fit leaves: the labels, the model, and how it was found."""
         self._keep_solution(solution, warns=warns)
         self._keep_labels(labels)
+        self.__dict__.pop("decision_", None)
         self._set_model(model)
 
     @property
@@ -141,7 +144,10 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
         return scores[:, 0] if self._label_kind is LabelKind.BINARY else scores
 
     def predict(self, X: MatrixLike) -> DecodedLabels:
-        """The best label of each sample, or all labels that score above zero.
+        """The best label of each sample; where it may carry several, a set of labels.
+
+        The set is what :meth:`tune_thresholds` has chosen, and without it all labels that score
+        above zero.
 
         Parameters
         ----------
@@ -158,8 +164,7 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
             return self.classes_[(self._scores(X)[:, 0] > 0).astype(np.intp)]
         if self._label_kind is LabelKind.MULTICLASS:
             return self.classes_[self.model_.top_k(X, 1, as_n_threads(self.n_jobs))[0][:, 0]]
-        predicted = self.model_.above(X, 0.0, as_n_threads(self.n_jobs))
-        return decode_predictions(self._label_kind, self.classes_, predicted)
+        return self._predict_sets(X)
 
     def explain(
         self,
@@ -271,13 +276,16 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
 
     def _to_bundle(self) -> State:
         state = super()._to_bundle() | self.model_.to_state()
-        if not hasattr(self, "calibration_"):
-            return state
-        maps = self.calibration_.to_state()
-        return state | {f"{_CALIBRATION}{name}": value for name, value in maps.items()}
+        for head in (_CALIBRATION, _DECISION):
+            if head in self.__dict__:
+                part = self.__dict__[head].to_state()
+                state |= {f"{head}{name}": value for name, value in part.items()}
+        return state
 
     def _fields(self) -> Fields:
-        return super()._fields() | LinearLabels.FIELDS | {f"{_CALIBRATION}*": Parts()}
+        return super()._fields() | LinearLabels.FIELDS | {
+            f"{_CALIBRATION}*": Parts(), f"{_DECISION}*": Parts()
+        }  # fmt: skip
 
     def _restore(self, state: State) -> None:
         n_classes, n_scores = len(state["classes_"]), len(state["bias"])
@@ -291,6 +299,9 @@ class LinearLabelClassifier(LabelProbabilities, BaseEstimator):
         maps = take_parts(state, _CALIBRATION)
         if maps:
             self.calibration_ = Calibration.from_state(maps, n_scores)
+        decision = take_parts(state, _DECISION)
+        if decision:
+            self.decision_ = Decision.from_state(decision, n_classes)
         super()._restore(state)
 
     def __sklearn_tags__(self) -> Tags:

@@ -178,6 +178,16 @@ class LinearLabels:
         bias = self.bias.astype(np.float32) if bits == 32 else self.bias
         return LinearLabels(lists, bias)
 
+    def with_labels_of(self, other: LinearLabels, wanted: np.ndarray) -> LinearLabels:
+        """The same model with the weights and biases that `other` has for the wanted labels."""
+        if not wanted.any():
+            return self
+        parts = ((self.weights, ~wanted), (other.weights, wanted))
+        weights = sum(part @ sp.diags(is_own.astype(part.dtype)) for part, is_own in parts)
+        weights = sp.csr_matrix(weights)
+        weights.eliminate_zeros()
+        return LinearLabels(weights, np.where(wanted, other.bias, self.bias))
+
     def top_k(
         self, X: sp.csr_matrix, k: int, n_threads: int, effort: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -164,6 +164,9 @@ class PDSparseClassifier(LinearLabelClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
+    label_names_ : ndarray of shape (n_classes,)
+        Only if `y` was an indicator data frame with string column names: what `classes_`, its
+        column numbers, are called.
 
     Notes
     -----

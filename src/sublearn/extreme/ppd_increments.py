@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fitted",
+    "in_two",
     "join",
+    "known_labels",
     "labels_to_keep",
     "matched",
     "order_of",
@@ -66,6 +68,16 @@ def unknown_labels(classes: np.ndarray, labels: EncodedLabels, subject: str) -> 
     )
 
 
+def known_labels(kind: LabelKind, classes: np.ndarray, labels: EncodedLabels) -> EncodedLabels:
+    """Who carries each of `classes`; other labels are left out."""
+    place = {label: k for k, label in enumerate(labels.classes.tolist())}
+    at = [place.get(label, -1) for label in classes.tolist()]
+    rows = [labels.rows[labels.indptr[k] : labels.indptr[k + 1]] if k >= 0 else labels.rows[:0]
+            for k in at]  # fmt: skip
+    ends = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return EncodedLabels(ends, np.concatenate(rows), classes, kind, labels.n_samples)
+
+
 def labels_to_keep(
     kind: LabelKind, classes: np.ndarray, unwanted: Iterable[Hashable], subject: str
 ) -> np.ndarray:
@@ -104,18 +116,23 @@ class Fitted(NamedTuple):
 
 def join(old: Fitted, new: Fitted) -> Fitted:
     """Both sets of labels, at the places that keep `classes` in order."""
-    kind, weights, bias, objective = old.kind, old.weights, old.bias, old.solution.objective
-    if kind is LabelKind.BINARY:  # two scores now, where one and its negative did
-        weights, bias = sp.hstack([-weights, weights], "csr"), np.concatenate([-bias, bias])
-        kind, objective = LabelKind.MULTICLASS, 2 * objective
     order = order_of(old.classes, new.classes)
-    joined = sp.hstack([weights, new.weights], format="csr")[:, order]
+    joined = sp.hstack([old.weights, new.weights], format="csr")[:, order]
     joined.sort_indices()
     classes, bias = (
-        np.concatenate(parts)[order] for parts in ((old.classes, new.classes), (bias, new.bias))
+        np.concatenate(parts)[order] for parts in ((old.classes, new.classes), (old.bias, new.bias))
     )
-    solution = _joint(replace(old.solution, objective=objective), new.solution)
-    return Fitted(kind, classes, joined, bias, solution)
+    return Fitted(old.kind, classes, joined, bias, _joint(old.solution, new.solution))
+
+
+def in_two(fitted: Fitted) -> Fitted:
+    """Two scores where one of two classes and its negative did; other models as they are."""
+    if fitted.kind is not LabelKind.BINARY:
+        return fitted
+    weights = sp.hstack([-fitted.weights, fitted.weights], "csr")
+    bias = np.concatenate([-fitted.bias, fitted.bias])
+    solution = replace(fitted.solution, objective=2 * fitted.solution.objective)
+    return Fitted(LabelKind.MULTICLASS, fitted.classes, weights, bias, solution)
 
 
 def _joint(old: Solution, new: Solution) -> Solution:

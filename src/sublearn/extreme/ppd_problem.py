@@ -240,7 +240,8 @@ class PPDProblem:
     """Data and labels of one fit, ready to be solved label by label.
 
     The first four are those of `Weighed`; `start` has weights of shape (n_labels, n_features) and
-    biases to start from.
+    biases to start from. `held` has what rows seen earlier add to v, of the same shape, and to the
+    biases: their duals stay as they are, and labels without a row here learn from the others.
     """
 
     def __init__(
@@ -250,12 +251,16 @@ class PPDProblem:
         sample_weight: np.ndarray | None = None,
         class_weight: np.ndarray | None = None,
         start: tuple[sp.csr_matrix, np.ndarray] | None = None,
+        held: tuple[sp.csr_matrix, np.ndarray] | None = None,
     ):
-        self._data = (X, labels.indptr, labels.rows, sample_weight, class_weight, start)
+        self._data = (X, labels.indptr, labels.rows, sample_weight, class_weight)
+        self._start, self._held = start, held
         self._columns: sp.csc_matrix | None = None
         # Labels of similar size go together, and the most expensive first.
         order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
-        self._twins = find_twins(labels, class_weight) if start is None else np.arange(len(order))
+        self._twins = np.arange(len(order))
+        if start is None and held is None:
+            self._twins = find_twins(labels, class_weight)
         self.order = order[self._twins[order] == order]
         self.n_labels, self.n_features = labels.n_classes, X.shape[1]
         self._is_solved = np.zeros(self.n_labels, dtype=bool)
@@ -271,7 +276,7 @@ class PPDProblem:
 
     @cached_property
     def _native(self) -> _NativeProblem:
-        X, indptr, rows, sample_weight, class_weight, start = self._data
+        X, indptr, rows, sample_weight, class_weight = self._data
 
         def cast(weights: np.ndarray | None) -> np.ndarray | None:
             return None if weights is None else weights.astype(X.dtype)
@@ -281,12 +286,10 @@ class PPDProblem:
             (X.indptr, X.indices, X.data), X.shape[1], (indptr, rows), cast(sample_weight),
             cast(class_weight), lists,
         )  # fmt: skip
-        if start is not None:
-            weights, bias = start
-            native.start_from(
-                weights.indptr.astype(np.int64), weights.indices.astype(np.int32),
-                weights.data.astype(X.dtype, copy=False), bias.astype(X.dtype, copy=False),
-            )  # fmt: skip
+        if self._start is not None:
+            native.start_from(*_numbers_by_label(*self._start, X.dtype))
+        if self._held is not None:
+            native.hold(*_numbers_by_label(*self._held, X.dtype))
         return native
 
     @property
@@ -359,6 +362,15 @@ class PPDProblem:
             members.astype(np.int32), indptr, chunk.features[entries], chunk.values[entries],
             chunk.bias[at], reports,
         )  # fmt: skip
+
+
+def _numbers_by_label(
+    matrix: sp.csr_matrix, bias: np.ndarray, dtype: DTypeLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A row per label and a bias each, in the types of the core."""
+    indptr, features = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    values, bias = (numbers.astype(dtype, copy=False) for numbers in (matrix.data, bias))
+    return indptr, features, values, bias
 
 
 def _lists_of(columns: sp.csc_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,12 +15,12 @@ from sublearn import _core
 from sublearn.execution import Hints, map_blocks, n_places_elsewhere
 from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
 from sublearn.extreme.linear_labels import LinearLabels
-from sublearn.extreme.ppd_problem import Chunk, PPDProblem
+from sublearn.extreme.ppd_problem import Chunk, PPDProblem, Weighed
 from sublearn.fitting.progress import Progress
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import JsonObject
 
-__all__ = ["gather_weights", "solve_parts"]
+__all__ = ["gather_weights", "learn_more", "solve_parts"]
 
 _JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 _PARTS_PER_PLACE = 16  # if parts go to other processes: the last ones end at about the same time
@@ -61,6 +61,29 @@ def solve_parts(
     is_done = (reports["converged"] != 0) | (problem.counts == 0)
     solution = _summarise(reports, is_done, settings["max_iter"] if was_stopped else 0)
     return LinearLabels(by_feature, bias), solution, was_stopped
+
+
+def learn_more(
+    data: Weighed,
+    model: LinearLabels,
+    settings: JsonObject,
+    watch: Callable[[Callable[[], None], Progress], None],
+) -> tuple[LinearLabels, Solution]:
+    """A model that has learnt from further rows as well, and how it was found.
+
+    The duals of the rows seen before stay as they are: they are known by what they add to v, which
+    is w + l1 sign(w) where a weight is not zero and is taken for 0 elsewhere, and to the bias.
+    Labels that a stop kept from being reached, which have no weights and a bias of -1 then, keep
+    those that they had.
+    """
+    v = sp.csr_matrix(model.weights.T)
+    v.data = v.data + np.sign(v.data) * v.dtype.type(settings["l1"])
+    problem = PPDProblem(*data, held=(v, model.bias))
+    found, solution, was_stopped = solve_parts(problem, settings, None, watch)
+    n_weights = np.bincount(found.lists.labels, minlength=found.n_labels)
+    return found.with_labels_of(
+        model, was_stopped & (n_weights == 0) & (found.bias == -1)
+    ), solution
 
 
 @dataclass(frozen=True, eq=False)

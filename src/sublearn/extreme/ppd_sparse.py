@@ -21,15 +21,19 @@ from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.ppd_increments import (
     Fitted,
+    in_two,
     join,
+    known_labels,
     labels_to_keep,
     matched,
+    order_of,
     refuse_another_form,
     refuse_other_labels,
     unknown_labels,
 )
 from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
-from sublearn.extreme.ppd_solve import solve_parts
+from sublearn.extreme.ppd_solve import learn_more, solve_parts
+from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
 from sublearn.trace import Callback, Solution, Status
@@ -56,6 +60,7 @@ from sublearn.validation import (
     Rule,
     as_n_threads,
     as_seed,
+    check_argument,
     check_features,
     check_params,
     check_sample_weight,
@@ -184,6 +189,9 @@ class PPDSparseClassifier(LinearLabelClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` was a data frame with string column names.
+    label_names_ : ndarray of shape (n_classes,)
+        Only if `y` was an indicator data frame with string column names: what `classes_`, its
+        column numbers, are called.
 
     Notes
     -----
@@ -349,11 +357,23 @@ class PPDSparseClassifier(LinearLabelClassifier):
         y: LabelsLike,
         classes: ArrayLike | None = None,
         sample_weight: WeightsLike | None = None,
+        *,
+        update_known: bool = True,
     ) -> PPDSparseClassifier:
-        """Add the labels of `y` that the model does not know; the others stay as they are.
+        r"""Learn from further samples, and add the labels of `y` that the model does not know.
 
-        A new label is learnt against all samples of `X` that do not carry it, so `X` should hold
-        samples of the known labels too. Known labels keep their weights to the last bit.
+        For a known label the dual variables of the samples seen before stay as they are, and those
+        of the new samples are optimised: one step of block coordinate ascent on the dual of all
+        samples. With :math:`w_0, b_0` the weights before and :math:`D` the Bregman distance of
+        :math:`\tfrac12 \|w\|^2 + l_1 \|w\|_1`, it minimises
+
+        .. math::
+            D(w, w_0) + \tfrac12 (b - b_0)^2
+            + \sum_{i \text{ new}} C \, \ell\bigl(y_i (\langle w, x_i \rangle + b)\bigr).
+
+        Samples should be new: those that come again count again. A new label is learnt as in
+        `fit`, against all samples of `X` that do not carry it, so `X` should hold samples of the
+        known labels too; where these were in `fit` already, say ``update_known=False``.
 
         Parameters
         ----------
@@ -368,15 +388,19 @@ class PPDSparseClassifier(LinearLabelClassifier):
             labels at the first call; here labels are added when samples of them come.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Factors of `C`, one per sample.
+        update_known : bool, default=True
+            False keeps the weights of known labels to the last bit, and learns new labels only.
 
         Returns
         -------
         PPDSparseClassifier
-            Itself. On a model that is not fitted this is `fit`. `trace_` tells of the new labels;
-            `objective_` and `certificate_` of all, those known before as they were certified then.
-            A file at `model_path` is not changed.
+            Itself. On a model that is not fitted this is `fit`. `objective_` and `certificate_` are
+            of the problem above and of new labels; without `update_known` those of known labels
+            are as they were certified before. `trace_` tells of the labels learnt last. Tuned
+            thresholds stay, probabilities do not. A file at `model_path` is not changed.
         """
         check_params(self)
+        check_argument("partial_fit.update_known", update_known, Boolean())
         is_first = not self.__sklearn_is_fitted__()
         X = check_features(self, X, reset=is_first)
         name = type(self).__name__
@@ -388,15 +412,40 @@ class PPDSparseClassifier(LinearLabelClassifier):
             return self
         refuse_another_form(self._label_kind, self.classes_, labels, f"{name}.partial_fit: y")
         new = unknown_labels(self.classes_, labels, f"{name}.partial_fit: y")
-        if new.n_classes == 0:
-            check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
-            return self
+        X = as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
+        check_sample_weight(sample_weight, X.shape[0], estimator_name=name)
+        added = self._new_labels(X, new, sample_weight) if new.n_classes else None
+        if added is not None:
+            self._take(in_two(self._fitted()))
+        if update_known:
+            self._learn_known(X, labels, sample_weight)
+        if added is not None:
+            self._take(join(self._fitted(), added._fitted()))
+        return self
+
+    def _new_labels(
+        self, X: sp.csr_matrix, new: EncodedLabels, sample_weight: WeightsLike | None
+    ) -> PPDSparseClassifier:
         added = clone(self).set_params(model_path=None)
         added.n_features_in_ = self.n_features_in_
-        X = as_precise_as(self.model_.bias.dtype, X, f"{name}.partial_fit: X")
         added._fit(X, new, sample_weight, None, known=self.classes_)
-        self._append(added)
-        return self
+        return added
+
+    def _learn_known(
+        self, X: sp.csr_matrix, labels: EncodedLabels, sample_weight: WeightsLike | None
+    ) -> None:
+        """Further samples for the labels that the model has; those of weight 0 stay."""
+        name = type(self).__name__
+        known = known_labels(self._label_kind, self.classes_, labels)
+        weights = self._weights_of_known(labels)
+        data = weigh(X, known, sample_weight, weights, None, estimator_name=name)
+        refuse_extreme_weights(data, self.C, estimator_name=name)
+        watch = functools.partial(self._watch, title="PPD-Sparse")
+        model, solution = learn_more(data, self.model_, self._settings(), watch)
+        if weights is not None and self._label_kind is not LabelKind.BINARY:
+            model = model.with_labels_of(self.model_, weights == 0)
+        self._keep_solution(solution)
+        self._set_model(model)
 
     @all_or_nothing
     def remove_labels(self, labels: Iterable[Hashable]) -> PPDSparseClassifier:
@@ -418,7 +467,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
         keep = labels_to_keep(self._label_kind, self.classes_, labels, subject)
         if not keep.all():
             self._set_model(LinearLabels(self.model_.weights[:, keep], self.model_.bias[keep]))
-            self.classes_ = self.classes_[keep]
+            before, self.classes_ = self.classes_, self.classes_[keep]
+            self._keep_decision(before)
         return self
 
     def _fit(
@@ -479,11 +529,22 @@ class PPDSparseClassifier(LinearLabelClassifier):
             "n_threads": as_n_threads(self.n_jobs),
         }
 
-    def _append(self, added: PPDSparseClassifier) -> None:
-        """Take over the labels of another model."""
-        both = join(self._fitted(), added._fitted())
+    def _weights_of_known(self, labels: EncodedLabels) -> np.ndarray | None:
+        """Class weights of the labels that the model has, among them and those that are new."""
+        new = unknown_labels(self.classes_, labels, type(self).__name__).classes
+        order = order_of(self.classes_, new)
+        everyone = known_labels(labels.kind, np.concatenate([self.classes_, new])[order], labels)
+        name = type(self).__name__
+        weights = as_label_weights(self.class_weight, everyone, estimator_name=name)
+        return None if weights is None else weights[order < len(self.classes_)]
+
+    def _take(self, both: Fitted) -> None:
+        """Become what two fits found together."""
         self._set_model(LinearLabels(both.weights, both.bias))
-        self.classes_, self.label_kind_ = both.classes, both.kind.name
+        before, self.classes_, self.label_kind_ = self.classes_, both.classes, both.kind.name
+        if len(before) != len(self.classes_):
+            self.__dict__.pop("label_names_", None)
+        self._keep_decision(before)
         self._keep_solution(both.solution, warns=False)
 
     def _fitted(self) -> Fitted:

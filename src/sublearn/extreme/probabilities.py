@@ -198,28 +198,28 @@ class LabelProbabilities(LabelClassifier):
             found = _shares(found, self._total_probability(X), len(self.classes_))
         return self.classes_[ids], found.astype(scores.dtype, copy=False)
 
-    def _truth(self, y: LabelsLike, n_samples: int) -> sp.csr_matrix:
+    def _truth(self, y: LabelsLike, n_samples: int, caller: str = "calibrate") -> sp.csr_matrix:
         """Held-out labels by column of the model's weights; labels it does not know are left out.
 
         A label list of a row may become empty by that, and the row is a negative of every label.
         """
-        found = encode_labels(y, n_samples, estimator_name="calibrate", for_fit=False)
+        found = encode_labels(y, n_samples, estimator_name=caller, for_fit=False)
         kind, n_classes = self._label_kind, len(self.classes_)
         if any(getattr(found.kind, what) != getattr(kind, what) for what in _FORM):
             raise ValueError(
-                f"calibrate.y must have the form it had in fit ({kind.value}), "
+                f"{caller}.y must have the form it had in fit ({kind.value}), "
                 f"got {found.kind.value}"
             )
         if kind.is_indicator and found.n_classes != n_classes:
             raise ValueError(
-                f"calibrate.y must have {n_classes} columns as in fit, got {found.n_classes}"
+                f"{caller}.y must have {n_classes} columns as in fit, got {found.n_classes}"
             )
         places = found.classes
         if not kind.is_indicator:
-            places = find_positions(self.classes_, found.classes, argument="calibrate.y")
+            places = find_positions(self.classes_, found.classes, argument=f"{caller}.y")
         truth = found.to_csr(np.where(places < 0, n_classes, places), n_classes + 1)[:, :n_classes]
         if truth.nnz == 0:
-            raise ValueError("calibrate.y must carry labels that the model knows, got none")
+            raise ValueError(f"{caller}.y must carry labels that the model knows, got none")
         return truth[:, 1:] if kind is LabelKind.BINARY else truth
 
     def _total_probability(self, X: sp.csr_matrix) -> np.ndarray:

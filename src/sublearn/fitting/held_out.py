@@ -11,7 +11,7 @@ from sublearn.validation import EncodedLabels, check_features, encode_labels
 from sublearn.validation.features import as_precise_as
 from sublearn.validation.values import show
 
-__all__ = ["patience_of", "pick", "read_eval_set", "split_rows"]
+__all__ = ["patience_of", "pick", "pick_labels", "read_eval_set", "split_rows"]
 
 
 _PATIENCE = 3  # passes; held-out precision rarely rises again after as many without a gain
@@ -35,7 +35,12 @@ def pick(
     X: sp.csr_matrix, labels: EncodedLabels, rows: np.ndarray
 ) -> tuple[sp.csr_matrix, EncodedLabels]:
     """Some rows, increasing, with their labels; labels that none of them carries stay."""
-    return X[rows], _from_indicator(labels.to_csr()[rows], labels)
+    return X[rows], pick_labels(labels, rows)
+
+
+def pick_labels(labels: EncodedLabels, rows: np.ndarray) -> EncodedLabels:
+    """The labels of some rows, increasing; those that none of them carries stay."""
+    return _from_indicator(labels.to_csr()[rows], labels)
 
 
 def read_eval_set(

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from sublearn.fitting.model import FittedModel
-from sublearn.io.fields import Fields, Labels
+from sublearn.io.fields import Fields, Labels, OrAbsent, Strings
 from sublearn.metrics.exact_labels import share_right
 from sublearn.typing import LabelsLike, MatrixLike, WeightsLike
 from sublearn.validation import EncodedLabels, LabelKind, OneOf, Positive, check_argument
@@ -41,12 +41,16 @@ class LabelClassifier(FittedModel, ClassifierMixin):
 
     classes_: np.ndarray
     label_kind_: str
+    label_names_: np.ndarray  # only if labels came as a data frame with string column names
     predict: Callable[[MatrixLike], DecodedLabels]
 
-    _STORED: ClassVar[tuple[str, ...]] = ("classes_", "label_kind_")
+    _STORED: ClassVar[tuple[str, ...]] = ("classes_", "label_kind_", "label_names_")
 
     def _keep_labels(self, labels: EncodedLabels) -> None:
         self.classes_, self.label_kind_ = labels.classes, labels.kind.name
+        self.__dict__.pop("label_names_", None)
+        if labels.names is not None:
+            self.label_names_ = labels.names
 
     @property
     def _label_kind(self) -> LabelKind:
@@ -77,6 +81,7 @@ class LabelClassifier(FittedModel, ClassifierMixin):
         return super()._fields() | {
             "classes_": Labels("classes"),
             "label_kind_": OneOf(*LabelKind.__members__),
+            "label_names_": OrAbsent(Strings("classes")),
         }
 
     def __sklearn_tags__(self) -> Tags:

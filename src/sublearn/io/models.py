@@ -129,6 +129,8 @@ class SavedModel:
 
     def __init_subclass__(cls, **options: object) -> None:
         for name in _CHANGING & set(vars(cls)):
+            if not callable(vars(cls)[name]):
+                continue  # there for some classifiers only, and takes its turn itself
             setattr(cls, name, one_at_a_time(vars(cls)[name]))
         super().__init_subclass__(**options)
 

@@ -20,7 +20,17 @@ from sublearn.validation.values import is_int64, show
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["gains_at_k", "ndcg_at_k", "precision_at_k", "psndcg_at_k", "psp_at_k", "recall_at_k"]
+__all__ = [
+    "f1_at_k",
+    "gains_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "psndcg_at_k",
+    "psp_at_k",
+    "r_precision",
+    "read_cuts",
+    "recall_at_k",
+]
 
 #: Where rankings are cut.
 Cuts = int | Sequence[int]
@@ -73,6 +83,43 @@ def recall_at_k(
     :func:`precision_at_k`.
     """
     return _evaluate(_recall, y_true, y_pred, k, classes)
+
+
+def f1_at_k(
+    y_true: LabelsLike, y_pred: LabelsLike, k: Cuts = 5, *, classes: ArrayLike | None = None
+) -> float | np.ndarray:
+    r"""F1 of the `k` best labels of each sample, the mean of
+    :math:`\frac{2}{k + |y_i|} \sum_{j \le k} h_{ij}`.
+
+    The mean of the F1 of samples, as Annif has it, not the F1 of mean precision and mean recall. A
+    sample without true labels counts as 0. Arguments and return value are those of
+    :func:`precision_at_k`.
+    """
+    return _evaluate(_f1, y_true, y_pred, k, classes)
+
+
+def r_precision(
+    y_true: LabelsLike, y_pred: LabelsLike, *, classes: ArrayLike | None = None
+) -> float:
+    r"""Share of true labels among as many of the best as there are true ones.
+
+    The mean of :math:`\frac{1}{|y_i|} \sum_{j \le |y_i|} h_{ij}`. Where `y_pred` ranks fewer labels
+    than a sample has, the missing ones are misses. A sample without true labels counts as 0.
+    Arguments are those of :func:`precision_at_k`.
+
+    Examples
+    --------
+    >>> r_precision([["a", "b"], ["c"]], np.array([["a", "c"], ["b", "c"]]))
+    0.25
+    """
+    found = sp.csr_matrix(y_pred) if sp.issparse(y_pred) else np.asarray(y_pred)
+    n_columns = found.shape[-1]
+    most = int(read_ranking(y_true, y_pred, 1, classes).n_true().max())
+    k = max(1, min(most, int(n_columns)))
+    ranking = read_ranking(y_true, y_pred, k, classes)
+    n_true = ranking.n_true()
+    counts = np.arange(k) < n_true[:, None]
+    return float(np.mean((ranking.hits() & counts).sum(axis=1) / np.maximum(n_true, 1)))
 
 
 def ndcg_at_k(
@@ -176,7 +223,7 @@ def gains_at_k(
     >>> found.ravel().tolist(), float(found.sum() / reachable.sum())
     ([1.0, 0.0], 0.5)
     """
-    cuts = _read_cuts(k)
+    cuts = read_cuts(k)
     ranking = read_ranking(y_true, y_pred, int(cuts.max()), classes)
     if propensities is None:
         return _PLAIN[metric](ranking, cuts)
@@ -193,7 +240,7 @@ def _evaluate(
     k: Cuts,
     classes: ArrayLike | None,
 ) -> float | np.ndarray:
-    cuts = _read_cuts(k)
+    cuts = read_cuts(k)
     ranking = read_ranking(y_true, y_pred, int(cuts.max()), classes)
     found, reachable = (part.sum(axis=0) for part in formula(ranking, cuts))
     values = np.divide(found, reachable, out=np.zeros(len(cuts)), where=reachable > 0)
@@ -208,6 +255,12 @@ def _precision(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _recall(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_found = ranking.hits().cumsum(axis=1)[:, cuts - 1]
     share = n_found / np.maximum(ranking.n_true(), 1)[:, None]
+    return share, np.ones_like(share)
+
+
+def _f1(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n_found = ranking.hits().cumsum(axis=1)[:, cuts - 1]
+    share = 2 * n_found / (ranking.n_true()[:, None] + cuts)
     return share, np.ones_like(share)
 
 
@@ -296,7 +349,8 @@ def _inverse_propensities(propensities: ArrayLike, ranking: Ranking) -> np.ndarr
     return 1 / values
 
 
-def _read_cuts(k: Cuts) -> np.ndarray:
+def read_cuts(k: Cuts) -> np.ndarray:
+    """Where to cut, as an array of at least one."""
     cuts = list(k) if isinstance(k, Iterable) and np.ndim(k) else [k]
     if not cuts or not all(is_int64(cut) and cut > 0 for cut in cuts):
         raise ValueError(f"k must be a positive integer or a sequence of them, got {show(k)}")

@@ -22,13 +22,14 @@ Parameters of such a project in projects.cfg, with their defaults:
 
 from __future__ import annotations
 
+import copy
 import os.path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import annif.backend
 import numpy as np
 import scipy.sparse as sp
-from annif.backend.backend import AnnifBackend
+from annif.backend.backend import AnnifLearningBackend
 from annif.backend.mixins import TfidfVectorizerMixin
 from annif.default_config import Config as _AnnifConfig
 from annif.default_config import ProductionConfig as _AnnifProductionConfig
@@ -53,7 +54,7 @@ __all__ = ["Config", "ProductionConfig", "SublearnBackend", "register"]
 _TIE_BREAK = 1e-3  # share of the raw score in a suggestion's score: isotonic maps have flat parts
 
 
-class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
+class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
     """One sparse linear classifier per subject, trained by PPD-Sparse."""
 
     name = "sublearn"
@@ -89,7 +90,8 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
                 f"calibration must be from 0 to below 1, got {params['calibration']}",
                 backend_id=self.backend_id,
             )
-        X, Y = self._vectors_and_subjects(corpus, params)
+        documents = self._documents(corpus)
+        X, Y = self._vectors(documents, params), self._subjects(documents)
         model = PPDSparseClassifier(
             C=self._number(params, "C"),
             l1=self._number(params, "l1"),
@@ -114,14 +116,30 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
         model.fit(X, Y)
         return model.calibrate_like(first) if Y[held_out].nnz else model
 
-    def _vectors_and_subjects(
-        self, corpus: DocumentCorpus, params: JsonObject
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Rows and their subjects by number, without documents that have none."""
+    def _learn(self, corpus: DocumentCorpus, params: JsonObject) -> None:
+        """Learn from further documents; words that no document had in training are passed over.
+
+        Probabilities keep the maps that training has found.
+        """
+        self.initialize()
+        documents = self._documents(corpus)
+        X = self.vectorizer.transform([text for text, _ in documents]).astype(np.float32)
+        before = copy.copy(self._model)
+        model = copy.copy(before).partial_fit(X, self._subjects(documents))
+        if hasattr(before, "calibration_") and len(before.classes_) == len(model.classes_):
+            model.calibrate_like(before)
+        model.save(os.path.join(self.datadir, self.MODEL_FILE))
+        self._model = model
+
+    def _documents(self, corpus: DocumentCorpus) -> list[tuple[str, list[int]]]:
+        """Texts and the numbers of their subjects, without documents that have none."""
         documents = [(doc.text, list(doc.subject_set)) for doc in corpus.documents]
         documents = [(text, ids) for text, ids in documents if ids]
         if not documents:
             raise NotSupportedException("Cannot train sublearn project without subjects")
+        return documents
+
+    def _vectors(self, documents: list[tuple[str, list[int]]], params: JsonObject) -> sp.csr_matrix:
         settings = {
             "min_df": int(self._number(params, "min_df")),
             "tokenizer": self.project.analyzer.tokenize_words,
@@ -129,12 +147,13 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifBackend):
             "sublinear_tf": True,
             "dtype": np.float32,
         }
-        X = self.create_vectorizer((text for text, _ in documents), settings)
+        return self.create_vectorizer((text for text, _ in documents), settings)
+
+    def _subjects(self, documents: list[tuple[str, list[int]]]) -> sp.csr_matrix:
         ends = np.cumsum([0, *(len(ids) for _, ids in documents)])
         columns = np.concatenate([ids for _, ids in documents])
         shape = (len(documents), len(self.project.subjects))
-        Y = sp.csr_matrix((np.ones(len(columns), dtype=np.int8), columns, ends), shape=shape)
-        return X, Y
+        return sp.csr_matrix((np.ones(len(columns), dtype=np.int8), columns, ends), shape=shape)
 
     def _number(self, params: JsonObject, name: str) -> float:
         """A parameter, which projects.cfg has as text."""

@@ -11,7 +11,7 @@ import enum
 import itertools
 import numbers
 from collections.abc import Collection, Hashable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -67,6 +67,8 @@ class EncodedLabels:
         The form in which the labels were given.
     n_samples : int
         Number of rows, with those that carry no label.
+    names : ndarray of str, or None
+        What the columns of a data frame are called; `classes` are their numbers.
     """
 
     indptr: np.ndarray
@@ -74,6 +76,7 @@ class EncodedLabels:
     classes: np.ndarray
     kind: LabelKind
     n_samples: int
+    names: np.ndarray | None = None
 
     @property
     def n_classes(self) -> int:
@@ -142,6 +145,8 @@ def encode_labels(
             f"but the target {argument} is None."
         )
     encoded = _encode(y, n_samples, refuse)
+    if encoded.kind is LabelKind.DENSE_INDICATOR and encoded.names is None:
+        encoded = replace(encoded, names=_column_names(y))
     if for_fit:
         _refuse_nothing_to_learn(encoded, refuse)
     return encoded
@@ -158,6 +163,13 @@ def _encode(y: LabelsLike | EncodedLabels, n_samples: int, refuse: _Refusal) -> 
     if isinstance(items, list):
         return _encode_lists(items, n_samples, refuse)
     return _encode_array(items, n_samples, refuse)
+
+
+def _column_names(y: LabelsLike | EncodedLabels) -> np.ndarray | None:
+    """Names of the columns of a frame of any library, if they are strings."""
+    names = list(getattr(y, "columns", ()))
+    is_named = bool(names) and all(isinstance(name, str) for name in names)
+    return np.array(names, dtype=object) if is_named else None
 
 
 def encode_each(

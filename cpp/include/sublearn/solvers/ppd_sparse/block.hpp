@@ -14,6 +14,7 @@
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/losses/margin_loss.hpp"
+#include "sublearn/prox/soft_threshold.hpp"
 #include "sublearn/solvers/ppd_sparse/kernels.hpp"
 #include "sublearn/solvers/ppd_sparse/restart.hpp"
 #include "sublearn/solvers/ppd_sparse/search.hpp"
@@ -45,7 +46,7 @@ class PPDBlockSolver {
       const bool is_exact = searcher_.search(iter, iter == max_iter);
       for_each_lane(state_.live, [&](int l) { state_.report[l].n_iter = iter; });
       if (is_exact) {
-        certify();
+        certify(block);
         state_.shrink(searcher_.scan().threshold);
       }
       enter_violators();
@@ -64,6 +65,8 @@ class PPDBlockSolver {
   static constexpr int kSweeps = 4;
   // Sweeps end early once they move less than this share of the worst violation outside.
   static constexpr double kSettled = 0.3;
+  // Of what is held, v0 and w, sums cancel: so much of their size is rounding, and no gap.
+  static constexpr double kHeldRounding = 1e-6;
 
   void start(std::span<const index_t> block, Rng rng) {
     violation_ = Pack<T>::all(1);
@@ -126,16 +129,18 @@ class PPDBlockSolver {
     return settled;
   }
 
-  void certify() {
-    evaluate();
+  void certify(std::span<const index_t> block) {
+    evaluate(block, T{0});
     const DualSums<T> duals = state_.duals();
     for_each_lane(state_.live, [&](int l) {
       LabelReport& report = state_.report[l];
       report.dual = duals.total[l] - 0.5 * state_.loss.dual_diagonal() * duals.squares[l] -
-                    state_.bias_centre * duals.signed_total[l] - half_squares(l);
+                    state_.bias_centre * duals.signed_total[l] - half_squares(l) +
+                    state_.held_half[l];
       report.nnz_dual = static_cast<index_t>(duals.count[l]);
       if (std::isfinite(report.primal) &&
-          report.primal - report.dual <= state_.settings.tol * report.primal) {
+          report.primal - report.dual <=
+              state_.settings.tol * report.primal + kHeldRounding * state_.held_half[l]) {
         report.status = Status::converged;
         state_.live &= ~lane_bit(l);
       } else if (report.n_iter == state_.settings.max_iter) {
@@ -144,17 +149,31 @@ class PPDBlockSolver {
     });
   }
 
-  /// The objective of the weights that the last search scored with.
-  void evaluate() {
+  /// The objective of the weights that the last search scored with, those above `smallest`.
+  void evaluate(std::span<const index_t> block, T smallest) {
     const LaneSums<T> positive_loss = sum_positive_loss();
     const WeightSums<T>& sums = searcher_.sums();
     const Scan<T>& scan = searcher_.scan();
     for_each_lane(state_.live, [&](int l) {
       LabelReport& report = state_.report[l];
       report.primal = half_squares(l) + state_.settings.l1 * sums.absolute[l] + positive_loss[l] +
-                      state_.loss.total(scan.violation[l], scan.squares[l]);
+                      state_.loss.total(scan.violation[l], scan.squares[l]) + state_.held_half[l] -
+                      held_product(block[l], l, smallest);
       report.nnz_primal = static_cast<index_t>(sums.count[l]);
     });
+  }
+
+  /// <v0, w> + b0 b, with v0 and b0 what is held of a label.
+  double held_product(index_t label, int lane, T smallest) const {
+    const PPDStart<T>& held = state_.task.held;
+    if (!held.is_given()) return 0.0;
+    double product = 0;
+    for (auto p = held.indptr[label]; p < held.indptr[label + 1]; ++p) {
+      const T weight = soft_threshold(state_.v[held.features[p]][lane], state_.sweeps.l1);
+      if (std::abs(weight) > smallest) product += static_cast<double>(held.values[p]) * weight;
+    }
+    if (!state_.settings.learn_bias) return product;
+    return product + static_cast<double>(held.bias[label]) * state_.sweeps.bias[lane];
   }
 
   double half_squares(int lane) const {
@@ -208,7 +227,7 @@ class PPDBlockSolver {
     }
     state_.keep_positives(block, searched);
     searcher_.search_pruned(static_cast<T>(state_.settings.prune));
-    evaluate();
+    evaluate(block, static_cast<T>(state_.settings.prune));
   }
 
   void write_weights(int lane, LabelWeights<T>& out) const {

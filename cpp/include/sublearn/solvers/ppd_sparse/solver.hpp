@@ -23,6 +23,16 @@
 //   shrink    negatives whose dual is back at zero leave
 //   until     P - D <= tol P
 //
+// If something is held of a label, (v0, b0) of rows seen earlier, their duals stay as they are and
+// those of the given rows are optimised: one step of block coordinate ascent on the dual of all
+// rows. Then v = v0 + sum_i y_i alpha_i x_i and b likewise, and with w0 = soft(v0, l1)
+//
+//   D' = D + 1/2 ||w0||^2 + 1/2 b0^2
+//   P' = P + 1/2 ||w0||^2 + 1/2 b0^2 - <v0, w> - b0 b
+//
+// both zero where no row has a loss: P' is the losses of the given rows and the Bregman distance of
+// the regulariser from w0, b0.
+//
 // Labels share the matrix, so kLanes of them are solved side by side (core/lanes.hpp): a list or
 // row that is read serves all.
 #pragma once

@@ -13,6 +13,7 @@
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/losses/margin_loss.hpp"
+#include "sublearn/prox/soft_threshold.hpp"
 #include "sublearn/solvers/ppd_sparse/kernels.hpp"
 #include "sublearn/solvers/ppd_sparse/task.hpp"
 
@@ -44,6 +45,7 @@ struct PPDState {
     std::fill(std::begin(size), std::end(size), std::size_t{0});
     for (std::size_t l = 0; l < block.size(); ++l) {
       report[l] = LabelReport();
+      hold(block[l], static_cast<int>(l));
       enter_positives(block[l], static_cast<int>(l));
     }
   }
@@ -164,6 +166,7 @@ struct PPDState {
   LabelReport report[kLanes<T>];
   std::size_t size[kLanes<T>] = {};  ///< active rows of each label
   SweepState<T> sweeps;
+  double held_half[kLanes<T>] = {};  ///< 1/2 (||w||^2 + b^2) of what is held; zero if nothing is
 
   std::vector<Pack<T>> v;  ///< by feature, zero outside touched
   std::vector<std::uint8_t> is_touched;
@@ -187,7 +190,25 @@ struct PPDState {
     sweeps.positive_weight = Pack<T>::all(1);
   }
 
-  /// A label without positives is not live: it stays at w = 0, b = -1.
+  /// Begins with what earlier rows have added; such a label is live without positives too.
+  void hold(index_t label, int lane) {
+    held_half[lane] = 0;
+    if (!task.held.is_given()) return;
+    live |= lane_bit(lane);
+    double squares = 0;
+    for (auto p = task.held.indptr[label]; p < task.held.indptr[label + 1]; ++p) {
+      const T value = task.held.values[p];
+      const double weight = soft_threshold(value, sweeps.l1);
+      squares += weight * weight;
+      v[task.held.features[p]].set(lane, value);
+      touch(task.held.features[p]);
+    }
+    const double bias = settings.learn_bias ? task.held.bias[label] : T{0};
+    if (settings.learn_bias) sweeps.bias.set(lane, task.held.bias[label]);
+    held_half[lane] = 0.5 * (squares + bias * bias);
+  }
+
+  /// A label without positives, of which nothing is held, is not live: it stays at w = 0, b = -1.
   void enter_positives(index_t label, int lane) {
     const auto positives = task.labels.of(label);
     if (positives.empty()) return;
@@ -205,12 +226,13 @@ struct PPDState {
     scores.push_back(Pack<T>::all(0));
     curvature.push_back(curvature_of(i));
     weight.push_back(task.row_weight.empty() ? T{1} : task.row_weight[i]);
-    for (const auto id : data.rows.row(i).ids) {
-      const auto j = static_cast<index_t>(id);
-      if (is_touched[j]) continue;
-      is_touched[j] = 1;
-      touched.push_back(j);
-    }
+    for (const auto id : data.rows.row(i).ids) touch(static_cast<index_t>(id));
+  }
+
+  void touch(index_t j) {
+    if (is_touched[j]) return;
+    is_touched[j] = 1;
+    touched.push_back(j);
   }
 
   /// Of the dual along the coordinate of row i; see SweepState for the part of the loss. Zero if

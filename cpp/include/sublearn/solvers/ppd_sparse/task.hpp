@@ -53,7 +53,7 @@ struct LabelWeights {
   T bias = 0;
 };
 
-/// Weights to start from, by label: a CSR matrix and the biases that go with it.
+/// Numbers by label: a CSR matrix and the biases that go with it.
 template <class T>
 struct PPDStart {
   std::span<const offset_t> indptr;
@@ -71,7 +71,8 @@ struct PPDTask {
   LabelRows labels;
   std::span<const T> row_weight;       ///< by row
   std::span<const T> positive_weight;  ///< by label
-  PPDStart<T> start;
+  PPDStart<T> start;                   ///< weights to start from
+  PPDStart<T> held;  ///< what rows seen earlier add to v and to the bias; solver.hpp says how
 };
 
 /// The data as the solver wants it: rows, inverted lists, squared row lengths.
