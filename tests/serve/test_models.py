@@ -349,6 +349,15 @@ def test_a_file_that_is_damaged_or_gone_leaves_the_model_that_is_there(folder, t
         until(lambda: server.ask(QUESTION)[1]["predictions"][0]["labels"] == ["ocean"])
 
 
+def test_a_signal_right_after_the_start_is_obeyed_and_ends_nothing(folder, tmp_path):
+    path = tmp_path / "m.model"
+    shutil.copy(folder / "old.model", path)
+    with running(path) as server:
+        server.process.send_signal(signal.SIGHUP)
+        reloads = 'sublearn_reloads_total{model="m",outcome="done"} 1.0'
+        until(lambda: reloads in server.request("/metrics")[2])
+
+
 def test_a_mapped_file_can_be_replaced_as_well(folder, tmp_path):
     path = tmp_path / "m.model"
     shutil.copy(folder / "old.model", path)

@@ -2,8 +2,8 @@
 
 A call of a model costs the same for one row as for ten: checking, transposing, starting threads. So
 questions that come while others are answered are collected, and one call answers them all. A client
-alone never waits: a question that finds nothing going on begins at once, and only if the last call
-answered several does the next one wait for `Limits.batch_seconds`.
+alone never waits: a question that finds nothing going on begins at once. If the last call answered
+several, the next one waits for `Limits.batch_seconds`, and again while more come, a few times.
 
 Answers are those that each question would have got by itself, bit for bit: only questions with the
 same settings go together, and only to models whose score of an item does not depend on the items
@@ -31,6 +31,7 @@ __all__ = ["Batches", "is_itemwise"]
 _SMALL_BODY = 1 << 14  # bytes
 _SMALL_ITEMS = 8
 _SMALL_LABELS = 256
+_MOST_WINDOWS = 8
 
 Outcome = list[bytes] | Exception | None
 
@@ -94,11 +95,17 @@ class Batches:
         self._waiting.append(asked)
         if not self._is_running:
             self._is_running = True
-            if self._last_size > 1:
-                loop.call_later(self._limits.batch_seconds, self._begin)
-            else:
-                self._begin()
+            self._collect(_MOST_WINDOWS if self._last_size > 1 else 0)
         return asked.outcome
+
+    def _collect(self, n_windows: int, n_before: int = 0) -> None:
+        """Begin when no more questions come, or enough have come, or enough time is over."""
+        n_waiting = len(self._waiting)
+        if n_windows == 0 or n_waiting == n_before or n_waiting >= self._limits.max_batch:
+            self._begin()
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._limits.batch_seconds, self._collect, n_windows - 1, n_waiting)
 
     def _begin(self) -> None:
         """Answer what waits, on the event loop's thread."""
@@ -118,7 +125,7 @@ class Batches:
                 asked.outcome.set_result(outcome)
         self._is_running = bool(self._waiting)
         if self._is_running:
-            self._begin()
+            self._collect(_MOST_WINDOWS)
 
     # --- in the thread -----------------------------------------------------------------------
 

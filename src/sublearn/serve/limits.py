@@ -65,7 +65,8 @@ class Limits:
     max_batch : int, default=64
         Small questions to one model that are answered together; 1 answers each by itself.
     batch_seconds : float, default=0.001
-        Time for which a small question waits for others, if others came with the last one.
+        Time for which small questions wait for another one, if several came before; at most 8
+        times.
     header_seconds : float, default=10.0
         Time for a client to send the head of a request, or to finish TLS's handshake.
     body_seconds : float, default=30.0

@@ -149,9 +149,11 @@ def run(
             timeout_keep_alive=limits.idle_seconds,
             timeout_graceful_shutdown=int(limits.shutdown_seconds) + 2,
         )
-        listening.listen(_WAITING)
-        ready()
-        _Server(config, app, listening, settings).run()
+        server = _Server(config, app, listening, settings)
+        with _told_by_hangup(server.tell):
+            listening.listen(_WAITING)
+            ready()
+            server.run()
 
 
 class _Server(uvicorn.Server):
@@ -172,8 +174,6 @@ class _Server(uvicorn.Server):
         """Listen here and not in uvicorn, which sets no deadline for the handshake of TLS."""
         await super().startup(sockets=[])
         loop, context = asyncio.get_running_loop(), self.settings.context()
-        if threading.current_thread() is threading.main_thread() and os.name == "posix":
-            loop.add_signal_handler(signal.SIGHUP, self._tell)
         listener = await loop.create_server(
             self._connection,
             sock=self.listening,
@@ -193,7 +193,8 @@ class _Server(uvicorn.Server):
             app_state=self.lifespan.state,
         )
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Have files of models read again at the next tick."""
         self._is_told = True
 
     async def on_tick(self, counter: int) -> bool:
@@ -225,6 +226,19 @@ class _Server(uvicorn.Server):
     def _abort(self) -> None:
         for connection in list(self.server_state.connections):
             connection.transport.abort()
+
+
+@contextlib.contextmanager
+def _told_by_hangup(tell: Callable[[], None]) -> Iterator[None]:
+    """SIGHUP calls `tell`, from before the port is open: by default it would end the process."""
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda number, frame: tell())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _tls(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> ssl.SSLContext:
