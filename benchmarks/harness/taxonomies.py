@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_arff, load_hmc, load_xmc
 
-__all__ = ["LOOKED_AT", "MULTILABEL", "SINGLE_LABEL", "TAXONOMIES", "Rows", "load_rows"]
+__all__ = ["LOOKED_AT", "MULTILABEL", "SINGLE_LABEL", "TAXONOMIES", "Rows", "gnd", "load_rows"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -484,7 +484,8 @@ class HierarchicalClassifier(TaxonomyModel):
         -------
         float
         """
-        found = self.taxonomy_.names[self._end_positions(self._check_new(X))]
+        ends = self._end_positions(self._check_new(X))
+        found = self.taxonomy_.names[ends]
         truth = self.taxonomy_.arrange(y, f"{type(self).__name__}: y")
         return share_right(self._label_kind, self.taxonomy_.names, truth, found, sample_weight)
 
