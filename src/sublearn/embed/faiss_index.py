@@ -53,7 +53,7 @@ class FaissIndex:
             counted = self._faiss.cvar.indexIVF_stats.ndis
             scores, ids = self._index.search(queries, k)
             work = self._faiss.cvar.indexIVF_stats.ndis - counted
-        few = np.flatnonzero(ids[:, -1] < 0) if n_probe and k <= self.n_rows else []
+        few = np.flatnonzero((ids[:, -1] < 0) & (n_probe > 0) & (k <= self.n_rows))
         if len(few):  # the clusters looked at have fewer than k rows
             ids[few], scores[few], more = self.search(queries[few], k, 0, n_threads, monitor)
             work += more
