@@ -254,7 +254,7 @@ def test_warns_where_the_limit_of_iterations_came_first(solver):
     [
         (
             {"l1": -1.0},
-            "l1 must be a non-negative number, a matrix of them, 'cv' or 'cv_1se', got -1.0",
+            "l1 must be a non-negative number, a matrix of them, 'cv', 'cv_1se' or 'ebic', got -1.0",
         ),
         ({"l1": "best"}, "l1 must be a non-negative number"),
         ({"l1": np.nan}, "l1 must be a non-negative number"),
@@ -299,7 +299,7 @@ def test_refuses_a_singular_covariance_without_a_penalty():
 
 
 def test_refuses_to_cross_validate_a_covariance_matrix():
-    with pytest.raises(ParameterError, match="needs rows to hold out"):
+    with pytest.raises(ParameterError, match="needs the rows"):
         SparseInverseCovariance("cv", covariance="precomputed").fit(np.eye(3))
 
 

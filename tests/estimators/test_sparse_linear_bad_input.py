@@ -258,7 +258,7 @@ def test_refuses_parameters_of_the_classifier(params, sentence):
     [
         (
             {"loss": "absolute"},
-            "loss must be 'squared', 'huber', 'poisson' or a Huber, got 'absolute'",
+            "loss must be 'squared', 'huber', 'quantile', 'poisson', a Huber or a Quantile, got 'a",
         ),
         ({"positive": "yes"}, "positive must be True or False, got 'yes'"),
     ],

@@ -56,8 +56,8 @@ class NameOr(SettingsOf):
         return value
 
     def __str__(self) -> str:
-        kinds = " or a ".join(kind.__name__ for kind in self.kinds)
-        return f"{', '.join(map(repr, self.names))} or a {kinds}"
+        *parts, last = [*map(repr, self.names), *(f"a {kind.__name__}" for kind in self.kinds)]
+        return f"{', '.join(parts)} or {last}"
 
 
 def refusal(who: str, name: str, must: str, value: object) -> ParameterError:

@@ -26,6 +26,7 @@ _ROUNDS_IF_FREE = 5  # the core's own gap does not close then
 _APPROACH_TOL = 1e-4
 _MOST_STEPS = 8
 _NULL_TOL = 1e-10  # the largest l1 is the gradient of a model without the penalised features
+_ROUNDING = 1e-15  # of the loss at 0: what a sum of losses may be off by
 CANCELLATION = 1e-12  # an objective below this share of the loss at 0 is rounding
 
 
@@ -204,7 +205,7 @@ class _Run:
         objective = rows["objective"] + self.problem.shift
         bounds = np.maximum.accumulate(objective - rows["gap"])
         bounds = np.maximum(bounds, self.bound)
-        certificate = np.maximum(objective - bounds, 0.0) / self._unit(objective)
+        certificate = self._relative(objective, bounds)
         named = {"seconds": rows["seconds"], "objective": objective, "certificate": certificate}
         rest = {name: values for name, values in rows.items() if name not in (*named, "gap")}
         self.parts.append(named | rest)
@@ -213,8 +214,13 @@ class _Run:
     @property
     def certificate(self) -> float:
         """Relative gap of the point."""
-        gap = max(self.objective - self.bound, 0.0) / float(self._unit(np.float64(self.objective)))
-        return gap if self.parts else np.inf
+        gap = self._relative(np.float64(self.objective), np.float64(self.bound))
+        return float(gap) if self.parts else np.inf
+
+    def _relative(self, objective: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Gaps in their unit; 0 where they are the rounding of the losses that cancel."""
+        gap = np.maximum(objective - bound, 0.0)
+        return np.where(gap <= _ROUNDING * self.problem.scale, 0.0, gap / self._unit(objective))
 
     def _judge(self, is_still: bool, is_stopped: bool) -> Status | None:
         if self.certificate <= self.settings.tol:
