@@ -48,6 +48,7 @@ class Refused(ParameterError):
 
     def __init__(self, what: str, sentence: str):
         super().__init__(f"{what}: {sentence}")
+        self.sentence = sentence
 
 
 @dataclass(frozen=True)

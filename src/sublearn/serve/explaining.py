@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, SkipValidation
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
-from sublearn.kinds.base import label_weights
+from sublearn.kinds.base import Refused, label_weights
 from sublearn.serve.services import Question, Service
 from sublearn.typing import JsonObject, Matrix
 
@@ -75,7 +75,10 @@ class Explainer(ABC):
 
     def explain(self, item: Matrix | list[object], label: Label, k: int) -> JsonObject:
         """One label: the parts of its score."""
-        (found,) = self.service.kind.explain(self.model, item, [str(label)], k)
+        try:
+            (found,) = self.service.kind.explain(self.model, item, [str(label)], k)
+        except Refused as error:
+            raise ValueError(f"labels {error.sentence}") from None
         return found.to_dict()
 
 
