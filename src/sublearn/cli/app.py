@@ -21,6 +21,7 @@ from sublearn.typing import JsonObject
 
 __all__ = ["build", "run"]
 
+COMPLETE = "_SUBLEARN_COMPLETE"  # set by a shell that wants to complete a command line
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 _HELP = """Learning and inference in time sublinear in the size of the model.
@@ -57,8 +58,27 @@ _CONTEXT: JsonObject = {"help_option_names": ["-h", "--help"]}
 _LOOKS: JsonObject = {"rich_markup_mode": "markdown", "add_completion": False}
 
 
+def _words_to_complete() -> list[str]:
+    """What was typed so far, of a shell that asks how it goes on; empty for an ordinary call."""
+    if COMPLETE not in os.environ:
+        return []
+    from typer.completion import completion_init
+
+    completion_init()
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return typed.split()[1:]
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit code."""
+    typed = _words_to_complete()
+    if COMPLETE in os.environ:
+        return int(
+            typer.main.get_command(build(typed)).main(
+                [], prog_name="sublearn", complete_var=COMPLETE, standalone_mode=False
+            )
+            or OK
+        )
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
