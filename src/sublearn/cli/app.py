@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -58,27 +59,22 @@ _CONTEXT: JsonObject = {"help_option_names": ["-h", "--help"]}
 _LOOKS: JsonObject = {"rich_markup_mode": "markdown", "add_completion": False}
 
 
-def _words_to_complete() -> list[str]:
-    """What was typed so far, of a shell that asks how it goes on; empty for an ordinary call."""
-    if COMPLETE not in os.environ:
-        return []
+def _complete() -> int:
+    """Tell a shell how the words that it has so far go on."""
     from typer.completion import completion_init
 
     completion_init()
     typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-    return typed.split()[1:]
+    command = typer.main.get_command(build(typed.split()[1:]))
+    with contextlib.suppress(SystemExit):
+        command.main([], prog_name="sublearn", complete_var=COMPLETE, standalone_mode=False)
+    return OK
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit code."""
-    typed = _words_to_complete()
     if COMPLETE in os.environ:
-        return int(
-            typer.main.get_command(build(typed)).main(
-                [], prog_name="sublearn", complete_var=COMPLETE, standalone_mode=False
-            )
-            or OK
-        )
+        return _complete()
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
