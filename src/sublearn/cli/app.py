@@ -114,11 +114,16 @@ def _global_options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
+            "--version",
+            metavar=" ",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error (any position).")
+        bool,
+        typer.Option("--debug", metavar=" ", help="Show the traceback of an error (any position)."),
     ] = False,
 ) -> None:
     """What stands before the command. Both are dealt with before this runs."""

@@ -55,11 +55,14 @@ Mapped = Annotated[
     bool,
     typer.Option(
         "--mapped",
+        metavar=" ",
         help="Map the model from its file instead of reading it into memory: for models larger "
         "than the memory, whose file nothing changes in place.",
     ),
 ]
-Log = Annotated[bool, typer.Option("--log", help="A line on standard error for each request.")]
+Log = Annotated[
+    bool, typer.Option("--log", metavar=" ", help="A line on standard error for each request.")
+]
 
 
 @with_groups
