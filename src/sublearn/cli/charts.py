@@ -189,14 +189,14 @@ def dots(
 def bars(title: str, entries: Sequence[tuple[str, float]], unit: str = "") -> str:
     """Bars from the middle line for positive and negative values, a name beside each."""
     row, left = 20, 190
-    largest = max([abs(value) for _, value in entries] + [1e-12])
-    has_negative = any(value < 0 for _, value in entries)
-    zero = left + (0.3 * (_WIDTH - left - 70) if has_negative else 0)
-    scale = (_WIDTH - 70 - zero) / largest
+    below = max([-value for _, value in entries] + [0.0])
+    above = max([value for _, value in entries] + [0.0])
+    scale = (_WIDTH - 70 - left) / max(below + above, 1e-12)
+    zero = left + below * scale
     parts = []
     for i, (name, value) in enumerate(entries):
         y = 8 + row * i
-        size = max(1.0, min(abs(value) * scale, zero - left if value < 0 else 1e9))
+        size = max(1.0, abs(value) * scale)
         x = zero if value >= 0 else zero - size
         colour = _COLOURS[0 if value >= 0 else 1]
         shown = name if len(name) < 28 else f"{name[:26]}…"
