@@ -12,6 +12,7 @@ import pytest
 from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment
 
 import sublearn as package
+from sublearn.cli.fitting import class_of
 from sublearn.cli.methods import METHODS
 from sublearn.cli.params import params_of
 from sublearn.extreme import PPDSparseClassifier
@@ -91,7 +92,7 @@ def test_the_help_of_a_method_fits_a_screen_and_shows_the_defaults_of_the_estima
     done = sublearn("fit", name, "--help")
     assert done.code == 0, done
     assert f"Example: sublearn fit {name}" in done.out
-    parameters = inspect.signature(METHODS[name].load()).parameters
+    parameters = inspect.signature(class_of(name)).parameters
     for first in METHODS[name].first:
         flag = f"--{first.replace('_', '-')} "
         assert flag in done.out
@@ -105,9 +106,9 @@ def test_the_help_of_a_method_fits_a_screen_and_shows_the_defaults_of_the_estima
 @pytest.mark.parametrize("name", METHODS)
 def test_every_parameter_that_a_word_can_say_is_an_option(name):
     method = METHODS[name]
-    params = params_of(method.load())
+    params = params_of(class_of(name))
     assert set(method.first) <= params.keys() | params_of(PPDSparseClassifier).keys()
-    assert method.load()._kind == method.kind
+    assert class_of(name)._kind == method.kind
     for param in params.values():
         assert param.help.strip("."), f"{param.name} has no help"
         if param.default is not None and not isinstance(param.default, tuple):

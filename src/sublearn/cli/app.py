@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -21,6 +22,7 @@ from sublearn.typing import JsonObject
 
 __all__ = ["build", "run"]
 
+COMPLETE = "_SUBLEARN_COMPLETE"  # set by a shell that wants to complete a command line
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 _HELP = """Learning and inference in time sublinear in the size of the model.
@@ -57,8 +59,22 @@ _CONTEXT: JsonObject = {"help_option_names": ["-h", "--help"]}
 _LOOKS: JsonObject = {"rich_markup_mode": "markdown", "add_completion": False}
 
 
+def _complete() -> int:
+    """Tell a shell how the words that it has so far go on."""
+    from typer.completion import completion_init
+
+    completion_init()
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    command = typer.main.get_command(build(typed.split()[1:]))
+    with contextlib.suppress(SystemExit):
+        command.main([], prog_name="sublearn", complete_var=COMPLETE, standalone_mode=False)
+    return OK
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit code."""
+    if COMPLETE in os.environ:
+        return _complete()
     wants_traceback, arguments = _take_debug(arguments)
     warnings.showwarning = say_warning
     try:
@@ -98,11 +114,16 @@ def _global_options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
+            "--version",
+            metavar=" ",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error (any position).")
+        bool,
+        typer.Option("--debug", metavar=" ", help="Show the traceback of an error (any position)."),
     ] = False,
 ) -> None:
     """What stands before the command. Both are dealt with before this runs."""

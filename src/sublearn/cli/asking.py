@@ -33,14 +33,9 @@ class Opened:
         from sublearn.cli.console import say_warning
 
         asked = self.kind.read(self.model, data, form, needs_truth=needs_truth)
-        n_empty = int(asked.is_empty.sum())
+        n_empty, what = int(asked.is_empty.sum()), self.kind.empty_means
         if n_empty:
-            what = "are not words of the model" if self.kind.name == "words" else "are empty"
-            say_warning(
-                f"{data.name}: {n_empty:,} of {len(asked):,} rows {what}, and so are their answers"
-                if what == "are empty"
-                else f"{data.name}: {n_empty:,} of {len(asked):,} lines {what}: no answer"
-            )
+            say_warning(f"{data.name}: {n_empty:,} of {len(asked):,} {what}")
         return asked
 
 

@@ -52,10 +52,14 @@ class Axis:
 
 
 def _decades(low: float, high: float) -> list[float]:
+    """Powers of ten; with twos and fives between them where those are few."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     step = max(1, (last - first) // 5)
     found = [10.0**e for e in range(first, last + 1, step) if low <= 10.0**e <= high]
-    return found if len(found) > 1 else [low * (high / low) ** (i / 3) for i in range(4)]
+    if len(found) < 3:
+        steps = [m * 10.0**e for e in range(first, last + 1) for m in (1, 2, 3, 4, 5, 6, 8)]
+        found = [value for value in steps if low <= value <= high]
+    return found if len(found) > 1 else [low * (high / low) ** (i / 4) for i in (1, 2, 3)]
 
 
 def _round(low: float, high: float) -> list[float]:
@@ -155,9 +159,13 @@ def dots(
     points: Sequence[tuple[float, float, str, int]],
     *,
     diagonal: bool = False,
+    is_named: bool = False,
     path: Sequence[tuple[float, float]] = (),
 ) -> str:
-    """Dots with a name that shows under the pointer and the number of a colour; a line or two."""
+    """Dots with a name that shows under the pointer and the number of a colour; a line or two.
+
+    With `is_named` the names of dots in other colours than the first are written beside them.
+    """
     frame = _Frame(x, y)
     parts = frame.grid()
     if diagonal:
@@ -171,20 +179,24 @@ def dots(
     for a, b, name, colour in points:
         dot = _dot(*frame.at(a, b), _COLOURS[colour % len(_COLOURS)], 4 if name else 2)
         parts.append(dot.replace("/>", f"><title>{escape(name)}</title></circle>") if name else dot)
+        if is_named and colour:
+            at_x, at_y = frame.at(a, b)
+            anchor = "end" if at_x > 0.7 * _WIDTH else "start"
+            parts.append(_text(at_x + (-8 if anchor == "end" else 8), at_y + 14, name, anchor))
     return _picture(parts, title)
 
 
 def bars(title: str, entries: Sequence[tuple[str, float]], unit: str = "") -> str:
     """Bars from the middle line for positive and negative values, a name beside each."""
     row, left = 20, 190
-    largest = max([abs(value) for _, value in entries] + [1e-12])
-    has_negative = any(value < 0 for _, value in entries)
-    zero = left + (0.3 * (_WIDTH - left - 70) if has_negative else 0)
-    scale = (_WIDTH - 70 - zero) / largest
+    below = max([-value for _, value in entries] + [0.0])
+    above = max([value for _, value in entries] + [0.0])
+    scale = (_WIDTH - 70 - left) / max(below + above, 1e-12)
+    zero = left + below * scale
     parts = []
     for i, (name, value) in enumerate(entries):
         y = 8 + row * i
-        size = max(1.0, min(abs(value) * scale, zero - left if value < 0 else 1e9))
+        size = max(1.0, abs(value) * scale)
         x = zero if value >= 0 else zero - size
         colour = _COLOURS[0 if value >= 0 else 1]
         shown = name if len(name) < 28 else f"{name[:26]}…"

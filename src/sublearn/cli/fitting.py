@@ -412,7 +412,7 @@ def figure_rows(figures: JsonObject) -> list[tuple[str, str]]:
     from sublearn.cli.console import in_bytes
 
     sizes = [what for what in ("rows", "features", "labels") if what in figures]
-    rows = [("data", ", ".join(f"{figures[what]:,} {what}" for what in sizes))]
+    rows = [("data", ", ".join(_counted(figures[what], what) for what in sizes))]
     if "l1" in figures:
         rows.append(("l1", f"{figures['l1']:.4g}, chosen by cross-validation"))
     rows += [
@@ -453,9 +453,13 @@ def _by_name(figures: JsonObject) -> list[tuple[str, str]]:
     ]
 
 
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what if n != 1 else what.removesuffix('s')}"
+
+
 def _share(part: int, whole: int, verb: str) -> str:
     percent = 100 * part / max(1, whole)
-    return f"{part:,} of {whole:,} {verb} ({percent:.2g} %)"
+    return f"{part:,} of {whole:,} {verb} ({percent:.3g} %)"
 
 
 def _work(work: int, one_pass: int) -> str:

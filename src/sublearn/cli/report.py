@@ -40,7 +40,7 @@ body { font:16px/1.5 system-ui,sans-serif; color:var(--ink); background:var(--pa
 h1 { font-size:1.6rem; margin:0 0 .3rem } h2 { font-size:1.15rem; margin:2.2rem 0 .6rem }
 p.lead { color:var(--soft); margin:0 }
 .grid { display:grid; gap:1.5rem;
-  grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr)) }
+  grid-template-columns:repeat(auto-fill,minmax(min(100%,420px),1fr)) }
 figure { margin:0 } figcaption { color:var(--soft); font-size:.9rem; margin-top:.2rem }
 svg { width:100%; height:auto }
 table { border-collapse:collapse; font-size:.95rem } th { font-weight:600 }

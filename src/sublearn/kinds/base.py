@@ -172,6 +172,8 @@ class Kind:
     #: Fields of `Form` that matter when a model is fitted, and when it is asked.
     fit_form: ClassVar[tuple[str, ...]] = ()
     form: ClassVar[tuple[str, ...]] = ()
+    #: What is said of items that get no answer, after their number.
+    empty_means: ClassVar[str] = "rows are empty, and so are their answers"
     #: Fields of `Wish` that matter.
     wishes: ClassVar[tuple[str, ...]] = ()
     #: Formats of answers.

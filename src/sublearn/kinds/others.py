@@ -115,6 +115,7 @@ class Words(_Nearest):
     gives = "vectors of words"
     data = "words"
     noun = "word"
+    empty_means = "lines are not words of the model and have no answer"
 
     def lesson(self, estimator: BaseEstimator, path: Path, form: Form) -> Lesson:
         """The file itself, which the estimator reads line by line."""
@@ -140,25 +141,19 @@ class Words(_Nearest):
             lines = Lines(stream)
             with reading(path, lines):
                 words = [line.strip() for line in lines.texts()]
-        known = set(model.words_.tolist())
-        return Asked(list(words), [], np.array([word not in known for word in words], dtype=bool))
+        is_unknown = np.array([word not in model.vocabulary_ for word in words], dtype=bool)
+        return Asked(words, [], is_unknown)
 
     def answers(
         self, model: BaseEstimator, items: Matrix | list[object], wish: Wish
     ) -> list[JsonObject]:
         """The nearest words by the cosine of the angle between vectors, without the word itself."""
-        row = {word: i for i, word in enumerate(model.words_.tolist())}
-        units = model.vectors_ / np.maximum(
-            np.linalg.norm(model.vectors_, axis=1, keepdims=True), 1e-12
-        )
+        k = min(wish.k or 5, len(model.words_) - 1)
         found: list[JsonObject] = []
         for word in items:
-            at = row.get(str(word))
-            if at is None:
+            if word not in model.vocabulary_:
                 found.append(self.nothing(wish))
                 continue
-            scores = units @ units[at]
-            scores[at] = -np.inf
-            best = np.argsort(-scores, kind="stable")[: wish.k or 5]
-            found.append({"labels": model.words_[best].tolist(), "scores": scores[best].tolist()})
+            words, cosines = model.most_similar(word, k)
+            found.append({"labels": words.tolist(), "scores": cosines.tolist()})
         return found

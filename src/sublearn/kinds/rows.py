@@ -70,7 +70,8 @@ def read_dataset(
         raise Refused("--data-format", f"must be one of {', '.join(_READERS)}, got {got}")
     options |= {"labels": parse_labels(form.labels), "zero_based": form.zero_based}
     if needs_labels and reader in _NEEDS_LABELS and options["labels"] is None:
-        raise Refused("--labels", f"must say which {_NEEDS_LABELS[reader]}, got none")
+        names = _columns_of(path) if reader is load_table else ""
+        raise Refused("--labels", f"must say which {_NEEDS_LABELS[reader]}, got none{names}")
     if reader is load_arff and options["labels"] is None:
         raise Refused("--labels", f"must say which {_NEEDS_LABELS[reader]}, got none")
     if not needs_labels and reader is load_table and options["labels"] is None:
@@ -78,6 +79,13 @@ def read_dataset(
     return reader(
         path, **{name: options[name] for name in _KNOWS.get(reader, ()) if name in options}
     )
+
+
+def _columns_of(path: Path) -> str:
+    with open_binary(path) as stream:
+        first = next(Lines(stream).texts(), "").strip()
+    names = first.split(",")
+    return f"; its columns are {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}"
 
 
 def as_targets(dataset: Dataset) -> LabelsLike:

@@ -25,6 +25,7 @@ __all__ = ["command"]
 
 _Number = TypeVar("_Number", int, float)
 _RANKED = ("text_labels", "row_labels")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 Cuts = Annotated[
     str | None,
@@ -228,7 +229,7 @@ def _table(
 def _cell(measure: Measure, ends: tuple[float, float], other: Comparison | None) -> str:
     shown = _in_words(measure, measure.value)
     low, high = (_in_words(measure, end) for end in ends)
-    text = f"{shown} [dim]({low} to {high})[/]"
+    text = f"{shown} [dim]({low} to {high})[/]".replace(" ", _NO_BREAK)
     return text if other is None else f"{text}  {_difference(measure, other)}"
 
 
@@ -238,7 +239,7 @@ def _difference(measure: Measure, other: Comparison) -> str:
     if not other.is_clear or measure.is_better_high is None:
         return f"[dim]{text}[/]"
     is_better = (other.difference > 0) == measure.is_better_high
-    return f"[green]{text} +[/]" if is_better else f"[red]{text} -[/]"
+    return f"[green]{text}{_NO_BREAK}+[/]" if is_better else f"[red]{text}{_NO_BREAK}-[/]"
 
 
 def _in_words(measure: Measure, value: float) -> str:

@@ -27,7 +27,7 @@ Problem = Annotated[
         dir_okay=False,
         show_default=False,
         help="Factor graph in the format of the UAI competitions (MARKOV or BAYES), or costs in a "
-        "`.wcsp` or `.cfn` file; with `.gz`, `.xz` or `.bz2` if compressed.",
+        "`.wcsp` or `.cfn` file; with `.gz`, `.xz`, `.bz2` or `.zst` if compressed.",
     ),
 ]
 Evidence = Annotated[

@@ -63,6 +63,7 @@ Mapped = Annotated[
     bool,
     typer.Option(
         "--mapped",
+        metavar=" ",
         help="Map the model from its file instead of reading it into memory: for models larger "
         "than the memory, whose file nothing changes in place.",
     ),
@@ -73,10 +74,14 @@ Workers = Annotated[
 Watch = Annotated[
     bool,
     typer.Option(
-        "--watch", help="Look each second if a file was replaced, and read it; SIGHUP does so once."
+        "--watch",
+        metavar=" ",
+        help="Look each second if a file was replaced, and read it; SIGHUP does so once.",
     ),
 ]
-Log = Annotated[bool, typer.Option("--log", help="A line on standard error for each request.")]
+Log = Annotated[
+    bool, typer.Option("--log", metavar=" ", help="A line on standard error for each request.")
+]
 
 
 @with_groups

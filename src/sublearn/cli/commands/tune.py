@@ -351,7 +351,16 @@ def _draw(
             for one in trials
         ]
         steps = sorted((value(one), one.quality) for one in trials)
-        parts.append(dots(f"{title}: {measure} by {name}", x, y, points, path=_best_so_far(steps)))
+        parts.append(
+            dots(
+                f"{title}: {measure} by {name}",
+                x,
+                y,
+                points,
+                path=_best_so_far(steps),
+                is_named=len(trials) <= 20,
+            )
+        )
     shifted = [
         part.replace("<svg ", f'<svg y="{310 * i}" height="300" width="560" ')
         for i, part in enumerate(parts)

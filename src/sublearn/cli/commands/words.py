@@ -20,8 +20,8 @@ def command(
         Path,
         typer.Argument(
             metavar="CORPUS", exists=True, dir_okay=False, show_default=False,
-            help="Text file in UTF-8, a sentence or a document on each line; with `.gz`, `.xz` or "
-            "`.bz2` if compressed.",
+            help="Text file in UTF-8, a sentence or a document on each line; with `.gz`, `.xz`, "
+            "`.bz2` or `.zst` if compressed.",
         ),
     ],
     output: Annotated[
@@ -32,7 +32,7 @@ def command(
         ),
     ] = None,
     binary: Annotated[
-        bool, typer.Option("--binary", help="Write word2vec's binary format, not its text format.")
+        bool, typer.Option("--binary", metavar=" ", help="Write word2vec's binary format.")
     ] = False,
     model: Annotated[
         Path | None,
