@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "f1_at_k",
+    "gains_of_samples",
     "ndcg_at_k",
     "precision_at_k",
     "psndcg_at_k",
@@ -226,8 +227,17 @@ def _f1(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
 
 
 def _ndcg(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
+    return _ndcg_of_samples(ranking, cuts).mean(axis=0)
+
+
+def gains_of_samples(ranking: Ranking) -> np.ndarray:
+    """nDCG of each sample, its ranking taken whole."""
+    return _ndcg_of_samples(ranking, np.array([ranking.ranked.shape[1]]))[:, 0]
+
+
+def _ndcg_of_samples(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
     gain = (ranking.hits() * _log_discount(cuts.max())).cumsum(axis=1)[:, cuts - 1]
-    return (gain / _best_gain(ranking, cuts)).mean(axis=0)
+    return gain / _best_gain(ranking, cuts)
 
 
 def _best_gain(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
