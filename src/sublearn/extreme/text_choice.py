@@ -23,7 +23,9 @@ from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.text_vectors import Analyzer
 from sublearn.fitting.held_out import pick_labels, split_rows
 from sublearn.fitting.labels import LabelClassifier
+from sublearn.metrics.at_k import gains_of_samples
 from sublearn.metrics.names import find_positions
+from sublearn.metrics.ranking import Ranking
 from sublearn.typing import WeightsLike
 from sublearn.validation import EncodedLabels
 
@@ -34,6 +36,7 @@ _MOST_TEXTS = 4_000
 _MOST_CHARACTERS = 1_000_000  # of the texts of a trial
 _MOST_CHARACTERS_IN_ALL = 5_000_000  # above, characters would take too long: words
 _HELD_OUT = 0.2
+_RANKED = 5  # labels of a text that are looked at
 _STANDARD_ERRORS = 2.0  # by which characters, which cost more, must be better
 _QUIET = {"callback": None, "verbose": 0, "model_path": None, "random_state": 0}
 
@@ -80,7 +83,7 @@ def choose(trial: Trial, analyzer: str | Analyzer, *, tunes: bool) -> Choice:
     best = asked.by(plain, tunes=can_tune)
     if is_open:
         other = asked.by("char_wb", tunes=can_tune)
-        best = other if _is_clearly_better(other.hits, best.hits) else best
+        best = other if _is_clearly_better(other.gains, best.gains) else best
     return Choice(best.analyzer, best.decision)
 
 
@@ -91,9 +94,9 @@ def _sample(texts: list[str]) -> np.ndarray:
     return np.sort(order[: max(_LEAST_TEXTS, int(np.searchsorted(lengths, _MOST_CHARACTERS)))])
 
 
-def _is_clearly_better(hits: np.ndarray, others: np.ndarray) -> bool:
-    gains = hits.astype(np.float64) - others
-    return bool(gains.mean() > _STANDARD_ERRORS * gains.std() / np.sqrt(len(gains)))
+def _is_clearly_better(gains: np.ndarray, others: np.ndarray) -> bool:
+    ahead = gains - others
+    return bool(ahead.mean() > _STANDARD_ERRORS * ahead.std() / np.sqrt(len(ahead)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ class _Answers:
     """What a classifier said of held-out texts."""
 
     analyzer: str | Analyzer
-    hits: np.ndarray  # whether the best label of each text is right
+    gains: np.ndarray  # nDCG of the best labels of each text
     decision: Decision | None
 
 
@@ -125,12 +128,12 @@ class _Asked:
         X, X_new = trial.rows_of(analyzer, *parts)
         model = self._fitted(X)
         truth = trial.labels.to_csr()[self.held_out]
-        found = model.predict_top_k(X_new, 1)[0][:, 0]
-        best = find_positions(trial.labels.classes, found, argument="y")
-        hits = np.asarray(truth[np.arange(truth.shape[0]), best]).ravel()
+        found = model.predict_top_k(X_new, _RANKED)[0]
+        ranked = find_positions(trial.labels.classes, found, argument="y")
+        gains = gains_of_samples(Ranking(truth, ranked, has_columns=True))
         if tunes:
             model.tune_thresholds(X_new, pick_labels(trial.labels, self.held_out))
-        return _Answers(analyzer, hits, model.__dict__.get("decision_"))
+        return _Answers(analyzer, gains, model.__dict__.get("decision_"))
 
     def _fitted(self, X: sp.csr_matrix) -> BaseEstimator:
         model = clone(self.trial.classifier)

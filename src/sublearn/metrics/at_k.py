@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "f1_at_k",
     "gains_at_k",
+    "gains_of_samples",
     "ndcg_at_k",
     "precision_at_k",
     "psndcg_at_k",
@@ -268,6 +269,11 @@ def _ndcg(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     gain = (ranking.hits() * _log_discount(cuts.max())).cumsum(axis=1)[:, cuts - 1]
     share = gain / _best_gain(ranking, cuts)
     return share, np.ones_like(share)
+
+
+def gains_of_samples(ranking: Ranking) -> np.ndarray:
+    """nDCG of each sample, its ranking taken whole."""
+    return _ndcg(ranking, np.array([ranking.ranked.shape[1]]))[0][:, 0]
 
 
 def _best_gain(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
