@@ -268,7 +268,9 @@ class _Network:
             cut = least + own
             scores = np.where(function.scores <= cut, -np.inf, function.scores)
             default = -np.inf if function.default <= cut else function.default
-            out.append(CostFunction(function.scope, scores, function.line, function.states, default))
+            out.append(
+                CostFunction(function.scope, scores, function.line, function.states, default)
+            )
         return out
 
     def _most(self, function: CostFunction) -> float:

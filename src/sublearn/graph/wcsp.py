@@ -226,9 +226,7 @@ def write_wcsp(
             stream.write(_lines(scope, costs, top).encode())
 
 
-def _costs(
-    graph: FactorGraph, scale: float
-) -> Iterator[tuple[tuple[int, ...], np.ndarray, float]]:
+def _costs(graph: FactorGraph, scale: float) -> Iterator[tuple[tuple[int, ...], np.ndarray, float]]:
     """Variables and costs of each function, the least of which is zero, and what that was."""
     for i in range(graph.n_variables):
         if graph.unary(i).any():

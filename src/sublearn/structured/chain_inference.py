@@ -55,9 +55,7 @@ def _log_times(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.log(np.exp(logs - most) @ weights) + most
 
 
-def best_paths(
-    emissions: np.ndarray, table: np.ndarray, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+def best_paths(emissions: np.ndarray, table: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the n labellings of highest score, the best first, exactly.
 
     Every label of a position keeps the n best ways to it (list Viterbi).

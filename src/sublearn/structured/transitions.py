@@ -84,7 +84,9 @@ class PairRules:
         places = np.flatnonzero(follows)
         a, b = codes[places - 1], codes[places]
         self._refuse(places, ~self.table[a, b] & (a >= 0) & (b >= 0), codes, lengths, head)
-        self._refuse(begins, ~self.first[codes[begins]] & (codes[begins] >= 0), codes, lengths, head)
+        self._refuse(
+            begins, ~self.first[codes[begins]] & (codes[begins] >= 0), codes, lengths, head
+        )
         is_bad = ~self.last[codes[ends - 1]] & (codes[ends - 1] >= 0)
         self._refuse(ends - 1, is_bad, codes, lengths, head)
 
