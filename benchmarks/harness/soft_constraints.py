@@ -24,7 +24,9 @@ BROKEN = float(np.log(1e-4))
 Tables: TypeAlias = dict[tuple[int, int], np.ndarray]
 
 
-def _as_graph(unary: list[np.ndarray], tables: Mapping[tuple[int, int], np.ndarray]) -> FactorArrays:
+def _as_graph(
+    unary: list[np.ndarray], tables: Mapping[tuple[int, int], np.ndarray]
+) -> FactorArrays:
     by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
     for pair, table in tables.items():
         by_shape[table.shape].append(pair)
@@ -98,15 +100,17 @@ def _transport(
             act([f"p{p}@{at}", f"t{t}@{at}"], [f"p{p}in{t}"], [f"p{p}@{at}"])
             act([f"p{p}in{t}", f"t{t}@{at}"], [f"p{p}@{at}"], [f"p{p}in{t}"])
         for d in trucks:
-            act([f"d{d}@{at}", f"t{t}@{at}", f"free{t}"], [f"d{d}in{t}"], [f"d{d}@{at}", f"free{t}"])
+            act(
+                [f"d{d}@{at}", f"t{t}@{at}", f"free{t}"], [f"d{d}in{t}"], [f"d{d}@{at}", f"free{t}"]
+            )
             act([f"d{d}in{t}", f"t{t}@{at}"], [f"d{d}@{at}", f"free{t}"], [f"d{d}in{t}"])
             for to in set(places) - {at}:
                 act([f"d{d}in{t}", f"t{t}@{at}"], [f"t{t}@{to}"], [f"t{t}@{at}"])
     for d, at, to in itertools.product(trucks, places, places):
         if at != to:
             act([f"d{d}@{at}"], [f"d{d}@{to}"], [f"d{d}@{at}"])
-    where = {name: rng.permutation(n_places) for name in
-             [f"p{p}" for p in range(n_packages)] + [f"{k}{t}" for t in trucks for k in "td"]}  # fmt: skip
+    names = [f"p{p}" for p in range(n_packages)] + [f"{k}{t}" for t in trucks for k in "td"]
+    where = {name: rng.permutation(n_places) for name in names}
     start = {f"{name}@{place[0]}" for name, place in where.items()} | {f"free{t}" for t in trucks}
     goal = {f"{name}@{place[1]}" for name, place in where.items() if name[0] == "p"}
     return frozenset(start), frozenset(goal), found
@@ -123,7 +127,8 @@ def _planning_graph(start: frozenset[str], actions: list[Action], n_levels: int)
         keeps = [Action(frozenset([f]), frozenset([f]), frozenset(), 0.0) for f in sorted(facts)]
         able = [
             a for a in [*keeps, *actions]
-            if a.needs <= facts and not any(p in at_odds for p in itertools.product(a.needs, a.needs))
+            if a.needs <= facts
+            and not any(pair in at_odds for pair in itertools.product(a.needs, a.needs))
         ]  # fmt: skip
         excluded = {
             (a, b) for a, b in itertools.product(able, able)

@@ -145,7 +145,7 @@ TEST(large_neighbourhoods_never_lose_and_mostly_find_the_best) {
     auto messages = swept(graph, 2);
     const std::vector<index_t> start(graph.domain.size(), 0);
     BranchSettings settings;
-    settings.work_limit = 1e5;
+    settings.work_limit = 2e6;
     double size = 4.0;
     const auto report = MapBranch(graph, messages, start, settings).look_around(size, choices);
     CHECK_NEAR(report.score, graph.score(report.labels), 1e-12);

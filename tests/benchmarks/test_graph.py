@@ -11,8 +11,8 @@ from harness.bench import Bench
 from harness.environments import is_installed
 from harness.factors import FactorArrays, Group
 from harness.graphs import instances, matching, multilabel, near_points
-from harness.soft_constraints import HELD_OUT, TUNED
 from harness.runner import Outcome, Run
+from harness.soft_constraints import HELD_OUT, TUNED
 from judges.max_product import max_product
 from judges.trws import Trws
 

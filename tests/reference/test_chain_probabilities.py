@@ -63,7 +63,9 @@ def entities(seed=0, n=60):
     for _ in range(n):
         tags = ["O"]
         while len(tags) < 7:
-            tags += ["O"] if rng.random() < 0.4 else ["B-x", "I-x"] if rng.random() < 0.6 else ["B-y"]
+            tags += (
+                ["O"] if rng.random() < 0.4 else ["B-x", "I-x"] if rng.random() < 0.6 else ["B-y"]
+            )
         words = [[f"w{t}" if rng.random() < 0.6 else f"w{rng.integers(3)}"] for t in tags]
         X.append(words)
         y.append(tags)

@@ -23,7 +23,9 @@ def random_graph(seed, *, tree=False):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 8))
     domain = rng.integers(1, 4, n)
-    graph = FactorGraph(unary=[rng.normal(size=k) for k in domain], names=[f"v{i}" for i in range(n)])
+    graph = FactorGraph(
+        unary=[rng.normal(size=k) for k in domain], names=[f"v{i}" for i in range(n)]
+    )
     for i in range(1, n):
         if rng.random() < 0.8:
             j = int(rng.integers(i))
@@ -90,7 +92,7 @@ def test_the_n_best_are_those_of_all_assignments(seed, is_wide, monkeypatch):
     if is_wide:
         monkeypatch.setattr(bucket_tree, "_MOST_CELLS", 2)
     graph = random_graph(seed)
-    states, scores = every(graph)
+    _, scores = every(graph)
     found = n_best_assignments(graph, 6)
     n = min(6, int(np.isfinite(scores).sum()))
     np.testing.assert_allclose(found.scores, scores[:n], atol=1e-6)
@@ -117,7 +119,9 @@ def test_a_long_chain_has_its_best_assignments_in_order():
     assert found.scores[0] == pytest.approx(solve_map(graph).score)
     assert (np.diff(found.scores) <= 1e-9).all()
     top = max_marginals(graph)
-    second = max(np.delete(own, x).max() for own, x in zip(top.lower, found.assignments[0]))
+    second = max(
+        np.delete(own, x).max() for own, x in zip(top.lower, found.assignments[0], strict=True)
+    )
     assert found.scores[1] == pytest.approx(second)
 
 

@@ -439,7 +439,7 @@ class ChainSVM(StructuredModel):
         check_argument(f"{type(self).__name__}.predict_n_best: n", n, Positive(int))
         problem = self._read(flatten(X, lengths, type(self).__name__))
         table = self._allowed_table(self._model)
-        out = []
+        out: list[list[tuple[list[Hashable], float]]] = []
         for emissions in self._emissions(problem, self._model):
             if not len(emissions):
                 out.append([([], 0.0)])

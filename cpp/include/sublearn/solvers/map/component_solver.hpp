@@ -73,9 +73,9 @@ class ComponentSolver {
   static constexpr int kMostDepth = 8;
   static constexpr double kFirstSearch = 5e7;                     ///< operations
   static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
-  static constexpr index_t kMostOpen = 1000;  ///< open variables for which more of it may help
+  static constexpr index_t kMostOpen = 1000;   ///< open variables for which more of it may help
   static constexpr double kLeastShare = 1e-3;  ///< of the gap, above a target
-  static constexpr double kFirstSlice = 2e8;  ///< operations of the first slice of the last search
+  static constexpr double kFirstSlice = 2e8;   ///< operations of the first slice of the last search
   static constexpr double kManyNeighbours = 20.0;
 
   void step(double budget) {

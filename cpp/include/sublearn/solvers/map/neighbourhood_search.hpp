@@ -48,6 +48,7 @@ class NeighbourhoodSearch {
       const double most = std::min(work_limit - work_, kMostSweeps * network_->n_cells());
       const auto [is_better, is_solved] = look_around(most, deadline, monitor);
       const double n = static_cast<double>(labels_.size());
+      if (is_solved && free_.size() == labels_.size()) return;  // nothing is better
       if (!is_better) size_ = std::clamp(size_ * (is_solved ? 1.05 : 0.8), std::min(kLeast, n), n);
     }
   }
