@@ -25,7 +25,8 @@ from sublearn.trim.losses import count_support_labels, divergence  # noqa: E402
 from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # noqa: E402
 from sublearn.trim.replay import Answers, RecordedAnswers, Replay, answers_of  # noqa: E402
 from sublearn.trim.samples import Samples, read_samples  # noqa: E402
-from sublearn.trim.search import Search  # noqa: E402
+from sublearn.trim.result import Judged  # noqa: E402
+from sublearn.trim.search import Judge, Search  # noqa: E402
 from sublearn.trim.settings import L1Search, QuasiNewton, Retraining  # noqa: E402
 from sublearn.trim.trimmer import Fit, Shrunk, Snapshot, Trimmer  # noqa: E402
 
@@ -562,7 +563,7 @@ class FakePath:
     def fit(self):
         return Fit(self.criterion(*self.state), 0)
 
-    def n_weights(self):
+    def size(self):
         return self.state[0]
 
     def shrink(self, l1, before, is_adaptive):
@@ -576,9 +577,8 @@ class FakePath:
     def search(self, first_l1=2.0, max_stages=6, patience=2, max_increase=0.0, max_weights=None):
         """A search that has run."""
         settings = L1Search(first_l1, max_stages, growth=2.0, patience=patience)
-        search = Search(
-            self, settings, lambda: self.criterion(*self.state), max_increase, Progress()
-        )
+        judge = Judge(Judged("loss", "training", 1), lambda: self.criterion(*self.state))
+        search = Search(self, settings, judge, max_increase, Progress())
         search.run(max_weights=max_weights)
         return search
 
