@@ -1,9 +1,10 @@
 """For tests of users: which checks of scikit-learn an estimator does not pass, and why.
 
->>> from sklearn.utils.estimator_checks import check_estimator
->>> from sublearn.linear import SparseInverseCovariance
->>> model = SparseInverseCovariance()
->>> results = check_estimator(model, expected_failed_checks=expected_failed_checks(model))
+>>> from sublearn.linear import SparseLogisticRegression
+>>> for check, reason in expected_failed_checks(SparseLogisticRegression()).items():
+...     print(check.removeprefix("check_"), "-", reason[:43])
+sample_weight_equivalence_on_dense_data - equal problems have equal solutions up to t
+sample_weight_equivalence_on_sparse_data - equal problems have equal solutions up to t
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ def test_warns_where_the_limit_of_iterations_came_first(solver):
     [
         (
             {"l1": -1.0},
-            "l1 must be a non-negative number, a matrix of them, 'cv', 'cv_1se' or 'ebic', got -1.0",
+            "l1 must be a non-negative number, a matrix of them, 'cv', 'cv_1se' or 'ebic', got -1",
         ),
         ({"l1": "best"}, "l1 must be a non-negative number"),
         ({"l1": np.nan}, "l1 must be a non-negative number"),

@@ -60,10 +60,16 @@ ESTIMATORS = [
 ]  # fmt: skip
 
 
+def certainly_failed(estimator):
+    """What is declared, but for linear models, which may pass at a rough tol as well."""
+    is_linear = isinstance(estimator, (SparseLinearRegression, SparseLogisticRegression))
+    return {} if is_linear else expected_failed_checks(estimator)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # far from scaled
 @pytest.mark.filterwarnings("ignore:.*leave no error:UserWarning")  # one row, one feature
 @pytest.mark.filterwarnings("ignore:.*values of l1 is the least:UserWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failed_checks)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=certainly_failed)
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -83,6 +89,7 @@ def test_a_class_without_a_table_declares_every_check_with_its_reason():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_check_estimator_takes_what_is_declared():
     model = SparseInverseCovariance()
     results = check_estimator(model, expected_failed_checks=expected_failed_checks(model))
