@@ -191,7 +191,11 @@ def test_the_best_label_is_explained_if_none_is_named(two):
 @pytest.mark.parametrize(
     ("question", "status", "sentence"),
     [
-        ({"text": "a", "labels": ["nothing"]}, 422, "labels must be one of the model's 2 labels (numbers, sea, ...), got nothing"),
+        (
+            {"text": "a", "labels": ["nothing"]},
+            422,
+            "labels must be one of the model's 2 labels (numbers, sea, ...), got nothing",
+        ),
         ({"text": "a", "labels": []}, 422, "labels must hold at least one item, got none"),
         ({"text": "a", "k": 0}, 422, "k must be greater than or equal to 1, got 0"),
         ({"text": "a", "k": 1001}, 413, "k must be at most 1,000, got 1001"),
