@@ -173,18 +173,24 @@ def cell(contest: Contest, name: str, bench: Bench) -> list[Cell]:
     """Both on one set."""
     rows_of = label_rows if contest.score is best_label else table_rows
     X, y, X_test, y_test = rows_of(name, bench)
-    found = []
-    for make in (contest.make, contest.rival):
+    is_unseen = "yes" if name in UNSEEN else "no"
+
+    def scored(make: Callable[[], Any]) -> tuple[Scores, float]:
         model, seconds = cpu_timed(functools.partial(make().fit, X, y))
-        found.append((contest.score(model, X_test, y_test), seconds))
         if seconds > _LIMIT:
             bench.say(f"{contest.name} or its rival took {seconds:.0f} s on {name}")
-    (ours, seconds), (theirs, rival_seconds) = found
+        return contest.score(model, X_test, y_test), seconds
+
+    ours, seconds = scored(contest.make)
+    try:
+        theirs, rival_seconds = scored(contest.rival)
+    except (FloatingPointError, ValueError) as error:
+        bench.say(f"the rival of {contest.name} failed on {name}: {error}")
+        return [name, is_unseen, float(ours.mean()), None, seconds, None, "rival failed"]
     difference = ours - theirs
     error = difference.std() / np.sqrt(len(difference))
     is_tie = abs(difference.mean()) <= 2 * error
     outcome = "tie" if is_tie else "win" if difference.mean() > 0 else "loss"
-    is_unseen = "yes" if name in UNSEEN else "no"
     means = float(ours.mean()), float(theirs.mean())
     return [name, is_unseen, *means, seconds, rival_seconds, outcome]
 

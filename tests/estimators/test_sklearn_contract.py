@@ -55,7 +55,7 @@ ESTIMATORS = [
     SparseLogisticRegression(tol=1e-11),
     SparseLogisticRegression(solver="newton", l2=0.01, tol=1e-11),
     SparseLogisticRegression(multinomial=True, tol=1e-11),
-    SparseLogisticRegression(multinomial=True, l2=0.01),
+    SparseLogisticRegression(multinomial=True, l2=0.01, tol=1e-11),
     SparseLogisticRegression(solver="cd1"),
 ]  # fmt: skip
 
