@@ -24,8 +24,8 @@ from sublearn.trim.layer_objective import (  # noqa: E402
 from sublearn.trim.losses import count_support_labels, divergence  # noqa: E402
 from sublearn.trim.proximal_adam import Passes, ProximalAdam, Trained, train  # noqa: E402
 from sublearn.trim.replay import Answers, RecordedAnswers, Replay, answers_of  # noqa: E402
-from sublearn.trim.samples import Samples, read_samples  # noqa: E402
 from sublearn.trim.result import Judged  # noqa: E402
+from sublearn.trim.samples import Samples, read_samples  # noqa: E402
 from sublearn.trim.search import Judge, Search  # noqa: E402
 from sublearn.trim.settings import L1Search, QuasiNewton, Retraining  # noqa: E402
 from sublearn.trim.trimmer import Fit, Shrunk, Snapshot, Trimmer  # noqa: E402
