@@ -69,9 +69,13 @@ class MaxMarginals:
 
 
 def _place(names: list[Hashable] | None, variable: Hashable) -> int:
-    if names is None:
-        return int(variable)  # type: ignore[call-overload]
-    return names.index(variable)
+    if names is not None:
+        return names.index(variable)
+    if not isinstance(variable, (int, np.integer)):
+        raise TypeError(
+            f"variable must be a number, as the graph has no names, got {show(variable)}"
+        )
+    return int(variable)
 
 
 def marginals(graph: FactorGraph) -> Marginals:

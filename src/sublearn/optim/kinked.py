@@ -151,7 +151,7 @@ class _Run:
     def _dual(self, theta: np.ndarray) -> float:
         """D of a point, scaled until it is feasible."""
         problem, penalty = self.problem, self.penalty
-        if problem.fit_intercept:
+        if problem.fit_intercept and isinstance(problem.loss, KinkedLoss):
             theta = problem.loss.balanced(theta, problem.y, problem.weights)
         levels = self.l1 * penalty.factors
         pull = np.asarray(problem.X.T @ theta, dtype=np.float64)

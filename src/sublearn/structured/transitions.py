@@ -45,8 +45,8 @@ class PairRules:
         self.first, self.last = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
         if transitions == "bio":
             self._forbid_bio()
-        elif not isinstance(transitions, (bool, np.bool_)):
-            self._forbid(transitions)  # type: ignore[arg-type]
+        elif not isinstance(transitions, (bool, np.bool_, str)):
+            self._forbid(transitions)
 
     @property
     def is_free(self) -> bool:
