@@ -77,6 +77,15 @@ def _scaled(problem: LinearProblem, width: float) -> LinearProblem:
     return replace(problem, y=problem.y / width, offsets=offsets)
 
 
+def _balanced(theta: np.ndarray) -> np.ndarray:
+    """A dual point near `theta` whose entries add up to 0: the excess side is scaled down."""
+    up, down = float(theta[theta > 0].sum()), float(-theta[theta < 0].sum())
+    least = min(up, down)
+    if least == 0:
+        return np.zeros_like(theta)
+    return np.where(theta > 0, theta * (least / up), theta * (least / down))
+
+
 class _Run:
     """Widths one after another, and the best point and bound so far."""
 
@@ -151,8 +160,8 @@ class _Run:
     def _dual(self, theta: np.ndarray) -> float:
         """D of a point, scaled until it is feasible."""
         problem, penalty = self.problem, self.penalty
-        if problem.fit_intercept and isinstance(problem.loss, KinkedLoss):
-            theta = problem.loss.balanced(theta, problem.y, problem.weights)
+        if problem.fit_intercept:
+            theta = _balanced(theta)
         levels = self.l1 * penalty.factors
         pull = np.asarray(problem.X.T @ theta, dtype=np.float64)
         scale = float(_core.feasible_scale(penalty.compiled(), levels, -pull))

@@ -171,14 +171,6 @@ class KinkedLoss(Loss):
         at = np.searchsorted(slope, -_EVEN * float(weights @ (high - low)))
         return float(kinks[order[min(int(at), len(order) - 1)]])
 
-    def balanced(self, theta: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """A dual point near `theta` whose entries add up to 0: the excess side is scaled down."""
-        up, down = float(theta[theta > 0].sum()), float(-theta[theta < 0].sum())
-        least = min(up, down)
-        if least == 0:
-            return np.zeros_like(theta)
-        return np.where(theta > 0, theta * (least / up), theta * (least / down))
-
 
 @dataclass(frozen=True)
 class Quantile(Settings, KinkedLoss):
