@@ -105,7 +105,9 @@ def _fit(
     n_jobs = -1 if n_jobs is None else n_jobs
     classifier = PPDSparseClassifier(l1=l1, n_jobs=n_jobs, random_state=0, verbose=1)
     start = time.perf_counter()
-    tagger = TextTagger(classifier, analyzer="word", min_df=2).fit(data.train_texts, data.train_labels)
+    tagger = TextTagger(classifier, analyzer="word", min_df=2).fit(
+        data.train_texts, data.train_labels
+    )
     figures = fit_figures(tagger.classifier_, tagger.fit_size_, time.perf_counter() - start)
     figures["labels"] = len(tagger.classes_)
     tagger.classifier_.set_params(verbose=0, n_jobs=None)

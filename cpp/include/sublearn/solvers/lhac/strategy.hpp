@@ -5,8 +5,8 @@
 //   Z3  x == 0, |gradient| >  l1      Z4  x == 0, |gradient| <= l1,
 //
 // and the size P of the least subgradient. Z4 is never active. The gradient is that of all that is
-// smooth, l2 x included. A coordinate whose penalty has no kink at 0, an intercept for instance, has
-// no zero to stay at or to return to: it is in Z2 wherever it is.
+// smooth, l2 x included. A coordinate whose penalty has no kink at 0, an intercept for instance,
+// has no zero to stay at or to return to: it is in Z2 wherever it is.
 #pragma once
 
 #include <algorithm>
