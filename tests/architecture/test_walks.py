@@ -52,11 +52,19 @@ def records(tmp_path):
     return path
 
 
-def test_a_fit_of_texts_from_the_command_line_enters_few_files(records, tmp_path):
-    words = ["fit", "--text", str(records), "--model", str(tmp_path / "m"), "--quiet"]
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        (["--analyzer", "word", "--decision", "above_zero"], 32),
+        ([], 39),  # with the trial on held-out texts: words or characters, and a threshold
+    ],
+    ids=["told", "chosen"],
+)
+def test_a_fit_of_texts_from_the_command_line_enters_few_files(records, tmp_path, options, most):
+    words = ["fit", "text", str(records), "--model", str(tmp_path / "m"), "--quiet", *options]
     entered = files_entered(lambda: run(words))
     assert (tmp_path / "m").exists()
-    assert len(entered) <= 38, entered  # eight of them for the trial on held-out texts
+    assert len(entered) <= most, entered
 
 
 def test_a_fit_of_loads_enters_few_files():

@@ -238,7 +238,8 @@ def test_leaves_are_taken_in_where_held_out_rows_surely_prefer_it(tmp_path):
 
 
 @pytest.mark.parametrize("estimator", [PPDSparseClassifier(random_state=0), None])
-def test_progress_moves_to_its_end_in_both_stages(estimator):
+def test_progress_moves_to_its_end_in_both_stages(estimator, monkeypatch):
+    monkeypatch.setattr("sublearn.trace._POLL_SECONDS", 1e-4)  # the fit takes milliseconds
     X, lists = label_rows(200)
     events = []
     make(estimator=estimator, callback=events.append).fit(X, lists)

@@ -64,7 +64,7 @@ PAIRWISE = PairwiseMultilabelSVM(max_iter=3, random_state=0)
 CHAIN = ChainSVM(max_iter=3, random_state=0)
 EMBEDDING = EmbeddingExtremeClassifier(n_components=4, max_iter=2, random_state=0)
 DENSE = DenseExtremeClassifier(max_iter=2, random_state=0)
-LATENT = LatentFeatureLasso(max_iter=3, random_state=0)
+LATENT = LatentFeatureLasso(n_components=3, max_iter=3, random_state=0)
 MIXTURE = MixLassoRegressor(n_components=2, max_iter=3, random_state=0)
 STRUCTURAL = StructuralSVM(max_iter=3, random_state=0)
 

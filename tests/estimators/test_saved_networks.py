@@ -305,6 +305,7 @@ def test_a_loaded_network_is_trimmed_and_made_sparse(tmp_path):
         "retraining": Retraining(warm_epochs=1),
         "quasi_newton": QuasiNewton(max_iter=3),
         "random_state": 0,
+        "eval_set": (x, targets),
     }
     found = deep_trim(loaded, (x, targets), **options)
     assert found.report.n_after == deep_trim(network, (x, targets), **options).report.n_after

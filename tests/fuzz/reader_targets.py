@@ -24,7 +24,7 @@ from engine import Failure, Target
 from model_targets import fresh_file, named_refusal
 from mutate import INTEGERS, mutate_bytes, mutate_json, mutate_text, one_of, some
 
-from sublearn.cli.forecasting import read_dates, read_loads
+from sublearn.kinds.load_files import read_dates, read_loads
 from sublearn.embed import read_word_vectors
 from sublearn.embed.corpus import read_corpus
 from sublearn.graph import read_cfn, read_evidence, read_map, read_uai, read_wcsp

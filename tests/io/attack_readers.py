@@ -49,7 +49,7 @@ def _scipy_archive(matrix: Any) -> bytes:
 
 def formats_in(folder: Path) -> dict[str, Format]:
     """All formats by name; writes some valid files into the folder."""
-    from sublearn.cli import forecasting
+    from sublearn.kinds import load_files as forecasting
     from sublearn.embed.word_files import read_word_vectors
     from sublearn.graph import read_evidence, read_map, read_uai
     from sublearn.io import (

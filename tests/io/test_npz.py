@@ -151,7 +151,7 @@ def test_load_dataset_hands_its_options_on(tmp_path):
     assert load_dataset(str(tmp_path / "a.arff"), labels=["b"]).X.toarray().tolist() == [[3]]
 
 
-@pytest.mark.parametrize("name", ["a9a", "a.csv", "a.svm.zip", "svm"])
+@pytest.mark.parametrize("name", ["a9a", "a.xlsx", "a.svm.zip", "svm"])
 def test_load_dataset_refuses_other_endings(name):
     with pytest.raises(ValueError, match=r"load_dataset\.path must end in one of .*, got"):
         load_dataset(name)

@@ -157,7 +157,9 @@ class Fitted:
             known = np.isfinite(loads)
             at, loads = positions[known], loads[known]
             phases = at % history.clock.steps_per_day
-            ahead = at - positions[0] + 1  # leads of a forecast that was made when none was known
+            ahead = (
+                at - (history.end - n_new) + 1
+            )  # leads of a forecast that was made when none was known
             updated = []
             for model in own:
                 was_asked = (ahead >= model.first) & (ahead <= model.last)

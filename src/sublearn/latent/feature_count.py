@@ -21,6 +21,7 @@ from sublearn.latent.feature_learning import FeatureLearner, LearningSettings
 __all__ = ["error_beyond_axes", "fewest_bits", "gains_by_size", "held_out_errors", "largest_fall"]
 
 _BEYOND_RANK = 2  # sizes above the signal's rank, to see that they gain nothing
+_FEW_AXES = 8
 _FLOOR = 1e-3  # of the first gain: below it all are nothing
 _NO_ERROR = 1e-9  # of the whole variation
 _PRICE = 2.0  # of a feature's bits, since errors of real data are no independent entries
@@ -39,7 +40,7 @@ def gains_by_size(learner: FeatureLearner, known: np.ndarray, most: int) -> np.n
     intercept; `known` are atoms to choose from, in rows, and `most` is the largest size.
     """
     values, vectors = learner.axes
-    rank = signal_rank(values, learner.X.shape)
+    rank = _n_axes(learner)
     axes = Factoriser(vectors[:, :rank] * values[:rank], True, learner.progress)
     Z = axes.chosen(known, min(rank + _BEYOND_RANK, most))
     models = [axes.refined(axes.fitted(Z[:, :size])) for size in range(Z.shape[1] + 1)]
@@ -51,7 +52,14 @@ def gains_by_size(learner: FeatureLearner, known: np.ndarray, most: int) -> np.n
 def error_beyond_axes(learner: FeatureLearner) -> float:
     """The squared error that `gains_by_size` leaves out: that along the axes of noise."""
     values, _ = learner.axes
-    return float(np.square(values[signal_rank(values, learner.X.shape) :]).sum())
+    return float(np.square(values[_n_axes(learner) :]).sum())
+
+
+def _n_axes(learner: FeatureLearner) -> int:
+    """How many axes are above noise: all of a few, whose median says nothing of noise."""
+    values, _ = learner.axes
+    is_few = min(learner.X.shape) <= _FEW_AXES
+    return len(values) if is_few else signal_rank(values, learner.X.shape)
 
 
 def fewest_bits(gains: np.ndarray, beyond: float, shape: tuple[int, int]) -> int:
