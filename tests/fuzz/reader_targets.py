@@ -24,13 +24,13 @@ from engine import Failure, Target
 from model_targets import fresh_file, named_refusal
 from mutate import INTEGERS, mutate_bytes, mutate_json, mutate_text, one_of, some
 
-from sublearn.kinds.load_files import read_dates, read_loads
 from sublearn.embed import read_word_vectors
 from sublearn.embed.corpus import read_corpus
 from sublearn.graph import read_cfn, read_evidence, read_map, read_uai, read_wcsp
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_arff, load_conll, load_npz, load_svmlight, load_texts, load_xmc
 from sublearn.io.taxonomies import load_hmc, load_hmc_dataset
+from sublearn.kinds.load_files import read_dates, read_loads
 
 # --- files that are read -------------------------------------------------------------------------
 

@@ -49,7 +49,6 @@ def _scipy_archive(matrix: Any) -> bytes:
 
 def formats_in(folder: Path) -> dict[str, Format]:
     """All formats by name; writes some valid files into the folder."""
-    from sublearn.kinds import load_files as forecasting
     from sublearn.embed.word_files import read_word_vectors
     from sublearn.graph import read_evidence, read_map, read_uai
     from sublearn.io import (
@@ -65,6 +64,7 @@ def formats_in(folder: Path) -> dict[str, Format]:
         save_npz,
     )
     from sublearn.io.taxonomies import load_hmc_dataset
+    from sublearn.kinds import load_files as forecasting
 
     eye = np.eye(3)
     save_npz(folder / "pair.npz", eye, np.eye(3, dtype=int), feature_names=["a", "b", "c"])
