@@ -78,7 +78,7 @@ TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
     for (const auto globalisation : {Globalisation::prox_parameter, Globalisation::line_search}) {
       Diagonal objective({1.0, 4.0, 0.5, 2.0}, {3.0, -2.0, 1.0, 0.25});
       LhacSettings settings;
-      settings.tol = 1e-9;
+      settings.tol = settings.violation_tol = 1e-9;
       settings.strategy = strategy;
       settings.globalisation = globalisation;
       const Run run = minimise(objective, 1.0, settings, Vec(4));
@@ -93,7 +93,7 @@ TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
 TEST(lhac_never_lets_the_objective_rise) {
   Diagonal objective({1e-3, 10.0, 1.0, 300.0, 5.0}, {50.0, -2.0, 1.0, 0.25, -9.0});
   LhacSettings settings;
-  settings.tol = 1e-12;
+  settings.tol = settings.violation_tol = 1e-12;
   const Run run = minimise(objective, 0.01, settings, {1.0, 1.0, -1.0, 2.0, 0.0});
   CHECK(run.end == Status::converged);
   for (std::size_t k = 1; k < run.iterations.size(); ++k) {
@@ -107,7 +107,7 @@ TEST(lhac_solves_a_quadratic_of_condition_1e8) {
   for (int j = 0; j < 9; ++j) a.push_back(std::pow(10.0, j)), c.push_back(j % 2 ? -1.0 : 2.0);
   Diagonal objective(a, c);
   LhacSettings settings;
-  settings.tol = 1e-12, settings.max_iter = 20000;
+  settings.tol = settings.violation_tol = 1e-12, settings.max_iter = 20000;
   const Run run = minimise(objective, 0.5, settings, Vec(9));
   CHECK(run.end == Status::converged);
   for (std::size_t j = 0; j < 9; ++j) CHECK_NEAR(run.x[j], soft_threshold(c[j], 0.5 / a[j]), 1e-5);
@@ -124,7 +124,7 @@ TEST(lhac_asks_for_one_value_at_an_optimum) {
 TEST(lhac_steps_back_from_points_of_infinite_value) {
   LogBarrier objective;
   LhacSettings settings;
-  settings.tol = 1e-10;
+  settings.tol = settings.violation_tol = 1e-10;
   const Run run = minimise(objective, 0.0, settings, {20.0});
   CHECK(run.end == Status::converged);
   CHECK_NEAR(run.x[0], 1.0, 1e-7);
@@ -135,7 +135,7 @@ TEST(lhac_keeps_within_its_bounds) {
   SeparablePenalty penalty;
   penalty.lower = 0.0, penalty.upper = 1.5;
   LhacSettings settings;
-  settings.tol = 1e-12;
+  settings.tol = settings.violation_tol = 1e-12;
   const Run run = minimise(objective, 0.1, settings, Vec(3), penalty);
   CHECK(run.end == Status::converged);
   CHECK_NEAR(run.x[0], 1.5, 0.0);

@@ -278,7 +278,7 @@ class InverseCovariance {
     penalty.l1 = l1;
     LhacSettings settings;
     settings.max_iter = settings_.max_iter - each.n_iter;
-    settings.tol = allowed / std::max(std::abs(each.objective), 1e-300);
+    settings.tol = settings.violation_tol = allowed / std::max(std::abs(each.objective), 1e-300);
     std::vector<double> x = LogDetObjective::triangle(each.X, n);
     Lhac lhac(objective, penalty, settings);
     const Status end = lhac.solve(x, monitor);

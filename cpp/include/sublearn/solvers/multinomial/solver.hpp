@@ -125,7 +125,7 @@ MultinomialSolution solve_multinomial(MultinomialObjective<Columns>& objective,
   constexpr double kCancellation = 1e-12;  // an objective below this share of the loss at 0
   const auto n_classes = static_cast<std::size_t>(objective.data().n_classes);
   LhacSettings settings;
-  settings.tol = tol;
+  settings.tol = settings.violation_tol = tol;
   MultinomialProblem<Columns> problem(objective, penalty, settings, x);
   OuterLoop loop(problem, penalty,
                  {.tol = tol,
