@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ SCRIPTS = (
     "extreme", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear",
     "covariance", "graph", "structured", "hierarchy", "latent", "mixtures", "embed",
     "embed_training", "forecast", "trim", "cluster", "defaults",
+    "reproduction.extreme", "reproduction.trim", "reproduction.structured", "reproduction.graph",
+    "reproduction.embed", "reproduction.latent", "reproduction.optim", "reproduction.hierarchy",
+    "reproduction.forecast",
 )  # fmt: skip
 _BENCHMARKS = Path(__file__).resolve().parents[1]
 _RESULTS = _BENCHMARKS / "results"
@@ -288,8 +292,8 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy as JSON has them."""
-    return value.item()
+    """Charts, and numbers of NumPy, as JSON has them."""
+    return asdict(value) if is_dataclass(value) else value.item()
 
 
 def _write_pages(found: Sequence[records.Record]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ def records_of(
         "columns": dict(found.columns),
         "origin": dict(origin),
     }
-    return [{**shared, "row": n, "cells": list(row)} for n, row in enumerate(found.rows)]
+    kept = [{**shared, "row": n, "cells": list(row)} for n, row in enumerate(found.rows)]
+    if found.charts and kept:
+        kept[0]["charts"] = [c if isinstance(c, dict) else asdict(c) for c in found.charts]
+    return kept
 
 
 def append(path: Path, records: Iterable[Record]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from harness.bench import Bench
 
-__all__ = ["Cell", "Figures", "Row", "Table", "form_of", "is_less_better"]
+__all__ = ["Cell", "Chart", "Figures", "Row", "Series", "Table", "form_of", "is_less_better"]
 
 #: Text, or a number that the form of its column prints.
 Cell = str | float | int | None
@@ -17,16 +17,50 @@ Row = Sequence[Cell]
 
 
 @dataclass(frozen=True)
+class Series:
+    """A line of a chart, or a group of its bars; `low` and `high` are a band around `y`.
+
+    In a chart of bars `x` holds names.
+    """
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of measured figures: "line", "points" or "bars"; charts.py draws it.
+
+    `name` is that of its file, unique within its page.
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    kind: str = "line"
+    log_x: bool = False
+    log_y: bool = False
+    caption: str = ""
+
+
+@dataclass(frozen=True)
 class Figures:
     """What was measured. A column is a heading and the form of its numbers.
 
     A form is one of Python's, "" for text; after it stands ``<`` where less is better and ``>``
-    where more is: these columns are compared between two runs. `note` follows the table's own.
+    where more is: these columns are compared between two runs. `note` follows the table's own, `charts` stand above
+    the table.
     """
 
     columns: Mapping[str, str]
     rows: Sequence[Row]
     note: str = ""
+    charts: Sequence[Chart] = ()
 
 
 @dataclass(frozen=True)

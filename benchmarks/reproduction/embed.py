@@ -1,0 +1,9 @@
+"""Loss decomposition and greedy search: section 3.4 of Yen 2018, beside ours."""
+
+from __future__ import annotations
+
+from harness.table import Table
+
+__all__ = ["TABLES"]
+
+TABLES: list[Table] = []
