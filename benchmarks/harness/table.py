@@ -53,8 +53,8 @@ class Figures:
     """What was measured. A column is a heading and the form of its numbers.
 
     A form is one of Python's, "" for text; after it stands ``<`` where less is better and ``>``
-    where more is: these columns are compared between two runs. `note` follows the table's own, `charts` stand above
-    the table.
+    where more is: these columns are compared between two runs. `note` follows the table's own,
+    `charts` stand above the table.
     """
 
     columns: Mapping[str, str]
