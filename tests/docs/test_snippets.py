@@ -116,6 +116,7 @@ def test_the_page_of_the_command_line_names_every_command():
         "latent",
         "trim",
         "distributed",
+        "parts",
         "serve",
         "structured",
         "forecast",

@@ -2,11 +2,12 @@
 
     python3 tests/fuzz/kill_points.py --kills 200
 
-A child process fits with `model_path`, goes on with such a fit, or saves; it dies in one of three
-ways: by kill -9 at a random moment, by kill -9 at its n-th operation on files, or after n bytes
-of a file. Whatever the moment, the file at the path must be the whole old model or the whole new
-one, and the next fit or save must end with the right model and with nothing beside it. Prints the
-counts as JSON; the exit code is 1 if anything went wrong. Needs fork, so not for Windows.
+A child process fits with `model_path`, goes on with such a fit, solves one of three parts of it,
+joins them, or saves; it dies in one of three ways: by kill -9 at a random moment, by kill -9 at its
+n-th operation on files, or after n bytes of a file. Whatever the moment, the file at the path must
+be the whole old model or the whole new one, and the next fit or save must end with the right model
+and with nothing beside it. Prints the counts as JSON; the exit code is 1 if anything went wrong.
+Needs fork, so not for Windows.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import scipy.sparse as sp
 import sublearn
 from sublearn.embed import MIPSIndex
 from sublearn.extreme import PPDSparseClassifier, ppd_solve
+from sublearn.parts import join_parts, solve_part
 
 ppd_solve._JOURNAL_BLOCKS = 1  # 25 parts for 200 labels
 
@@ -244,6 +246,32 @@ def make_scenarios(room: Path) -> list[Scenario]:
     def fit_here() -> None:
         fit(path)
 
+    def solve(number: int) -> None:
+        with solve_part(number, 3):
+            fit(path)
+
+    def join() -> None:
+        try:
+            with join_parts():
+                fit(path)
+        except ValueError:  # an earlier one died while it removed the parts
+            fit(path)
+
+    for name, numbers in (("two parts", (1, 3)), ("three parts", (1, 2, 3))):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        for number in numbers:
+            run(lambda number=number: solve(number), NEVER, folder)  # type: ignore[misc]
+        shutil.copytree(folder, kept / name)
+
+    def copy_parts(name: str) -> None:
+        shutil.copytree(kept / name, folder, dirs_exist_ok=True)
+        copy_old()
+
+    def solve_and_join() -> None:
+        solve(2)
+        join()
+
     def save_once() -> None:
         sublearn.load(kept / "new index").save(path)
 
@@ -253,6 +281,9 @@ def make_scenarios(room: Path) -> list[Scenario]:
     return [
         Scenario("fit", folder, copy_old, fit_here, fit_here, **models),  # type: ignore[arg-type]
         Scenario("resume", folder, copy_half, fit_here, fit_here, **models),  # type: ignore[arg-type]
+        Scenario("part", folder, lambda: copy_parts("two parts"), lambda: solve(2), solve_and_join,
+                 **models),  # type: ignore[arg-type]
+        Scenario("join", folder, lambda: copy_parts("three parts"), join, join, **models),  # type: ignore[arg-type]
         Scenario("save", folder, lambda: shutil.copy(kept / "old index", path) and None, save_once,
                  save_once, **indices),  # type: ignore[arg-type]
     ]  # fmt: skip
@@ -294,7 +325,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200, help="random moments, of each scenario")
     parser.add_argument("--steps", type=int, default=50, help="operations on files, of each")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--scenario", choices=["fit", "resume", "save"], action="append")
+    parser.add_argument(
+        "--scenario", choices=["fit", "resume", "part", "join", "save"], action="append"
+    )
     options = parser.parse_args(arguments)
     result = {}
     with tempfile.TemporaryDirectory(prefix="sublearn-kills-") as room:

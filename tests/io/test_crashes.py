@@ -50,8 +50,9 @@ def test_a_kill_at_any_operation_on_files_loses_nothing():
     command = [sys.executable, ROOT / "tests" / "fuzz" / "kill_points.py", "--kills=0", "--steps=4"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3 * LONG)
     found = json.loads(done.stdout or "{}")
-    assert [each["failures"] for each in found.values()] == [[], [], []], done.stderr
-    assert [each["kills"] for each in found.values()] == [7, 7, 7]
+    assert list(found) == ["fit", "resume", "part", "join", "save"]
+    assert [each["failures"] for each in found.values()] == [[]] * 5, done.stderr
+    assert all(each["kills"] >= 6 for each in found.values())
     assert all(each["left a part"] for each in found.values())  # so there was something to clear
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import OptionInfo
 
+from sublearn.cli.job import keep_call, part_of
 from sublearn.cli.methods import METHODS, TEXT, Method
 from sublearn.cli.options import (
     FLAG,
@@ -30,6 +31,7 @@ from sublearn.cli.options import (
     ZeroBased,
 )
 from sublearn.kinds.base import Form, Kind, Lesson, Refused
+from sublearn.parts import asked_for, solve_part
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -220,6 +222,15 @@ class Learner:
         cls = class_of(self.classifier or self.name)
         return any("compress" in vars(one) for one in cls.__mro__)
 
+    def can_part(self) -> bool:
+        """Whether processes can solve a part of a fit each."""
+        return "model_path" in class_of(self.classifier or self.name)._rules
+
+    def grow_at(self, estimator: BaseEstimator, model: Path) -> None:
+        """Let the estimator write what it has solved beside the file of its model."""
+        learner = estimator if self.classifier is None else estimator.classifier
+        learner.set_params(model_path=str(model))
+
     def make(self, values: Mapping[str, object]) -> BaseEstimator:
         """An unfitted estimator with these values."""
         from sublearn.cli.params import build, params_of
@@ -237,6 +248,7 @@ class Learner:
         names = {"model", "m", "q", "quiet", "json", "h", "help", "help-all", "debug", "bits"}
         names |= {name.replace("_", "-") for name in self.kind.fit_form}
         names |= {param.flag[2:] for param in self.params().values()} | {"n-jobs", "random-state"}
+        names |= {"part"} if self.can_part() else set()
         names |= {"no-normalize"} if "normalize" in self.kind.fit_form else set()
         return flag.lstrip("-") in names | ({"classifier"} if self.classifier else set())
 
@@ -264,7 +276,11 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 def _leading() -> list[inspect.Parameter]:
     none = inspect.Parameter.empty
-    return [_option("data", TrainingData, none), _option("model", Output, none)]
+    return [
+        _option("context", typer.Context, none),
+        _option("data", TrainingData, none),
+        _option("model", Output, none),
+    ]
 
 
 def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Parameter]:
@@ -279,6 +295,10 @@ def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Par
         help = "Save weights with 8, 16 or 32 bits: smaller files."
         option = typer.Option("--bits", metavar="N", help=help, show_default=False)
         found.append(_option("bits", Annotated[int | None, option], None))
+    if learner.can_part():
+        help = "Solve part K of N only, as in a job array; `sublearn join OUT` puts them together."
+        option = typer.Option("--part", metavar="K/N", help=help, show_default=False)
+        found.append(_option("part", Annotated[str | None, option], None))
     if "n_jobs" in params:
         found.append(_option("n_jobs", Jobs, None))
     if "random_state" in params:
@@ -344,9 +364,10 @@ def _help_of(learner: Learner) -> str:
 
 
 def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) -> None:
-    """Learn a model and save it, and show what it cost."""
+    """Learn a model, or a part of it, and save it; show what it cost."""
     data, model = Path(str(options.pop("data"))), Path(str(options.pop("model")))
     bits, quiet, as_json = (options.pop(name, None) for name in ("bits", "quiet", "json"))
+    part, context = options.pop("part", None), options.pop("context")
     options.pop("classifier", None)
     from sublearn.io.files import check_target
 
@@ -357,13 +378,29 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) 
     estimator = learner.make(
         values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar())
     )
+    if part is not None or asked_for() is not None:
+        learner.grow_at(estimator, model)
     lesson = _read(learner, estimator, data, form, is_quiet=bool(quiet))
+    if part is not None:
+        figures = _learn_part(str(part), estimator, lesson, model)
+        keep_call(Path(f"{model}.parts"), learner.name, data, context)
+        show_figures(figures, title=f"part {part} on {data.name}", json=bool(as_json),
+                     quiet=bool(quiet))  # fmt: skip
+        return
     fitted, figures = learn(learner.kind, estimator, lesson)
     fitted = learner.kind.finish(fitted, bits if isinstance(bits, int) else None)
     fitted.save(model, notes=lesson.notes)
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
     name = learner.classifier or learner.name
     show_figures(figures, title=f"{name} on {data.name}", json=bool(as_json), quiet=bool(quiet))
+
+
+def _learn_part(text: str, estimator: BaseEstimator, lesson: Lesson, model: Path) -> JsonObject:
+    number, n_parts = part_of(text)
+    with solve_part(number, n_parts) as part:
+        estimator.fit(*lesson.arguments)
+    return {"part": number, "n_parts": n_parts, "labels": part.n_labels,
+            "labels_solved_now": part.n_solved, "folder": f"{model}.parts"}  # fmt: skip
 
 
 def _read(

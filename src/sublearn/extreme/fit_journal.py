@@ -32,6 +32,7 @@ from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
+from sublearn.parts import Part
 from sublearn.typing import JsonObject, PathLike, State
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
@@ -99,9 +100,15 @@ def make_plan(
 
 @contextlib.contextmanager
 def open_journal(
-    model_path: PathLike, plan: JsonObject, seed: int, subject: str
+    model_path: PathLike, plan: JsonObject, seed: int, subject: str, part: Part | None = None
 ) -> Iterator[FitJournal]:
-    """The journal of a fit, which no other fit has open; `subject` heads the refusal."""
+    """The journal of a fit, which no other fit has open; `subject` heads the refusal.
+
+    The journal of a `part` is open to the other parts as well.
+    """
+    if part is not None:
+        yield FitJournal(model_path, plan, seed, n_parts=part.n_parts)
+        return
     with hold_alone(Path(f"{os.fspath(model_path)}.lock")) as is_ours:
         if not is_ours:
             raise ValueError(
@@ -116,9 +123,14 @@ class FitJournal:
     The plan is what determines the model. Its `seed` may be None: a journal that exists then keeps
     its own, and a new one takes `seed`. Refuses the folder of a fit with another plan or without a
     readable one, and a `model_path` that is a folder; a disk that refuses does so before the fit.
+
+    With `n_parts` the folder belongs to that many processes: what lies in it without a plan stays,
+    as another process may have written it a moment ago.
     """
 
-    def __init__(self, model_path: PathLike, plan: JsonObject, seed: int):
+    def __init__(
+        self, model_path: PathLike, plan: JsonObject, seed: int, n_parts: int | None = None
+    ):
         if os.path.isdir(model_path):
             raise ValueError(f"model_path must be the name of a file, got a folder: {model_path}")
         self.model_path = model_path
@@ -127,7 +139,11 @@ class FitJournal:
         if link is not None:  # the file behind it would be replaced
             raise ModelFileError(f"{link}: a file of a journal must not be a link; remove it")
         self._finished: list[int] = []  # numbers of the blocks that parts begin with
-        self.plan = self._resume(plan) if self._plan_file.exists() else self._begin(plan, seed)
+        if n_parts is None:
+            is_known = self._plan_file.exists()
+            self.plan = self._resume(plan) if is_known else self._begin(plan, seed)
+        else:
+            self.plan = self._share(plan, n_parts)
 
     @property
     def _plan_file(self) -> Path:
@@ -143,6 +159,44 @@ class FitJournal:
         with write_atomically(self._plan_file) as stream:
             stream.write(json.dumps(plan, indent=1).encode())
         return plan
+
+    def _share(self, plan: JsonObject, n_parts: int) -> JsonObject:
+        """The plan, written by whichever process comes first; equal plans are equal bytes."""
+        if plan["seed"] is None:
+            raise ValueError(
+                "random_state must be an integer, the same for all parts of a fit, got none"
+            )
+        cut = self.n_parts
+        if cut is None and self._plan_file.exists():
+            raise ValueError(
+                f"model_path must not have the unfinished parts of a fit in one process beside it: "
+                f"{self.folder}; remove it to start again"
+            )
+        if cut not in (None, n_parts):
+            raise ValueError(
+                f"n_parts must be {cut}, as of the parts in {self.folder}, got {n_parts}"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        flush_folder(self.folder.parent)
+        for file, content in ((self._cut_file, {"n_parts": n_parts}), (self._plan_file, plan)):
+            if not file.exists():
+                with write_atomically(file) as stream:
+                    stream.write(json.dumps(content, indent=1).encode())
+        return self._resume(plan)
+
+    @property
+    def _cut_file(self) -> Path:
+        return self.folder / "cut.json"
+
+    @property
+    def n_parts(self) -> int | None:
+        """Into how many parts the fit was cut; None if it was not, or if that is unreadable."""
+        try:
+            text = self._cut_file.read_text(encoding="utf-8")[:_MOST_PLAN_BYTES]
+            found = json.loads(text)["n_parts"]
+        except (FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
+            return None
+        return found if is_int64(found) and found > 0 else None
 
     def _resume(self, plan: JsonObject) -> JsonObject:
         found = _load_plan(self.folder)
@@ -169,15 +223,18 @@ class FitJournal:
         self._finished.append(first_block)
         return chunk.without_weights()
 
-    def finished(self, problem: PPDProblem) -> list[tuple[slice, Chunk]]:
+    def finished(
+        self, problem: PPDProblem, blocks: range | None = None
+    ) -> list[tuple[slice, Chunk]]:
         """The parts that were written before, however they were cut, without their weights.
 
         What is damaged, of other labels or solved by an earlier part as well is left out, and will
-        be solved again.
+        be solved again. With `blocks` only parts that begin with one of them are read.
         """
         found: list[tuple[slice, Chunk]] = []
         end = 0
-        for first_block in sorted(self._written()):
+        written = [first for first in self._written() if blocks is None or first in blocks]
+        for first_block in sorted(written):
             chunk = self._read(first_block, problem)
             part = problem.part(first_block, first_block)
             if chunk is None or part.start < end:

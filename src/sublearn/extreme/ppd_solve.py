@@ -17,14 +17,16 @@ from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.ppd_problem import Chunk, PPDProblem, Weighed
 from sublearn.fitting.progress import Progress
+from sublearn.parts import Join, Part, asked_for, parts_of
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import JsonObject
 
-__all__ = ["gather_weights", "learn_more", "solve_parts"]
+__all__ = ["gather_weights", "learn_more", "solve_one_part", "solve_parts"]
 
 _JOURNAL_BLOCKS = 64  # blocks of labels between two entries of a journal
 _PARTS_PER_PLACE = 16  # if parts go to other processes: the last ones end at about the same time
 _TRACE_ROWS = 100
+_SHOWN = 20  # numbers of missing parts in a message
 _SUMMED = ("primal", "dual", "nnz_primal", "nnz_dual", "work")
 
 
@@ -44,7 +46,10 @@ def solve_parts(
     chunks: list[Chunk] = []
 
     def job() -> None:
-        if n_places_elsewhere():
+        if journal is not None and isinstance(asked_for(), Join):
+            _read_finished(solver, journal, chunks)
+            _refuse_missing(problem, journal, chunks)
+        elif n_places_elsewhere():
             _solve_elsewhere(solver, journal, chunks)
         elif journal is None:
             chunks.append(solver(problem.part(0, problem.n_blocks)))
@@ -61,6 +66,34 @@ def solve_parts(
     is_done = (reports["converged"] != 0) | (problem.counts == 0)
     solution = _summarise(reports, is_done, settings["max_iter"] if was_stopped else 0)
     return LinearLabels(by_feature, bias), solution, was_stopped
+
+
+def solve_one_part(
+    problem: PPDProblem,
+    settings: JsonObject,
+    journal: FitJournal,
+    part: Part,
+    watch: Callable[[Callable[[], None], Progress], None],
+) -> None:
+    """Solve what the journal lacks of a part, and say in `part` how it went."""
+    costs = problem.block_costs()
+    blocks = part.blocks(costs)
+    labels = problem.part(blocks.start, blocks.stop)
+    part.n_labels = len(problem.order[labels])
+    progress = Progress(part.n_labels)
+    solver = _PartSolver(problem, settings, progress.core)
+    chunks: list[Chunk] = []
+
+    def job() -> None:
+        seconds = _read_finished(solver, journal, chunks, blocks)
+        is_ours = np.zeros(problem.n_blocks, dtype=bool)
+        is_ours[blocks.start : blocks.stop] = True
+        left = _parts_left(problem, chunks, np.zeros(problem.n_blocks), is_ours)
+        part.n_solved = sum(len(problem.order[one]) for one in left)
+        _solve_into(solver, journal, left, chunks, seconds)
+
+    watch(job, progress)
+    part.is_done = not progress.stop_requested
 
 
 def learn_more(
@@ -105,18 +138,30 @@ def _elsewhere(problem: PPDProblem, settings: JsonObject) -> _PartSolver:
     return _PartSolver(problem, settings, _core.Monitor())
 
 
-def _read_finished(solver: _PartSolver, journal: FitJournal, chunks: list[Chunk]) -> float:
-    """Take the parts that the journal has; the time that was spent on them."""
-    found = [chunk for _, chunk in journal.finished(solver.problem)]
+def _read_finished(
+    solver: _PartSolver, journal: FitJournal, chunks: list[Chunk], blocks: range | None = None
+) -> float:
+    """Take the parts that the journal has, or has of `blocks`; the time that was spent on them."""
+    found = [chunk for _, chunk in journal.finished(solver.problem, blocks)]
     for chunk in found:
         solver.monitor.add_done(len(solver.problem.solved_of(chunk)))
     chunks.extend(found)
     return max((float(chunk.reports["seconds"].max()) for chunk in found), default=0.0)
 
 
-def _parts_left(problem: PPDProblem, chunks: list[Chunk], costs: np.ndarray) -> list[slice]:
-    """What no chunk has, cut by blocks: at most `_JOURNAL_BLOCKS`, or costs of 1 in total."""
+def _parts_left(
+    problem: PPDProblem,
+    chunks: Sequence[Chunk],
+    costs: np.ndarray,
+    is_wanted: np.ndarray | None = None,
+) -> list[slice]:
+    """What no chunk has, cut by blocks: at most `_JOURNAL_BLOCKS`, or costs of 1 in total.
+
+    Of the blocks that `is_wanted` marks, if it is given.
+    """
     is_left = np.ones(len(problem.order), dtype=bool)
+    if is_wanted is not None:
+        is_left = np.repeat(is_wanted, problem.n_lanes)[: len(problem.order)]
     place = np.full(problem.n_labels, -1)
     place[problem.order] = np.arange(len(problem.order))
     for chunk in chunks:
@@ -124,12 +169,12 @@ def _parts_left(problem: PPDProblem, chunks: list[Chunk], costs: np.ndarray) -> 
     parts, begin, spent = [], -1, 0.0
     for block in range(problem.n_blocks + 1):
         is_open = begin >= 0
-        is_wanted = block < problem.n_blocks and is_left[problem.part(block, block + 1)].all()
+        is_next = block < problem.n_blocks and is_left[problem.part(block, block + 1)].all()
         is_full = is_open and (block - begin >= _JOURNAL_BLOCKS or spent >= 1.0)
-        if is_open and (not is_wanted or is_full):
+        if is_open and (not is_next or is_full):
             parts.append(problem.part(begin, block))
             is_open = False
-        if is_wanted:
+        if is_next:
             begin, spent = (begin, spent) if is_open else (block, 0.0)
             spent += costs[block]
         else:
@@ -138,9 +183,22 @@ def _parts_left(problem: PPDProblem, chunks: list[Chunk], costs: np.ndarray) -> 
 
 
 def _solve_with_journal(solver: _PartSolver, journal: FitJournal, chunks: list[Chunk]) -> None:
-    problem, monitor = solver.problem, solver.monitor
+    problem = solver.problem
     seconds = _read_finished(solver, journal, chunks)  # also of a fit that was killed
-    for part in _parts_left(problem, chunks, np.zeros(problem.n_blocks)):
+    left = _parts_left(problem, chunks, np.zeros(problem.n_blocks))
+    _solve_into(solver, journal, left, chunks, seconds)
+
+
+def _solve_into(
+    solver: _PartSolver,
+    journal: FitJournal,
+    parts: Sequence[slice],
+    chunks: list[Chunk],
+    seconds: float,
+) -> None:
+    """Solve parts one after another; each is on disk before the next is begun."""
+    problem, monitor = solver.problem, solver.monitor
+    for part in parts:
         began = time.perf_counter()
         chunk = solver(part).later(seconds)
         if monitor.stop_requested:  # what a stop cut short is in the model all the same
@@ -148,6 +206,22 @@ def _solve_with_journal(solver: _PartSolver, journal: FitJournal, chunks: list[C
             return
         chunks.append(journal.keep(problem.first_block(part), chunk))
         seconds += time.perf_counter() - began
+
+
+def _refuse_missing(problem: PPDProblem, journal: FitJournal, chunks: Sequence[Chunk]) -> None:
+    """Raise if a part of the fit has not been written."""
+    costs = problem.block_costs()
+    left = _parts_left(problem, chunks, np.zeros(problem.n_blocks))
+    if not left:
+        return
+    blocks = [b for one in left for b in range(*_blocks(problem, one).indices(problem.n_blocks))]
+    n_labels = sum(len(problem.order[one]) for one in left)
+    words = f"{n_labels:,} of {len(problem.order):,} labels are missing in {journal.folder}"
+    if journal.n_parts is not None:
+        numbers = parts_of(blocks, costs, journal.n_parts)
+        shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if numbers[_SHOWN:] else "")
+        words += f", of part {shown} of {journal.n_parts}"
+    raise ValueError(f"join_parts: every part must be there: {words}; run what is missing again")
 
 
 # --- in other processes ------------------------------------------------------------------------

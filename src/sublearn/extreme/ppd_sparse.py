@@ -32,10 +32,11 @@ from sublearn.extreme.ppd_increments import (
     unknown_labels,
 )
 from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
-from sublearn.extreme.ppd_solve import learn_more, solve_parts
+from sublearn.extreme.ppd_solve import learn_more, solve_one_part, solve_parts
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
+from sublearn.parts import Join, Part, PartDone, asked_for
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
     ClassWeightLike,
@@ -483,7 +484,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
         False if the callback asked to stop.
         """
-        name, settings = type(self).__name__, self._settings()
+        name, settings, asked = type(self).__name__, self._settings(), asked_for()
+        part = asked if isinstance(asked, Part) else None
         if self.model_path is not None:
             refuse_unsavable({"classes_": labels.classes})
         data = weigh(X, labels, sample_weight, self.class_weight, known, estimator_name=name)
@@ -492,19 +494,23 @@ class PPDSparseClassifier(LinearLabelClassifier):
         journal: contextlib.AbstractContextManager[FitJournal | None] = contextlib.nullcontext()
         if self.model_path is not None:
             plan, subject = make_plan(self, data, start), f"{name}.model_path"
-            journal = open_journal(self.model_path, plan, settings["seed"], subject)
+            journal = open_journal(self.model_path, plan, settings["seed"], subject, part)
         with journal as parts:
             if parts is not None:
                 settings["seed"] = parts.plan["seed"]
             watch = functools.partial(self._watch, title="PPD-Sparse")
-            model, solution, is_stopped = solve_parts(
-                PPDProblem(*data, start), settings, parts, watch
-            )
+            problem = PPDProblem(*data, start)
+            if parts is not None and part is not None:
+                solve_one_part(problem, settings, parts, part, watch)
+                raise PartDone
+            model, solution, is_stopped = solve_parts(problem, settings, parts, watch)
             self._take_over(labels, model, solution)
             if parts is not None:
                 self.save(parts.model_path)
                 self._set_model(type(self)._from_bundle(load_bundle(parts.model_path)).model_)
-                if solution.status is not Status.STOPPED:
+                if isinstance(asked, Join):
+                    asked.then(parts.remove)
+                elif solution.status is not Status.STOPPED:
                     parts.remove()
         return not is_stopped
 
