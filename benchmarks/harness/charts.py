@@ -283,14 +283,14 @@ def _draw_rows(sheet: Sheet, chart: Chart, top: float) -> float:
 
 
 def _row_scale(chart: Chart) -> tuple[Scale, float]:
-    """The axis of values, and where bars begin: at 0, on a log axis at 1 or, far from it, below."""
+    """The axis of values, and where bars begin: at 0; on a log axis ratios at 1, others below."""
     values = [v for v in _values(chart) if v > 0 or not chart.log_y]
     if not chart.log_y:
         base = 0.0 if chart.kind == "bars" else None
         scale = scale_over(values, 6, base=base)
         return scale, base if base is not None else scale.low
     low, high = min(values, default=1.0), max(values, default=1.0)
-    base = 1.0 if low <= 30 and high >= 1 / 30 else low / 2
+    base = 1.0 if "ratio" in chart.y.lower() and low <= 30 and high >= 1 / 30 else low / 2
     return scale_over(values, 7, is_log=True, base=base if chart.kind == "bars" else None), base
 
 

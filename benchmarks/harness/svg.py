@@ -31,7 +31,8 @@ def _colours(scheme: str) -> str:
     series = "".join(
         f".f{n}{{fill:{value}}}.l{n}{{stroke:{value}}}" for n, value in enumerate(COLOURS[scheme])
     )
-    return f"text{{fill:{ink}}}.soft{{fill:{soft}}}.rule{{stroke:{rule}}}.axis{{stroke:{soft}}}{series}"
+    words = f"text{{fill:{ink}}}.soft{{fill:{soft}}}"
+    return f"{words}.rule{{stroke:{rule}}}.axis{{stroke:{soft}}}{series}"
 
 
 STYLE = (
