@@ -211,8 +211,6 @@ def environment() -> dict[str, str]:
     variables["VIRTUAL_ENV"] = str(VENV)
     variables["PATH"] = str(BIN) + os.pathsep + variables.get("PATH", "")
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    # One line per finding instead of a notice of the theme about another program.
-    variables.setdefault("NO_MKDOCS_2_WARNING", "1")
     return variables
 
 
@@ -601,9 +599,10 @@ def docs(arguments: list[str]) -> int:
     serve = arguments == ["--serve"]
     refuse([] if serve else arguments, "docs")
     prepare("docs")
+    hooks = {"PYTHONPATH": str(ROOT / "docs" / "hooks")}  # the extension that draws formulas
     if serve:
-        return run([PYTHON, "-m", "mkdocs", "serve"])
-    return run([PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet"])
+        return run([PYTHON, "-m", "zensical", "serve"], **hooks)
+    return run([PYTHON, "-m", "zensical", "build", "--strict", "--clean"], **hooks)
 
 
 def wheel(arguments: list[str]) -> int:
