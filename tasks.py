@@ -496,6 +496,7 @@ def check(arguments: list[str]) -> int:
         "house": lambda: run([PYTHON, "tools/house.py"]),
         "imports": lambda: run([PYTHON, "-m", "pytest", "-q", "tests/architecture"]),
         "docs": lambda: docs([]),
+        "site": lambda: run([PYTHON, "tools/walk_site.py", "site"]),
     }
     return run_all(steps)
 
@@ -599,6 +600,8 @@ def docs(arguments: list[str]) -> int:
     serve = arguments == ["--serve"]
     refuse([] if serve else arguments, "docs")
     prepare("docs")
+    if run([PYTHON, "tools/gallery.py", "files"]) != 0:
+        return 1
     hooks = {"PYTHONPATH": str(ROOT / "docs" / "hooks")}  # the extension that draws formulas
     if serve:
         return run([PYTHON, "-m", "zensical", "serve"], **hooks)
