@@ -211,8 +211,6 @@ def environment() -> dict[str, str]:
     variables["VIRTUAL_ENV"] = str(VENV)
     variables["PATH"] = str(BIN) + os.pathsep + variables.get("PATH", "")
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    # One line per finding instead of a notice of the theme about another program.
-    variables.setdefault("NO_MKDOCS_2_WARNING", "1")
     return variables
 
 
@@ -498,6 +496,7 @@ def check(arguments: list[str]) -> int:
         "house": lambda: run([PYTHON, "tools/house.py"]),
         "imports": lambda: run([PYTHON, "-m", "pytest", "-q", "tests/architecture"]),
         "docs": lambda: docs([]),
+        "site": lambda: run([PYTHON, "tools/walk_site.py", "site"]),
     }
     return run_all(steps)
 
@@ -601,9 +600,12 @@ def docs(arguments: list[str]) -> int:
     serve = arguments == ["--serve"]
     refuse([] if serve else arguments, "docs")
     prepare("docs")
+    if run([PYTHON, "tools/gallery.py", "files"]) != 0:
+        return 1
+    hooks = {"PYTHONPATH": str(ROOT / "docs" / "hooks")}  # the extension that draws formulas
     if serve:
-        return run([PYTHON, "-m", "mkdocs", "serve"])
-    return run([PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet"])
+        return run([PYTHON, "-m", "zensical", "serve"], **hooks)
+    return run([PYTHON, "-m", "zensical", "build", "--strict", "--clean"], **hooks)
 
 
 def wheel(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from harness.machine import commit
 from harness.process import THREAD_VARIABLES
 from harness.table import Figures, Table
 
-__all__ = ["SCRIPTS", "main", "tables"]
+__all__ = ["RECORDS", "SCRIPTS", "main", "tables", "write_pages"]
 
 #: The scripts beside run.py, each with its TABLES.
 SCRIPTS = (
@@ -40,7 +40,8 @@ SCRIPTS = (
     "reproduction.forecast",
 )  # fmt: skip
 _BENCHMARKS = Path(__file__).resolve().parents[1]
-_RESULTS = _BENCHMARKS / "results"
+#: Where records are kept if no other place is named.
+RECORDS = _BENCHMARKS / "results" / "records.jsonl"
 _GRACE = 30.0  # wall seconds of a table that was asked to end
 _SAME = ("commit", "modified", "seed", "options")  # of a measurement that need not be repeated
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for script, table in chosen:
             print(f"{script + '/' + table.name:32} {table.title}")
     elif options.render:
-        _write_pages(records.read(options.json))
+        write_pages(records.read(options.json))
     elif options.only or options.all or options.quick:
         return _measure_all(chosen, options)
     else:
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--timeout", type=_positive, default=14400.0, help="wall seconds of a table")
     add("--jobs", type=int, metavar="N", help="tables at the same time: 1, in a quick run 2")
     add("--data", help="directory of real data (else SUBLEARN_DATA, else ../shared/data)")
-    add("--json", type=Path, default=_RESULTS / "records.jsonl", help="add a line for each row")
+    add("--json", type=Path, default=RECORDS, help="add a line for each row")
     add("--measure", nargs=2, metavar="X", help=argparse.SUPPRESS)
     return parser
 
@@ -157,7 +158,7 @@ def _show(options: argparse.Namespace, measured: Sequence[str]) -> None:
     if options.baseline:
         print(compare.told(compare.changes(records.read(_beside(options.json)), found)))
     elif options.all and not options.quick:
-        _write_pages(found)
+        write_pages(found)
     elif options.only and measured:
         print(pages.page_of(r for r in found if r["table"] in measured), end="")
 
@@ -296,20 +297,30 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) else value.item()
 
 
-def _write_pages(found: Sequence[records.Record]) -> None:
-    """Every page of which all tables were measured, in the order of the scripts."""
+def write_pages(found: Sequence[records.Record], only: Container[str] | None = None) -> None:
+    """Every page of which all tables were measured, in the order of the scripts.
+
+    A page of a paper says which tables are lacking; `only` names the pages that are wanted.
+    """
     by_table: dict[str, list[records.Record]] = {}
     for part in records.tables_of(found):
         by_table[part[0]["table"]] = list(part)
+    for page, names in _tables_of_pages().items():
+        if only is not None and page not in only:
+            continue
+        lacking = [name for name in names if name not in by_table]
+        is_paper = all(name.startswith("reproduction.") for name in names)
+        if lacking and not (is_paper and len(lacking) < len(names)):
+            print(f"{page}: not written, without {', '.join(lacking)}", file=sys.stderr)
+            continue
+        kept = [record for name in names if name in by_table for record in by_table[name]]
+        pages.write(kept, page, [name.removeprefix("reproduction.") for name in lacking])
+
+
+def _tables_of_pages() -> dict[str, list[str]]:
     wanted: dict[str, list[str]] = {}
     for script in SCRIPTS:
         for table in tables(script):
             if table.page is not None:
                 wanted.setdefault(table.page or script, []).append(f"{script}/{table.name}")
-    for page, names in wanted.items():
-        lacking = [name for name in names if name not in by_table]
-        if lacking:
-            print(f"{page}: not written, without {', '.join(lacking)}", file=sys.stderr)
-        else:
-            text = pages.page_of(record for name in names for record in by_table[name])
-            pages.path_of(page).write_text(text)
+    return wanted

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["BETTER", "NOT_HERE", "REPRODUCED", "WORSE", "verdict"]
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["BETTER", "NOT_HERE", "REPRODUCED", "VERDICTS", "WORSE", "counts", "in_words", "verdict"]
 
 REPRODUCED, BETTER, WORSE, NOT_HERE = "reproduced", "better", "worse", "not possible here"
+VERDICTS = (REPRODUCED, BETTER, WORSE, NOT_HERE)
 
 
 def verdict(
@@ -22,3 +26,18 @@ def verdict(
     if abs(change) <= within * abs(paper):
         return REPRODUCED
     return BETTER if change > 0 else WORSE
+
+
+def counts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many cells of some rows hold each verdict."""
+    cells = [cell for record in records for cell in record["cells"] if isinstance(cell, str)]
+    return {word: cells.count(word) for word in VERDICTS}
+
+
+def in_words(found: Mapping[str, int]) -> str:
+    """Counts as a sentence has them.
+
+    >>> in_words({"reproduced": 3, "better": 1, "worse": 0, "not possible here": 2})
+    'reproduced 3, better 1, worse 0, not possible here 2'
+    """
+    return ", ".join(f"{word} {found[word]}" for word in VERDICTS)

@@ -22,7 +22,7 @@ def to_markdown(docstring: str) -> str:
     """The docstring with formulas, references and examples as Markdown."""
     docstring = _MATH_BLOCK.sub(_formula, docstring)
     docstring = _MATH_ROLE.sub(r"\\(\1\\)", docstring)
-    docstring = _REFERENCE.sub(r"\1[\2] ", _CITATION.sub(r"[\1]", docstring))
+    docstring = _REFERENCE.sub(r"\1\\[\2\\] ", _CITATION.sub(r"\\[\1\\]", docstring))
     docstring = _OTHER_ROLE.sub(r"`\1`", docstring)
     return _DOCTEST.sub(r"\1```pycon\n\g<0>\n\1```", docstring)
 

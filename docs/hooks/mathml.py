@@ -1,4 +1,4 @@
-"""MkDocs hook: TeX formulas become MathML while the site is built.
+"""Markdown extension: TeX formulas become MathML while the site is built.
 
 Browsers draw MathML themselves, so a page needs no script and no network to show its formulas.
 """
@@ -7,16 +7,17 @@ import html
 import re
 
 from latex2mathml.converter import convert
-from mkdocs.exceptions import PluginError
+from markdown import Extension, Markdown
+from markdown.postprocessors import Postprocessor
 
 _FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
 
 
-def on_page_content(content: str, **_: object) -> str:
+def with_mathml(page: str) -> str:
     """Replace what pymdownx.arithmatex marked."""
-    return _FORMULA.sub(_mathml, content)
+    return _FORMULA.sub(_mathml, page)
 
 
 def _mathml(match: re.Match[str]) -> str:
@@ -25,8 +26,26 @@ def _mathml(match: re.Match[str]) -> str:
     try:
         drawn = convert(tex, display=display)
     except Exception as error:
-        raise PluginError(f"MathML cannot draw the formula {tex} ({error!r})") from error
+        raise ValueError(f"MathML cannot draw the formula {tex} ({error!r})") from error
     unknown = re.search(r">(\\[a-zA-Z]+)<", drawn)  # the converter lets such words through
     if unknown:
-        raise PluginError(f"MathML cannot draw {unknown[1]} in the formula {tex}")
+        raise ValueError(f"MathML cannot draw {unknown[1]} in the formula {tex}")
     return f'<{match["tag"]} class="formula">{drawn}</{match["tag"]}>'
+
+
+class _Formulas(Postprocessor):
+    def run(self, text: str) -> str:
+        return with_mathml(text)
+
+
+class MathMLExtension(Extension):
+    """Draws the formulas of a page, after everything else has been made."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (the name that Markdown calls)
+        """Called by Markdown."""
+        md.postprocessors.register(_Formulas(md), "mathml", -10)
+
+
+def makeExtension(**settings: object) -> MathMLExtension:  # noqa: N802 (as above)
+    """Called by Markdown, which finds extensions by the name of their module."""
+    return MathMLExtension(**settings)

@@ -190,7 +190,7 @@ def test_a_baseline_is_measured_in_turns_and_compared(things, capsys):
 @pytest.mark.parametrize("script", command.SCRIPTS)
 def test_tables_have_names_of_their_own_and_say_what_they_show(script):
     found = command.tables(script)
-    if found[0].name == "*":
+    if found and found[0].name == "*":
         pytest.skip(found[0].title)
     assert len({table.name for table in found}) == len(found)
     assert all(table.title and callable(table.measure) for table in found)

@@ -68,6 +68,9 @@ def folder_with_data(tmp_path, monkeypatch):
         labels = rng.random((n_rows, 8)) < 0.2
         words = rng.random((n_rows, 22)) * (rng.random((n_rows, 22)) < 0.2)
         save_xmc(tmp_path / name, np.hstack([labels, words]), labels)
+    records = "".join(f"{tag}\t{tag} again, text {n}\n" for n in range(8) for tag in "abc")
+    for name in ("records.tsv", "new.tsv"):
+        (tmp_path / name).write_text(records)
     (tmp_path / "network.uai").write_text("MARKOV 2 2 3 1 2 0 1\n6 0.1 0.5 0.4 0.3 0.0 0.7\n")
     (tmp_path / "network.uai.evid").write_text("1 0 0\n")
     (tmp_path / "topics.tsv").write_text("8\t0\t1\t2\t3\n9\t4\t5\t6\t7\n")
@@ -143,6 +146,7 @@ def test_the_pages_that_newcomers_read_are_among_them():
 def test_the_first_example_learns_and_certifies(folder_with_data):
     found = run_page(ROOT / "README.md")
     assert found["labels"].shape == (20, 5)
+    assert found["tagger"].predict(["Surveys of statistics"]) == [["statistics"]]
     assert found["model"].certificate_ <= found["model"].tol
     assert found["precision_at_k"](found["Y_test"], found["labels"], k=1) > 0.5
     assert (folder_with_data / "model.safetensors").is_file()
