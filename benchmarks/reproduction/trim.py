@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,15 +62,14 @@ class Way:
     ) -> nn.Module:  # fmt: skip
         """The smallest network with at most the held-out errors of the dense one, or of a size."""
         start, limit = time.process_time(), bench.limit(trial.limit)
-        augment = trial.augment
         result = deep_trim(
             dense,
             data.train,
             layers=layers,
             eval_set=data.held_out,
             criterion="error",
-            search=replace(self.search, max_stages=bench.size(self.search.max_stages, 2)),
-            retraining=replace(self.retraining, augment=augment),
+            search=replace(self.search, **trial.search, **bench.size({}, {"max_stages": 2})),
+            retraining=replace(self.retraining, augment=trial.augment if trial.is_full else None),
             quasi_newton=trial.quasi_newton,
             random_state=bench.seed,
             callback=lambda _: time.process_time() - start > limit,
@@ -90,6 +89,8 @@ class Trial:
     augment: Callable[[Tensor], Tensor] | None
     limit: float  # CPU seconds of a way
     quasi_newton: QuasiNewton = _PRECISE
+    search: Mapping[str, Any] = field(default_factory=dict)  # beside that of the way
+    is_full: bool = False  # whether images change while it is trimmed, too, which takes long
 
     def trained(self, data: Pictures, bench: Bench) -> nn.Module:
         """The dense network; the same in each process, as one thread makes it from one seed."""
@@ -223,12 +224,12 @@ COLUMNS = {
 }  # fmt: skip
 FULL = Trial(
     "CIFAR-10", cifar10, vgg_16, 60, mirrored, 36_000.0,
-    QuasiNewton(max_iter=8, sample_size=8192, chunk_size=512),
+    QuasiNewton(max_iter=8, sample_size=8192, chunk_size=512), is_full=True,
 )  # fmt: skip
 #: An eighth of the channels and units: 1,605,632, 262,144 and 5,120 weights.
 SMALL = (
-    Trial("CIFAR-10, 3,500 images", cifar, partial(vgg_16, 3, 1 / 8), 20, mirrored, 75.0),
-    Trial("MNIST, 5,000 digits", fewer(mnist, 5_000), partial(vgg_16, 1, 1 / 8, 2), 4, moved, 75.0),
+    Trial("CIFAR-10, 3,500 images", cifar, partial(vgg_16, 3, 1 / 8), 15, mirrored, 50.0),
+    Trial("MNIST, 5,000 digits", fewer(mnist, 5_000), partial(vgg_16, 1, 1 / 8, 2), 4, moved, 50.0),
 )
 
 
@@ -303,8 +304,9 @@ def layer_rows(trial: Trial, way: Way, found: Mapping[str, Any]) -> list[list[Ce
 # --- convolutions ---------------------------------------------------------------------------------
 
 LENET = Trial(
-    "LeNet-5", fewer(mnist, 3_000), NETWORKS["LeNet-5"], 10, moved, 60.0,
+    "LeNet-5", fewer(mnist, 3_000), NETWORKS["LeNet-5"], 10, moved, 100.0,
     QuasiNewton(max_iter=4, sample_size=1024, chunk_size=256),
+    {"first_l1": 5e-4, "growth": 1.8}, is_full=True,
 )  # fmt: skip
 N_TIMES = 50
 
