@@ -6,6 +6,7 @@ have a row for each name, values to the right. Series differ by colour, marker a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def _names(chart: Chart) -> list[str]:
 def _values(chart: Chart) -> list[float]:
     """All values that the axis of y has to hold."""
     parts = (part for s in chart.series for part in (s.y, s.low, s.high))
-    return [value for part in parts for value in part if value is not None]
+    return [v for part in parts for v in part if v is not None and math.isfinite(v)]
 
 
 def _bounds(series: Series, n: int) -> tuple[float, float] | None:
@@ -122,7 +123,9 @@ def _bounds(series: Series, n: int) -> tuple[float, float] | None:
     if not series.low or not series.high:
         return None
     low, high = series.low[n], series.high[n]
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None or not math.isfinite(low + high):
+        return None
+    return low, high
 
 
 def _shortened(name: str) -> str:
