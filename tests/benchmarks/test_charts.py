@@ -211,6 +211,11 @@ def test_a_page_shows_charts_above_a_folded_table(monkeypatch):
     assert "svg" not in pages.page_of(rows_of({"n": ""}, [["1"]], charts=[LINES]))
 
 
+def test_pictures_are_found_from_the_page_that_includes_the_tables():
+    assert pages._way_to_pictures("linear") == "pictures/charts"
+    assert pages._way_to_pictures("yen2018") == "../pictures/charts"
+
+
 def test_a_chart_with_a_fault_is_told_and_left_out(capsys):
     uneven = Chart("c", "C", "x", "y", [Series("", [1, 2], [1.0])])
     text = pages.page_of(rows_of({"n": ""}, [["1"]], charts=[uneven, LINES]), "yen2018")
