@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from harness.networks import (
     train,
 )
 from harness.pruning import RIVALS, Schedule, smallest_as_good
-from harness.table import Cell, Figures, Table
+from harness.table import Cell, Chart, Figures, Series, Table
 from harness.timing import cpu_timed
 from torch import nn
 
@@ -88,7 +88,7 @@ class Race:
                 bench.once({"method": method}, partial(self.raced, method, dense, data, bench))
             )
             bench.say(rows[-1])
-        return Figures(COLUMNS, rows)
+        return Figures(COLUMNS, rows, charts=[size_and_error(rows)])
 
     def trained(self, data: Pictures, bench: Bench) -> nn.Module:
         """The dense network; the same in each process, as one thread makes it from one seed."""
@@ -144,6 +144,12 @@ class Race:
         n_left, n_all = (count(layers_of(part, self.layers)) for part in (network, dense))
         held_out, test = (100 * error(network, part) for part in (data.held_out, data.test))
         return [method, n_left, n_all / max(n_left, 1), held_out, test, cpu]
+
+
+def size_and_error(rows: Sequence[Sequence[Any]]) -> Chart:
+    """Each network by its weights and its test errors: best is bottom left."""
+    series = [Series(method, [n_left], [test]) for method, n_left, _, _, test, _ in rows if n_left]
+    return Chart("", "", "weights left", "test error, %", series, "points", log_x=True)
 
 
 def speed(bench: Bench) -> Figures:

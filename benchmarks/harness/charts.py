@@ -6,6 +6,7 @@ have a row for each name, values to the right. Series differ by colour, marker a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ __all__ = ["chart_of", "drawn", "write"]
 _WIDTH, _PLANE = 660.0, 300.0  # of a picture; height of a plane
 _EDGE, _GAP = 8.0, 6.0
 _BAR, _MOST_ROWS = 13.0, 60
-_LONGEST = 40  # letters of a name
+_LONGEST, _LONGEST_IN_LEGEND = 40, 70  # letters of a name
 Point = tuple[float, float]
 
 
@@ -77,7 +78,8 @@ def _head(sheet: Sheet, chart: Chart) -> float:
         return y
     x, y = _EDGE, y + 2
     for n, series in enumerate(chart.series):
-        needed = 34 + width_of(series.name) + 14
+        name = _shortened(series.name, _LONGEST_IN_LEGEND)
+        needed = 34 + width_of(name) + 14
         if x > _EDGE and x + needed > _WIDTH - _EDGE:
             x, y = _EDGE, y + 19
         if chart.kind == "line":
@@ -86,7 +88,7 @@ def _head(sheet: Sheet, chart: Chart) -> float:
             sheet.box(x + 8, y - 9, 16, 10, f"f{colour(n)}")
         else:
             sheet.marker(x + 13, y - 4, n)
-        sheet.text(x + 32, y, series.name)
+        sheet.text(x + 32, y, name)
         x += needed
     return y + 8
 
@@ -114,7 +116,7 @@ def _names(chart: Chart) -> list[str]:
 def _values(chart: Chart) -> list[float]:
     """All values that the axis of y has to hold."""
     parts = (part for s in chart.series for part in (s.y, s.low, s.high))
-    return [value for part in parts for value in part if value is not None]
+    return [v for part in parts for v in part if v is not None and math.isfinite(v)]
 
 
 def _bounds(series: Series, n: int) -> tuple[float, float] | None:
@@ -122,11 +124,13 @@ def _bounds(series: Series, n: int) -> tuple[float, float] | None:
     if not series.low or not series.high:
         return None
     low, high = series.low[n], series.high[n]
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None or not math.isfinite(low + high):
+        return None
+    return low, high
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+def _shortened(name: str, most: int = _LONGEST) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 # --- numbers on both axes -------------------------------------------------------------------------

@@ -293,8 +293,8 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Charts, and numbers of NumPy, as JSON has them."""
-    return asdict(value) if is_dataclass(value) else value.item()
+    """Charts, and numbers and arrays of NumPy, as JSON has them."""
+    return asdict(value) if is_dataclass(value) else value.tolist()
 
 
 def write_pages(found: Sequence[records.Record], only: Container[str] | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,18 @@ def _verdicts(tables: Mapping[str, Sequence[Record]], lacking: Sequence[str]) ->
 
 def _charts(part: Sequence[Record]) -> list[Chart]:
     """The charts that came with a table, else the one that its columns make."""
-    own = [charts.chart_of(chart) for chart in part[0].get("charts", ())]
-    return own or pictured(part)
+    found = [charts.chart_of(chart) for chart in part[0].get("charts", ())] or pictured(part)
+    return [chart for chart in found if _can_be_drawn(chart, part[0]["table"])]
+
+
+def _can_be_drawn(chart: Chart, table: str) -> bool:
+    """A chart with a fault costs its page the picture, and no more; the fault is told."""
+    try:
+        charts.drawn(chart)
+    except ValueError as error:
+        print(f"{table}: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _table(records: Sequence[Record], pictures: str | None) -> str:

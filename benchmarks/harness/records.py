@@ -37,7 +37,9 @@ def records_of(
     }
     kept = [{**shared, "row": n, "cells": list(row)} for n, row in enumerate(found.rows)]
     if found.charts and kept:
-        kept[0]["charts"] = [c if isinstance(c, dict) else asdict(c) for c in found.charts]
+        charts = [c if isinstance(c, dict) else asdict(c) for c in found.charts]
+        own = {"name": table.name, "title": table.title}
+        kept[0]["charts"] = [c | {k: c[k] or own[k] for k in own} for c in charts]
     return kept
 
 

@@ -34,7 +34,7 @@ class Series:
 class Chart:
     """A picture of measured figures: "line", "points" or "bars"; charts.py draws it.
 
-    `name` is that of its file, unique within its page.
+    `name` is that of its file, unique within its page; without one, or a title, it has the table's.
     """
 
     name: str

@@ -122,19 +122,21 @@ def _of_pickle(data: bytes, path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{path} must hold data and labels of CIFAR-10") from error
 
 
+#: What makes an array when it is read.
+_KNOWN = {
+    ("numpy", "ndarray"), ("numpy", "dtype"), ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "_reconstruct"), ("_codecs", "encode"),
+}  # fmt: skip
+
+
 class _Arrays(pickle.Unpickler):
     """Reads what the Python version holds, arrays and plain values, and calls nothing else."""
-
-    _KNOWN = {
-        ("numpy", "ndarray"), ("numpy", "dtype"), ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"), ("_codecs", "encode"),
-    }  # fmt: skip
 
     def __init__(self, data: bytes):
         super().__init__(io.BytesIO(data), encoding="bytes")
 
     def find_class(self, module: str, name: str) -> Any:
         """One of the few functions that arrays are made by."""
-        if (module, name) not in self._KNOWN:
+        if (module, name) not in _KNOWN:
             raise ValueError(f"CIFAR-10 must hold arrays alone, got {module}.{name}")
         return super().find_class(module, name)

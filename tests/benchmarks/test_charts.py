@@ -83,6 +83,16 @@ def test_the_same_figures_give_the_same_bytes_also_from_a_record():
     assert charts.drawn(charts.chart_of(kept)) == charts.drawn(LINES)
 
 
+def test_a_chart_without_name_and_title_has_those_of_its_table():
+    table = Table("t", "A title", "", lambda bench: None)
+    bare = Chart("", "", "x", "y", [CURVE])
+    kept = records.records_of("s", table, Figures({"a": ""}, [["1"]], charts=[bare, LINES]), ORIGIN)
+    assert [(c["name"], c["title"]) for c in kept[0]["charts"]] == [
+        ("t", "A title"),
+        ("gap", "A gap"),
+    ]
+
+
 def test_a_line_has_a_band_and_breaks_where_a_value_is_missing():
     (band,) = paths(LINES, "band")
     assert len(xs_of(band)) == 6
@@ -199,6 +209,25 @@ def test_a_page_shows_charts_above_a_folded_table(monkeypatch):
     short = pages.page_of(rows_of({"n": ""}, [["1"]], charts=[LINES]), "yen2018")
     assert ".svg)\n\n| n |" in short
     assert "svg" not in pages.page_of(rows_of({"n": ""}, [["1"]], charts=[LINES]))
+
+
+def test_pictures_are_found_from_the_page_that_includes_the_tables():
+    assert pages._way_to_pictures("linear") == "pictures/charts"
+    assert pages._way_to_pictures("yen2018") == "../pictures/charts"
+
+
+def test_a_chart_with_a_fault_is_told_and_left_out(capsys):
+    uneven = Chart("c", "C", "x", "y", [Series("", [1, 2], [1.0])])
+    text = pages.page_of(rows_of({"n": ""}, [["1"]], charts=[uneven, LINES]), "yen2018")
+    assert text.count(".svg)") == 1
+    assert "reproduction.s/t: chart c: x, y, low and high" in capsys.readouterr().err
+
+
+def test_values_that_are_no_numbers_are_gaps():
+    series = Series("s", [1, 2, 3], [1.0, float("nan"), 2.0], [0.5, 0.5, float("nan")], [2.0] * 3)
+    whole = charts.drawn(Chart("c", "C", "x", "y", [series], "points"))
+    assert "nan" not in whole
+    assert whole.count('class="whisker') == 3
 
 
 def test_every_picture_of_a_page_is_there_from_where_it_is_shown():
