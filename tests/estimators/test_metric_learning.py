@@ -81,7 +81,9 @@ def test_a_step_follows_the_gradient_of_the_distances(loss, gradient, points):
     by_rows = 2 * (g.T @ X - g.sum(axis=0)[:, None] * W)
     by_features = 2 * (g @ W - g.sum(axis=1)[:, None] * X)
     np.testing.assert_allclose(losses, value, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(trainer.weights(), lifted_rows(W - by_rows / 9), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        trainer.weights(), lifted_rows(W - by_rows / 9), rtol=1e-3, atol=1e-3
+    )
     np.testing.assert_allclose(trainer.slopes(slopes, lifted_queries(X)), by_features, atol=1e-3)
 
 

@@ -26,6 +26,7 @@ from sublearn.execution import all_or_nothing
 from sublearn.fitting.held_out import patience_of, split_rows
 from sublearn.fitting.labels import LabelClassifier, as_k
 from sublearn.fitting.progress import Progress
+from sublearn.interruption import check
 from sublearn.io.fields import Fields, Floats, Number, OrAbsent
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Callback, Solution, Status, Trace
@@ -53,6 +54,7 @@ from sublearn.validation.values import show
 __all__ = ["LayerClassifier"]
 
 _N_MEASURED = 500  # training rows on which losses, recall and the threshold are measured
+_SCORES_AT_ONCE = 1 << 22  # of a scan
 _N_IN_STREAM = 10_000  # samples of a label that a stream is taken to have
 _COLUMNS = ("seconds", "objective", "n_updates", "work", "rate", "held_out")
 
@@ -226,15 +228,51 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             self._trainer = self._train(self._no_weights())
         elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
-        places = find_positions(self.classes_, labels.classes, argument="y")
-        if (places < 0).any():
-            unknown = show(labels.classes[places < 0][0])
-            raise ValueError(f"{name}.partial_fit: y must have labels of classes_, got {unknown}")
-        theirs = LabelRows.of(labels.to_csr(places, len(self.classes_)))
+        theirs = self._known_labels(labels, "partial_fit")
         rate = self._rate(_N_IN_STREAM)
         self._run([(rate, rate)], rows, theirs)
         self._finish(rows, theirs)
         return self
+
+    def exact_objective(self, X: MatrixLike, y: LabelsLike) -> float:
+        """Mean loss of these samples over all labels, by a scan: nothing is left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix, or list of label lists
+            Their labels, all of `classes_`.
+
+        Returns
+        -------
+        float
+        """
+        check_params(self)
+        queries = self._queries(X)
+        labels = encode_labels(y, len(queries), estimator_name=type(self).__name__, for_fit=False)
+        theirs = self._known_labels(labels, "exact_objective")
+        trainer = LayerTrainer(
+            self.weights_, np.random.default_rng(0), loss=self.loss, gradient="exact",
+            search=self.search, n_threads=self._threads,
+        )  # fmt: skip
+        settings, total = trainer.settings("exact"), 0.0
+        step = max(1, _SCORES_AT_ONCE // len(self.classes_))
+        for start in range(0, len(queries), step):
+            check()
+            some = np.arange(start, min(start + step, len(queries)))
+            part = trainer.mean_loss(trainer.inputs(queries[some]), theirs.take(some), settings)
+            total += len(some) * part
+        return total / len(queries)
+
+    def _known_labels(self, labels: EncodedLabels, argument: str) -> LabelRows:
+        places = find_positions(self.classes_, labels.classes, argument="y")
+        if (places < 0).any():
+            unknown = show(labels.classes[places < 0][0])
+            raise ValueError(
+                f"{type(self).__name__}.{argument}: y must have labels of classes_, got {unknown}"
+            )
+        return LabelRows.of(labels.to_csr(places, len(self.classes_)))
 
     def _begin(self, X: _Rows, labels: EncodedLabels, classes: np.ndarray) -> None:
         self.classes_ = classes
