@@ -324,7 +324,7 @@ SETTINGS = {
             small(SkipGram, search=ContextSearch(partition, n_sampled=16), **WORDS),
             sentences, False,
         )
-        for partition in ("exact", "search")
+        for partition in ("exact", "search", "decomposed")
     },
     "SparseInverseCovariance of weights": Case(
         small(SparseInverseCovariance, [[0.9] * 12] * 12), rows(40, 12)
