@@ -5,9 +5,8 @@
 
 Generated pictures: 64 numbers, of which few say who it is, bent by a network that nobody knows.
 A small PyTorch network learns vectors on the sphere by proxy-NCA: softmax of -|f(x) - proxy|^2 over
-all proxies, which for unit vectors is softmax of 2 <f(x), proxy>. `SearchedOutput` looks only
-at the proxies that are near. The measure: of identities that training has never seen, how often is
-the nearest other picture of the same one?
+all proxies. `SearchedOutput` looks only at the proxies that are near. The measure: of identities
+that training has never seen, how often is the nearest other picture of the same one?
 """
 
 import sys
@@ -21,7 +20,7 @@ try:
 except ImportError:
     torch = None
 
-SHARPNESS = 16.0  # of the softmax: |x|^2 of the vectors that proxies see
+RADIUS = 3.0  # of the sphere: the larger, the sharper the softmax
 
 
 def main():
@@ -68,7 +67,7 @@ def train(body, X, y, n_people, new_X, new_y, n_epochs=8, batch=128):
     search = LabelSearch(n_warm=2)
     proxies = SearchedOutput(32, n_people, loss="nca", search=search, random_state=0)
     with torch.no_grad():
-        proxies.weight.copy_(torch.nn.functional.normalize(torch.randn(n_people, 32)))
+        proxies.weight.copy_(on_sphere(torch.randn(n_people, 32)))
     proxies.refresh()
     optimizers = [
         torch.optim.Adam(body.parameters(), lr=3e-3),
@@ -77,7 +76,7 @@ def train(body, X, y, n_people, new_X, new_y, n_epochs=8, batch=128):
     targets, course = torch.from_numpy(y), []
     for _ in range(n_epochs):
         for part in torch.randperm(len(X)).split(batch):
-            vectors = SHARPNESS * torch.nn.functional.normalize(body(X[part]))
+            vectors = on_sphere(body(X[part]))
             for optimizer in optimizers:
                 optimizer.zero_grad()
             proxies(vectors, targets[part]).backward()
@@ -89,11 +88,15 @@ def train(body, X, y, n_people, new_X, new_y, n_epochs=8, batch=128):
     return course
 
 
+def on_sphere(rows):
+    return RADIUS * torch.nn.functional.normalize(rows)
+
+
 def to_sphere(proxies):
-    """Proxies that have moved go back to length one."""
+    """Proxies that have moved go back to the sphere."""
     with torch.no_grad():
         moved = proxies.weight.grad.coalesce().indices()[0]
-        proxies.weight[moved] = torch.nn.functional.normalize(proxies.weight[moved])
+        proxies.weight[moved] = on_sphere(proxies.weight[moved])
 
 
 def found(X, who):

@@ -1,6 +1,7 @@
 // Python face of the last layer of models with very many labels.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <tuple>
@@ -23,9 +24,9 @@ using Labels = Arrays<offset_t, index_t>;  ///< of samples: where those of each 
 OutputLossKind loss_kind(const std::string& name) {
   if (name == "softmax" || name == "nca") return OutputLossKind::softmax;
   if (name == "margin") return OutputLossKind::margin;
-  if (name == "triplet") return OutputLossKind::triplet;
+  if (name == "triplet" || name == "metric_triplet") return OutputLossKind::triplet;
   if (name == "smoothed_margin") return OutputLossKind::smoothed_margin;
-  refuse("loss", "be softmax, nca, margin, triplet or smoothed_margin", name);
+  refuse("loss", "be softmax, nca, margin, triplet, metric_triplet or smoothed_margin", name);
 }
 
 GradientKind gradient_kind(const std::string& name) {
@@ -45,14 +46,20 @@ StepRule step_rule(const std::string& name) {
 
 LayerSettings make_settings(const std::string& loss, double mu, const std::string& gradient,
                             offset_t n_candidates, offset_t n_probe, offset_t n_sampled, double tau,
+                            offset_t n_messages, bool widens, double refresh, bool counts_mean,
                             double l2, int n_threads) {
   if (!(mu > 0.0)) refuse("mu", "be positive", std::to_string(mu));
   if (n_candidates < 1 || n_probe < 1 || n_sampled < 1)
     throw std::invalid_argument("n_candidates, n_probe and n_sampled must be positive");
+  if (n_messages < 0) refuse("n_messages", "be at least 0", std::to_string(n_messages));
+  if (!(refresh >= 0.0)) refuse("refresh", "be at least 0", std::to_string(refresh));
   if (!(l2 >= 0.0)) refuse("l2", "be at least 0", std::to_string(l2));
   LayerSettings settings;
   settings.loss = {loss_kind(loss), mu};
-  settings.candidates = {gradient_kind(gradient), n_candidates, n_probe, n_sampled, tau};
+  settings.candidates = {
+      gradient_kind(gradient), n_candidates, n_probe, n_sampled, tau, n_messages, widens};
+  settings.refresh = refresh;
+  settings.counts_mean = counts_mean;
   settings.l2 = l2;
   settings.n_threads = n_threads;
   return settings;
@@ -106,9 +113,12 @@ class Gathered {
 
 class Layer {
  public:
-  Layer(Rows weights, offset_t dim, const std::string& optimizer, float damping)
+  /// `distances` has the first coordinate of each block whose scores are distances, and how many.
+  Layer(Rows weights, offset_t dim, const std::string& optimizer, float damping,
+        const std::vector<std::pair<offset_t, offset_t>>& distances)
       : layer_(std::vector<float>(weights.data(), weights.data() + weights.size()),
-               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer), damping) {
+               static_cast<offset_t>(weights.shape(0)), dim, step_rule(optimizer), damping,
+               checked(distances, dim)) {
     if (dim < 1 || static_cast<offset_t>(weights.shape(1)) != padded_dim(dim))
       refuse("weights",
              "have " + std::to_string(padded_dim(std::max<offset_t>(dim, 1))) + " columns",
@@ -222,6 +232,16 @@ class Layer {
   }
 
  private:
+  static std::vector<DistanceBlock> checked(
+      const std::vector<std::pair<offset_t, offset_t>>& distances, offset_t dim) {
+    std::vector<DistanceBlock> blocks;
+    for (const auto& [first, count] : distances) {
+      if (first < 0 || count < 0 || first > dim || count > dim - first - 2)
+        throw std::invalid_argument("distances must lie within the dimensions");
+      blocks.push_back({first, count});
+    }
+    return blocks;
+  }
   static std::uint64_t mixed(std::uint64_t seed, offset_t step) {
     return Rng(seed).split(static_cast<std::uint64_t>(step))();
   }
@@ -250,16 +270,32 @@ double loss_of(const std::string& loss, double mu, Vector<T> scores, offset_t n_
                         std::span<T>(gradient.data(), gradient.size()), scratch);
 }
 
+/// Algorithm 11 on the scores of one sample in each block; changes `parts`, writes the gradient.
+double pass_messages_of(const std::string& loss, double mu, MutableMatrix<double> parts,
+                        offset_t n_positives, offset_t n_steps, double tau,
+                        std::pair<double, double> rest, MutableVector<double> gradient) {
+  if (gradient.size() != parts.shape(1) || parts.shape(0) < 1 || n_positives < 0 ||
+      n_positives > static_cast<offset_t>(gradient.size()) || n_steps < 0)
+    throw std::invalid_argument("gradient, n_positives and n_steps must fit the parts");
+  MessagePassing<double> messages;
+  return messages.run({loss_kind(loss), mu}, {parts.data(), parts.size()}, parts.shape(0),
+                      static_cast<std::size_t>(n_positives), {n_steps, tau},
+                      {rest.first, rest.second}, {gradient.data(), gradient.size()});
+}
+
 }  // namespace
 
 void bind_embed(nb::module_& m) {
   nb::class_<LayerSettings>(m, "LayerSettings");
   m.def("layer_settings", &make_settings, nb::kw_only(), "loss"_a, "mu"_a, "gradient"_a,
-        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "l2"_a = 0.0, "n_threads"_a,
-        "How an OutputLayer looks for labels and measures them.");
+        "n_candidates"_a, "n_probe"_a, "n_sampled"_a, "tau"_a, "n_messages"_a = 0,
+        "widens"_a = false, "refresh"_a = 0.25, "counts_mean"_a = false, "l2"_a = 0.0,
+        "n_threads"_a, "How an OutputLayer looks for labels and measures them.");
   nb::class_<Layer>(m, "OutputLayer", "Weights of very many labels, and the steps to train them.")
-      .def(nb::init<Rows, offset_t, const std::string&, float>(), "weights"_a, "dim"_a,
-           "optimizer"_a, "damping"_a = 0.0F)
+      .def(nb::init<Rows, offset_t, const std::string&, float,
+                    const std::vector<std::pair<offset_t, offset_t>>&>(),
+           "weights"_a, "dim"_a, "optimizer"_a, "damping"_a = 0.0F,
+           "distances"_a = std::vector<std::pair<offset_t, offset_t>>())
       .def("clear_blocks", &Layer::clear_blocks)
       .def("add_block", &Layer::add_block, "first"_a, "count"_a, "centres"_a, "cluster_of"_a,
            "Index a block of coordinates; cluster_of says where each row goes.")
@@ -275,6 +311,9 @@ void bind_embed(nb::module_& m) {
         "gradient"_a.noconvert());
   m.def("output_loss", &loss_of<double>, "loss"_a, "mu"_a, "scores"_a.noconvert(), "n_positives"_a,
         "gradient"_a.noconvert(), "Loss of candidates, positives first; writes the gradient.");
+  m.def("pass_messages", &pass_messages_of, "loss"_a, "mu"_a, "parts"_a.noconvert(),
+        "n_positives"_a, "n_steps"_a, "tau"_a, "rest"_a, "gradient"_a.noconvert(),
+        "Algorithm 11 from the scores of each block; rest is a count and a score.");
 }
 
 }  // namespace sublearn::bindings

@@ -127,6 +127,25 @@ class Problem {
                                          rows.data(), static_cast<offset_t>(ids.size()));
   }
 
+  void clear_blocks() { blocks_.clear(); }
+
+  /// Lets passes search in blocks of coordinates. `rows` have those of the contexts from `first`
+  /// on, and their share of the bias; each is in the cluster of one of the `centres`.
+  void add_block(offset_t first, const Matrix<float>& rows, const Matrix<float>& centres,
+                 const Vector<index_t>& cluster_of) {
+    const auto dim = static_cast<offset_t>(rows.shape(1));
+    if (first < 0 || dim < 2 || first + dim - 1 > bias_)
+      throw std::invalid_argument("the block must lie within the dimensions");
+    if (rows.shape(0) != words_.shape(0) || cluster_of.size() != rows.shape(0) ||
+        centres.shape(1) != rows.shape(1) || centres.shape(0) < 1)
+      throw std::invalid_argument("the block must hold the contexts");
+    check_ids("cluster_of", as_span<index_t>(cluster_of), static_cast<offset_t>(centres.shape(0)));
+    std::vector<index_t> clusters(cluster_of.data(), cluster_of.data() + cluster_of.size());
+    blocks_.push_back({first, dim - 1,
+                       ClusteredRows(0, dim, {centres.data(), centres.size()}, std::move(clusters),
+                                     rows.data(), dim)});
+  }
+
   SkipGramReport run(const SkipGramSettings& settings, int n_threads, Monitor& monitor) const {
     if (settings.visits_at_once < 1 || settings.visits_at_once > kMostVisits)
       refuse("visits_at_once", "be in 1 .. " + std::to_string(kMostVisits),
@@ -143,7 +162,8 @@ class Problem {
     const auto& [begin, ids, counts] = pairs_;
     const SkipGramData data{as_span(begin), as_span(ids), as_span(counts), as_span(noise_)};
     nb::gil_scoped_release unlocked;
-    return SkipGramPass(model, data, settings, index_.get(), n_threads, monitor).run();
+    const ContextBlocks* blocks = blocks_.empty() ? nullptr : &blocks_;
+    return SkipGramPass(model, data, settings, index_.get(), blocks, n_threads, monitor).run();
   }
 
  private:
@@ -155,6 +175,7 @@ class Problem {
   Vector<index_t> index_ids_;
   Matrix<float> index_rows_;
   std::unique_ptr<MipsIndex> index_;
+  ContextBlocks blocks_;
 };
 
 NumpyVector<double> log_partitions_of(const Matrix<float>& rows, const Matrix<float>& queries,
@@ -187,6 +208,8 @@ void bind_skip_gram(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("is_contrastive", &SkipGramSettings::is_contrastive)
       .def_rw("is_exact", &SkipGramSettings::is_exact)
+      .def_rw("moves_words", &SkipGramSettings::moves_words)
+      .def_rw("moves_contexts", &SkipGramSettings::moves_contexts)
       .def_rw("learning_rate", &SkipGramSettings::learning_rate)
       .def_rw("n_negative", &SkipGramSettings::n_negative)
       .def_rw("n_sampled", &SkipGramSettings::n_sampled)
@@ -206,6 +229,8 @@ void bind_skip_gram(nb::module_& m) {
            "words"_a, "contexts"_a, "sums"_a, "pairs"_a, "noise"_a, "bias"_a,
            "sums are of (words, contexts), pairs (begin, ids, counts) of sparse rows.")
       .def("set_index", &Problem::set_index, "centres"_a, "begin"_a, "ids"_a, "rows"_a)
+      .def("clear_blocks", &Problem::clear_blocks)
+      .def("add_block", &Problem::add_block, "first"_a, "rows"_a, "centres"_a, "cluster_of"_a)
       .def("run", &Problem::run, "settings"_a, "n_threads"_a, "monitor"_a,
            "One pass over all pairs.");
   m.def("log_partitions", &log_partitions_of, "rows"_a, "queries"_a, "n_threads"_a, "monitor"_a,

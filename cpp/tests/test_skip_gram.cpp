@@ -44,7 +44,7 @@ Arrays start(std::size_t n) {
 }
 
 SkipGramReport pass(Arrays& arrays, const PairCounts& pairs, SkipGramSettings settings,
-                    int n_threads) {
+                    int n_threads, const ContextBlocks* blocks = nullptr) {
   const auto n = static_cast<offset_t>(arrays.noise.size());
   Monitor monitor;
   const SkipGramModel model{arrays.words.data(),
@@ -55,7 +55,7 @@ SkipGramReport pass(Arrays& arrays, const PairCounts& pairs, SkipGramSettings se
                             16,
                             15};
   const SkipGramData data{pairs.begin, pairs.ids, pairs.counts, arrays.noise};
-  return SkipGramPass(model, data, settings, nullptr, n_threads, monitor).run();
+  return SkipGramPass(model, data, settings, nullptr, blocks, n_threads, monitor).run();
 }
 
 }  // namespace
@@ -115,4 +115,25 @@ TEST(skip_gram_a_pass_is_the_same_on_any_number_of_threads) {
     CHECK(one.words == three.words && one.contexts == three.contexts);
     CHECK(pass(one, pairs, settings, 1).objective < first);
   }
+}
+
+TEST(skip_gram_a_pass_with_blocks_is_the_same_on_any_number_of_threads) {
+  const PairCounts pairs = counts_of(small_corpus(), 1);
+  SkipGramSettings settings;
+  settings.n_found = 4;
+  settings.n_probe = 2;
+  settings.visits_at_once = 4;
+  Arrays one = start(6), three = start(6);
+  const std::vector<float> rows(6 * 9, 0.1F), centres(3 * 9, 0.3F);
+  ContextBlocks blocks;
+  for (const offset_t first : {offset_t{0}, offset_t{7}})
+    blocks.push_back({first, 8, ClusteredRows(0, 9, centres, {0, 1, 2, 0, 1, 2}, rows.data(), 9)});
+  for (const bool is_of_words : {true, false}) {
+    settings.moves_words = is_of_words;
+    settings.moves_contexts = !is_of_words;
+    const SkipGramReport report = pass(one, pairs, settings, 1, &blocks);
+    pass(three, pairs, settings, 3, &blocks);
+    CHECK(report.is_finite && report.lower_bound <= report.objective);
+  }
+  CHECK(one.words == three.words && one.contexts == three.contexts);
 }

@@ -54,6 +54,14 @@ def test_proxies_bring_pictures_of_new_people_together(tmp_path):
     assert (tmp_path / "proxies.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_learnt_distance_finds_digits_in_any_light(tmp_path):
+    done = run(tmp_path, tmp_path / "digits.png", "--small", script="digit_metric")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+    shares = {line[:22].strip(): float(line.split()[-1]) for line in done.stdout.splitlines()[:4]}
+    assert shares["distances, NCA"] > shares["pixels"] + 20
+
+
 @pytest.mark.parametrize("name", ["stock_network", "gene_network"])
 def test_networks_are_drawn(name, shared_data, tmp_path):
     done = run(shared_data, tmp_path / "network.png", "--small", script=name)

@@ -258,6 +258,16 @@ SETTINGS = {
         )
         for gradient in ("exact", "sampled", "mips")
     },
+    "DenseExtremeClassifier metric_triplet": Case(
+        small(DenseExtremeClassifier, "metric_triplet", **LAYER), classes
+    ),
+    "DenseExtremeClassifier messages": Case(
+        small(DenseExtremeClassifier, max_iter=2, **SEED, search=LabelSearch(
+            n_candidates=20, n_messages=2, widens=True, rest="mean", refresh=0.0)), many_labels,
+    ),
+    "EmbeddingExtremeClassifier nca": Case(
+        small(EmbeddingExtremeClassifier, 8, loss="nca", **LAYER), many_labels
+    ),
     "EmbeddingExtremeClassifier of lists": Case(
         small(EmbeddingExtremeClassifier, 8, **LAYER), listed
     ),
@@ -324,7 +334,7 @@ SETTINGS = {
             small(SkipGram, search=ContextSearch(partition, n_sampled=16), **WORDS),
             sentences, False,
         )
-        for partition in ("exact", "search")
+        for partition in ("exact", "search", "decomposed")
     },
     "SparseInverseCovariance of weights": Case(
         small(SparseInverseCovariance, [[0.9] * 12] * 12), rows(40, 12)

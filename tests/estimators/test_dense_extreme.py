@@ -408,3 +408,19 @@ def test_refuses_numbers_that_float32_cannot_hold():
     X, y = identities(n_labels=3, n_rows=30)
     with pytest.raises(ValueError, match="X must be at most 1e\\+15 in size in float32"):
         dense().fit(X.astype(np.float64) * 1e300, y)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "nca"])
+def test_the_exact_objective_is_the_mean_over_all_labels(loss, tmp_path):
+    X, y = identities(n_labels=60, n_rows=400)
+    model = dense(loss, max_iter=2).fit(X, y)
+    expected = np.mean([
+        _core.output_loss(loss, 1.0, np.r_[z[k], np.delete(z, k)].astype(float), 1, np.empty(60))
+        for z, k in zip(model.decision_function(X), y, strict=True)
+    ])  # fmt: skip
+    assert model.exact_objective(X, y) == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert model.exact_objective(X, y) == pytest.approx(model.objective_, rel=1e-4, abs=1e-5)
+    model.save(tmp_path / "model")
+    assert sublearn.load(tmp_path / "model").exact_objective(X, y) == model.exact_objective(X, y)
+    with pytest.raises(ValueError, match="exact_objective: y must have labels of classes_, got 99"):
+        model.exact_objective(X[:2], [1, 99])

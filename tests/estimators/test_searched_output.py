@@ -135,3 +135,26 @@ def test_features_of_another_kind_are_named(features):
     layer = SearchedOutput(8, 30)
     with pytest.raises(ValueError, match=r"features must be a tensor of shape \(n_samples, 8\)"):
         layer(features, torch.zeros(5, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("gradient", ["exact", "mips", "decomposed"])
+def test_nca_is_softmax_of_negative_squared_distances(gradient):
+    search = LabelSearch(n_warm=0, min_gradient=1e-9, n_candidates=10**6, n_probe=10**6)
+    layer = SearchedOutput(12, 50, loss="nca", gradient=gradient, search=search, random_state=0)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(50, 12) / 2)
+    layer.refresh()
+    features = (torch.randn(20, 12) / 2).requires_grad_()
+    targets = torch.randint(50, (20,))
+    loss = layer(features, targets)
+    loss.backward()
+
+    twin = features.detach().clone().requires_grad_()
+    weight = layer.weight.detach().clone().requires_grad_()
+    scores = -((twin[:, None] - weight) ** 2).sum(dim=2)
+    expected = torch.nn.functional.cross_entropy(scores, targets)
+    expected.backward()
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(features.grad, twin.grad, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(layer.weight.grad.to_dense(), weight.grad, rtol=1e-3, atol=1e-5)
+    pickle.loads(pickle.dumps(layer))(features, targets)

@@ -447,3 +447,77 @@ def test_files_that_are_none_are_named(tmp_path):
     words = SkipGram(**SMALL, max_iter=0).fit([["new york", "is", "big"]])
     with pytest.raises(ValueError, match="words without white space, got 'new york'"):
         words.export(path)
+
+
+# --- blocks of coordinates ------------------------------------------------------------------------
+
+
+def slow_decomposed(words, contexts, biases, counts, found):
+    """Objective, and gradients by words, contexts and biases: what is not found has its bias."""
+    scores = words @ contexts.T + biases
+    is_near = (counts > 0) | found
+    z = np.where(is_near, scores, biases)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    slopes = counts.sum(axis=1, keepdims=True) * p - counts
+    value = (counts * (np.log(np.exp(z).sum(axis=1, keepdims=True)) - scores)).sum()
+    near = np.where(is_near, slopes, 0)
+    return value / counts.sum(), near @ contexts, near.T @ words, slopes.sum(axis=0)
+
+
+@pytest.fixture
+def block_problem(sentences):
+    """A core problem with two blocks that look at all clusters, beside its matrices."""
+    _, pairs = counted(sentences[:60])
+    rng = np.random.default_rng(1)
+    n, dim = pairs.n_words, 6
+    words, contexts = rng.normal(size=(2, n, dim)).astype(np.float32)
+    biases = rng.normal(-2, 1, n).astype(np.float32)
+    sums = np.full(n, 1e8, np.float32), np.full(n, 1e8, np.float32)  # steps follow the gradient
+    vectors = Vectors.of(words, contexts, biases, sums)
+    search = ContextSearch("decomposed", n_candidates=6, n_probe=n, n_blocks=2)
+    plan = SkipGram(**SMALL, search=search)._plan(0, n)
+    problem = _core.SkipGramProblem(
+        vectors.words, vectors.contexts, (vectors.word_sums, vectors.context_sums),
+        (pairs.begin, pairs.ids, pairs.counts), np.full(n, 1 / n, np.float32), vectors.bias,
+    )  # fmt: skip
+    _Index.of(vectors, plan).refresh(problem)
+    settings = _core.SkipGramSettings()
+    settings.n_found, settings.n_probe, settings.learning_rate = 6, n, 1.0
+    settings.pairs_of_visit, settings.visits_at_once = 2**30, 64
+    found = np.zeros((n, n), bool)
+    for first in (0, 3):
+        block = words[:, first : first + 3] @ contexts[:, first : first + 3].T + biases / 2
+        np.put_along_axis(found, np.argsort(-block, axis=1)[:, :3], True, axis=1)
+    return vectors, problem, settings, (words, contexts, biases, dense(pairs), found)
+
+
+@pytest.mark.parametrize("half", ["words", "contexts"])
+def test_half_a_pass_with_blocks_is_the_gradient_of_algorithm_10(half, block_problem):
+    vectors, problem, settings, matrices = block_problem
+    value, of_words, of_contexts, of_biases = slow_decomposed(*matrices)
+    settings.moves_words, settings.moves_contexts = half == "words", half == "contexts"
+    report = problem.run(settings, 1, _core.Monitor())
+    assert report.objective == pytest.approx(value, rel=1e-5)
+    assert report.lower_bound < report.objective
+    words, contexts, biases = matrices[:3]
+    steps = -1e4 * (vectors.words[:, :6] - words), -1e4 * (vectors.contexts[:, :6] - contexts)
+    moved, still = steps if half == "words" else steps[::-1]
+    expected = of_words if half == "words" else of_contexts
+    np.testing.assert_allclose(moved, expected, rtol=0.02, atol=0.1)
+    assert not still.any()
+    if half == "contexts":  # a bias moves by the square of what words have in its column
+        moved = -1e4 * (vectors.biases - biases) / float(vectors.unit) ** 2
+        np.testing.assert_allclose(moved, of_biases, rtol=0.02, atol=0.2)
+
+
+def test_blocks_alternate_and_lower_the_exact_objective(sentences, tmp_path):
+    search = ContextSearch("decomposed", n_sampled=16, n_candidates=8, n_blocks=2)
+    model = SkipGram(**SMALL, max_iter=12, search=search).fit(sentences)
+    shares = model._pairs.totals / model._pairs.totals.sum()
+    unigram = -(shares * np.log(shares)).sum()
+    entropy = (1 - model.certificate_) * model.objective_
+    assert entropy < model.exact_objective()[0] < unigram - 0.4 * (unigram - entropy)
+    model.save(tmp_path / "words")
+    loaded = sublearn.load(tmp_path / "words")
+    assert loaded.search == search
+    np.testing.assert_array_equal(loaded.vectors_, model.vectors_)

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.layer_training import LabelRows
 
-__all__ = ["nearest_means"]
+__all__ = ["nearest_means", "scaled_means"]
 
 _N_ROWS = 500  # that choose the scale
 _N_SCORES = 8_000_000  # at a time; very many labels get fewer rows, 16 at least
@@ -41,6 +41,26 @@ def nearest_means(
     Labels without a row, and rows without a label, are allowed. Without intercepts the lengths of
     the means are left out.
     """
+    means, scale = scaled_means(
+        rows, labels, n_labels, rng, has_intercept=has_intercept, n_threads=n_threads
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = -0.5 * np.einsum("kd,kd->k", means, means)
+        parts = [scale * means] + [scale * own[:, None]] * has_intercept
+    weights = np.hstack(parts).astype(np.float32)
+    return weights if np.isfinite(weights).all() else np.zeros_like(weights)
+
+
+def scaled_means(
+    rows: np.ndarray,
+    labels: LabelRows,
+    n_labels: int,
+    rng: np.random.Generator,
+    *,
+    has_intercept: bool,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.float32]:
+    """The mean of each label, of shape (n_labels, n_features), and the scale c."""
     indicator = sp.csr_matrix(
         (np.ones(len(labels.ids), dtype=np.float32), labels.ids, labels.begin),
         (len(rows), n_labels),
@@ -55,10 +75,7 @@ def nearest_means(
         scores = (rows[some] @ means.T).astype(np.float64) + has_intercept * own
         theirs = labels.take(some)
         _leave_out(scores, rows[some], theirs, sums, counts, has_intercept=has_intercept)
-        scale = np.float32(_scale(scores, theirs))
-        parts = [scale * means] + [scale * own[:, None]] * has_intercept
-    weights = np.hstack(parts).astype(np.float32)
-    return weights if np.isfinite(weights).all() else np.zeros_like(weights)
+        return means, np.float32(_scale(scores, theirs))
 
 
 def _leave_out(

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.embed.class_means import nearest_means
+from sublearn.embed.class_means import nearest_means, scaled_means
+from sublearn.embed.distances import lifted_rows
 from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_classifier import LayerClassifier
 from sublearn.embed.layer_training import LabelRows
@@ -170,8 +171,10 @@ class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of shape (n_classes, n_features)."""
+        """Weights of shape (n_classes, n_features); none where scores are distances."""
         check_is_fitted(self)
+        if self._is_metric:
+            raise AttributeError("DenseExtremeClassifier has no coef_ where scores are distances")
         return self.weights_[:, : self.n_features_in_] / np.float32(self.scale_)
 
     @property
@@ -208,10 +211,24 @@ class DenseExtremeClassifier(LayerClassifier[np.ndarray]):
         return 0.5 / float(self.batch_size)
 
     def _first_weights(self, X: np.ndarray, labels: LabelRows) -> np.ndarray:
+        if self._is_metric:
+            return self._first_proxies(X, labels)
         return nearest_means(
             self._hidden(X), labels, len(self.classes_), self._rng,
             has_intercept=self.fit_intercept, n_threads=self._threads,
         )  # fmt: skip
+
+    def _first_proxies(self, X: np.ndarray, labels: LabelRows) -> np.ndarray:
+        """The means, with features at the scale whose distances are c (<m, x> - |m|^2 / 2)."""
+        means, scale = scaled_means(
+            self._hidden(X), labels, len(self.classes_), self._rng,
+            has_intercept=True, n_threads=self._threads,
+        )  # fmt: skip
+        factor = np.sqrt(scale / 2)
+        if not factor > 0 or not np.isfinite(factor * means).all():
+            return self._no_weights()
+        self.scale_ /= float(factor)
+        return lifted_rows((factor * means).astype(np.float32))
 
     _STORED = (*LayerClassifier._STORED, "centre_", "scale_")
 

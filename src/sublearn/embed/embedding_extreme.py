@@ -14,7 +14,6 @@ from sublearn import _core
 from sublearn.embed.label_search import LabelSearch
 from sublearn.embed.layer_classifier import LayerClassifier
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
-from sublearn.embed.padding import padded
 from sublearn.io.fields import Fields, Floats
 from sublearn.trace import Callback
 from sublearn.typing import MatrixLike, Seed, State
@@ -168,9 +167,11 @@ class EmbeddingExtremeClassifier(LayerClassifier[sp.csr_matrix]):
     ) -> tuple[float, int] | None:
         """Move both layers; the loss and the labels moved, or None if it is not finite."""
         layer, seed = self._trainer.layer, int(self._rng.integers(2**63))
+        hidden = self._embed(X)
         losses, _, ids, _, slopes = layer.differentiate(
-            padded(self._embed(X)), labels, settings, seed
+            self._trainer.inputs(hidden), labels, settings, seed
         )
+        slopes = self._trainer.slopes(slopes, hidden)
         if not np.isfinite(losses).all() or not np.isfinite(slopes).all():
             return None
         used = np.unique(X.indices)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sublearn.validation import (
+    Boolean,
     Either,
     Interval,
     NonNegative,
     OneOf,
+    OrNone,
     Positive,
     Rule,
     Settings,
@@ -44,6 +46,23 @@ class LabelSearch(Settings):
     smoothing : float, default=1.0
         Of ``loss="smoothed_margin"``: the larger, the more labels get a gradient. In the paper:
         :math:`\mu`.
+    n_messages : int or None, default=None
+        Steps of messages between the blocks of ``gradient="decomposed"``, algorithm 11; in the
+        paper: T, with step size 2 / (t + 2). None scores what the blocks find in full, which is
+        where messages with the parts of all blocks would end.
+    widens : bool, default=False
+        Look further as long as the labels that are retrieved, whose sum bounds the partition sum
+        from below, leave room for gradients above `min_gradient`: then `n_candidates` is no limit,
+        and a sample looks at twice as many clusters whenever the second half of them had such a
+        label.
+    rest : {"auto", "zero", "mean"}, default="auto"
+        The score that labels which no search has found have in the sum of softmax: 0, as in the
+        paper, or their mean score, which makes the sum a lower bound. "auto" is "mean" for
+        distances, else "zero".
+    refresh : float, default=0.25
+        The copies that searches look at are made anew when so many samples have passed for each
+        label; rows that have moved far then look for their clusters. 0 does it after each batch
+        for the rows that it has changed.
     recall : float, default=0.95
         Share of the best five labels that prediction through the index finds, measured on training
         rows. `SearchedOutput` does not predict.
@@ -57,6 +76,10 @@ class LabelSearch(Settings):
     min_gradient: float = 1e-3
     smoothing: float = 1.0
     recall: float = 0.95
+    n_messages: int | None = None
+    widens: bool = False
+    rest: str = "auto"
+    refresh: float = 0.25
 
     _rules: ClassVar[dict[str, Rule]] = {
         "n_blocks": Positive(int),
@@ -67,6 +90,10 @@ class LabelSearch(Settings):
         "min_gradient": NonNegative(float),
         "smoothing": Positive(float),
         "recall": Interval(float, 0, 1, "right"),
+        "n_messages": OrNone(Positive(int)),
+        "widens": Boolean(),
+        "rest": OneOf("auto", "zero", "mean"),
+        "refresh": NonNegative(float),
     }
 
     def samples_of(self, n_labels: int) -> int:
@@ -76,7 +103,7 @@ class LabelSearch(Settings):
 
 #: Of the parameters that every layer has, whoever trains it.
 LAYER_RULES: dict[str, Rule] = {
-    "loss": OneOf("softmax", "nca", "margin", "triplet", "smoothed_margin"),
+    "loss": OneOf("softmax", "nca", "margin", "triplet", "smoothed_margin", "metric_triplet"),
     "gradient": OneOf("exact", "sampled", "mips", "decomposed"),
     "search": SettingsOf(LabelSearch),
 }

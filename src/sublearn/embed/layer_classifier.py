@@ -17,15 +17,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
+from sublearn.embed.distances import METRIC_LOSSES, lifted_queries, lifted_rows
 from sublearn.embed.label_index import LabelIndex
 from sublearn.embed.label_search import LAYER_RULES, LabelSearch
 from sublearn.embed.layer_training import EpochReport, LabelRows, LayerTrainer
-from sublearn.embed.padding import padded
+from sublearn.errors import ParameterError
 from sublearn.execution import all_or_nothing
 from sublearn.fitting.held_out import patience_of, split_rows
 from sublearn.fitting.labels import LabelClassifier, as_k
 from sublearn.fitting.progress import Progress
-from sublearn.io.fields import Fields, Floats, Number
+from sublearn.interruption import check
+from sublearn.io.fields import Fields, Floats, Number, OrAbsent
 from sublearn.metrics.names import find_positions
 from sublearn.trace import Callback, Solution, Status, Trace
 from sublearn.typing import LabelsLike, MatrixLike, Seed, State
@@ -52,6 +54,7 @@ from sublearn.validation.values import show
 __all__ = ["LayerClassifier"]
 
 _N_MEASURED = 500  # training rows on which losses, recall and the threshold are measured
+_SCORES_AT_ONCE = 1 << 22  # of a scan
 _N_IN_STREAM = 10_000  # samples of a label that a stream is taken to have
 _COLUMNS = ("seconds", "objective", "n_updates", "work", "rate", "held_out")
 
@@ -84,6 +87,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
 
     weights_: np.ndarray
     threshold_: float
+    scores_: str = "inner_products"
 
     def __init__(
         self,
@@ -141,7 +145,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         monitor: _core.Monitor,
     ) -> EpochReport:
         """One pass over the rows; trains the last layer alone, if a subclass has no other."""
-        rows = padded(self._embed(X))
+        rows = self._trainer.inputs(self._embed(X))
         return self._trainer.run(rows, labels, settings, int(self.batch_size), rates, monitor)
 
     # --- fitting -----------------------------------------------------------------------------
@@ -208,6 +212,11 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         """
         check_params(self)
         is_first = not self.__sklearn_is_fitted__()
+        if not is_first and self.scores_ != self._wanted_scores:
+            raise ParameterError(
+                f"{type(self).__name__}.loss must be one of {self.scores_.replace('_', ' ')} in "
+                f"partial_fit, as before, got {self.loss!r}"
+            )
         rows = self._check_features(X, reset=is_first)
         name = type(self).__name__
         labels = encode_labels(
@@ -219,24 +228,62 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             self._trainer = self._train(self._no_weights())
         elif getattr(getattr(self, "_trainer", None), "is_under_way", True):
             self._trainer = self._resume()
-        places = find_positions(self.classes_, labels.classes, argument="y")
-        if (places < 0).any():
-            unknown = show(labels.classes[places < 0][0])
-            raise ValueError(f"{name}.partial_fit: y must have labels of classes_, got {unknown}")
-        theirs = LabelRows.of(labels.to_csr(places, len(self.classes_)))
+        theirs = self._known_labels(labels, "partial_fit")
         rate = self._rate(_N_IN_STREAM)
         self._run([(rate, rate)], rows, theirs)
         self._finish(rows, theirs)
         return self
 
+    def exact_objective(self, X: MatrixLike, y: LabelsLike) -> float:
+        """Mean loss of these samples over all labels, by a scan: nothing is left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix, or list of label lists
+            Their labels, all of `classes_`.
+
+        Returns
+        -------
+        float
+        """
+        check_params(self)
+        queries = self._queries(X)
+        labels = encode_labels(y, len(queries), estimator_name=type(self).__name__, for_fit=False)
+        theirs = self._known_labels(labels, "exact_objective")
+        trainer = LayerTrainer(
+            self.weights_, np.random.default_rng(0), loss=self.loss, gradient="exact",
+            search=self.search, n_threads=self._threads,
+        )  # fmt: skip
+        settings, total = trainer.settings("exact"), 0.0
+        step = max(1, _SCORES_AT_ONCE // len(self.classes_))
+        for start in range(0, len(queries), step):
+            check()
+            some = np.arange(start, min(start + step, len(queries)))
+            part = trainer.mean_loss(trainer.inputs(queries[some]), theirs.take(some), settings)
+            total += len(some) * part
+        return total / len(queries)
+
+    def _known_labels(self, labels: EncodedLabels, argument: str) -> LabelRows:
+        places = find_positions(self.classes_, labels.classes, argument="y")
+        if (places < 0).any():
+            unknown = show(labels.classes[places < 0][0])
+            raise ValueError(
+                f"{type(self).__name__}.{argument}: y must have labels of classes_, got {unknown}"
+            )
+        return LabelRows.of(labels.to_csr(places, len(self.classes_)))
+
     def _begin(self, X: _Rows, labels: EncodedLabels, classes: np.ndarray) -> None:
         self.classes_ = classes
+        self.scores_ = self._wanted_scores
         kind = labels.kind
         if not kind.is_multilabel:
             kind = LabelKind.BINARY if len(classes) == 2 else LabelKind.MULTICLASS
         self.label_kind_ = kind.name
         self._rng = np.random.default_rng(as_seed(self.random_state))
-        self._dim = self._start_below(X) + bool(self.fit_intercept)
+        n_hidden = self._start_below(X)
+        self._dim = n_hidden + (2 if self._is_metric else bool(self.fit_intercept))
         self.n_iter_ = 0
         self._rows: list[tuple[float, ...]] = []
 
@@ -257,6 +304,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         return 0.0
 
     def _no_weights(self) -> np.ndarray:
+        if self._is_metric:
+            return lifted_rows(np.zeros((len(self.classes_), self._dim - 2), dtype=np.float32))
         return np.zeros((len(self.classes_), self._dim), dtype=np.float32)
 
     def _first_weights(self, X: _Rows, labels: LabelRows) -> np.ndarray:
@@ -337,7 +386,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             self._measure(queries, theirs)
 
     def _measure(self, queries: np.ndarray, labels: LabelRows) -> None:
-        wide, trainer = padded(queries), self._trainer
+        trainer = self._trainer
+        wide = trainer.inputs(queries)
         objective = trainer.mean_loss(wide, labels, trainer.settings("exact"))
         distance = abs(objective - trainer.mean_loss(wide, labels, trainer.prepare(np.inf)))
         certificate = distance if np.isfinite(distance) else np.inf
@@ -423,6 +473,22 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         return self._index.measured_recall()
 
     @property
+    def proxies_(self) -> np.ndarray:
+        """The point of each label, if scores are distances."""
+        check_is_fitted(self)
+        if not self._is_metric:
+            raise AttributeError(f"{type(self).__name__} has proxies_ if loss is 'nca' or so")
+        return self.weights_[:, :-2]
+
+    @property
+    def _is_metric(self) -> bool:
+        return self.scores_ == "distances"
+
+    @property
+    def _wanted_scores(self) -> str:
+        return "distances" if self.loss in METRIC_LOSSES else "inner_products"
+
+    @property
     def _threads(self) -> int:
         return as_n_threads(self.n_jobs)
 
@@ -433,6 +499,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
     def _embed(self, X: _Rows) -> np.ndarray:
         """The input of the last layer; a constant learns the intercepts."""
         hidden = self._hidden(X)
+        if self._is_metric:
+            return lifted_queries(hidden)
         if not self.fit_intercept:
             return hidden
         return np.hstack([hidden, np.ones((len(hidden), 1), dtype=np.float32)])
@@ -445,7 +513,7 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             state.pop(name, None)
         return state
 
-    _STORED = (*LabelClassifier._STORED, "weights_", "threshold_")
+    _STORED = (*LabelClassifier._STORED, "weights_", "threshold_", "scores_")
 
     def _to_bundle(self) -> State:
         return super()._to_bundle() | {"samples": self._index.samples}
@@ -455,11 +523,16 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
             "weights_": Floats("classes", "numbers", bits=32),
             "samples": Floats(None, "numbers", bits=32),
             "threshold_": Number(),
+            "scores_": OrAbsent(OneOf("inner_products", "distances")),
         }
 
     def _restore(self, state: State) -> None:
         n_classes, n_numbers = state["weights_"].shape
-        wanted = self._n_inputs(state) + bool(self.fit_intercept)
+        # Files of earlier versions have inner products, also where loss="nca" said softmax.
+        is_metric = state.setdefault("scores_", "inner_products") == "distances"
+        if self.loss == "nca" and not is_metric:
+            self.loss = "softmax"
+        wanted = self._n_inputs(state) + (2 if is_metric else bool(self.fit_intercept))
         if n_numbers != wanted:
             raise ValueError(f"weights_ must have {wanted} columns, got {n_numbers}")
         if state["label_kind_"] == LabelKind.BINARY.name and n_classes != 2:

@@ -148,20 +148,20 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
         (pairs.begin, pairs.ids, pairs.counts), (noise / noise.sum()).astype(np.float32),
         vectors.bias,
     )  # fmt: skip
-    index = _Index(vectors, plan) if plan.search.partition == "search" else None
+    index = _Index.of(vectors, plan)
     entropy, start = pairs.entropy(), time.perf_counter()
     for settings in _settings(plan, pairs.n_words):
         if progress.stop_requested:
             break
         if index is not None and not settings.is_contrastive:
-            problem.set_index(*index.refreshed())
+            index.refresh(problem)
         before = deepcopy(vectors)
-        report = problem.run(settings, plan.n_threads, progress.core)
+        report, work = _run(problem, settings, plan, progress)
         value, error = exact_objective(vectors, pairs, plan.seed, plan.n_threads)
         if not report.is_finite or not np.isfinite(value):
             found.vectors, found.is_finite = before, False
             break
-        progress.add(n_done=1, work=int(report.work))
+        progress.add(n_done=1, work=int(work))
         progress.tell(objective=value, gap=value - entropy)
         found.rows.append((
             time.perf_counter() - start, value, error, report.objective, report.lower_bound,
@@ -173,6 +173,25 @@ def learn(vectors: Vectors, pairs: Pairs, plan: Plan, progress: Progress) -> Pas
     return found
 
 
+def _run(
+    problem: _core.SkipGramProblem,
+    settings: _core.SkipGramSettings,
+    plan: Plan,
+    progress: Progress,
+) -> tuple[_core.SkipGramReport, float]:
+    """A pass; with blocks, words move first. The last report, and all inner products."""
+    work = 0.0
+    if plan.search.partition == "decomposed" and not settings.is_contrastive:
+        settings.moves_contexts = False
+        report = problem.run(settings, plan.n_threads, progress.core)
+        work = report.work
+        if not report.is_finite or progress.stop_requested:
+            return report, work
+        settings.moves_words, settings.moves_contexts = False, True
+    report = problem.run(settings, plan.n_threads, progress.core)
+    return report, work + report.work
+
+
 def _settings(plan: Plan, n_words: int) -> Iterator[_core.SkipGramSettings]:
     search = plan.search
     for done in range(plan.n_passes):
@@ -182,8 +201,12 @@ def _settings(plan: Plan, n_words: int) -> Iterator[_core.SkipGramSettings]:
         settings.learning_rate = plan.rate(done)
         settings.n_negative = search.n_negative
         settings.n_sampled = search.n_sampled
-        if search.partition == "search" and not settings.is_contrastive:
+        if search.partition in ("search", "decomposed") and not settings.is_contrastive:
             settings.n_found, settings.n_probe = search.n_candidates, search.n_probe
+        if search.partition == "decomposed" and not settings.is_contrastive:
+            settings.pairs_of_visit = (
+                2**30
+            )  # a word is visited once, with all that it was seen with
         settings.visits_at_once = min(64, max(1, n_words // _BATCHES))
         settings.seed = plan.seed + done
         yield settings
@@ -204,6 +227,17 @@ class _Index:
         self._vectors, self._plan = vectors, plan
         self._centres: np.ndarray | None = None
 
+    @staticmethod
+    def of(vectors: Vectors, plan: Plan) -> _Index | _BlockIndex | None:
+        """What the partition searches, if it does."""
+        kinds = {"search": _Index, "decomposed": _BlockIndex}
+        kind = kinds.get(plan.search.partition)
+        return None if kind is None else kind(vectors, plan)
+
+    def refresh(self, problem: _core.SkipGramProblem) -> None:
+        """Let the next pass search among the contexts as they are."""
+        problem.set_index(*self.refreshed())
+
     def refreshed(self) -> tuple[np.ndarray, ...]:
         """Centres, begin of each cluster, ids and rows, at C inner products for each context.
 
@@ -220,6 +254,32 @@ class _Index:
             clusters, _ = assign(rows, self._centres, BALANCE)
         begin, order = by_cluster(clusters, n_clusters)
         return self._centres, begin, order, rows[order]
+
+
+class _BlockIndex:
+    """Clusters of each block of coordinates of the contexts; blocks share the biases."""
+
+    def __init__(self, vectors: Vectors, plan: Plan):
+        self._vectors, self._plan = vectors, plan
+        n_blocks = min(plan.search.n_blocks, vectors.bias)
+        self._columns = np.array_split(np.arange(vectors.bias), n_blocks)
+        self._centres: list[np.ndarray] = []
+
+    def refresh(self, problem: _core.SkipGramProblem) -> None:
+        """Let the next pass search among the contexts as they are, each in the best cluster."""
+        biases = self._vectors.biases
+        share = (biases - biases.mean())[:, None] / np.float32(len(self._columns))
+        problem.clear_blocks()
+        with blas_threads(self._plan.n_threads):
+            for j, columns in enumerate(self._columns):
+                first, last = int(columns[0]), int(columns[-1]) + 1
+                rows = np.hstack([self._vectors.contexts[:, first:last], share])
+                if len(self._centres) == j:
+                    rng = np.random.default_rng(self._plan.seed + j)
+                    n_clusters = count_clusters(len(rows))
+                    self._centres.append(spherical_kmeans(rows, n_clusters, _ROUNDS, rng))
+                clusters, _ = assign(rows, self._centres[j], BALANCE)
+                problem.add_block(first, rows, self._centres[j], clusters.astype(np.int32))
 
 
 def exact_objective(

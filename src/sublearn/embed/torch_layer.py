@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from sublearn.embed.distances import METRIC_LOSSES, lifted_queries, lifted_rows
 from sublearn.embed.label_search import LAYER_RULES, LabelSearch
 from sublearn.embed.layer_training import LabelRows, LayerTrainer
-from sublearn.embed.padding import padded
 from sublearn.errors import needs_extra
 from sublearn.typing import Seed, SparseMatrix, State
 from sublearn.validation import Positive, as_n_threads, as_seed, check_arguments
@@ -90,7 +90,8 @@ class SearchedOutput(torch.nn.Module):
             search=search,
             n_threads=as_n_threads(n_jobs),
         )
-        self._trainer = self._new_trainer(self.weight.detach().numpy())
+        self._is_metric = loss in METRIC_LOSSES
+        self._trainer = self._new_trainer(self._rows())
         self._n_seen = 0
         self._touched: set[int] = set()  # rows that the core has to copy
 
@@ -109,7 +110,11 @@ class SearchedOutput(torch.nn.Module):
 
     def __setstate__(self, state: State) -> None:
         super().__setstate__(state)
-        self._trainer = self._new_trainer(self.weight.detach().numpy())
+        self._trainer = self._new_trainer(self._rows())
+
+    def _rows(self) -> np.ndarray:
+        rows = self.weight.detach().numpy()
+        return lifted_rows(rows) if self._is_metric else rows
 
     def forward(self, features: torch.Tensor, targets: _Targets) -> torch.Tensor:
         """Mean loss of a batch.
@@ -170,13 +175,14 @@ class SearchedOutput(torch.nn.Module):
         trainer.note_samples(len(features))
         trainer.layer.count_towards_refresh(len(features), settings)
         seed = int(self._rng.integers(2**63))
-        return trainer.layer.differentiate(padded(features), labels, settings, seed)
+        inputs = lifted_queries(features) if self._is_metric else features
+        *found, slopes = trainer.layer.differentiate(trainer.inputs(inputs), labels, settings, seed)
+        return *found, trainer.slopes(slopes, inputs)
 
     def _copy_changed_rows(self) -> None:
         if self._touched:
             changed = np.array(sorted(self._touched), dtype=np.int32)
-            values = self.weight.detach().numpy()[changed]
-            self._trainer.layer.set_rows(changed, padded(values))
+            self._trainer.set_rows(changed, self._rows()[changed])
             self._touched = set()
 
 
@@ -196,8 +202,12 @@ class _SearchedLoss(torch.autograd.Function):
         touched, places = np.unique(ids, return_inverse=True)
         share = 1 / max(len(rows), 1)
         matrix = sp.csr_matrix((values * share, (places, samples)), (len(touched), len(rows)))
-        ctx.of_features = torch.from_numpy(slopes[:, : rows.shape[1]] * np.float32(share))
-        ctx.of_weight = torch.from_numpy(np.asarray(matrix @ rows, dtype=np.float32))
+        of_weight = np.asarray(matrix @ rows, dtype=np.float32)
+        if layer._is_metric:
+            totals = np.bincount(places, values * share, len(touched)).astype(np.float32)
+            of_weight = 2 * (of_weight - totals[:, None] * weight.detach().numpy()[touched])
+        ctx.of_features = torch.from_numpy(slopes * np.float32(share))
+        ctx.of_weight = torch.from_numpy(of_weight)
         ctx.touched = torch.from_numpy(touched.astype(np.int64))
         ctx.shape = weight.shape
         ctx.dtype = features.dtype

@@ -4,15 +4,17 @@
 // labels N: all of them, or those that a search has found (section 3.3 of Yen's thesis). Positives
 // are candidates in any case and stand in the partition sum.
 //
-//   softmax          |P| log(R + sum_j exp(z_j)) - sum_{k in P} z_k               (3.38), (3.42)
+//   softmax          |P| log(R e^r + sum_j exp(z_j)) - sum_{k in P} z_k           (3.38), (3.42)
 //   margin           max(0, 1 + max_{j in N} z_j - min_{k in P} z_k)              (3.39)
 //   triplet          sum_{k in P} sum_{j in N} max(0, 1 + z_j - z_k)              (3.43)
 //   smoothed margin  max_{a in C} <z + 1_N, a> - mu / 2 |a|^2                     (3.46)
 //
-// R is the number of labels that no search has found: they count with z = 0 in the partition sum
-// (algorithms 10 and 11). C is the bi-simplex { a_N >= 0, a_P <= 0, sum a_N = -sum a_P <= 1 }, and
-// the gradient of the last is the projection of (z + 1_N) / mu onto it (3.47). The signs of the
-// margins are those of "positives above negatives"; the text has them the other way round.
+// R is the number of labels that no search has found: they count with one score r in the partition
+// sum. With r = 0 that is algorithms 10 and 11. With r their mean score, the sum is a lower bound
+// of that over all labels, by convexity. Margins see the candidates alone: these losses are lower
+// bounds of those over all labels. C is the bi-simplex { a_N >= 0, a_P <= 0, sum a_N = -sum a_P <=
+// 1 }, and the gradient of the last is the projection of (z + 1_N) / mu onto it (3.47). The signs
+// of the margins are those of "positives above negatives"; the text has them the other way round.
 //
 // A sample without labels, or without negatives, has no loss, except that softmax needs no
 // negatives.
@@ -36,14 +38,21 @@ struct OutputLoss {
   double mu = 1.0;  ///< of the smoothed margin
 };
 
+/// Labels that no search has found: how many, and the score that each of them counts with.
+struct Rest {
+  double count = 0.0;
+  double score = 0.0;
+};
+
 namespace detail {
 
 template <class T>
-double softmax_loss(std::span<const T> z, std::size_t n_positives, double n_rest,
+double softmax_loss(std::span<const T> z, std::size_t n_positives, const Rest& rest,
                     std::span<T> gradient) {
   T top = *std::max_element(z.begin(), z.end());
-  if (n_rest > 0.0) top = std::max(top, T{0});
-  double sum = n_rest > 0.0 ? n_rest * std::exp(-static_cast<double>(top)) : 0.0;
+  if (rest.count > 0.0) top = std::max(top, static_cast<T>(rest.score));
+  double sum =
+      rest.count > 0.0 ? rest.count * std::exp(rest.score - static_cast<double>(top)) : 0.0;
   double of_positives = 0.0;
   for (std::size_t k = 0; k < z.size(); ++k) {
     gradient[k] = std::exp(z[k] - top);
@@ -107,15 +116,15 @@ double smoothed_margin_loss(std::span<const T> z, std::size_t n_positives, doubl
 }  // namespace detail
 
 /// Writes the gradient with respect to the scores and returns the loss. `scratch` only saves
-/// allocations. Softmax counts `n_rest` further labels with the score 0. A score that is not finite
-/// makes the loss or the gradient not finite.
+/// allocations. Softmax counts the `rest` besides. A score that is not finite makes the loss or the
+/// gradient not finite.
 template <class T>
 double output_loss(const OutputLoss& loss, std::span<const T> scores, std::size_t n_positives,
-                   std::span<T> gradient, std::vector<T>& scratch, double n_rest = 0.0) {
+                   std::span<T> gradient, std::vector<T>& scratch, const Rest& rest = {}) {
   std::fill(gradient.begin(), gradient.end(), T{0});
   if (n_positives == 0) return 0.0;
   if (loss.kind == OutputLossKind::softmax)
-    return detail::softmax_loss(scores, n_positives, n_rest, gradient);
+    return detail::softmax_loss(scores, n_positives, rest, gradient);
   if (n_positives == scores.size()) return 0.0;
   switch (loss.kind) {
     case OutputLossKind::margin:
@@ -129,10 +138,10 @@ double output_loss(const OutputLoss& loss, std::span<const T> scores, std::size_
 
 /// The score below which a negative label has no gradient above `share`, whatever other negatives
 /// there are, as far as the scores of the positives tell (section 3.3.3): they bound the partition
-/// sum from below, and a margin from above. At least `n_rest` labels stand in the sum with z = 0.
+/// sum from below, and a margin from above. At least the `rest` stands in the sum besides.
 template <class T>
 T score_bar(const OutputLoss& loss, std::span<const T> positives, double share,
-            double n_rest = 0.0) {
+            const Rest& rest = {}) {
   if (positives.empty()) return std::numeric_limits<T>::infinity();
   if (loss.kind != OutputLossKind::softmax) {
     // Smoothing does not widen it: the thresholds of the two halves of the projection have a sum
@@ -140,7 +149,7 @@ T score_bar(const OutputLoss& loss, std::span<const T> positives, double share,
     return *std::min_element(positives.begin(), positives.end()) - T{1};
   }
   const T top = *std::max_element(positives.begin(), positives.end());
-  double sum = std::max(n_rest, 0.0) * std::exp(-static_cast<double>(top));
+  double sum = std::max(rest.count, 0.0) * std::exp(rest.score - static_cast<double>(top));
   for (const T z : positives) sum += std::exp(static_cast<double>(z - top));
   return top + static_cast<T>(std::log(sum * share));
 }

@@ -22,7 +22,7 @@ class BatchSearch {
   /// Queries lie `stride` numbers apart, with all coordinates.
   void run(const ClusteredRows& rows, const float* queries, offset_t n_queries, offset_t stride,
            offset_t n_probe, int n_threads) {
-    const offset_t most = std::min(n_probe, rows.n_clusters());
+    const offset_t most = n_chosen_ = std::min(n_probe, rows.n_clusters());
     scratch_.resize(static_cast<std::size_t>(std::max(n_threads, 1)));
     choose_clusters(rows, queries + rows.first(), n_queries, stride, most, n_threads);
     place_results(rows, n_queries, most);
@@ -35,6 +35,13 @@ class BatchSearch {
 
   std::span<const index_t> ids(offset_t query) const { return part(ids_, query); }
   std::span<const float> scores(offset_t query) const { return part(scores_, query); }
+
+  /// Scores of the rows of the less liked half of a query's clusters, the middle one included.
+  std::span<const float> second_half(offset_t query) const {
+    const offset_t begin = place_[query * n_chosen_ + n_chosen_ / 2];
+    return std::span<const float>(scores_).subspan(
+        static_cast<std::size_t>(begin), static_cast<std::size_t>(begin_[query + 1] - begin));
+  }
 
   /// Inner products of the last batch, those with centres included.
   offset_t work = 0;
@@ -127,6 +134,7 @@ class BatchSearch {
     }
   }
 
+  offset_t n_chosen_ = 0;  // clusters that each query looks at
   std::vector<index_t> chosen_;
   std::vector<offset_t> place_, begin_, first_visit_, next_visit_;
   std::vector<Visit> visits_;

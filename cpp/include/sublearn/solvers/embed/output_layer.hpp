@@ -10,10 +10,19 @@
 // of l2 / 2 |W_k - O_k|^2. A row that has not moved for some steps gets theirs at once when it
 // moves.
 //
+// Scores that are distances, z = -|x - w|^2, are inner products of lifted rows and features (the
+// augmentation below (3.43)), block by block of coordinates:
+//
+//   row (w_1, -|w_1|^2, 1, w_2, ...),    features (2 x_1, 1, -|x_1|^2, 2 x_2, ...)
+//
+// so that searches and losses know nothing of them. Only steps do: with s = sum_i g_ik, the
+// gradient by w_k is sum_i g_ik 2 x_i - 2 s w_k, and -|w|^2 follows.
+//
 // Scores of candidates are always those of the rows as they are. Searches look at copies
 // (search/clustered_rows.hpp), which are made anew when as many samples have passed as `refresh`
 // times the number of labels. Then a row that has moved by a tenth of its length since it last
 // did so looks for its cluster again; a row that moves less hardly ever has another nearest centre.
+// With a `refresh` of 0, the rows of a step are copied and look for their clusters after it.
 //
 // Everything is in float32 and in one definite order: samples, then labels as they first appear.
 // The number of threads changes nothing.
@@ -39,8 +48,16 @@ struct LayerSettings {
   OutputLoss loss;
   CandidateSettings candidates;
   double refresh = 0.25;
-  double l2 = 0.0;  ///< of the pull towards the start
+  bool counts_mean = false;  ///< labels that are not found have their mean score, not 0
+  double l2 = 0.0;           ///< of the pull towards the start
   int n_threads = 1;
+};
+
+/// A block of coordinates of rows whose scores are distances: behind its `count` coordinates from
+/// `first` on stand their -|w|^2 and a 1.
+struct DistanceBlock {
+  offset_t first = 0;
+  offset_t count = 0;
 };
 
 /// What a step did.
@@ -57,11 +74,12 @@ class OutputLayer {
   /// square of `damping`: without it the first step of a row is as long as the rate however small
   /// its gradient is, and labels with a row or two learn it by heart.
   OutputLayer(std::vector<float> weights, offset_t n_labels, offset_t dim, StepRule rule,
-              float damping = 0.0F)
+              float damping = 0.0F, std::vector<DistanceBlock> distances = {})
       : dim_(dim),
         stride_(padded_dim(dim)),
         n_labels_(n_labels),
         rule_(rule),
+        distances_(std::move(distances)),
         weights_(std::move(weights)),
         moved_(static_cast<std::size_t>(n_labels), 0.0F),
         slot_(static_cast<std::size_t>(n_labels), -1) {
@@ -81,8 +99,9 @@ class OutputLayer {
   /// Losses and gradients with respect to scores. Keeps them for the next two functions.
   StepReport differentiate(const LabelBatch& batch, const LayerSettings& settings,
                            std::uint64_t seed) {
-    search_.find(batch, {weights_.data(), n_labels_, stride_}, blocks_, settings.loss,
-                 settings.candidates, seed, settings.n_threads);
+    const bool has_mean = settings.counts_mean && !mean_.empty();
+    search_.find(batch, {weights_.data(), n_labels_, stride_, has_mean ? mean_.data() : nullptr},
+                 blocks_, settings.loss, settings.candidates, seed, settings.n_threads);
     StepReport report;
     report.work = search_.work;
     for (const SampleGradient& sample : search_.samples()) report.loss += sample.loss;
@@ -124,8 +143,13 @@ class OutputLayer {
         if (p + kAhead < touched_.size()) ask_for(touched_[p + kAhead]);
         move_row(p, batch, step, gradients_.data() + thread * stride_);
         if (pull > 0.0F) pull_back(touched_[p], step, pull);
+        lift(weights_.data() + touched_[p] * stride_);
       }
     });
+    if (settings.refresh == 0.0) {
+      for (ClusteredRows& block : blocks_)
+        block.update(touched_, weights_.data(), stride_, settings.n_threads);
+    }
     count_towards_refresh(batch.n_samples(), settings);
   }
 
@@ -138,16 +162,19 @@ class OutputLayer {
       for (offset_t d = 0; d < stride_; ++d) squared += (row[d] - own[d]) * (row[d] - own[d]);
       moved_[labels[p]] += std::sqrt(squared);
       std::copy_n(row, stride_, own);
+      lift(own);
     }
   }
 
   /// Samples have passed since the copies of searches were made.
   void count_towards_refresh(offset_t n_samples, const LayerSettings& settings) {
     n_stale_ += n_samples;
-    if (blocks_.empty() ||
-        static_cast<double>(n_stale_) < settings.refresh * static_cast<double>(n_labels_))
+    const double share = settings.refresh > 0.0 ? settings.refresh : kMeanRefresh;
+    if (blocks_.empty() || static_cast<double>(n_stale_) < share * static_cast<double>(n_labels_))
       return;
     n_stale_ = 0;
+    find_mean();
+    if (settings.refresh == 0.0) return;
     far_.clear();
     for (offset_t k = 0; k < n_labels_; ++k) {
       const float length = std::sqrt(squared_length(weights_.data() + k * stride_, stride_));
@@ -167,6 +194,7 @@ class OutputLayer {
     blocks_.emplace_back(first, dim, centres, std::move(cluster_of), weights_.data(), stride_);
     std::fill(moved_.begin(), moved_.end(), 0.0F);
     n_stale_ = 0;
+    find_mean();
   }
 
   std::span<const SampleGradient> gradients() const { return search_.samples(); }
@@ -179,6 +207,38 @@ class OutputLayer {
   static constexpr offset_t kRowsAtOnce = 16;
   static constexpr std::size_t kAhead = 3;  // rows asked for before they are needed
   static constexpr float kFar = 0.1F;
+  static constexpr double kMeanRefresh = 0.25;  // of the mean, where copies have no refresh
+
+  void find_mean() {
+    std::vector<double> sums(static_cast<std::size_t>(stride_), 0.0);
+    for (offset_t k = 0; k < n_labels_; ++k) {
+      for (offset_t d = 0; d < stride_; ++d)
+        sums[at(d)] += static_cast<double>(weights_[at(k * stride_ + d)]);
+    }
+    mean_.resize(sums.size());
+    for (std::size_t d = 0; d < sums.size(); ++d)
+      mean_[d] = static_cast<float>(sums[d] / static_cast<double>(n_labels_));
+  }
+
+  /// Writes -|w|^2 and 1 of each block.
+  void lift(float* row) const {
+    for (const DistanceBlock& block : distances_) {
+      float squared = 0.0F;
+      for (offset_t d = block.first; d < block.first + block.count; ++d) squared += row[d] * row[d];
+      row[block.first + block.count] = -squared;
+      row[block.first + block.count + 1] = 1.0F;
+    }
+  }
+
+  /// From the gradient by a lifted row to that by its coordinates.
+  void unlift(float* gradient, const float* row) const {
+    for (const DistanceBlock& block : distances_) {
+      float* tail = gradient + block.first + block.count;
+      for (offset_t d = block.first; d < block.first + block.count; ++d)
+        gradient[d] -= 2.0F * tail[0] * row[d];
+      tail[0] = tail[1] = 0.0F;
+    }
+  }
 
   /// Terms label by label, labels as they first appear. Linear: `slot_` says where a label stands.
   void group_by_label() {
@@ -217,6 +277,7 @@ class OutputLayer {
     for (offset_t term = first_term_[p]; term < first_term_[p + 1]; ++term)
       add_scaled(gradient, batch.row(terms_[term].sample), share * terms_[term].value, stride_);
     const offset_t place = touched_[p] * stride_;
+    unlift(gradient, weights_.data() + place);
     float* first = states_.empty() ? nullptr : states_[0].data() + place;
     float* second = states_.size() < 2 ? nullptr : states_[1].data() + place;
     moved_[touched_[p]] +=
@@ -237,7 +298,9 @@ class OutputLayer {
   offset_t stride_;
   offset_t n_labels_;
   StepRule rule_;
+  std::vector<DistanceBlock> distances_;
   std::vector<float> weights_;
+  std::vector<float> mean_;  // of the rows when copies were last made
   std::vector<std::vector<float>> states_;
   std::vector<float> moved_;             // length of a row's way since it last looked for a cluster
   std::vector<float> origin_;            // weights before the first pull

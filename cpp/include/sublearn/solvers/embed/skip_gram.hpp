@@ -9,6 +9,15 @@
 //
 //   Z_x ~ sum_{y in S} exp s_y + sum_{y in T \ S} w_y exp s_y        S: positives and found ones
 //
+// With blocks of coordinates (`ContextBlocks`) there is no sample. A search runs in each block,
+// whose scores share the bias; what is found is scored in full, and contexts that are not found
+// count with <u_x, v_y> = 0 (algorithms 10 and 11), that is with their bias:
+//
+//   Z_x ~ sum_{y in S} exp s_y + sum_{y not in S} exp b_y
+//
+// The second sum is known but for S. Its gradient by the biases is gathered over visits and taken
+// some times in a pass. A pass then moves words or contexts, not both.
+//
 // The first sum alone is a lower bound of Z_x. The gradient in s is N_x p_y - N_xy. Before that,
 // passes of negative sampling (noise-contrastive, so that exp s_y is a probability afterwards):
 //
@@ -34,7 +43,9 @@
 #include "sublearn/core/parallel_for.hpp"
 #include "sublearn/core/rng.hpp"
 #include "sublearn/core/row_kernels.hpp"
+#include "sublearn/core/top_k.hpp"
 #include "sublearn/core/types.hpp"
+#include "sublearn/search/batch_search.hpp"
 #include "sublearn/search/mips_index.hpp"
 
 namespace sublearn {
@@ -62,7 +73,9 @@ struct SkipGramSettings {
   bool is_contrastive = false;  ///< negative sampling instead of the softmax
   bool is_exact = false;        ///< the partition sum runs over all contexts
   float learning_rate = 0.1F;
-  float n_negative = 5.0F;    ///< k above
+  float n_negative = 5.0F;  ///< k above
+  bool moves_words = true;
+  bool moves_contexts = true;
   offset_t n_sampled = 1024;  ///< |T|, drawn anew for each batch
   offset_t n_found = 0;       ///< contexts to search for
   offset_t n_probe = 0;       ///< of the index
@@ -70,6 +83,15 @@ struct SkipGramSettings {
   offset_t pairs_of_visit = 256;  ///< a word with more has several visits
   std::uint64_t seed = 0;
 };
+
+/// A block of coordinates of the contexts, by clusters. Its rows have their share of the bias as a
+/// last number; queries have a 1 there.
+struct ContextBlock {
+  offset_t first;
+  offset_t count;
+  ClusteredRows rows;
+};
+using ContextBlocks = std::vector<ContextBlock>;
 
 inline constexpr offset_t kMostVisits = 256;  ///< of visits_at_once
 
@@ -83,17 +105,23 @@ struct SkipGramReport {
 class SkipGramPass {
  public:
   SkipGramPass(SkipGramModel model, SkipGramData data, const SkipGramSettings& settings,
-               const MipsIndex* index, int n_threads, Monitor& monitor)
+               const MipsIndex* index, const ContextBlocks* blocks, int n_threads, Monitor& monitor)
       : model_(model),
         data_(data),
         settings_(settings),
         index_(index),
+        blocks_(settings.is_contrastive || settings.is_exact ? nullptr : blocks),
         n_threads_(n_threads),
         monitor_(monitor),
         table_(data.noise) {
     list_visits();
     scratch_.resize(static_cast<std::size_t>(std::max(1, n_threads)));
     results_.resize(static_cast<std::size_t>(settings.visits_at_once));
+    if (blocks_ != nullptr) {
+      found_in_.resize(blocks_->size());
+      best_.resize(results_.size());
+      rest_.start(model_);
+    }
   }
 
   offset_t n_batches() const {
@@ -109,6 +137,8 @@ class SkipGramPass {
       const offset_t last = std::min<offset_t>(first + settings_.visits_at_once, visits_.size());
       draw(Rng(settings_.seed).split(static_cast<std::uint64_t>(batch) + 1));
       take(std::span<const Visit>(visits_).subspan(first, last - first), report);
+      const bool settles = (batch + 1) % (n_batches() / kSettlements + 1) == 0;
+      if (blocks_ != nullptr && report.is_finite && (settles || batch + 1 == n_batches())) settle();
     }
     const double n_pairs = std::max(n_visited_, 1e-300);  // all of them, unless it was stopped
     report.objective /= n_pairs;
@@ -130,6 +160,7 @@ class SkipGramPass {
     std::vector<float> gradient;
     double objective = 0.0;
     double lower_bound = 0.0;
+    double share = 0.0;    ///< N_v / Z_v
     float n_pairs = 0.0F;  ///< count of the visit
     float square = 0.0F;   ///< of the word's length
   };
@@ -138,6 +169,28 @@ class SkipGramPass {
     std::vector<float> counts;
     std::vector<offset_t> seen;  ///< number of the last visit that had a context in S
     offset_t n_seen = 0;
+  };
+
+  /// The sum of exp b_y over all contexts, and the gradient by biases of those that are not found.
+  struct Rest {
+    std::vector<double> exps;  ///< exp b_y
+    std::vector<double> near;  ///< by context: sum of N_v / Z_v over the visits that found it
+    double sum = 0.0;          ///< of exps
+    double total = 0.0;        ///< sum of N_v / Z_v
+    float unit = 0.0F;         ///< what words have in the column of the bias
+
+    void start(const SkipGramModel& model) {
+      unit = model.n_words > 0 ? model.words[model.bias] : 0.0F;
+      exps.resize(static_cast<std::size_t>(model.n_words));
+      near.assign(exps.size(), 0.0);
+      for (offset_t y = 0; y < model.n_words; ++y) read(model, y);
+    }
+    void read(const SkipGramModel& model, offset_t y) {
+      const double value =
+          std::exp(static_cast<double>(model.contexts[y * model.stride + model.bias] * unit));
+      sum += value - exps[static_cast<std::size_t>(y)];
+      exps[static_cast<std::size_t>(y)] = value;
+    }
   };
 
   void list_visits() {
@@ -156,6 +209,7 @@ class SkipGramPass {
 
   /// Contexts drawn from the noise, each once, and their weights.
   void draw(Rng rng) {
+    if (blocks_ != nullptr) return;
     if (settings_.is_exact) {
       if (!tail_.empty()) return;
       tail_.resize(static_cast<std::size_t>(model_.n_words));
@@ -184,8 +238,10 @@ class SkipGramPass {
   void take(std::span<const Visit> visits, SkipGramReport& report) {
     const auto n = static_cast<offset_t>(visits.size());
     gather(visits);
-    inner_products(tail_rows(), n_tail(), words_.data(), n, model_.stride, tail_scores_.data());
+    if (n_tail() > 0)
+      inner_products(tail_rows(), n_tail(), words_.data(), n, model_.stride, tail_scores_.data());
     search(n);
+    if (blocks_ != nullptr) search_blocks(n);
     parallel_for(n, n_threads_, &monitor_,
                  [&](offset_t v, int thread) { visit(visits[v], v, scratch_[thread]); });
     if (monitor_.stop_requested()) return;
@@ -198,9 +254,12 @@ class SkipGramPass {
       report.is_finite = report.is_finite && std::isfinite(result.objective);
     }
     if (!report.is_finite) return;  // the vectors stay as they were
-    scale_steps(n);
-    parallel_for(effective_columns(), n_threads_, [&](offset_t part, int) { step(n, part); });
-    step_words(visits);
+    if (settings_.moves_contexts) {
+      scale_steps(n);
+      parallel_for(effective_columns(), n_threads_, [&](offset_t part, int) { step(n, part); });
+      if (blocks_ != nullptr) note_rest(n);
+    }
+    if (settings_.moves_words) step_words(visits);
   }
 
   offset_t n_tail() const { return static_cast<offset_t>(tail_.size()); }
@@ -238,6 +297,30 @@ class SkipGramPass {
                    });
   }
 
+  /// The best contexts of each block, by the part of the score that it sees.
+  void search_blocks(offset_t n) {
+    for (offset_t v = 0; v < n; ++v) found_[v].clear();
+    const auto share = static_cast<std::size_t>(settings_.n_found) / blocks_->size();
+    for (std::size_t j = 0; j < blocks_->size(); ++j) {
+      const ContextBlock& block = (*blocks_)[j];
+      const offset_t dim = block.count + 1;
+      queries_.resize(static_cast<std::size_t>(n * dim));
+      for (offset_t v = 0; v < n; ++v) {
+        std::copy_n(words_.data() + v * model_.stride + block.first, block.count,
+                    queries_.data() + v * dim);
+        queries_[v * dim + block.count] = 1.0F;
+      }
+      found_in_[j].run(block.rows, queries_.data(), n, dim, settings_.n_probe, n_threads_);
+      parallel_for(n, n_threads_, [&](offset_t v, int) {
+        const auto ids = found_in_[j].ids(v);
+        const auto scores = found_in_[j].scores(v);
+        best_[v].start(std::max<std::size_t>(1, share));
+        for (std::size_t p = 0; p < ids.size(); ++p) best_[v].offer(ids[p], scores[p]);
+        for (const Scored<float>& item : best_[v].select()) found_[v].push_back(item.id);
+      });
+    }
+  }
+
   // --- one visit -------------------------------------------------------------------------------
 
   void visit(const Visit& visit, offset_t v, Scratch& s) {
@@ -253,15 +336,22 @@ class SkipGramPass {
       gathered_products(model_.contexts, result.ids.data(), n_near, word, model_.stride,
                         s.scores.data());
     }
-    float highest = *std::max_element(tail, tail + n_tail());
-    double attraction = 0.0;
+    float highest = n_tail() > 0 ? *std::max_element(tail, tail + n_tail()) : s.scores[0];
+    double attraction = 0.0, rest = blocks_ != nullptr ? rest_.sum : 0.0;
     for (offset_t p = 0; p < n_near; ++p) {
       highest = std::max(highest, s.scores[p]);
       attraction += static_cast<double>(s.counts[p]) * s.scores[p];
+      if (blocks_ != nullptr) rest -= rest_.exps[result.ids[p]];
     }
     exponentials(s.scores.data(), n_near, highest, s.scores.data());
     exponentials(tail, n_tail(), highest, tail);
-    const auto [near, far] = sums(s, tail);
+    const auto [near, sampled] = sums(s, tail);
+    double far = sampled;
+    if (blocks_ != nullptr) {
+      const double scale = std::exp(-static_cast<double>(highest));
+      far = std::max(rest, 0.0) * scale;
+      result.share = static_cast<double>(n_pairs) / (near + far) * scale;
+    }
     result.objective = n_pairs * (std::log(near + far) + highest) - attraction;
     const double sure = settings_.is_exact ? near + far : near;
     result.lower_bound = n_pairs * (std::log(std::max(sure, 1e-300)) + highest) - attraction;
@@ -382,6 +472,32 @@ class SkipGramPass {
     for (offset_t d = 0; d < model_.stride; ++d) step[d] *= scale;
   }
 
+  /// Biases have moved; contexts that were found have no part in the rest of this batch.
+  void note_rest(offset_t n) {
+    for (offset_t v = 0; v < n; ++v) {
+      rest_.total += results_[v].share;
+      for (const index_t y : results_[v].ids) {
+        rest_.near[y] += results_[v].share;
+        rest_.read(model_, y);
+      }
+    }
+  }
+
+  /// Steps of the biases by what was gathered: d/db_y sum_v N_v log Z_v = exp b_y sum_v N_v / Z_v
+  /// over the visits that have not found y.
+  void settle() {
+    if (!settings_.moves_contexts || rest_.total == 0.0) return;
+    for (offset_t y = 0; y < model_.n_words; ++y) {
+      const double left = std::max(rest_.total - rest_.near[y], 0.0);
+      const auto slope = static_cast<float>(rest_.exps[y] * left) * rest_.unit;
+      model_.contexts[y * model_.stride + model_.bias] +=
+          slope * scaled(model_.context_sums[y], slope * slope);
+      rest_.near[y] = 0.0;
+      rest_.read(model_, y);
+    }
+    rest_.total = 0.0;
+  }
+
   offset_t effective_columns() const {
     return std::min<offset_t>(std::max(1, n_threads_), model_.stride / kRowFloats);
   }
@@ -416,11 +532,16 @@ class SkipGramPass {
   }
 
   static constexpr offset_t kTailRows = 64;
+  static constexpr offset_t kSettlements = 16;  // in a pass
 
   SkipGramModel model_;
   SkipGramData data_;
   SkipGramSettings settings_;
   const MipsIndex* index_;
+  const ContextBlocks* blocks_;
+  Rest rest_;
+  std::vector<BatchSearch> found_in_;
+  std::vector<TopK<float>> best_;
   int n_threads_;
   Monitor& monitor_;
   AliasTable table_;
