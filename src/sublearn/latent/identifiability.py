@@ -114,7 +114,9 @@ def _binary_vectors(columns: np.ndarray) -> np.ndarray:
     k = columns.shape[1]
     pivots = scipy.linalg.qr(distinct.T, mode="economic", pivoting=True)[2]
     basis = distinct[pivots[:k]]
-    onto = np.linalg.solve(basis.T, distinct[pivots[k:]].T)  # (k, others): from entries in the basis
+    onto = np.linalg.solve(
+        basis.T, distinct[pivots[k:]].T
+    )  # (k, others): from entries in the basis
     onto = onto[:, np.argsort(-np.abs(onto).sum(axis=0), kind="stable")]
     held = [np.empty((0, k))]
     for begin in range(0, 2**k, 2**_CHUNK_BITS):

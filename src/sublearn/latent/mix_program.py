@@ -25,6 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -232,7 +233,10 @@ class Path:
     ):
         self.program, self.l1_shares, self.tol, self.max_iter = program, l1_shares, tol, max_iter
         self.points: list[Point] = []
-        self._l1_max = max(program.l1_max(), _LEAST_L1)
+
+    @cached_property
+    def _l1_max(self) -> float:
+        return max(self.program.l1_max(), _LEAST_L1)
 
     def __iter__(self) -> Iterator[Point]:
         for i, share in enumerate(self.l1_shares):
