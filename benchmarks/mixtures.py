@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from harness.bench import Bench
 from harness.growth import fit_exponent
-from harness.table import Cell, Figures, Table
+from harness.table import Cell, Chart, Figures, Series, Table
 from harness.timing import cpu_timed
 from judges.mixtures import (
     alternating_minimisation,
@@ -206,9 +206,13 @@ def curves(bench: Bench) -> Figures:
             W = rng.uniform(-4, 4, size=(4, 6))
             truth = (x ** np.arange(1, 7) * W[rng.integers(4, size=n)]).sum(axis=1)
             y = truth + noise * rng.normal(size=n)
-            for method, fit in (("sublearn", _our_curves), ("EM", _em_curves)):
-                values, seconds = cpu_timed(partial(fit, x, y, 6, 1.0, 1.0, bench.seed))
-                rows.append([name, n, method, _rms(values - truth), seconds])
+            fits = (
+                ("sublearn", partial(our_curves, x, y, 6, 1.0, 1.0, bench.seed)),
+                ("EM", partial(em_curves, x, y, 6, bench.seed)),
+            )
+            for method, fit in fits:
+                values, seconds = cpu_timed(fit)
+                rows.append([name, n, method, rms(nearest(values, y) - truth), seconds])
     return Figures(
         {"recipe": "", "N": "d", "method": "", "RMSE to the truth": ".2e<", "CPU s": ".3g<"}, rows
     )
@@ -219,10 +223,14 @@ def stocks(bench: Bench) -> Figures:
     rows: list[list[Cell]] = []
     for n_weeks in bench.some((100, 200, 300)):
         x, y, _ = mixed_prices(bench.data, n_weeks)
-        hard = partial(_our_curves, refine="hard")  # which is for that error
-        for method, fit in (("sublearn", hard), ("EM", _em_curves)):
-            values, seconds = cpu_timed(partial(fit, x, y, 8, 2.0, 2.0, bench.seed))
-            rows.append([n_weeks, method, _rms(values - y), seconds])
+        hard = MixtureSearch(refine="hard")  # which is for that error
+        fits = (
+            ("sublearn", partial(our_curves, x, y, 8, 2.0, 2.0, bench.seed, hard)),
+            ("EM", partial(em_curves, x, y, 8, bench.seed)),
+        )
+        for method, fit in fits:
+            values, seconds = cpu_timed(fit)
+            rows.append([n_weeks, method, rms(nearest(values, y) - y), seconds])
     return Figures({"time steps": "d", "method": "", "RMSE": ".3f<", "CPU s": ".3g<"}, rows)
 
 
@@ -250,27 +258,33 @@ def _without_splits(prices: np.ndarray) -> np.ndarray:
     return prices
 
 
-def _our_curves(
-    x: np.ndarray,
-    y: np.ndarray,
-    degree: int,
-    gamma: float,
-    coef0: float,
-    seed: int,
-    refine: str = "soft",
-) -> np.ndarray:
+def companies_curve(x: np.ndarray, y: np.ndarray, values: np.ndarray, n: int, method: str) -> Chart:
+    """Mixed prices and the four curves through them."""
+    at = np.unique(x[:, 0], return_index=True)[1]
+    lines = [
+        Series(f"curve {k + 1}", list(map(float, x[at, 0])), list(map(float, curve[at])))
+        for k, curve in enumerate(values.T)
+    ]
+    prices = Series("prices", list(map(float, x[:, 0])), list(map(float, y)))
+    name = "".join(c if c.isalnum() else "-" for c in method.lower())
+    return Chart(
+        f"prices-{n}-{name}", f"{method}, {n} time steps", "time", "price", [prices, *lines],
+        kind="points",
+    )  # fmt: skip
+
+
+def our_curves(
+    x: np.ndarray, y: np.ndarray, degree: int, gamma: float, coef0: float, seed: int,
+    search: MixtureSearch | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Values of four polynomials at each row."""
     kernel = Kernel("poly", degree=degree, gamma=gamma, coef0=coef0)
-    model = MixLassoRegressor(
-        4, kernel=kernel, search=MixtureSearch(refine=refine), random_state=seed
-    )
-    return _nearest(model.fit(x, y).predict_components(x), y)
+    model = MixLassoRegressor(4, kernel=kernel, search=search, random_state=seed)
+    return model.fit(x, y).predict_components(x)
 
 
-def _em_curves(
-    x: np.ndarray, y: np.ndarray, degree: int, gamma: float, coef0: float, seed: int
-) -> np.ndarray:
-    """EM from random assignments on the same features, an orthogonal basis of the polynomials."""
-    del gamma, coef0  # other polynomial kernels of one degree span the same functions
+def em_curves(x: np.ndarray, y: np.ndarray, degree: int, seed: int) -> np.ndarray:
+    """EM from random assignments on an orthogonal basis of the same polynomials."""
     basis = np.polynomial.legendre.legvander(x[:, 0], degree)
     rng = np.random.default_rng(seed)
     starts = []
@@ -280,15 +294,17 @@ def _em_curves(
             np.linalg.lstsq(basis[label == k], y[label == k], rcond=None)[0] for k in range(4)
         ])  # fmt: skip
     W, _, _ = hard_em(basis, y, np.array(starts))
-    return _nearest(basis @ W.T, y)
+    return basis @ W.T
 
 
-def _nearest(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+def nearest(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of each row the value that is closest to its target."""
     return values[np.arange(len(y)), np.abs(values - y[:, None]).argmin(axis=1)]
 
 
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+def rms(values: np.ndarray) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 # --- real mixtures, growth ---------------------------------------------------------------------

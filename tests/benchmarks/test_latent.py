@@ -58,3 +58,19 @@ def test_the_judge_of_cuts_computes_cut_and_relaxation():
     expected = 0.5 * weights[y[:, None] != y[None, :]].sum()
     assert figures["cut"] == pytest.approx(expected)
     assert figures["relaxed"] == pytest.approx(expected)
+
+
+def test_stages_of_a_fit_get_better_one_after_the_other():
+    X, truth = planted()
+    found = {name: latent.judge_features(truth, {"Z": Z, "W": W, "b": np.zeros(25)})["rmse"]
+             for name, (Z, W, _) in latent.stages(X, 3, 0).items()}  # fmt: skip
+    for name in ("algorithm 1", "with span atoms"):
+        assert found[f"{name}: convex stage alone"] > found[f"{name}: rounded"]  # it shrinks
+        assert found[f"{name}: refined"] < 1e-9
+
+
+def test_features_of_wide_data_are_told_in_the_columns_of_the_data():
+    split = latent.recipe(12, 36, 2, 0.0, 9, seed=0)
+    rows = latent.shown(split.train["X"], 2, 0, split.truth)
+    refined = next(row for row in rows if row[0] == "with span atoms: refined")
+    assert refined[2:5] == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)

@@ -83,6 +83,28 @@ def test_refinement_fits_no_worse_than_the_rounding_of_the_paper():
     assert refined.reconstruction_error_ < rounded.reconstruction_error_
 
 
+@pytest.mark.parametrize("intercept", [0.0, 5.0])
+def test_the_default_l1_is_that_of_centred_data_with_and_without_an_intercept(intercept):
+    """A tenth of the largest one leaves nothing but a column of ones where there is none."""
+    X, _, _ = planted(k=10, intercept=intercept)
+    plain, without = lasso(10).fit(X), lasso(10, fit_intercept=False).fit(X)
+    assert without.l1_ == pytest.approx(plain.l1_)
+    assert len(without.atom_weights_) >= 10
+
+
+def test_the_search_alone_finds_planted_features():
+    X, Z, _ = planted()
+    options = {"refine": False, "fit_intercept": False}
+    alone = lasso(5, span_atoms=False, **options).fit(X)
+    assert distance_of_codes(alone.codes_, Z) == 0
+    offered = lasso(5, **options).fit(X)
+    assert alone.n_iter_ > 1
+    assert alone.trace_["n_atoms"][0] == 0  # it begins with nothing
+    assert offered.trace_["n_atoms"][0] > 5
+    np.testing.assert_allclose(alone.objective_, offered.objective_, rtol=0.02)
+    assert lasso("bic", span_atoms=False).fit(X).n_components_ == 5
+
+
 def test_held_out_entries_choose_the_planted_number():
     X, _, _ = planted(n=150, k=3, noise=0.3, seed=1)
     model = lasso("cv", max_components=6).fit(X)
@@ -257,7 +279,7 @@ def test_collinear_columns_do_no_harm():
     [
         ("n_components", 0), ("n_components", "many"), ("l1", 0.0), ("l2", -1.0),
         ("violation_tol", 0), ("missing", "drop"), ("n_exchanges", -1), ("max_iter", 0),
-        ("refine", 1),
+        ("refine", 1), ("span_atoms", "no"),
     ],
 )  # fmt: skip
 def test_refuses_parameters_that_mean_nothing(parameter, value):

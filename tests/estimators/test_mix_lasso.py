@@ -8,6 +8,8 @@ import sublearn
 from sublearn.errors import ParameterError
 from sublearn.latent import Gate, Kernel, MixLassoRegressor, MixtureSearch
 from sublearn.latent.missing import GaussianFill
+from sublearn.latent.mix_program import Point
+from sublearn.latent.mix_starts import pattern_functions
 from sublearn.latent.mixture import ComponentEM
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -70,6 +72,38 @@ def test_own_noise_levels_and_peeling_find_what_em_from_random_starts_misses():
     em, rng = ComponentEM(X, y, 1e-9, is_hard=True), np.random.default_rng(0)
     plain = [em.run(em.start(rng.normal(size=(8, 8)))).coef for _ in range(10)]
     assert min(distance(coef, W).max() for coef in plain) > 0.1
+
+
+@pytest.mark.parametrize("starts", ["cover", "patterns", "random"])
+@pytest.mark.parametrize("mixture", ["standard", "generalised"])
+def test_each_kind_of_start_finds_an_easy_mixture(mixture, starts):
+    X, y, W, _ = planes(200, 4, 3, is_general=mixture == "generalised")
+    search = MixtureSearch(starts=starts, refine="hard" if starts == "patterns" else "soft")
+    model = MixLassoRegressor(
+        3, mixture=mixture, fit_intercept=False, search=search, random_state=0
+    ).fit(X, y)  # fmt: skip
+    assert distance(model.coef_, W).max() < 1e-5
+    assert (model.n_iter_ == 0) == (starts == "random")  # which does without the program
+    assert len(model.l1_) == 0 if starts == "random" else len(model.l1_) > 0
+
+
+def test_patterns_are_the_most_frequent_ones_of_the_strongest_atoms():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    owner = rng.permutation(np.repeat([0, 1, 2], [30, 20, 10]))
+    W = np.array([[1.0, 0], [0, 2], [3, 3]])
+    y = (X * W[owner]).sum(axis=1)
+    noise = rng.random(60) < 0.5
+    atoms = np.array([owner == 0, owner == 1, owner == 2, noise], dtype=float)
+    point = Point(0.1, atoms, np.array([4.0, 3, 2, 1]), y, 1.0, 0.5, 1)
+    rounded = list(pattern_functions(point, X, y, 2, is_general=False))
+    assert len(rounded) == 4  # of 1, 2, 3 and 4 atoms
+    np.testing.assert_allclose(rounded[2], W[:2], atol=1e-5)  # the third is the least frequent
+    (general,) = pattern_functions(point, X, y, 3, is_general=True)
+    np.testing.assert_allclose(general, W, atol=1e-5)
+    (short,) = pattern_functions(point, X, y, 6, is_general=True)
+    assert short.shape == (6, 2)
+    assert not short[4:].any()
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -329,6 +363,7 @@ def test_refuses_with_a_sentence(options, X, y, message):
         (Kernel, "kind", "sigmoid"), (Kernel, "gamma", 0.0), (Kernel, "n_basis", 0),
         (Gate, "kind", "trees"), (Gate, "n_neighbors", 0),
         (MixtureSearch, "l1_share", 1.5), (MixtureSearch, "refine", "softly"),
+        (MixtureSearch, "starts", "everywhere"),
     ],
 )  # fmt: skip
 def test_settings_are_refused_when_they_are_made(settings, field, value):

@@ -28,7 +28,7 @@ from sublearn.hierarchy import (
     project_hierarchy_gradient,
     root_map,
 )
-from sublearn.latent import solve_boolean_quadratic, solve_max_cut
+from sublearn.latent import check_identifiability, solve_boolean_quadratic, solve_max_cut
 from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
 from sublearn.structured import ChainSVM, word_features
 
@@ -169,6 +169,9 @@ CALLS: dict[str, tuple[Callable[..., None], dict[str, Any], int]] = {
         "quadratic": _SQUARE, "linear": np.ones(4), "init": None,
         "options": {"max_iter": 20, "n_rounds": 4, "rank": 2, "domain": "01"},
     }, 6_000),
+    "identifiability": (check_identifiability, {
+        "codes": np.eye(4)[[0, 1, 2, 3, 0]], "components": _X[:4], "fit_intercept": False,
+    }, 3_000),
     "max-cut": (solve_max_cut, {"graph": np.ones((4, 4)) - np.eye(4)}, 3_000),
     "index": (_index, {
         "rows": _X[:1], "more": _X[:2], "ids": np.array([1, 2]), "queries": _X, "k": 3,

@@ -51,6 +51,34 @@ def test_the_weights_satisfy_their_optimality_conditions():
     assert (steepness[~active] <= l1 * (1 + 1e-9)).all()
 
 
+def few_distinct_rows(n, d, k, seed, n_columns=None, is_whole=False):
+    """Rows without noise: the columns of any search are dependent, and the Hessian is singular."""
+    rng = np.random.default_rng(seed)
+    W = np.zeros((k, d))
+    for w in W:
+        w[rng.permutation(d)[:n_columns]] = rng.normal(size=n_columns or d)
+    X = (rng.random((n, k)) < 0.5) @ W
+    return np.round(2 * X) if is_whole else X
+
+
+@pytest.mark.parametrize(
+    ("X", "share"),
+    [
+        (few_distinct_rows(100, 196, 4, 0, n_columns=9), 0.24),  # the paper's Syn0
+        (few_distinct_rows(52, 6, 4, 11), 0.24),
+        (few_distinct_rows(38, 4, 4, 6, is_whole=True), 0.1),
+    ],
+    ids=["patches", "dense", "whole numbers"],
+)
+def test_newton_does_not_stall_where_columns_are_dependent(X, share):
+    model = LatentFeatureLasso(
+        4, fit_intercept=False, span_atoms=False, refine=False, random_state=0
+    )
+    model.set_params(l1=share / 0.1 * model.fit(X).l1_).fit(X)
+    assert model.trace_["violation"][-1] <= 1.05
+    assert model.certificate_ < 0.3
+
+
 def test_products_of_atoms_stay_right_as_atoms_come_and_go():
     rng = np.random.default_rng(1)
     atoms = AtomSet(rng.normal(size=(20, 5)), is_centred=False)

@@ -1,6 +1,7 @@
 """Latent-variable models as convex problems, and the Boolean quadratic problems inside them."""
 
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
+from sublearn.latent.identifiability import Identifiability, check_identifiability
 from sublearn.latent.lasso_problem import LatentFeaturePath
 from sublearn.latent.latent_feature_lasso import LatentFeatureLasso
 from sublearn.latent.max_cut import MaxCutSolution, solve_max_cut
@@ -12,12 +13,14 @@ from sublearn.latent.mix_refinement import MixtureSearch
 __all__ = [
     "BooleanQuadraticSolution",
     "Gate",
+    "Identifiability",
     "Kernel",
     "LatentFeatureLasso",
     "LatentFeaturePath",
     "MaxCutSolution",
     "MixLassoRegressor",
     "MixtureSearch",
+    "check_identifiability",
     "solve_boolean_quadratic",
     "solve_max_cut",
 ]

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from sublearn.latent.projected_newton import model_minimiser
+
 __all__ = ["AtomSet", "AtomWeights", "best_weights", "centred_columns", "features_of"]
 
 _MAX_NEWTON = 100
@@ -107,7 +109,13 @@ class AtomWeights:
 def best_weights(
     atoms: AtomSet, l1: float, l2: float, start: np.ndarray, tol: float
 ) -> AtomWeights:
-    """Minimise f(c) + l1 sum(c) over c >= 0; the end is near where no coordinate gains `tol`."""
+    """Minimise f(c) + l1 sum(c) over c >= 0; the end is near where no coordinate gains `tol`.
+
+    Newton's step on the active set, projected, need not descend where columns are dependent: along
+    a direction without curvature it is 1e7 long, and a weight that is nearly zero stops it after
+    1e-12 of its way (data of few distinct rows, such as noiseless ones without an intercept). The
+    minimiser of the same model over c >= 0 then shows a way that does.
+    """
     point = _evaluate(atoms, start, l1, l2)
     for _ in range(_MAX_NEWTON):
         active = (point.c > 0) | (point.gradient < 0)
@@ -115,6 +123,9 @@ def best_weights(
         if not active.any() or violation.max() <= tol * l1:
             break
         moved = _line_search(atoms, point, _direction(point, active), l1, l2)
+        if moved is None:
+            way = model_minimiser(point.hessian, point.gradient, point.c) - point.c
+            moved = _line_search(atoms, point, way, l1, l2)
         if moved is None:
             break
         point = moved

@@ -27,7 +27,12 @@ _FIRST_WEIGHT = 1e-3  # of atoms that are offered
 
 @dataclass(frozen=True)
 class LearningSettings:
-    """Parameters of the estimator that the learner needs; `l1` None is 0.1 of the largest."""
+    """Parameters of the estimator that the learner needs.
+
+    `l1` None is 0.1 of the largest that the problem with an intercept has. Without one the column
+    of ones decides about the largest: it is 8 to 124 times as large in the recipes of the paper
+    (Syn0 and Syn1), and a tenth of that leaves one feature or two.
+    """
 
     l1: float | None
     l2: float
@@ -38,6 +43,7 @@ class LearningSettings:
     does_refine: bool
     seed: int
     n_threads: int
+    offers_span: bool
 
 
 class FeatureLearner:
@@ -64,23 +70,34 @@ class FeatureLearner:
     @cached_property
     def largest_l1(self) -> float:
         """At and above it no atom has weight (as far as the search can see)."""
-        _, values = self.search.find(self._centred())
-        return float(values[0]) / (2.0 * len(self.X) ** 2 * self.settings.l2)
+        return self._largest_of(self.search, self._without_mean(self.settings.has_intercept))
+
+    @cached_property
+    def largest_centred_l1(self) -> float:
+        """The same of the problem that has an intercept."""
+        if self.settings.has_intercept:
+            return self.largest_l1
+        settings = self.settings
+        search = SteepestAtoms(True, settings.seed, settings.n_threads, self.progress.core)
+        return self._largest_of(search, self._without_mean(True))
 
     @property
     def l1(self) -> float:
         """The weight in use."""
         if self.settings.l1 is not None:
             return self.settings.l1
-        return _SHARE_OF_LARGEST * self.largest_l1 or 1.0  # all the same if nothing varies
+        return _SHARE_OF_LARGEST * (self.largest_centred_l1 or self.largest_l1) or 1.0
 
     def span_atoms(self, n_components: int | None) -> np.ndarray:
-        """Atoms in the span of the leading axes, one per row, with complements if they differ."""
+        """Atoms in the span of the leading axes, one per row, with complements if they differ.
+
+        None if the settings say so: the search then is all that the convex problem has.
+        """
         values, vectors = self.axes
         rank = n_components or signal_rank(values, self.X.shape)
         rank = min(rank, int((values > 0).sum()), _MOST_SPAN_RANK)
         n_samples, settings = len(self.X), self.settings
-        if rank == 0:
+        if rank == 0 or not settings.offers_span:
             return np.empty((0, n_samples), dtype=np.int8)
         atoms = atoms_in_span(
             vectors[:, :rank], _SPAN_STARTS, settings.seed, settings.n_threads, self.progress.core
@@ -96,7 +113,7 @@ class FeatureLearner:
     def follow(self, l1s: np.ndarray, offered: np.ndarray, certify: bool = True) -> list[LassoFit]:
         """The convex problem at falling weights, each from the one before, until asked to stop."""
         settings = self.settings
-        atoms = AtomSet(self._centred(), settings.has_intercept)
+        atoms = AtomSet(self._without_mean(settings.has_intercept), settings.has_intercept)
         atoms.add(offered)
         c = np.full(len(atoms), _FIRST_WEIGHT)
         fits: list[LassoFit] = []
@@ -143,8 +160,12 @@ class FeatureLearner:
         factoriser = self._centring()
         return facing_a_small_intercept(factoriser.refined(factoriser.fitted(Z))).Z
 
-    def _centred(self) -> np.ndarray:
-        if not self.settings.has_intercept:
+    def _largest_of(self, search: SteepestAtoms, X: np.ndarray) -> float:
+        _, values = search.find(X)
+        return float(values[0]) / (2.0 * len(X) ** 2 * self.settings.l2)
+
+    def _without_mean(self, is_centred: bool) -> np.ndarray:
+        if not is_centred:
             return self.X
         mean = self.X.mean(axis=0)
         centred = self.X - mean

@@ -104,7 +104,8 @@ class LatentFeatureLasso(
         by the error of held-out entries.
     l1 : float or None, default=None
         Weight of the atomic norm (lambda in the paper); None is 0.1 of the least weight at which
-        no feature is left. Only the product of `l1` and `l2` matters for the features.
+        no feature is left next to an intercept, also without `fit_intercept`. Only the product of
+        `l1` and `l2` matters for the features.
     l2 : float, default=1.0
         Weight of the squared features (tau in the paper).
     fit_intercept : bool, default=True
@@ -113,6 +114,10 @@ class LatentFeatureLasso(
     refine : bool, default=True
         Improve the K columns by alternating minimisation and exchanges. False is the paper's
         rounding: the K largest, then least squares.
+    span_atoms : bool, default=True
+        Offer the convex problem binary vectors close to the span of the data's leading axes, too.
+        False leaves it the columns of steepest descent, as algorithm 1 of the paper does; with
+        ``refine=False`` and ``fit_intercept=False`` it is all of that algorithm.
     n_exchanges : int, default=20
         Attempts to replace a feature by a better one, at most.
     missing : {"refuse", "mask"}, default="refuse"
@@ -176,9 +181,11 @@ class LatentFeatureLasso(
 
     Notes
     -----
-    Beside the columns of steepest descent, binary vectors close to the span of the data's leading
-    axes are offered to the convex problem: under the conditions of theorem 4 in the paper they are
-    the features. A sparse `X` is made dense, as the residual is.
+    Under the conditions of theorem 4 in the paper, which
+    :func:`~sublearn.latent.check_identifiability` checks, the binary vectors in the span of the
+    data are the features: hence `span_atoms`. Up to 16 columns of one search enter the convex
+    problem together, and Newton steps correct their weights; algorithm 1 takes one column and
+    gradient steps (9), to the same optimum. A sparse `X` is made dense, as the residual is.
 
     References
     ----------
@@ -207,6 +214,7 @@ class LatentFeatureLasso(
         "l2": Positive(float),
         "fit_intercept": Boolean(),
         "refine": Boolean(),
+        "span_atoms": Boolean(),
         "n_exchanges": NonNegative(int),
         "missing": OneOf("refuse", "mask"),
         "max_components": Positive(int),
@@ -235,6 +243,7 @@ class LatentFeatureLasso(
         l2: float = 1.0,
         fit_intercept: bool = True,
         refine: bool = True,
+        span_atoms: bool = True,
         n_exchanges: int = 20,
         missing: str = "refuse",
         max_components: int = 50,
@@ -250,6 +259,7 @@ class LatentFeatureLasso(
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.refine = refine
+        self.span_atoms = span_atoms
         self.n_exchanges = n_exchanges
         self.missing = missing
         self.max_components = max_components
@@ -454,6 +464,7 @@ class LatentFeatureLasso(
             does_refine=bool(self.refine),
             seed=as_seed(self.random_state) % 2**62,
             n_threads=as_n_threads(self.n_jobs),
+            offers_span=bool(self.span_atoms),
         )
 
     def _run(self, job: Callable[[], _Result], progress: Progress) -> _Result:

@@ -25,13 +25,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import nnls
 
 from sublearn.fitting.progress import Progress
 from sublearn.latent.boolean_quadratic import BooleanQuadraticSolution, solve_boolean_quadratic
+from sublearn.latent.projected_newton import model_minimiser
 from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["MixtureProgram", "Path", "Point", "kernel_of", "make_system"]
@@ -175,7 +176,7 @@ class MixtureProgram:
             violation = np.where(now.c > 0, np.abs(gradient), np.maximum(-gradient, 0.0)).max()
             if violation <= _NEWTON_TOL * l1 or self.progress.stop_requested:
                 break
-            direction = _newton_point(hessian, gradient, now.c) - now.c
+            direction = model_minimiser(hessian, gradient, now.c) - now.c
             last, now = now, self._line_search(l1, atoms, now, direction)
             rounding = 1e-12 * abs(last.value)
             if last.value - now.value <= rounding and -float(gradient @ direction) <= rounding:
@@ -232,7 +233,10 @@ class Path:
     ):
         self.program, self.l1_shares, self.tol, self.max_iter = program, l1_shares, tol, max_iter
         self.points: list[Point] = []
-        self._l1_max = max(program.l1_max(), _LEAST_L1)
+
+    @cached_property
+    def _l1_max(self) -> float:
+        return max(self.program.l1_max(), _LEAST_L1)
 
     def __iter__(self) -> Iterator[Point]:
         for i, share in enumerate(self.l1_shares):
@@ -266,13 +270,6 @@ class Path:
 
 def _relative(gap: float, objective: float) -> float:
     return max(0.0, gap) / max(objective, np.finfo(float).tiny)
-
-
-def _newton_point(hessian: np.ndarray, gradient: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The minimiser over x >= 0 of the quadratic model at `c`, by non-negative least squares."""
-    lift = 1e-10 * max(float(np.trace(hessian)), np.finfo(float).tiny)
-    L = np.linalg.cholesky(hessian + lift * np.eye(len(c)))
-    return np.asarray(nnls(L.T, np.linalg.solve(L, hessian @ c - gradient))[0])
 
 
 # --- the system ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from sublearn.latent.mix_starts import (
     consensus_functions,
     covering_functions,
     has_few_features,
+    pattern_functions,
     random_functions,
     strongest_functions,
 )
@@ -33,7 +34,7 @@ from sublearn.latent.mixture import (
     MixtureProblem,
     SubsetEM,
 )
-from sublearn.validation import Interval, OneOfOrNone, OrNone, Positive, Rule, Settings
+from sublearn.validation import Interval, OneOf, OneOfOrNone, OrNone, Positive, Rule, Settings
 
 __all__ = ["GeneralRefiner", "MixtureSearch", "Refiner", "StandardRefiner"]
 
@@ -63,20 +64,27 @@ class MixtureSearch(Settings):
         Weight of the program's penalty, as a share of the least weight at which no atom is active.
         None tries 0.5, 0.25 and 0.12. In the paper: :math:`\lambda = l_1 / 2`, :math:`\tau = l_1`.
     n_starts : int or None, default=None
-        Starts to refine at most; the most likely mixture is kept. The first of them are roundings
-        of the solutions; then, for standard mixtures with few features, functions through random
-        rows; the others are random. None is 8 to 40, more where EM is cheap.
+        Starts to refine at most; the most likely mixture is kept. None is 8 to 40, more where EM
+        is cheap.
+    starts : {"all", "cover", "patterns", "random"}, default="all"
+        Where EM begins. "cover": rows' functions of a solution that together explain the targets
+        best. "patterns": the paper's rounding, the K largest atoms or their J most frequent
+        patterns; EM goes on from these functions as they are, and ``refine="hard"`` makes it the
+        paper's. "random": functions of normal weights and, for standard mixtures with few features,
+        through random rows; the program is not solved. "all": covers first, then random ones.
     refine : {"soft", "hard"} or None, default="soft"
         EM after rounding: with shared rows, with each row given to one component, or none.
     """
 
     l1_share: float | None = None
     n_starts: int | None = None
+    starts: str = "all"
     refine: str | None = "soft"
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "l1_share": OrNone(Interval(float, 0, 1, "neither")),
         "n_starts": OrNone(Positive(int)),
+        "starts": OneOf("all", "cover", "patterns", "random"),
         "refine": OneOfOrNone("soft", "hard"),
     }
 
@@ -100,6 +108,7 @@ class Refiner(abc.ABC):
     ):  # fmt: skip
         self.problem, self.features, self.targets = problem, problem.features, problem.targets
         self.is_hard, self.is_refined = search.refine != "soft", search.refine is not None
+        self.starts = search.starts
         self.n_starts, self.seed, self.progress = n_starts, seed, progress
 
     @property
@@ -150,13 +159,19 @@ class Refiner(abc.ABC):
     ) -> Iterator[np.ndarray]:
         """Without end: covers from halves of the atoms and functions of normal weights, in turn."""
         for i in itertools.count():
-            size, point = sizes[i % len(sizes)], points[i % len(points)]
-            is_free = i % 2 == 1
+            size = sizes[i % len(sizes)]
+            is_free = i % 2 == 1 if self.starts == "all" else self.starts == "random"
             yield (
                 random_functions(self.features, size, rng)
                 if is_free
-                else self._cover(point, size, rng)
+                else self._cover(points[i % len(points)], size, rng)
             )
+
+    def _patterns(self, points: Iterable[Point], size: int) -> Iterator[np.ndarray]:
+        """The paper's roundings of each solution."""
+        is_general = isinstance(self, GeneralRefiner)
+        for point in points:
+            yield from pattern_functions(point, self.features, self.targets, size, is_general)
 
     def _error(self, mixture: Mixture) -> float:
         """Mean square of what the nearest part leaves of each target."""
@@ -202,9 +217,12 @@ class GeneralRefiner(Refiner):
 
     def _starts(self, points: Iterable[Point], n_components: int) -> Iterator[np.ndarray]:
         """The strongest atoms of each solution, functions that cover the rows, random halves."""
+        if self.starts == "patterns":
+            yield from self._patterns(points, n_components)
+            return
         rng = np.random.default_rng([self.seed, n_components])
         kept: list[Point] = []
-        for point in points:
+        for point in () if self.starts == "random" else points:
             kept.append(point)
             yield strongest_functions(point, self.features, n_components)
             yield self._cover(point, n_components)
@@ -252,6 +270,9 @@ class StandardRefiner(Refiner):
         """
         if not self.is_refined:
             return self._hard_em.run(self._hard_em.start(coef), max_iter=1)
+        if self.starts == "patterns":
+            em = self._hard_em if self.is_hard else self.em
+            return em.run(em.start(coef), tol=_ROUGH_TOL)
         mixture = self._shrink(self.em, coef, n_components)
         if mixture.log_likelihood > least:
             mixture = self._peel(mixture)
@@ -295,25 +316,37 @@ class StandardRefiner(Refiner):
         if n_components == 1:
             yield np.zeros((1, self.features.shape[1])), False
             return
+        if self.starts == "patterns":
+            yield from ((coef, False) for coef in self._patterns(points, n_components))
+            return
         rng = np.random.default_rng([self.seed, n_components])
         sizes = self._sizes(n_components)
         kept: list[Point] = []
-        for point in points:
+        if self.starts == "random":
+            yield from self._through_rows(n_components, rng)
+        for point in () if self.starts == "random" else points:
             kept.append(point)
             for size in sizes:
                 yield self._cover(point, size), False
             yield self._cover(point, sizes[0], rng), False
             if len(kept) == 1 and self.is_refined:
-                is_small = has_few_features(self.features, n_components)
-                for noise in _NOISES if is_small else ():
-                    yield (
-                        consensus_functions(self.features, self.targets, n_components, noise, rng),
-                        False,
-                    )
+                if self.starts == "all":
+                    yield from self._through_rows(n_components, rng)
                 for _ in range(self._enough - len(sizes) - 1):
                     yield self._cover(point, sizes[0], rng), True
         for coef in self._random_starts(kept, sizes, rng):
             yield coef, True
+
+    def _through_rows(
+        self, n_components: int, rng: np.random.Generator
+    ) -> Iterator[tuple[np.ndarray, bool]]:
+        """Functions through random subsets of rows, where such a subset may be of one component."""
+        is_small = has_few_features(self.features, n_components)
+        for noise in _NOISES if is_small else ():
+            yield (
+                consensus_functions(self.features, self.targets, n_components, noise, rng),
+                False,
+            )
 
     def _sizes(self, n_components: int) -> list[int]:
         n_rows, n_features = self.features.shape
@@ -361,13 +394,18 @@ class StandardRefiner(Refiner):
 
     def _solve_rest(self, rows: np.ndarray, n_components: int, seed: int) -> Mixture:
         em = self._em(rows)
-        program = MixtureProgram(em.features, em.targets, seed=seed)
         rng = np.random.default_rng([seed, n_components])
         size = min(2 * n_components, max(n_components, em.n_rows // (2 * em.n_features)))
-        starts = (
-            covering_functions(point, em.features, em.targets, size, draw)
-            for point in Path(program, _REST_SHARES, tol=0.1, max_iter=_REST_STEPS)
-            for draw in (None, rng)
-        )
+        if self.starts == "random":
+            starts = (
+                random_functions(em.features, size, rng) for _ in range(2 * len(_REST_SHARES))
+            )
+        else:
+            program = MixtureProgram(em.features, em.targets, seed=seed)
+            starts = (
+                covering_functions(point, em.features, em.targets, size, draw)
+                for point in Path(program, _REST_SHARES, tol=0.1, max_iter=_REST_STEPS)
+                for draw in (None, rng)
+            )
         mixtures = (self._shrink(em, coef, n_components) for coef in starts)
         return max(mixtures, key=lambda mixture: mixture.log_likelihood)

@@ -1,10 +1,10 @@
 """Functions to begin with: roundings of MixLasso's solutions, and functions through few rows.
 
 The program gives each row i a function theta_i = sum of w_z over the atoms z that hold row i. Rows
-of one component have similar functions, shrunk and blurred. The paper takes the most frequent
-bit patterns of the strongest atoms; here the K functions theta_i are chosen that together explain
-the targets best, each row by its nearest. That looks at the targets and not at bits, and does not
-depend on how many atoms are called strong.
+of one component have similar functions, shrunk and blurred. The K functions theta_i are chosen that
+together explain the targets best, each row by its nearest: a look at the targets and not at bits,
+which does not depend on how many atoms are called strong. `pattern_functions` is the rounding of
+the paper: the strongest atoms, and for standard mixtures their most frequent bit patterns.
 
 Curves of a variable cross and touch, and EM from blurred starts goes over from one to another at a
 crossing. A function that is right is right on all its rows, however far, and enough random subsets
@@ -16,6 +16,8 @@ from 40 random starts finds a third of them.)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from sublearn.latent.mix_program import Point
@@ -24,12 +26,15 @@ __all__ = [
     "consensus_functions",
     "covering_functions",
     "has_few_features",
+    "pattern_functions",
     "random_functions",
     "strongest_functions",
 ]
 
 _MOST_CANDIDATES = 400
 _MOST_SWAPS = 5  # rounds
+_MOST_ATOMS = 9  # whose patterns are counted
+_RIDGE = 1e-8  # of the mean diagonal: atoms may be dependent
 _MOST_SUBSETS = 40_000
 _MOST_HOPELESS = 100_000  # subsets to find one of a single component in: more are not tried
 _PER_HIT = 3  # subsets, for each that one of a single component takes
@@ -73,6 +78,41 @@ def strongest_functions(point: Point, features: np.ndarray, n_components: int) -
     coef = point.coef(features)[:n_components]
     missing = n_components - len(coef)
     return np.vstack([coef, np.zeros((missing, features.shape[1]))])
+
+
+def pattern_functions(
+    point: Point, features: np.ndarray, targets: np.ndarray, n_components: int, is_general: bool
+) -> Iterator[np.ndarray]:
+    """Roundings of section 4.2.3 of the paper: the atoms of largest c, as if their c were 1.
+
+    Of a generalised mixture the K largest are the assignments, and least squares gives the
+    functions. A standard one takes the J most frequent patterns of the m largest, and the sums of
+    functions that they stand for. The paper leaves m open: one rounding for each up to 9 that can
+    have J patterns. Missing functions are zero.
+    """
+    least = int(np.ceil(np.log2(max(n_components, 2))))
+    counts = range(least, max(least, _MOST_ATOMS) + 1)
+    for m in [n_components] if is_general else counts:
+        Z = point.atoms[:m].T
+        functions = _least_squares(Z, features, targets)
+        if not is_general:
+            patterns, rows = np.unique(Z, axis=0, return_counts=True)
+            functions = patterns[np.argsort(-rows, kind="stable")[:n_components]] @ functions
+        missing = n_components - len(functions)
+        yield np.vstack([functions, np.zeros((missing, features.shape[1]))])
+        if m >= len(point.atoms):
+            return
+
+
+def _least_squares(Z: np.ndarray, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Functions of given assignments, all together."""
+    (n_rows, m), r = Z.shape, features.shape[1]
+    if m == 0:
+        return np.zeros((0, r))
+    design = (Z[:, :, None] * features[:, None, :]).reshape(n_rows, m * r)
+    gram = design.T @ design
+    gram.flat[:: m * r + 1] += _RIDGE * np.trace(gram) / (m * r) + np.finfo(float).tiny
+    return np.asarray(np.linalg.solve(gram, design.T @ targets)).reshape(m, r)
 
 
 def random_functions(
