@@ -163,7 +163,8 @@ class ChainSVM(StructuredModel):
         One row per pass. Columns seconds, primal (the objective, NaN where not computed),
         dual (of the current point, which need not be feasible), bound (NaN where not computed),
         certificate, infeasibility (root mean square of the disagreement of positions and pairs),
-        n_labels and n_states (tags and pairs of tags with a share, over all positions), work, rho,
+        n_labels and n_states (tags and pairs of tags with a share, over all positions), n_factors
+        (pairs of neighbours that are active), n_visits (to positions and pairs), work, rho,
         and held_out where there are held-out sequences.
     n_features_in_ : int
         Number of features, without bias and ends.
