@@ -144,9 +144,7 @@ def stack_samples(
     )
 
 
-def _find_widths(
-    samples: Sequence[Sample], arities: dict[str, int], head: str
-) -> dict[str, int]:
+def _find_widths(samples: Sequence[Sample], arities: dict[str, int], head: str) -> dict[str, int]:
     """How many features the factors of each template have, by the first sample that has some."""
     found = dict.fromkeys(arities, 0)
     for i, sample in enumerate(samples):
@@ -197,9 +195,7 @@ def _refuse_features(sample: Sample, widths: dict[str, int], head: str) -> None:
             )
 
 
-def _features_of(
-    sample: Sample, name: str, width: int, n_edges: int, head: str
-) -> sp.csr_matrix:
+def _features_of(sample: Sample, name: str, width: int, n_edges: int, head: str) -> sp.csr_matrix:
     argument = f"{head}.edge_features[{name!r}]"
     if name not in sample.edge_features:
         if n_edges:

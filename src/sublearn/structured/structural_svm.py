@@ -51,9 +51,11 @@ class StructuralSVM(StructuredModel):
         \sum_j w_{y_j}^\top x_j + \sum_F \sum_{(a, b) \in F} \Bigl[ s_{ab}\, T_F(y_a, y_b)
         + \sum_d z_{ab,d}\, V_{F,d}(y_a, y_b) \Bigr]
 
-    with z the features of edges, if there are any, and the objective is that of :class:`ChainSVM`, with :math:`\tfrac12 \|T_F\|^2` for every
-    template. On trees it is solved exactly. On graphs with cycles the inner maximum is relaxed to
-    the local polytope, (5) of [1]_: a linear program, of value at least that of the best labels.
+    with z the features of edges, if there are any. The objective is that of :class:`ChainSVM`, with
+    :math:`\tfrac12 \|T_F\|^2` for every template and :math:`\tfrac12 \|V_{F,d}\|^2` for every
+    feature of its edges. On trees it is solved exactly. On graphs with cycles the inner maximum is
+    relaxed to the local polytope, (5) of [1]_: a linear program, of value at least that of the best
+    labels.
 
     A template of three or four nodes has a table with as many axes, and
     :math:`T_F(y_a, y_b, y_c)` in the score. Its search takes about :math:`K^{n - 1}` steps for n
