@@ -9,7 +9,8 @@ follow their nouns, and a word in twelve is left out. So the true links are know
 words is a node with label 0 or 1 and features: how often the two occur in the same pair of
 sentences (Dice's coefficient) and how far apart they stand. Edges connect links of one word, and
 links of neighbouring words; their feature is the lower one of the two coefficients. One model has
-the edges, one has not. The picture shows a pair of sentences, what each model says, and the learnt tables.
+the edges, one has not. The picture shows a pair of sentences, what each model says, and the learnt
+tables.
 """
 
 import lzma
