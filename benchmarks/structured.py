@@ -368,7 +368,7 @@ TABLES = [
         "Passes over the training sequences, judged by exact decoding. `above the least` and `CPU "
         "s to`: of all values that anybody reached, which are ours where the others are far from "
         "their end; `above the optimum at most`: by the best bound that anybody proved. bcfw, "
-        "subgradient and soft-bcfw are this benchmark's own, in NumPy. soft-bcfw (rho = "
+        "subgradient and soft-bcfw are this benchmark's own, in C++ as ours is. soft-bcfw (rho = "
         f"{SOFT_RHO:g}) has another optimum.",
         objective,
     ),

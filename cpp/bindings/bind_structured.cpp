@@ -26,15 +26,21 @@ class Learner {
  public:
   using Nodes = Arrays<index_t, offset_t>;                      ///< truth, where samples begin
   using Factors = Arrays<offset_t, index_t, index_t, index_t>;  ///< begin, scope, table, arity
+  using Features = Arrays<index_t, index_t, double>;            ///< a row for each factor
 
   Learner(Arrays<index_t, index_t, T> X, offset_t n_features, Nodes nodes, index_t n_labels,
           Factors factors, std::optional<Vector<double>> scale,
-          std::optional<Vector<double>> weight, const GdmmLearnSettings& settings)
+          std::optional<Vector<double>> weight, const GdmmLearnSettings& settings,
+          std::optional<Features> features, std::optional<Vector<index_t>> width,
+          std::optional<Vector<double>> loss)
       : X_(std::move(X)),
         nodes_(std::move(nodes)),
         factors_(std::move(factors)),
+        features_(std::move(features)),
+        width_(std::move(width)),
         scale_(std::move(scale)),
-        weight_(std::move(weight)) {
+        weight_(std::move(weight)),
+        loss_(std::move(loss)) {
     const StructuredData<T, index_t> data{
         .X = compressed_view<CsrView, T, index_t>(X_, n_features),
         .truth = as_span(std::get<0>(nodes_)),
@@ -46,6 +52,9 @@ class Learner {
         .scale = scale_ ? as_span(*scale_) : std::span<const double>{},
         .weight = weight_ ? as_span(*weight_) : std::span<const double>{},
         .arity = as_span(std::get<3>(factors_)),
+        .factor_features = factor_features(),
+        .width = width_ ? as_span(*width_) : std::span<const index_t>{},
+        .loss = loss_ ? as_span(*loss_) : std::span<const double>{},
     };
     check(data);
     nb::gil_scoped_release unlocked;
@@ -64,6 +73,8 @@ class Learner {
     out["rho"] = pass.rho;
     out["n_labels"] = pass.n_labels;
     out["n_states"] = pass.n_states;
+    out["n_factors"] = pass.n_factors;
+    out["n_visits"] = pass.n_visits;
     out["work"] = pass.work;
     return out;
   }
@@ -142,8 +153,41 @@ class Learner {
       throw std::invalid_argument("table, scale, weight and factor_begin must fit together");
     }
     check_scopes(data);
+    check_features(data);
+    const auto n_labels = static_cast<std::size_t>(data.n_labels);
+    if (!data.loss.empty() && data.loss.size() != n_labels * n_labels) {
+      throw std::invalid_argument("loss must have a row and a column for each label");
+    }
     for (const double scale : data.scale) {
       if (!(scale >= 0.0)) refuse("scale", "be at least 0", as_text(scale));
+    }
+  }
+
+  CsrView<double, index_t> factor_features() const {
+    if (!features_) return {};
+    offset_t most = 0;
+    if (width_) {
+      for (const index_t width : as_span(*width_)) most = std::max<offset_t>(most, width);
+    }
+    return compressed_view<CsrView, double, index_t>(*features_, most);
+  }
+
+  /// Each factor has features of its template.
+  static void check_features(const StructuredData<T, index_t>& data) {
+    if (data.width.empty()) return;
+    if (data.width.size() != data.arity.size()) {
+      throw std::invalid_argument("width and arity must fit together");
+    }
+    for (const index_t width : data.width) {
+      if (width < 0) refuse("width", "be at least 0", std::to_string(width));
+    }
+    if (data.factor_features.n_rows() != std::ssize(data.table)) {
+      refuse("features", "have " + std::to_string(data.table.size()) + " rows",
+             std::to_string(data.factor_features.n_rows()));
+    }
+    for (std::size_t f = 0; f < data.table.size(); ++f) {
+      const auto row = data.factor_features.row(static_cast<offset_t>(f));
+      check_ids("features", row.ids, data.width[at(data.table[f])]);
     }
   }
 
@@ -175,7 +219,9 @@ class Learner {
   Arrays<index_t, index_t, T> X_;
   Nodes nodes_;
   Factors factors_;
-  std::optional<Vector<double>> scale_, weight_;
+  std::optional<Features> features_;
+  std::optional<Vector<index_t>> width_;
+  std::optional<Vector<double>> scale_, weight_, loss_;
   std::size_t n_tables_ = 0;
   std::unique_ptr<GdmmLearn<T, index_t, kEnds>> learner_;
 };
@@ -186,12 +232,15 @@ void bind_learner(nb::module_& m, const char* name) {
   nb::class_<L>(m, name, "GDMM for structural SVMs; see solvers/structured/gdmm.hpp.")
       .def(nb::init<Arrays<index_t, index_t, T>, offset_t, typename L::Nodes, index_t,
                     typename L::Factors, std::optional<Vector<double>>,
-                    std::optional<Vector<double>>, const GdmmLearnSettings&>(),
+                    std::optional<Vector<double>>, const GdmmLearnSettings&,
+                    std::optional<typename L::Features>, std::optional<Vector<index_t>>,
+                    std::optional<Vector<double>>>(),
            "X"_a.noconvert(), "n_features"_a, "nodes"_a.noconvert(), "n_labels"_a,
            "factors"_a.noconvert(), "scale"_a.noconvert().none(), "weight"_a.noconvert().none(),
-           "settings"_a,
+           "settings"_a, "features"_a.noconvert().none() = nb::none(),
+           "width"_a.noconvert().none() = nb::none(), "loss"_a.noconvert().none() = nb::none(),
            "X is a CSR matrix of nodes; nodes are (truth, begin), factors (begin, scope, table, "
-           "arity).")
+           "arity), features a CSR matrix of factors, width how many those of each table have.")
       .def("run_pass", &L::run_pass, "monitor"_a, "Visit every sample once.")
       .def("weights", &L::weights, "is_mean"_a = false,
            "indptr, indices and values of W, a row for each feature.")
@@ -228,8 +277,8 @@ ChainWeights<T> chain_weights(const Arrays<offset_t, index_t, T>& W, const Matri
 template <class T>
 nb::tuple decode(const Arrays<index_t, index_t, T>& X, const Arrays<offset_t, index_t, T>& W,
                  const Matrix<double>& table, const Vector<offset_t>& lengths,
-                 const std::optional<Vector<index_t>>& truth, int n_threads,
-                 const Monitor& monitor) {
+                 const std::optional<Vector<index_t>>& truth, int n_threads, const Monitor& monitor,
+                 const std::optional<Vector<double>>& loss) {
   const ChainWeights<T> weights = chain_weights<T>(W, table);
   const auto rows = compressed_view<CsrView, T, index_t>(X, weights.n_features());
   const auto n_nodes = static_cast<std::size_t>(rows.n_rows());
@@ -238,12 +287,15 @@ nb::tuple decode(const Arrays<index_t, index_t, T>& X, const Arrays<offset_t, in
     if (truth->size() != n_nodes) throw std::invalid_argument("truth must have a label per node");
     check_ids("truth", as_span(*truth), static_cast<offset_t>(weights.n_labels));
   }
+  if (loss && loss->size() != weights.n_labels * weights.n_labels) {
+    throw std::invalid_argument("loss must have a row and a column for each label");
+  }
   DecodedChains found;
   {
     nb::gil_scoped_release unlocked;
     found =
         decode_chains<T>(rows, weights, begin, truth ? as_span(*truth) : std::span<const index_t>{},
-                         n_threads, monitor);
+                         n_threads, monitor, loss ? as_span(*loss) : std::span<const double>{});
   }
   return nb::make_tuple(to_numpy(std::move(found.labels)), to_numpy(std::move(found.scores)));
 }
@@ -252,13 +304,18 @@ template <class T>
 void bind_decode(nb::module_& m) {
   m.def("viterbi", &decode<T>, "X"_a.noconvert(), "W"_a.noconvert(), "table"_a.noconvert(),
         "lengths"_a.noconvert(), "truth"_a.noconvert().none(), "n_threads"_a, "monitor"_a,
-        "Best labels of chains and their scores; with `truth`, of the scores plus Hamming loss. X\n"
-        "and W are arrays of CSR matrices, W by feature.");
+        "loss"_a.noconvert().none() = nb::none(),
+        "Best labels of chains and their scores; with `truth`, of the scores plus the loss, by\n"
+        "default that of Hamming. X and W are arrays of CSR matrices, W by feature.");
 }
 
 }  // namespace
 
 void bind_structured(nb::module_& m) {
+  nb::enum_<FactorVisits>(m, "FactorVisits", "Which factors a pass visits.")
+      .value("ALL", FactorVisits::kAll)
+      .value("VIOLATING", FactorVisits::kViolating)
+      .value("MOST_VIOLATING", FactorVisits::kMostViolating);
   nb::class_<GdmmLearnSettings>(m, "GdmmLearnSettings", "See solvers/structured/gdmm.hpp.")
       .def(nb::init<>())
       .def_rw("C", &GdmmLearnSettings::C)
@@ -266,6 +323,9 @@ void bind_structured(nb::module_& m) {
       .def_rw("eta", &GdmmLearnSettings::eta)
       .def_rw("uses_away_steps", &GdmmLearnSettings::uses_away_steps)
       .def_rw("n_parts", &GdmmLearnSettings::n_parts)
+      .def_rw("visits", &GdmmLearnSettings::visits)
+      .def_rw("n_factor_parts", &GdmmLearnSettings::n_factor_parts)
+      .def_rw("has_full_search", &GdmmLearnSettings::has_full_search)
       .def_rw("seed", &GdmmLearnSettings::seed);
   bind_learner<float, 2>(m, "GdmmLearner32");
   bind_learner<double, 2>(m, "GdmmLearner64");

@@ -16,6 +16,7 @@ from harness.environments import is_installed
 from harness.runner import Outcome, Run
 from judges.bcfw import Bcfw
 from judges.chains import Model, objective, sequences, viterbi
+from judges.compiled import CompiledBcfw, CompiledSoftBcfw, CompiledSubgradient
 from judges.soft_bcfw import SoftBcfw
 from judges.subgradient import Subgradient
 
@@ -112,6 +113,33 @@ def test_weights_of_bcfw_are_those_of_its_marginals():
         assert block.nodes.sum() == pytest.approx(0.0)
     assert pytest.approx(judge.model.W) == again.W
     assert pytest.approx(judge.model.T) == again.T
+
+
+@pytest.mark.parametrize(
+    ("slow", "compiled", "settings"),
+    [
+        (Bcfw, CompiledBcfw, {}),
+        (Subgradient, CompiledSubgradient, {}),
+        (SoftBcfw, CompiledSoftBcfw, {"rho": 0.7}),
+    ],
+    ids=["bcfw", "subgradient", "soft-bcfw"],
+)
+def test_compiled_judges_take_the_same_steps(slow, compiled, settings):
+    part = tiny(1)
+    train = {"X": part.X, "y": part.y, "lengths": part.lengths}
+    judges = (
+        slow(data_of(part), N_FEATURES, N_LABELS, C, **settings),
+        compiled(train, N_FEATURES, N_LABELS, C=C, **settings),
+    )
+    for i in [0, 1, 2, 3, 4] * 8:
+        steps = [judge.step(i) for judge in judges]
+        assert slow is not Bcfw or steps[1] == pytest.approx(steps[0], abs=1e-12)
+    models = [j.average() if slow is Subgradient else j.model for j in judges]
+    assert np.abs(models[0].W).max() > 0.01
+    assert np.allclose(models[0].W, models[1].W, atol=1e-12)
+    assert np.allclose(models[0].T, models[1].T, atol=1e-12)
+    if slow is Bcfw:
+        assert judges[1].dual() == pytest.approx(judges[0].dual(), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -92,15 +92,18 @@ def test_mixtures_say_that_their_data_is_missing(name, tmp_path):
     assert "set SUBLEARN_DATA" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["pos_tagging", "ocr_words"])
-def test_sequences_are_tagged_and_drawn(name, shared_data, tmp_path):
+STRUCTURED = ["pos_tagging", "ocr_words", "word_alignment", "learned_segmentation"]
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_structured_outputs_are_learnt_and_drawn(name, shared_data, tmp_path):
     done = run(shared_data, tmp_path / "tags.png", "--small", script=name)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tags.png").read_bytes().startswith(b"\x89PNG")
-    assert "right" in done.stdout
+    assert "wrote" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["pos_tagging", "ocr_words"])
+@pytest.mark.parametrize("name", STRUCTURED[:3])
 def test_examples_of_sequences_say_that_their_data_is_missing(name, tmp_path):
     done = run(tmp_path, tmp_path / "tags.png", script=name)
     assert (done.returncode, done.stderr) == (0, "")

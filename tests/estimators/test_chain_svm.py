@@ -364,7 +364,7 @@ def test_trace_has_a_row_per_pass(fitted):
     assert len(fitted.trace_) == fitted.n_iter_
     assert fitted.trace_.columns == (
         "seconds", "primal", "dual", "bound", "certificate", "infeasibility", "n_labels",
-        "n_states", "work", "rho",
+        "n_states", "n_factors", "n_visits", "work", "rho",
     )  # fmt: skip
     assert (np.diff(fitted.trace_["work"]) > 0).all()
 

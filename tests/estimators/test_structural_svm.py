@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sublearn import load
 from sublearn.errors import ParameterError
 from sublearn.structured import Passes, Sample, StructuralSVM
 
@@ -124,6 +125,24 @@ BAD_SAMPLES = {
     r"edges\['t'\] must connect different nodes, got \[1, 1\]": [two({"t": [[1, 1]]})],
     "edges must be a mapping from the name": [two([[0, 1]])],
     r"mapping from the name of a template to an array, got \{3": [two({3: [[0, 1]]})],
+    "edge_features must be a mapping from the name": [two(edge_features=np.eye(2))],
+    r"edge_features must be of templates in edges, got 'u'": [
+        two({"t": [[0, 1]]}, edge_features={"u": [[1.0]]})
+    ],
+    r"edge_features\['t'\] must have shape \(n_edges, n\), got": [
+        two({"t": [[0, 1]]}, edge_features={"t": [1.0]})
+    ],
+    r"edge_features\['t'\] must have a row for each of 1 edges and 2 columns, got \(2, 2\)": [
+        two({"t": [[0, 1]]}, edge_features={"t": np.eye(2)})
+    ],
+    r"edge_features\['t'\] must be finite": [two({"t": [[0, 1]]}, edge_features={"t": [[np.inf]]})],
+    r"edge_features\['t'\] must hold numbers": [
+        two({"t": [[0, 1]]}, edge_features={"t": [["near"]]})
+    ],
+    r"X\[1\]\.edge_features\['t'\] must be given, as in other samples, got none": [
+        two({"t": [[0, 1]]}, edge_features={"t": [[1.0]]}),
+        two({"t": [[0, 1]]}),
+    ],
     r"scale must be of templates in edges, got 'u'": [two({"t": [[0, 1]]}, {"u": 1.0})],
     r"scale\['t'\] must be a number or have one for each of 1": [
         two({"t": [[0, 1]]}, {"t": [1.0, 2.0]})
@@ -173,6 +192,88 @@ def test_transitions_of_several_kinds_have_tables_of_their_own():
     assert model.score(samples[20:], labels[20:]) == 1.0
     assert (np.diag(model.tables_["next"]) > 1.0).all()
     assert (np.diag(model.tables_["comma"]) < -1.0).all()
+
+
+def contrasts(n_samples=8, seed=0):
+    """Chains in which the label changes where the edge says so; the first node alone is seen."""
+    rng = np.random.default_rng(seed)
+    samples, labels = [], []
+    for _ in range(n_samples):
+        change = rng.random(5) < 0.5
+        y = (rng.integers(2) + np.concatenate([[0], np.cumsum(change)])) % 2
+        X = np.zeros((6, 2))
+        X[0, y[0]] = 1.0
+        pairs = np.column_stack([np.arange(5), np.arange(1, 6)])
+        samples.append(Sample(X, {"next": pairs}, edge_features={"next": change[:, None] * 1.0}))
+        labels.append(y)
+    return samples, labels
+
+
+def test_features_of_edges_tell_what_tables_cannot(tmp_path):
+    model = svm(C=1.0, max_iter=60, tol=None).fit(*contrasts(30))
+    new, expected = contrasts(10, seed=1)
+    assert model.score(new, expected) == 1.0
+    table, change = model.tables_["next"], model.edge_coef_["next"][0]
+    assert np.trace(table) > np.trace(table[::-1]) + 1.0
+    assert np.trace(change) < np.trace(change[::-1]) - 1.0
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.predict(new) == model.predict(new)
+    assert np.array_equal(again.edge_coef_["next"], model.edge_coef_["next"])
+
+
+def test_features_of_edges_are_asked_for_again_in_predict():
+    model = svm(C=1.0, max_iter=5, tol=None).fit(*contrasts())
+    (sample,), _ = contrasts(1)
+    with pytest.raises(ValueError, match=r"edge_features\['next'\] must be given, as in other"):
+        model.predict([Sample(sample.features, sample.edges)])
+    with pytest.raises(ValueError, match="a row for each of 5 edges and 1 columns, got"):
+        model.predict([Sample(sample.features, sample.edges, {}, {"next": np.zeros((5, 2))})])
+    plain = svm(max_iter=5, tol=None).fit([two({"t": [[0, 1]]})], [["a", "b"]])
+    with pytest.raises(ValueError, match="templates that had features in the fit, got 't'"):
+        plain.predict([two({"t": [[0, 1]]}, edge_features={"t": [[1.0]]})])
+
+
+def test_dearer_mistakes_are_made_less_often():
+    samples, labels = stripes(8)
+    found = {}
+    for price in (0.3, 3.0):
+        costs = np.ones((3, 3)) - np.eye(3)
+        costs[2] *= price  # of "red" pixels, in sorted order
+        model = svm(C=0.01, max_iter=30, tol=None).fit(samples, labels, costs=costs)
+        found[price] = sum(labels.count("red") for labels in model.predict(samples))
+    assert found[3.0] > found[0.3]
+
+
+@pytest.mark.parametrize(
+    ("costs", "sentence"),
+    [
+        ([[0, 1]], r"costs must have shape \(2, 2\), got \(1, 2\)"),
+        ([[0, -1], [1, 0]], "costs must be finite and not negative"),
+        ([[0, np.nan], [1, 0]], "costs must be finite and not negative"),
+        ([[1, 1], [1, 0]], "costs must be 0 where the label is the true one"),
+        ([[0, 0], [0, 0]], "costs must have a positive entry, got zeros"),
+        ("all", "costs must be a table of numbers, got 'all'"),
+    ],
+)
+def test_refuses_bad_costs_by_a_sentence(costs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        StructuralSVM().fit([two()], [["a", "b"]], costs=costs)
+
+
+def test_refuses_parts_of_factors_that_are_all_visited():
+    with pytest.raises(ParameterError, match=r"Passes\.factor_parts must be 1 where factors is"):
+        Passes(factor_parts=2)
+
+
+def test_active_factors_are_fewer_than_all_and_end_at_the_same_model(images):
+    ways = [Passes(5, factors=factors) for factors in ("all", "violating")]
+    every, active = (svm(tol=0.02, passes=passes).fit(*images) for passes in ways)
+    n_factors = sum(len(edges) for sample in images[0] for edges in sample.edges.values())
+    assert (every.trace_["n_factors"] == n_factors).all()
+    assert active.trace_["n_factors"][0] < n_factors
+    assert (np.diff(active.trace_["n_factors"]) >= 0).all()
+    assert active.objective_ == pytest.approx(every.objective_, rel=0.02)
 
 
 def test_tables_of_too_many_cells_are_refused():

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from structured_judges import EnumeratedSVM, chain_sample, labelings
 
@@ -233,8 +234,13 @@ def test_on_cycles_the_relaxed_optimum_is_no_less_than_the_exact_one():
         {"passes": Passes(20, label_parts=2)},
         {"average": False},
         {"passes": Passes(20, rho=5.0)},
+        {"passes": Passes(20, eta=0.1)},
+        {"passes": Passes(20, full_search=True)},
+        {"passes": Passes(20, factors="violating")},
+        {"passes": Passes(20, factors="violating", factor_parts=3)},
+        {"passes": Passes(20, factors="most_violating")},
     ],
-    ids=lambda options: next(iter(options)),
+    ids=str,
 )
 def test_every_way_leads_to_the_same_optimum(options):
     X, y = sequences(4)
@@ -244,6 +250,118 @@ def test_every_way_leads_to_the_same_optimum(options):
     assert model.certificate_ <= 1e-3
     assert model.objective_ == pytest.approx(judge.objective(weights_of(model), 0.5), rel=1e-9)
     assert best * (1 - 1e-6) <= model.objective_ <= best * (1 + 1.1e-3)
+
+
+def costs_of(n_labels, seed=0):
+    costs = np.random.default_rng(seed).uniform(0.2, 3.0, size=(n_labels, n_labels))
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+@pytest.mark.parametrize("solver", ["block_descent", "frank_wolfe"])
+@pytest.mark.parametrize("label_parts", [1, 2])
+def test_any_costs_of_labels_reach_the_optimum(solver, label_parts):
+    X, y = sequences(3)
+    costs = costs_of(3)
+    samples = [chain_sample(*pair) for pair in zip(X, y, strict=True)]
+    judge = EnumeratedSVM(samples, 3, 1, costs=costs)
+    best, w = judge.optimum(0.5)
+    options = tight(solver=solver, passes=Passes(20, label_parts=label_parts))
+    model = ChainSVM(0.5, fit_intercept=False, **options).fit(X, y, costs=costs)
+    assert model.objective_ == pytest.approx(judge.objective(weights_of(model), 0.5), rel=1e-9)
+    assert best * (1 - 1e-6) <= model.objective_ <= best * (1 + 1.1e-4)
+    assert np.nanmax(model.trace_["bound"]) <= best * (1 + 1e-6)
+    assert 0.5 * np.sum((weights_of(model) - w) ** 2) <= 2e-4 * best + 1e-5
+
+
+def test_costs_of_one_are_no_costs():
+    X, y = sequences(3)
+    plain = ChainSVM(0.5, random_state=0).fit(X, y)
+    ones = ChainSVM(0.5, random_state=0).fit(X, y, costs=1.0 - np.eye(3))
+    assert np.allclose(ones.transitions_, plain.transitions_, atol=1e-9)
+
+
+def trees_with_edge_features(seed, sparse=False):
+    """Trees of two templates: "a" has three features, "b" has a scale alone."""
+    rng = np.random.default_rng(seed)
+    samples, labels, judged = [], [], []
+    for n_nodes in (1, 3, 4, 5, 4):
+        X, truth = rng.normal(size=(n_nodes, 2)), rng.integers(3, size=n_nodes)
+        edges, scale = tree(rng, n_nodes)
+        plain = as_sample(X, edges, scale)
+        z = rng.normal(size=(len(edges), 3)) * (rng.random((len(edges), 3)) < 0.7)
+        mine = [k for k, edge in enumerate(edges) if edge[0] == 0]
+        features = {"a": sp.csr_matrix(z[mine]) if sparse else z[mine]} if mine else {}
+        samples.append(Sample(X, plain.edges, plain.scale, features))
+        labels.append(truth)
+        scales = [
+            np.concatenate([[s], z[k]]) if edge[0] == 0 else np.array([s])
+            for k, (edge, s) in enumerate(zip(edges, scale, strict=True))
+        ]
+        judged.append((X, edges, scales, truth))
+    return samples, labels, judged
+
+
+def weights_of_graph(model):
+    tables = []
+    for name in model.templates_:
+        tables.append(model.tables_[name].ravel())
+        if name in model.edge_coef_:
+            tables.append(model.edge_coef_[name].ravel())
+    return np.concatenate([model.coef_.toarray().ravel(), *tables])
+
+
+@pytest.mark.parametrize("factors", ["all", "violating"])
+@pytest.mark.parametrize("C", [0.1, 2.0])
+def test_features_of_edges_reach_the_optimum(C, factors):
+    samples, labels, judged = trees_with_edge_features(2)
+    costs = costs_of(3, 1)
+    judge = EnumeratedSVM(judged, 3, 2, widths=[4, 1], costs=costs)
+    best, w = judge.optimum(C)
+    options = tight(max_iter=8000, passes=Passes(20, factors=factors))
+    model = StructuralSVM(C, fit_intercept=False, **options).fit(samples, labels, costs=costs)
+    found = weights_of_graph(model)
+    assert model.edge_coef_["a"].shape == (3, 3, 3)
+    assert model.objective_ == pytest.approx(judge.objective(found, C), rel=1e-6)
+    assert model.objective_ == pytest.approx(best, rel=2e-4)
+    assert np.nanmax(model.trace_["bound"]) <= best * (1 + 1e-6)
+    assert 0.5 * np.sum((found - w) ** 2) <= 3e-4 * best + 1e-5
+
+
+def test_sparse_features_of_edges_are_those_of_an_array():
+    dense, labels, _ = trees_with_edge_features(2)
+    sparse, _, _ = trees_with_edge_features(2, sparse=True)
+    models = [
+        StructuralSVM(max_iter=20, random_state=0).fit(found, labels) for found in (dense, sparse)
+    ]
+    assert np.array_equal(*(model.edge_coef_["a"] for model in models))
+
+
+def test_features_of_factors_of_three_nodes_reach_the_optimum():
+    rng = np.random.default_rng(4)
+    samples, labels, judged = [], [], []
+    for _ in range(4):
+        X, truth, z = rng.normal(size=(4, 2)), rng.integers(2, size=4), rng.normal(size=(1, 2))
+        edges = {"t": [[2, 0, 1]], "u": [[1, 3]]}
+        samples.append(Sample(X, edges, edge_features={"t": z}))
+        labels.append(truth)
+        scales = [np.concatenate([[1.0], z[0]]), np.ones(1)]
+        judged.append((X, [(0, 2, 0, 1), (1, 1, 3)], scales, truth))
+    best, w = EnumeratedSVM(judged, 2, 2, arities=[3, 2], widths=[3, 1]).optimum(1.0)
+    model = StructuralSVM(1.0, fit_intercept=False, **tight()).fit(samples, labels)
+    assert model.objective_ == pytest.approx(best, rel=2e-4)
+    assert 0.5 * np.sum((weights_of_graph(model) - w) ** 2) <= 3e-4 * best + 1e-5
+
+
+@pytest.mark.parametrize("factors", ["violating", "most_violating"])
+def test_active_factors_reach_the_optimum_with_scales_and_larger_factors(factors):
+    samples, labels, judge = factor_trees(3)
+    best, _ = judge.optimum(0.5)
+    passes = Passes(20, factors=factors, factor_parts=2)
+    model = StructuralSVM(0.5, fit_intercept=False, **tight(max_iter=6000, passes=passes))
+    model.fit(samples, labels)
+    assert model.objective_ == pytest.approx(best, rel=2e-4)
+    assert np.nanmax(model.trace_["bound"]) <= best * (1 + 1e-6)
 
 
 def test_a_weight_of_two_is_the_sequence_twice():

@@ -1,28 +1,27 @@
-"""The benchmark's own solvers with dense oracles: `method` is bcfw, subgradient or soft-bcfw."""
+"""The benchmark's own solvers with dense oracles, compiled: bcfw, subgradient or soft-bcfw."""
 
 import numpy as np
 import scipy.sparse as sp
-from judges.bcfw import Bcfw
 from judges.chains import sequences, viterbi
-from judges.soft_bcfw import SoftBcfw
-from judges.subgradient import Subgradient
+from judges.compiled import CompiledBcfw, CompiledSoftBcfw, CompiledSubgradient
 
 #: A lap is taken when the seconds have grown by this.
 GROWTH = 1.5
-MAKE = {"bcfw": Bcfw, "subgradient": Subgradient, "soft-bcfw": SoftBcfw}
+MAKE = {
+    "bcfw": CompiledBcfw, "subgradient": CompiledSubgradient, "soft-bcfw": CompiledSoftBcfw
+}  # fmt: skip
 
 
 def prepare(train, task):
     settings = dict(task.settings)
     make = MAKE[settings.pop("method")]
-    data = sequences(train["X"], train["y"], train["lengths"])
-    return make(data, train["X"].shape[1], int(train["y"].max()) + 1, **settings)
+    return make(train, train["X"].shape[1], int(train["y"].max()) + 1, **settings)
 
 
 def solve(judge, task, keep):
     """Sequences in random order; the state is looked at whenever the time has grown by half."""
     rng = np.random.default_rng(task.seed)
-    n, done, mark = len(judge.data), 0, task.limit / 200
+    n, done, mark = judge.n, 0, task.limit / 200
     while keep.seconds < task.limit:
         for i in rng.permutation(n):
             judge.step(int(i))
@@ -40,7 +39,7 @@ def prepare_test(test, task):
 
 
 def _model(judge):
-    return judge.average() if isinstance(judge, Subgradient) else judge.model
+    return judge.average() if isinstance(judge, CompiledSubgradient) else judge.model
 
 
 def predict(judge, test, task):
@@ -51,4 +50,4 @@ def predict(judge, test, task):
 
 
 def figures(judge):
-    return {"bound": judge.dual()} if isinstance(judge, Bcfw) else {}
+    return {"bound": judge.dual()} if isinstance(judge, CompiledBcfw) else {}

@@ -6,11 +6,14 @@ from sublearn.structured import ChainSVM, Passes
 
 #: Passes at most: twice the default of ChainSVM, rounded to a power of two.
 MAX_PASSES = 64
+#: Settings that are fields of Passes.
+WAYS = ("evaluate_every", "rho", "eta", "factors", "full_search")
 
 
 def fit(train, task):
     settings = dict(task.settings)
-    passes = Passes(evaluate_every=settings.pop("evaluate_every", 0))
+    ways = {name: settings.pop(name) for name in WAYS if name in settings}
+    passes = Passes(**{"evaluate_every": 0, **ways})
     most = settings.pop("max_passes", MAX_PASSES)
     n_iter = min(settings.pop("n_iter"), most)
     model = ChainSVM(

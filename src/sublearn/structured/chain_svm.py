@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
@@ -73,7 +74,8 @@ class ChainSVM(StructuredModel):
         \tfrac12 \|W\|^2 + \tfrac12 \|T\|^2 + C \sum_i \max_y \bigl[ \Delta(y, y_i)
         + \mathrm{score}(x_i, y) - \mathrm{score}(x_i, y_i) \bigr]
 
-    where :math:`\Delta` counts the positions at which y is wrong. Instead of searching all
+    where :math:`\Delta` counts the positions at which y is wrong, or adds up what `fit` got as
+    `costs`. Instead of searching all
     sequences of tags, the solver (GDMM, algorithms 1 and 4 of [1]_) treats each position and each
     pair of neighbours as a small multiclass problem, lets messages make them agree, and looks at
     few of the K tags and few of the K x K pairs: the largest of the rest are found in heaps that
@@ -161,7 +163,8 @@ class ChainSVM(StructuredModel):
         One row per pass. Columns seconds, primal (the objective, NaN where not computed),
         dual (of the current point, which need not be feasible), bound (NaN where not computed),
         certificate, infeasibility (root mean square of the disagreement of positions and pairs),
-        n_labels and n_states (tags and pairs of tags with a share, over all positions), work, rho,
+        n_labels and n_states (tags and pairs of tags with a share, over all positions), n_factors
+        (pairs of neighbours that are active), n_visits (to positions and pairs), work, rho,
         and held_out where there are held-out sequences.
     n_features_in_ : int
         Number of features, without bias and ends.
@@ -238,6 +241,7 @@ class ChainSVM(StructuredModel):
         lengths: ArrayLike | None = None,
         sample_weight: WeightsLike | None = None,
         eval_set: EvalSequences = None,
+        costs: ArrayLike | None = None,
     ) -> ChainSVM:
         """Learn from sequences and their tags.
 
@@ -260,6 +264,9 @@ class ChainSVM(StructuredModel):
         eval_set : tuple (X, y) or (X, y, lengths) or None, default=None
             Held-out sequences for early stopping, which it turns on. Tags that `y` lacks count as
             mistakes.
+        costs : array-like of shape (n_classes, n_classes) or None, default=None
+            What a position loses that has the tag of the row and gets that of the column, tags in
+            sorted order; zero where both are the same. None: 1 for each mistake.
 
         Returns
         -------
@@ -280,6 +287,7 @@ class ChainSVM(StructuredModel):
         self._pair_rules.check(truth, flat.lengths, f"{name}: y")
         weight = check_sample_weight(sample_weight, len(flat.lengths), estimator_name=name)
         problem = self._problem(rows, flat.lengths, truth, weight)
+        problem = replace(problem, costs=self._check_costs(costs))
         held_out = None if eval_set is None else self._read_eval_set(eval_set)
         weights = self._learn(problem, held_out)
         self._weights, self.transitions_ = weights.W, self._table(weights)
@@ -561,6 +569,7 @@ class ChainSVM(StructuredModel):
             truth,
             as_n_threads(self.n_jobs),
             monitor,
+            None if truth is None or problem.costs is None else problem.costs.reshape(-1),
         )
         if truth is None and scores.min(initial=0.0) < -0.5 * _NEVER:
             self._refuse_rules(int(lengths[np.argmin(scores)]))

@@ -17,11 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
+from sublearn.errors import ParameterError
 from sublearn.fitting.held_out import patience_of
 from sublearn.fitting.progress import Progress
 from sublearn.structured.problem import Problem, Weights, split_tables
 from sublearn.trace import Solution, Status, Trace
-from sublearn.validation import NonNegative, OrNone, Positive, Rule, Settings
+from sublearn.validation import Boolean, NonNegative, OneOf, OrNone, Positive, Rule, Settings
 
 if TYPE_CHECKING:
     from sublearn.structured.model import StructuredModel
@@ -32,6 +33,9 @@ __all__ = ["Learnt", "Passes", "learn", "tol_of"]
 #: passes reach about 0.3 and 100 about 0.02, and label the training data equally well: it ends
 #: the easy fits early, and is no promise.
 _TOL = 0.01
+
+#: Which factors a pass visits, by its name in the core.
+_VISITS = {"all": "ALL", "violating": "VIOLATING", "most_violating": "MOST_VIOLATING"}
 
 #: The solver of the core: by the precision of the features, and for pairs or larger factors.
 Learner: TypeAlias = (
@@ -60,18 +64,48 @@ class Passes(Settings):
         Parts into which the labels are cut; a visit to a node searches one of them, drawn at
         random, beside the active labels, (21) of the paper. More parts make passes cheaper and more
         of them necessary: of use with thousands of labels whose features have weights for most of
-        them.
+        them. Where edges have features, a visit to one searches a part of the labels of its first
+        node.
+    eta : float or None, default=None
+        Step of the messages, (13) of the paper. None is `rho`.
+    factors : {"all", "violating", "most_violating"}, default="all"
+        Which edges a pass visits. "violating": those whose labels were once beaten by others, and
+        all that begin to be; the others are known to stay as they are. The optimum and nearly the
+        way to it are the same, and a pass costs what violates: of use where most edges are easy,
+        and many. "most_violating": in each pass only the one that violates most begins in a
+        sample, as in algorithm 3 of the paper.
+    factor_parts : int, default=1
+        Parts into which the nodes and edges of a sample that are not active are cut; a pass
+        searches one of them, drawn at random. More than 1 needs `factors` other than "all".
+    full_search : bool, default=False
+        Read all states of an edge in each visit instead of keeping them in heaps: what the paper
+        calls GDMM without sublinear oracles. For comparisons.
     """
 
     evaluate_every: int = 5
     rho: float | None = None
     label_parts: int = 1
+    eta: float | None = None
+    factors: str = "all"
+    factor_parts: int = 1
+    full_search: bool = False
 
     _rules: ClassVar[dict[str, Rule]] = {
         "evaluate_every": NonNegative(int),
         "rho": OrNone(Positive(float)),
         "label_parts": Positive(int),
+        "eta": OrNone(Positive(float)),
+        "factors": OneOf(*_VISITS),
+        "factor_parts": Positive(int),
+        "full_search": Boolean(),
     }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.factor_parts > 1 and self.factors == "all":
+            raise ParameterError(
+                f"Passes.factor_parts must be 1 where factors is 'all', got {self.factor_parts}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +236,8 @@ class _Run:
             "infeasibility": report["primal_residual"],
             "n_labels": report["n_labels"],
             "n_states": report["n_states"],
+            "n_factors": report["n_factors"],
+            "n_visits": report["n_visits"],
             "work": self.progress.work,
             "rho": report["rho"],
         }
@@ -224,7 +260,10 @@ def _learner(model: StructuredModel, problem: Problem, seed: int) -> Learner:
     """The solver of the core at its start, where all weights are zero."""
     settings, passes = _core.GdmmLearnSettings(), Passes.of(model.passes)
     settings.C, settings.rho, settings.seed = float(model.C), float(passes.rho or 0.0), seed
-    settings.n_parts = int(passes.label_parts)
+    settings.n_parts, settings.eta = int(passes.label_parts), float(passes.eta or 0.0)
+    settings.visits = getattr(_core.FactorVisits, _VISITS[passes.factors])
+    settings.n_factor_parts = int(passes.factor_parts)
+    settings.has_full_search = bool(passes.full_search)
     settings.uses_away_steps = model.solver == "frank_wolfe"
     kind = "GdmmLearner" if max(problem.arity, default=2) == 2 else "GdmmHighOrderLearner"
     make = getattr(_core, f"{kind}{8 * problem.X.dtype.itemsize}")
@@ -235,8 +274,13 @@ def _learner(model: StructuredModel, problem: Problem, seed: int) -> Learner:
     nodes = (problem.truth, problem.node_begin[kept])
     factors = (problem.factor_begin[kept], problem.scope, problem.table, arity)
     weight = None if problem.weight is None else problem.weight[filled]
+    features = width = None
+    if (Z := problem.features) is not None:
+        features = (Z.indptr.astype(np.int32), Z.indices.astype(np.int32), Z.data)
+        width = np.array(problem.width, dtype=np.int32)
+    costs = None if problem.costs is None else np.ascontiguousarray(problem.costs).reshape(-1)
     return make((indptr, indices, X.data), X.shape[1], nodes, problem.n_labels, factors,
-                problem.scale, weight, settings)  # fmt: skip
+                problem.scale, weight, settings, features, width, costs)  # fmt: skip
 
 
 def learn(

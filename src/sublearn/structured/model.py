@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from sublearn import _core
@@ -32,6 +33,7 @@ from sublearn.validation import (
     SettingsOf,
     as_seed,
 )
+from sublearn.validation.values import show
 
 __all__ = ["LEARNING_RULES", "StructuredModel", "append_columns"]
 
@@ -106,7 +108,7 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
         if held_out is None and self.early_stopping:
             problem, held_out = self._divide(problem, seed)
         self._refuse_large_loss(problem)
-        at_zero = self.C * len(problem.truth)  # where the dual bound is 0
+        at_zero = self.C * problem.worst_loss  # where the dual bound is 0
         progress = Progress(int(self.max_iter), n_done=0, objective=at_zero, gap=at_zero)
         learnt = self._watch(lambda: learn(self, problem, held_out, seed, progress), progress)
         self._keep_solution(learnt.solution, warns=False)
@@ -140,11 +142,33 @@ class StructuredModel(FittedModel, BaseEstimator, abc.ABC):
     def _refuse_large_loss(self, problem: Problem) -> None:
         # Weights reach C times the sum of a feature's values; their squares are summed up.
         largest = float(np.abs(problem.X.data).max(initial=1.0))
-        if not self.C * len(problem.truth) * largest < 1e15:
+        if problem.features is not None:
+            largest = float(np.abs(problem.features.data).max(initial=largest))
+        bound = self.C * max(problem.worst_loss, len(problem.truth)) * largest
+        if not bound < 1e15:
             raise ParameterError(
                 f"{type(self).__name__}.C times positions times the largest feature must be "
-                f"below 1e15, got {self.C * len(problem.truth) * largest:g}"
+                f"below 1e15, got {bound:g}"
             )
+
+    def _check_costs(self, costs: ArrayLike | None) -> np.ndarray | None:
+        """What `fit` got as costs of labels: a table with a row for each true one."""
+        if costs is None:
+            return None
+        n, head = len(self.classes_), f"{type(self).__name__}: costs"
+        try:
+            table = np.array(costs, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{head} must be a table of numbers, got {show(costs)}") from None
+        if table.shape != (n, n):
+            raise ValueError(f"{head} must have shape ({n}, {n}), got {table.shape}")
+        if not (np.isfinite(table).all() and (table >= 0).all()):
+            raise ValueError(f"{head} must be finite and not negative, got {show(costs)}")
+        if table.diagonal().any():
+            raise ValueError(f"{head} must be 0 where the label is the true one")
+        if not table.any():
+            raise ValueError(f"{head} must have a positive entry, got zeros")
+        return table
 
     def _codes_of(self, labels: Sequence[Hashable], argument: str) -> np.ndarray:
         """Numbers of labels, -1 for those that the fit did not see."""

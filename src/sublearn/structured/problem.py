@@ -30,6 +30,9 @@ class Problem:
     arity: tuple[int, ...]
     scale: np.ndarray | None  # of each factor, what its table is multiplied by; None is 1
     weight: np.ndarray | None = None  # of each sample, what its loss counts; None is 1
+    features: sp.csr_matrix | None = None  # of each factor, the scale first; None if none has any
+    width: tuple[int, ...] = ()  # of each table, features with the scale; 0 is a scale alone
+    costs: np.ndarray | None = None  # of labels, a row for each true one; None is 1 if wrong
 
     @property
     def n_nodes(self) -> np.ndarray:
@@ -52,6 +55,7 @@ class Problem:
             table=self.table[factors],
             scale=None if self.scale is None else self.scale[factors],
             weight=None if self.weight is None else self.weight[samples],
+            features=None if self.features is None else self.features[factors],
         )
 
     @property
@@ -67,8 +71,33 @@ class Problem:
 
     @property
     def table_shapes(self) -> list[tuple[int, ...]]:
-        """An axis of labels for each node of a table's factors."""
-        return [(self.n_labels,) * arity for arity in self.arity]
+        """An axis of labels for each node of a table's factors, behind one of features if any."""
+        return [
+            ((width,) if width else ()) + (self.n_labels,) * arity
+            for arity, width in zip(self.arity, self.widths, strict=True)
+        ]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """`width`, with zeros where no factor has features."""
+        return self.width or (0,) * len(self.arity)
+
+    def features_of(self, table: int, chosen: np.ndarray) -> sp.csr_matrix:
+        """Features of these factors, which have this table."""
+        assert self.features is not None
+        return self.features[chosen][:, : self.widths[table]]
+
+    def mistakes(self) -> np.ndarray:
+        """What each label of each node costs."""
+        costs = 1.0 - np.eye(self.n_labels) if self.costs is None else self.costs
+        return costs[self.truth]
+
+    @property
+    def worst_loss(self) -> float:
+        """What all nodes cost at most."""
+        if self.costs is None:
+            return float(len(self.truth))
+        return float(self.costs.max(axis=1)[self.truth].sum())
 
     def features_of_truth(self) -> Weights:
         """The sum of phi(x, y) over samples: its product with w is the score of all truths."""
@@ -77,12 +106,20 @@ class Problem:
         of_nodes = np.repeat(weight, self.n_nodes)
         of_factors = np.repeat(weight, np.diff(self.factor_begin))
         Y = sp.csr_matrix((of_nodes, self.truth, np.arange(n_nodes + 1)), (n_nodes, self.n_labels))
+        weight_of = of_factors
         if self.scale is not None:
             of_factors = of_factors * self.scale
         tables = [np.zeros(shape) for shape in self.table_shapes]
         for number, table in enumerate(tables):
             chosen, nodes = self.scopes_of(number)
-            np.add.at(table, tuple(self.truth[nodes].T), of_factors[chosen])
+            labels = tuple(self.truth[nodes].T)
+            if not self.widths[number]:
+                np.add.at(table, labels, of_factors[chosen])
+                continue
+            cells = np.ravel_multi_index(labels, table.shape[1:])
+            n, n_cells = len(chosen), table[0].size
+            ones = sp.csr_matrix((weight_of[chosen], cells, np.arange(n + 1)), (n, n_cells))
+            table += (self.features_of(number, chosen).T @ ones).toarray().reshape(table.shape)
         return Weights((self.X.T @ Y).tocsr(), tables)
 
 

@@ -39,6 +39,10 @@ class Sample:
     scale : mapping from template to number or array-like of shape (n_edges,), optional
         What the table is multiplied by at each edge, not negative: for instance how similar two
         pixels are. By default 1.
+    edge_features : mapping from template to array-like or sparse matrix, optional
+        A row of features for each edge, as many in all samples. The score of labels a and b is
+        then that of the table, and for each feature its value times the score of a and b in a table
+        of its own.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Sample:
     features: MatrixLike
     edges: Mapping[str, ArrayLike] = field(default_factory=dict)
     scale: Mapping[str, ArrayLike] = field(default_factory=dict)
+    edge_features: Mapping[str, MatrixLike] = field(default_factory=dict)
 
     @classmethod
     def chain(cls, features: MatrixLike) -> Sample:
@@ -83,7 +88,9 @@ class Graphs:
     """Samples one after another: rows of nodes, and factors between numbers of rows.
 
     `arities` has the templates in order, with the number of nodes of their factors; `scope` has the
-    nodes of one factor after another.
+    nodes of one factor after another. `widths` has the number of features of each template's
+    factors; a row of `edge_features` has the scale, then the features, and none of a template
+    without any.
     """
 
     rows: Matrix
@@ -93,10 +100,17 @@ class Graphs:
     table: np.ndarray
     scale: np.ndarray | None
     arities: dict[str, int]
+    edge_features: sp.csr_matrix | None
+    widths: dict[str, int]
 
 
-def stack_samples(samples: Sequence[Sample], arities: dict[str, int] | None, head: str) -> Graphs:
-    """All samples as one graph; `arities` are those of the fit, None in the fit itself."""
+def stack_samples(
+    samples: Sequence[Sample],
+    arities: dict[str, int] | None,
+    widths: dict[str, int] | None,
+    head: str,
+) -> Graphs:
+    """All samples as one graph; `arities` and `widths` are those of the fit, None in it."""
     if isinstance(samples, (Sample, str, bytes, Mapping)) or not isinstance(samples, Sequence):
         raise ValueError(f"{head}: X must be a list of Sample, got {show(samples)}")
     for i, sample in enumerate(samples):
@@ -109,6 +123,8 @@ def stack_samples(samples: Sequence[Sample], arities: dict[str, int] | None, hea
     n_nodes = np.array([matrix.shape[0] for matrix in matrices], dtype=np.int64)
     if arities is None:
         arities = _find_arities(samples, head)
+    if widths is None:
+        widths = _find_widths(samples, arities, head)
     edges = [
         _edges_of(sample, int(n), arities, f"{head}: X[{i}]")
         for i, (sample, n) in enumerate(zip(samples, n_nodes, strict=True))
@@ -123,7 +139,81 @@ def stack_samples(samples: Sequence[Sample], arities: dict[str, int] | None, hea
         table=np.concatenate([table for _, table, _ in edges]),
         scale=None if (scale == 1.0).all() else scale,
         arities=arities,
+        edge_features=_stack_features(samples, edges, widths, head),
+        widths=widths,
     )
+
+
+def _find_widths(samples: Sequence[Sample], arities: dict[str, int], head: str) -> dict[str, int]:
+    """How many features the factors of each template have, by the first sample that has some."""
+    found = dict.fromkeys(arities, 0)
+    for i, sample in enumerate(samples):
+        for name, features in sample.edge_features.items():
+            if found.get(name) == 0:
+                matrix = _as_matrix(features, f"{head}: X[{i}].edge_features[{name!r}]", "")
+                found[name] = matrix.shape[1]
+    return found
+
+
+def _stack_features(
+    samples: Sequence[Sample],
+    edges: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    widths: dict[str, int],
+    head: str,
+) -> sp.csr_matrix | None:
+    """A row for each factor of all samples, None if no template has features."""
+    most = max(widths.values(), default=0)
+    if not most:
+        for i, sample in enumerate(samples):
+            _refuse_features(sample, widths, f"{head}: X[{i}]")
+        return None
+    blocks = []
+    for i, (sample, (_, table, scale)) in enumerate(zip(samples, edges, strict=True)):
+        _refuse_features(sample, widths, f"{head}: X[{i}]")
+        for number, (name, width) in enumerate(widths.items()):
+            mine = table == number
+            if not width:
+                blocks.append(sp.csr_matrix((int(mine.sum()), 1 + most)))
+                continue
+            z = _features_of(sample, name, width, int(mine.sum()), f"{head}: X[{i}]")
+            row = sp.hstack([sp.csr_matrix(scale[mine][:, None]), z], format="csr")
+            row.resize(row.shape[0], 1 + most)
+            blocks.append(row)
+    return sp.vstack(blocks, format="csr", dtype=np.float64)
+
+
+def _refuse_features(sample: Sample, widths: dict[str, int], head: str) -> None:
+    for name in sample.edge_features:
+        if name not in sample.edges:
+            raise ValueError(
+                f"{head}.edge_features must be of templates in edges, got {show(name)}"
+            )
+        if not widths.get(name):
+            raise ValueError(
+                f"{head}.edge_features must be of templates that had features in the fit, "
+                f"got {show(name)}"
+            )
+
+
+def _features_of(sample: Sample, name: str, width: int, n_edges: int, head: str) -> sp.csr_matrix:
+    argument = f"{head}.edge_features[{name!r}]"
+    if name not in sample.edge_features:
+        if n_edges:
+            raise ValueError(f"{argument} must be given, as in other samples, got none")
+        return sp.csr_matrix((0, width))
+    matrix = _as_matrix(sample.edge_features[name], argument, "")
+    if matrix.shape != (n_edges, width):
+        raise ValueError(
+            f"{argument} must have a row for each of {n_edges} edges and {width} columns, "
+            f"got {matrix.shape}"
+        )
+    try:
+        matrix = sp.csr_matrix(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument} must hold numbers, got {show(matrix)}") from None
+    if not np.isfinite(matrix.data).all():
+        raise ValueError(f"{argument} must be finite")
+    return matrix
 
 
 def _find_arities(samples: Sequence[Sample], head: str) -> dict[str, int]:
@@ -144,7 +234,10 @@ def _find_arities(samples: Sequence[Sample], head: str) -> dict[str, int]:
 
 
 def _refuse_other_mappings(sample: Sample, head: str) -> None:
-    for given, argument in ((sample.edges, "edges"), (sample.scale, "scale")):
+    given_all = {
+        "edges": sample.edges, "scale": sample.scale, "edge_features": sample.edge_features
+    }  # fmt: skip
+    for argument, given in given_all.items():
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise ValueError(
                 f"{head}.{argument} must be a mapping from the name of a template to an array, "
@@ -152,14 +245,13 @@ def _refuse_other_mappings(sample: Sample, head: str) -> None:
             )
 
 
-def _as_matrix(features: MatrixLike, head: str) -> Matrix:
+def _as_matrix(features: MatrixLike, head: str, argument: str = ".features") -> Matrix:
+    """A matrix with at least one row of nodes, or one of edges."""
     matrix = features if sp.issparse(features) else np.asarray(features)
-    matrix = check_layout(matrix, f"{head}.features")
-    if matrix.ndim != 2 or not matrix.shape[0]:
-        raise ValueError(
-            f"{head}.features must have shape (n_nodes, n_features) with at least one node, "
-            f"got {matrix.shape}"
-        )
+    matrix = check_layout(matrix, f"{head}{argument}")
+    if matrix.ndim != 2 or (argument and not matrix.shape[0]):
+        kind = "(n_nodes, n_features) with at least one node" if argument else "(n_edges, n)"
+        raise ValueError(f"{head}{argument} must have shape {kind}, got {matrix.shape}")
     return matrix
 
 

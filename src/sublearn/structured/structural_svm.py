@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
@@ -25,6 +26,7 @@ from sublearn.typing import Seed, State
 from sublearn.validation import (
     InstanceOf,
     Interval,
+    NonNegative,
     OrNone,
     Positive,
     Rule,
@@ -46,11 +48,14 @@ class StructuralSVM(StructuredModel):
     :math:`T_F` of scores of label pairs. The score of labels :math:`y` is
 
     .. math::
-        \sum_j w_{y_j}^\top x_j + \sum_F \sum_{(a, b) \in F} s_{ab}\, T_F(y_a, y_b)
+        \sum_j w_{y_j}^\top x_j + \sum_F \sum_{(a, b) \in F} \Bigl[ s_{ab}\, T_F(y_a, y_b)
+        + \sum_d z_{ab,d}\, V_{F,d}(y_a, y_b) \Bigr]
 
-    and the objective is that of :class:`ChainSVM`, with :math:`\tfrac12 \|T_F\|^2` for every
-    template. On trees it is solved exactly. On graphs with cycles the inner maximum is relaxed to
-    the local polytope, (5) of [1]_: a linear program, of value at least that of the best labels.
+    with z the features of edges, if there are any. The objective is that of :class:`ChainSVM`, with
+    :math:`\tfrac12 \|T_F\|^2` for every template and :math:`\tfrac12 \|V_{F,d}\|^2` for every
+    feature of its edges. On trees it is solved exactly. On graphs with cycles the inner maximum is
+    relaxed to the local polytope, (5) of [1]_: a linear program, of value at least that of the best
+    labels.
 
     A template of three or four nodes has a table with as many axes, and
     :math:`T_F(y_a, y_b, y_c)` in the score. Its search takes about :math:`K^{n - 1}` steps for n
@@ -102,6 +107,8 @@ class StructuralSVM(StructuredModel):
     tables_ : dict from template to ndarray of shape (n_classes, n_classes)
         Score of label a at the first node and b at the second in row a, column b; an axis for each
         node where a template has more of them.
+    edge_coef_ : dict from template to ndarray of shape (n_edge_features, n_classes, n_classes)
+        For templates whose edges have features, a table for each feature.
     objective_ : float
         Value of the objective; an upper bound of it on graphs with cycles. NaN if it was never
         computed.
@@ -135,8 +142,10 @@ class StructuralSVM(StructuredModel):
     }
 
     _arities: dict[str, int]  # how many nodes the factors of each template have
+    _widths: dict[str, int]  # how many features
     templates_: tuple[str, ...]
     tables_: dict[str, np.ndarray]
+    edge_coef_: dict[str, np.ndarray]
 
     def __init__(
         self,
@@ -172,7 +181,9 @@ class StructuralSVM(StructuredModel):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X: Sequence[Sample], y: LabelLists) -> StructuralSVM:
+    def fit(
+        self, X: Sequence[Sample], y: LabelLists, *, costs: ArrayLike | None = None
+    ) -> StructuralSVM:
         """Learn from samples and the labels of their nodes.
 
         Parameters
@@ -181,6 +192,9 @@ class StructuralSVM(StructuredModel):
         y : list of array-like
             For each sample a label for each node; a grid of labels is read row by row. Labels are
             strings, numbers or anything else that is hashable, of one type.
+        costs : array-like of shape (n_classes, n_classes) or None, default=None
+            What a node loses that has the label of the row and gets that of the column, labels in
+            sorted order; zero where both are the same. None: 1 for each mistake.
 
         Returns
         -------
@@ -189,24 +203,36 @@ class StructuralSVM(StructuredModel):
         """
         check_params(self)
         name = type(self).__name__
-        graphs = stack_samples(X, None, name)
+        graphs = stack_samples(X, None, None, name)
         labels = _flatten_labels(y, graphs.n_nodes, name)
         rows = check_features(self, graphs.rows, reset=True)
         self.classes_, truth = encode_flat(labels, name)
-        self._arities, self.templates_ = graphs.arities, tuple(graphs.arities)
+        self._arities, self._widths = graphs.arities, graphs.widths
+        self.templates_ = tuple(graphs.arities)
         self._refuse_large_tables()
-        weights = self._learn(self._problem(graphs, rows, truth))
-        self._weights = weights.W
-        self.tables_ = dict(zip(self.templates_, weights.tables, strict=True))
+        problem = replace(self._problem(graphs, rows, truth), costs=self._check_costs(costs))
+        self._keep_weights(self._learn(problem))
         return self
+
+    def _keep_weights(self, weights: Weights) -> None:
+        """Weights as attributes; the first table of a template with features is that of scales."""
+        self._weights = weights.W
+        self.tables_, self.edge_coef_ = {}, {}
+        for name, table in zip(self.templates_, weights.tables, strict=True):
+            has_features = self._widths[name] > 0
+            self.tables_[name] = table[0] if has_features else table
+            if has_features:
+                self.edge_coef_[name] = table[1:]
 
     def _refuse_large_tables(self) -> None:
         n_labels = len(self.classes_)
         for name, arity in self._arities.items():
-            if n_labels**arity > _MOST_CELLS:
+            width = self._widths[name]
+            if n_labels**arity * (1 + width) > _MOST_CELLS:
+                of_features = f" and {width} features" if width else ""
                 raise ValueError(
                     f"{type(self).__name__}: the table of template {name!r} must have at most "
-                    f"{_MOST_CELLS:,} cells, got {n_labels} labels at {arity} nodes"
+                    f"{_MOST_CELLS:,} cells, got {n_labels} labels at {arity} nodes{of_features}"
                 )
 
     def _problem(self, graphs: Graphs, rows: sp.csr_matrix, truth: np.ndarray) -> Problem:
@@ -220,6 +246,8 @@ class StructuralSVM(StructuredModel):
             table=graphs.table,
             arity=tuple(graphs.arities.values()),
             scale=graphs.scale,
+            features=graphs.edge_features,
+            width=tuple(width + 1 if width else 0 for width in graphs.widths.values()),
         )
 
     def _best_labels(
@@ -228,9 +256,7 @@ class StructuralSVM(StructuredModel):
         return self._solve(problem, weights, 0.0, monitor).assignment
 
     def _worst_score(self, problem: Problem, weights: Weights, monitor: _core.Monitor) -> float:
-        mistakes = np.ones((len(problem.truth), problem.n_labels))
-        mistakes[np.arange(len(problem.truth)), problem.truth] = 0.0
-        return self._solve(problem, weights, mistakes, monitor).bound
+        return self._solve(problem, weights, problem.mistakes(), monitor).bound
 
     def _solve(
         self,
@@ -244,7 +270,10 @@ class StructuralSVM(StructuredModel):
         graph = FactorGraph(unary=unary)
         for number, table in enumerate(weights.tables):
             chosen, nodes = problem.scopes_of(number)
-            if len(chosen):
+            if len(chosen) and problem.widths[number]:
+                tables = problem.features_of(number, chosen) @ table.reshape(len(table), -1)
+                graph.add_factors(nodes, tables.reshape(-1, *table.shape[1:]))
+            elif len(chosen):
                 scale = None if problem.scale is None else problem.scale[chosen]
                 graph.add_factors(nodes, table, scale)
         return solve_map(
@@ -279,18 +308,25 @@ class StructuralSVM(StructuredModel):
 
     @property
     def _model(self) -> Weights:
-        return Weights(self._weights, list(self.tables_.values()))
+        tables = [
+            np.concatenate([table[None], self.edge_coef_[name]])
+            if name in self.edge_coef_
+            else table
+            for name, table in self.tables_.items()
+        ]
+        return Weights(self._weights, tables)
 
     def _read(self, X: Sequence[Sample]) -> Problem:
-        graphs = stack_samples(X, self._arities, type(self).__name__)
+        graphs = stack_samples(X, self._arities, self._widths, type(self).__name__)
         rows = check_features(self, graphs.rows, reset=False)
         return self._problem(graphs, rows, np.zeros(rows.shape[0], dtype=np.int32))
 
     def _to_bundle(self) -> State:
-        cells = [np.zeros(0), *(table.reshape(-1) for table in self.tables_.values())]
+        cells = [np.zeros(0), *(table.reshape(-1) for table in self._model.tables)]
         return super()._to_bundle() | {
             "templates": list(self.templates_),
             "arities": list(self._arities.values()),
+            "widths": list(self._widths.values()),
             "tables": np.concatenate(cells),
         }
 
@@ -298,6 +334,7 @@ class StructuralSVM(StructuredModel):
         return super()._fields() | {
             "templates": ListOf(InstanceOf(str), "templates"),
             "arities": OrAbsent(ListOf(Interval(int, 1, MOST_NODES), "templates")),
+            "widths": OrAbsent(ListOf(NonNegative(int), "templates")),
             "tables": Floats(None, finite=True, bits=64),
         }
 
@@ -307,15 +344,21 @@ class StructuralSVM(StructuredModel):
         # Files of before templates of three nodes have no arities: all of them were pairs.
         arities = state.pop("arities", [2] * len(self.templates_))
         self._arities = dict(zip(self.templates_, arities, strict=True))
+        # Nor had edges features.
+        widths = state.pop("widths", [0] * len(self.templates_))
+        self._widths = dict(zip(self.templates_, widths, strict=True))
         cells, n_labels = state.pop("tables").reshape(-1), len(state["classes_"])
-        shapes = [(n_labels,) * arity for arity in self._arities.values()]
+        shapes = [
+            ((1 + width,) if width else ()) + (n_labels,) * arity
+            for arity, width in zip(self._arities.values(), self._widths.values(), strict=True)
+        ]
         n_cells = sum(math.prod(shape) for shape in shapes)
         if len(self._arities) < len(self.templates_) or len(cells) != n_cells:
             raise ValueError(
                 f"tables must have {n_cells} cells for {n_labels} classes_ and templates "
                 f"{show(self._arities)}, got {len(cells)}"
             )
-        self.tables_ = dict(zip(self._arities, split_tables(cells, shapes), strict=True))
+        self._keep_weights(Weights(self._weights, split_tables(cells, shapes)))
         super()._restore(state)
 
 

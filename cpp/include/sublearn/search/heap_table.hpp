@@ -122,6 +122,9 @@ class HeapTable {
     return line.empty() ? 0.0 : cell(side, label, line.top());
   }
 
+  /// The best value of all.
+  double most() const { return top(0, rows_.top()); }
+
   /// The best entry above `floor` of a line whose label fulfils the condition; label -1 if none.
   template <class Condition>
   LineEntry best_other(int side, index_t label, double floor, Condition&& is_other,

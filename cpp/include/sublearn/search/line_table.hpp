@@ -39,6 +39,9 @@ class LineTable {
 
   std::span<const double> values() const { return values_; }
 
+  /// At least the best value of all.
+  double most() const { return *std::max_element(tops_.begin(), tops_.end()); }
+
   std::size_t cell(const index_t* labels) const {
     std::size_t at = 0;
     for (std::size_t end = 0; end < n_ends_; ++end) {

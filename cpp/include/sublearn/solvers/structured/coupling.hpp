@@ -18,10 +18,12 @@ class Coupling {
  public:
   using Factor = LearnFactor<kEnds>;
 
-  /// Moves `table` (n_labels along each end) by -weight times the change of q: what is too heavy in
-  /// q along one end after another is scaled down, and what is then missing is added as a product
-  /// (Altschuler, Weed, Rigollet 2017, algorithm 2; with more than two ends all lack the same).
-  void move(const Factor& factor, double weight, std::size_t n_labels, std::span<double> table) {
+  /// Calls add(cell, amount) with minus the change of q, by the cells of a table with n_labels
+  /// along each end: what is too heavy in q along one end after another is scaled down, and what is
+  /// then missing is added as a product (Altschuler, Weed, Rigollet 2017, algorithm 2; with more
+  /// than two ends all lack the same).
+  template <class Add>
+  void move(const Factor& factor, std::size_t n_labels, Add&& add) {
     scale_down(factor);
     for (std::size_t side = 0; side < factor.size(); ++side) {
       const LearnNode& node = *factor.nodes[side];
@@ -35,11 +37,11 @@ class Coupling {
         lack_[side][state.slots[side]] -= q_[n];
         cell = next(factor, side, state.slots[side], n_labels, cell);
       }
-      table[cell] += weight * (state.q - q_[n]);
+      add(cell, state.q - q_[n]);
     }
     double missing = 0.0;
     for (const double share : lack_[0]) missing += share;
-    if (missing > 0.0) add_product(factor, 0, -weight * missing, missing, n_labels, 0, table);
+    if (missing > 0.0) add_product(factor, 0, -missing, missing, n_labels, 0, add);
   }
 
  private:
@@ -49,16 +51,17 @@ class Coupling {
   }
 
   /// Adds `amount` times the product of lack / missing over the ends from `side` on.
+  template <class Add>
   void add_product(const Factor& factor, std::size_t side, double amount, double missing,
-                   std::size_t n_labels, std::size_t cell, std::span<double> table) {
+                   std::size_t n_labels, std::size_t cell, Add& add) {
     if (side == factor.size()) {
-      table[cell] += amount;
+      add(cell, amount);
       return;
     }
     for (std::size_t s = 0; s < lack_[side].size(); ++s) {
       if (lack_[side][s] <= 0.0) continue;
       add_product(factor, side + 1, amount * lack_[side][s] / missing, missing, n_labels,
-                  next(factor, side, s, n_labels, cell), table);
+                  next(factor, side, s, n_labels, cell), add);
     }
   }
 

@@ -6,12 +6,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <vector>
 
+#include "sublearn/core/rng.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/prox/simplex.hpp"
+#include "sublearn/search/feature_table.hpp"
 #include "sublearn/search/heap_table.hpp"
 #include "sublearn/search/line_table.hpp"
 #include "sublearn/search/pair_search.hpp"
@@ -20,8 +24,29 @@
 
 namespace sublearn {
 
+/// The scores of a factor's states: the table of its template, scaled.
+template <class Table>
+struct ScaledTable {
+  Table& table;
+  double scale;
+
+  double square() const { return scale * scale; }  ///< |phi|^2
+};
+
+/// Likewise, where the factor has features.
+struct TableOfFeatures {
+  FeatureTable& table;
+  FeatureTable::Row features;
+
+  double square() const {
+    double sum = 0.0;
+    for (const double z : features.values) sum += z * z;
+    return sum;
+  }
+};
+
 /// Pairs are searched in heaps (Yen et al., NIPS 2016, appendix C-1); where some factors have more
-/// than two nodes, all tables are searched line by line.
+/// than two nodes, all tables are searched line by line; with features, or if so asked, all states.
 template <std::size_t kEnds>
 class FactorStep {
  public:
@@ -34,11 +59,11 @@ class FactorStep {
 
   offset_t work = 0;
 
-  FactorStep(index_t n_labels, bool uses_away_steps)
-      : n_labels_(n_labels), uses_away_steps_(uses_away_steps) {
+  FactorStep(index_t n_labels, const GdmmLearnSettings& settings)
+      : n_labels_(n_labels), settings_(settings), uses_away_steps_(settings.uses_away_steps) {
     const auto n = static_cast<std::size_t>(n_labels);
     for (auto& slots : slot_of_) slots.assign(is_pair ? n : 0, kNoSlot);
-    for (auto& costs : costs_) costs.assign(is_pair ? 0 : n, 0.0);
+    for (auto& costs : costs_) costs.assign(n, 0.0);
   }
 
   /// A table of zeros.
@@ -51,52 +76,160 @@ class FactorStep {
   }
 
   /// q of less augmented Lagrangian, over the active states and the best of all.
-  void correct(Factor& factor, Table& table, double C, double rho) {
-    rho_ = rho;
+  template <class Scores>
+  void correct(Factor& factor, const Scores& scores, double C, double rho, Rng& rng) {
+    fill_messages(factor, rho);
+    admit(factor, search(factor, scores, rng));
+    if (factor.states.size() > 1) take_steps(factor, scores, C);
+  }
+
+  /// By how much the best state beats the only one, the truth of an idle factor.
+  template <class Scores>
+  double violation(const Factor& factor, const Scores& scores, double rho, Rng& rng) {
+    fill_messages(factor, rho);
+    const Labels best = search(factor, scores, rng);
+    double most = value(scores, best);
     for (std::size_t side = 0; side < factor.size(); ++side) {
-      const LearnNode& at = *factor.nodes[side];
-      const std::size_t e = factor.ends[side];
-      auto& message = message_[side];
-      message.resize(at.labels.size());
-      for (std::size_t s = 0; s < message.size(); ++s) {
-        message[s] = at.lambda(s, e) + rho * (at.marginal(s, e) - at.p(s));
-      }
+      const auto& labels = factor.nodes[side]->labels;
+      const auto slot = std::find(labels.begin(), labels.end(), best[side]) - labels.begin();
+      if (slot < std::ssize(labels)) most -= message_[side][static_cast<std::size_t>(slot)];
     }
-    admit(factor, search(factor, table));
-    if (factor.states.size() > 1) take_steps(factor, table, C);
+    return most - score(factor, scores, factor.states.front());
   }
 
  private:
   static constexpr int kSteps = 3;
 
-  static double value(const Table& table, const Labels& labels) {
-    if constexpr (is_pair) {
-      return table.pair(labels[0], labels[1]);
-    } else {
-      return table.at(labels.data());
+  void fill_messages(const Factor& factor, double rho) {
+    rho_ = rho;
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      const LearnNode& at = *factor.nodes[side];
+      auto& message = message_[side];
+      message.resize(at.labels.size());
+      for (std::size_t s = 0; s < message.size(); ++s) {
+        message[s] = at.message(s, factor.ends[side], rho);
+      }
     }
+  }
+
+  static double value(const ScaledTable<Table>& scores, const Labels& labels) {
+    if constexpr (is_pair) {
+      return scores.scale * scores.table.pair(labels[0], labels[1]);
+    } else {
+      return scores.scale * scores.table.at(labels.data());
+    }
+  }
+  double value(const TableOfFeatures& scores, const Labels& labels) const {
+    return scores.table.at(scores.features, cell(scores, labels));
+  }
+
+  static void add(const ScaledTable<Table>& scores, const Labels& labels, double amount) {
+    if constexpr (is_pair) {
+      scores.table.add(labels[0], labels[1], scores.scale * amount);
+    } else {
+      scores.table.add(labels.data(), scores.scale * amount);
+    }
+  }
+  void add(const TableOfFeatures& scores, const Labels& labels, double amount) const {
+    scores.table.add(scores.features, cell(scores, labels), amount);
+  }
+
+  /// Tables of other arities than kEnds have fewer axes.
+  std::size_t cell(const TableOfFeatures& scores, const Labels& labels) const {
+    const auto n = static_cast<std::size_t>(n_labels_);
+    std::size_t out = 0;
+    for (std::size_t side = 0, cells = 1; cells < scores.table.n_cells(); ++side, cells *= n) {
+      out = out * n + static_cast<std::size_t>(labels[side]);
+    }
+    return out;
   }
 
   // ---- search ----------------------------------------------------------------------------------
 
   /// The labels of the best of all states. Those that are active are a lower bound to begin with.
-  Labels search(const Factor& factor, Table& table) {
+  Labels search(const Factor& factor, const ScaledTable<Table>& scores, Rng&) {
+    if (settings_.has_full_search) {
+      work += std::ssize(scores.table.values());
+      return scan(factor, scores, scores.table.values(), 0, scores.scale);
+    }
     if constexpr (is_pair) {
-      return search_heaps(factor, table);
+      return search_heaps(factor, scores);
     } else {
-      return search_lines(factor, table);
+      return search_lines(factor, scores);
     }
   }
 
-  double score(const Factor& factor, const Table& table, const State& state) const {
-    double sum = factor.scale * value(table, factor.labels(state));
+  /// Of the states whose first label is in a part that is drawn, and the active ones.
+  Labels search(const Factor& factor, const TableOfFeatures& scores, Rng& rng) {
+    const LabelPart part = draw_part(n_labels_, settings_.n_parts, rng);
+    const std::size_t width = scores.table.n_cells() / static_cast<std::size_t>(n_labels_);
+    scores.table.gather(scores.features, at(part.begin) * width, at(part.end) * width, cells_,
+                        work);
+    return scan(factor, scores, cells_, part.begin, 1.0);
+  }
+
+  template <class Scores>
+  double score(const Factor& factor, const Scores& scores, const State& state) const {
+    double sum = value(scores, factor.labels(state));
     for (std::size_t side = 0; side < factor.size(); ++side) {
       sum -= message_[side][state.slots[side]];
     }
     return sum;
   }
 
-  Labels search_heaps(const Factor& factor, const Table& table) {
+  /// The best of the states from the first one with label `first` on, whose scores are `cells`
+  /// times `scale` less the messages, and of the active ones.
+  template <class Scores>
+  Labels scan(const Factor& factor, const Scores& scores, std::span<const double> cells,
+              index_t first, double scale) {
+    double most = -std::numeric_limits<double>::infinity();
+    Labels best{};
+    for (const State& state : factor.states) {
+      const double found = score(factor, scores, state);
+      if (found > most) {
+        most = found;
+        best = factor.labels(state);
+      }
+    }
+    spread_costs(factor);
+    const std::size_t n_ends = factor.size(), n = static_cast<std::size_t>(n_labels_);
+    const double* last = costs_[n_ends - 1].data();
+    Labels labels{};
+    labels[0] = first;
+    for (std::size_t begin = 0; begin < cells.size(); begin += n) {
+      double cost = 0.0;
+      for (std::size_t side = 0; side + 1 < n_ends; ++side) cost += costs_[side][at(labels[side])];
+      for (std::size_t label = 0; label < n; ++label) {
+        const double found = scale * cells[begin + label] - cost - last[label];
+        if (found <= most) continue;
+        most = found;
+        best = labels;
+        best[n_ends - 1] = static_cast<index_t>(label);
+      }
+      for (std::size_t side = n_ends - 1; side-- > 0;) {  // the next line
+        if (++labels[side] < n_labels_) break;
+        labels[side] = 0;
+      }
+    }
+    clear_costs(factor);
+    return best;
+  }
+
+  void spread_costs(const Factor& factor) {
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      const auto& labels = factor.nodes[side]->labels;
+      for (std::size_t s = 0; s < labels.size(); ++s) {
+        costs_[side][at(labels[s])] = message_[side][s];
+      }
+    }
+  }
+  void clear_costs(const Factor& factor) {
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      for (const index_t label : factor.nodes[side]->labels) costs_[side][at(label)] = 0.0;
+    }
+  }
+
+  Labels search_heaps(const Factor& factor, const ScaledTable<Table>& scores) {
     SparseMessage messages[2];
     for (std::size_t side = 0; side < 2; ++side) {
       const auto& labels = factor.nodes[side]->labels;
@@ -109,11 +242,11 @@ class FactorStep {
     BestCell known;
     for (const State& state : factor.states) {
       const Labels labels = factor.labels(state);
-      known.offer(score(factor, table, state), labels[0], labels[1]);
+      known.offer(score(factor, scores, state), labels[0], labels[1]);
     }
     std::size_t unused = 0;
     const BestCell best =
-        best_cell(table, factor.scale, messages[0], messages[1], known, unused, work);
+        best_cell(scores.table, scores.scale, messages[0], messages[1], known, unused, work);
     for (std::size_t side = 0; side < 2; ++side) {
       for (const index_t label : factor.nodes[side]->labels) {
         slot_of_[side][at(label)] = kNoSlot;
@@ -122,24 +255,15 @@ class FactorStep {
     return {best.labels[0], best.labels[1]};
   }
 
-  Labels search_lines(const Factor& factor, Table& table) {
+  Labels search_lines(const Factor& factor, const ScaledTable<Table>& scores) {
     LineTable::Best known{-std::numeric_limits<double>::infinity(), {}};
     for (const State& state : factor.states) {
-      const double found = score(factor, table, state);
+      const double found = score(factor, scores, state);
       if (found > known.value) known = {found, padded(factor.labels(state))};
     }
-    for (std::size_t side = 0; side < factor.size(); ++side) {
-      const auto& labels = factor.nodes[side]->labels;
-      for (std::size_t s = 0; s < labels.size(); ++s) {
-        costs_[side][at(labels[s])] = message_[side][s];
-      }
-    }
-    const auto best = table.search(factor.scale, costs_, known, work);
-    for (std::size_t side = 0; side < factor.size(); ++side) {
-      for (const index_t label : factor.nodes[side]->labels) {
-        costs_[side][at(label)] = 0.0;
-      }
-    }
+    spread_costs(factor);
+    const auto best = scores.table.search(scores.scale, costs_, known, work);
+    clear_costs(factor);
     Labels out{};
     std::copy_n(best.labels.begin(), factor.size(), out.begin());
     return out;
@@ -167,15 +291,16 @@ class FactorStep {
   // ---- steps -----------------------------------------------------------------------------------
 
   /// Projected or away steps over the active states; the table follows at the end.
-  void take_steps(Factor& factor, Table& table, double C) {
+  template <class Scores>
+  void take_steps(Factor& factor, const Scores& scores, double C) {
     auto& states = factor.states;
     const std::size_t n = states.size();
-    const double curvature = C * factor.scale * factor.scale;
+    const double curvature = C * scores.square();
     double Q = curvature + static_cast<double>(factor.size()) * rho_;
     theta_.resize(n);
     start_.resize(n);
     for (std::size_t s = 0; s < n; ++s) {
-      theta_[s] = factor.scale * value(table, factor.labels(states[s]));
+      theta_[s] = value(scores, factor.labels(states[s]));
       start_[s] = states[s].q;
     }
     for (std::size_t side = 0; side < factor.size(); ++side) {
@@ -188,22 +313,18 @@ class FactorStep {
       fill_gradient(factor, curvature);
       goes_on = uses_away_steps_ ? step_away(factor, curvature) : step_down(factor, curvature, Q);
     }
-    follow(factor, table, C);
+    follow(factor, scores, C);
     std::erase_if(states, [](const State& state) { return state.q <= 0.0; });
   }
 
   /// The table and the marginals after q has moved from start_.
-  void follow(Factor& factor, Table& table, double C) const {
+  template <class Scores>
+  void follow(Factor& factor, const Scores& scores, double C) const {
     for (std::size_t s = 0; s < factor.states.size(); ++s) {
       const State& state = factor.states[s];
       const double change = state.q - start_[s];
       if (change == 0.0) continue;
-      const Labels labels = factor.labels(state);
-      if constexpr (is_pair) {
-        table.add(labels[0], labels[1], -C * factor.scale * change);
-      } else {
-        table.add(labels.data(), -C * factor.scale * change);
-      }
+      add(scores, factor.labels(state), -C * change);
       for (std::size_t side = 0; side < factor.size(); ++side) {
         factor.nodes[side]->marginal(state.slots[side], factor.ends[side]) += change;
       }
@@ -289,11 +410,12 @@ class FactorStep {
   }
 
   index_t n_labels_;
+  GdmmLearnSettings settings_;
   bool uses_away_steps_;
   double rho_ = 1.0;
   std::array<std::vector<index_t>, kEnds> slot_of_;
   std::array<std::vector<double>, kEnds> message_, moved_, costs_;
-  std::vector<double> theta_, start_, gradient_, change_, point_, sorted_;
+  std::vector<double> theta_, start_, gradient_, change_, point_, sorted_, cells_;
 };
 
 }  // namespace sublearn

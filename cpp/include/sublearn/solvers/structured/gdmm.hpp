@@ -19,6 +19,15 @@
 // its q is corrected by projected steps (25) with a line search on Q_f
 // (solvers/structured/factor_step.hpp); then the multipliers move (13). W and T follow at once, at
 // the cost of the labels that changed.
+//
+// A factor may have features z: its score is then z'V(state), V = C sum_f z_f (e_truth - q_f)'. The
+// loss may be any table: 1 - p_j(truth) is then sum_y delta(truth, y) p_j(y).
+//
+// Unless all factors are to be visited, a factor begins idle, with its q at the truth. It becomes
+// active when a state violates: a visit would move its q (idle_factors.hpp). Multipliers of idle
+// factors follow the p of a node alone, so that the node keeps them once. This changes the order of
+// visits and nothing else: algorithm 3 of the paper takes in the most violating factor of a sample
+// in each pass, this solver that one or all that violate.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +36,8 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "sublearn/core/monitor.hpp"
@@ -35,6 +46,7 @@
 #include "sublearn/search/hashed_rows.hpp"
 #include "sublearn/solvers/structured/coupling.hpp"
 #include "sublearn/solvers/structured/factor_step.hpp"
+#include "sublearn/solvers/structured/idle_factors.hpp"
 #include "sublearn/solvers/structured/node_step.hpp"
 #include "sublearn/solvers/structured/task.hpp"
 
@@ -45,6 +57,7 @@ template <class T, class I, std::size_t kEnds = 2>
 class GdmmLearn {
  public:
   using Table = typename FactorStep<kEnds>::Table;
+  using AnyTable = std::variant<Table, FeatureTable>;
 
   GdmmLearn(const StructuredData<T, I>& data, const GdmmLearnSettings& settings)
       : data_(data),
@@ -54,15 +67,15 @@ class GdmmLearn {
         weights_(static_cast<std::size_t>(data.X.n_cols()), data.n_labels, T{0},
                  Rng(settings.seed)),
         node_step_(data_, settings),
-        factor_step_(data.n_labels, settings.uses_away_steps) {
+        factor_step_(data.n_labels, settings) {
     tables_.reserve(data.arity.size());
-    for (const index_t arity : data.arity) {
-      tables_.push_back(
-          FactorStep<kEnds>::make_table(data.n_labels, static_cast<std::size_t>(arity)));
-      mean_tables_.emplace_back(tables_.back().values().size(), 0.0);
+    for (std::size_t t = 0; t < data.arity.size(); ++t) {
+      tables_.push_back(make_table(t));
+      mean_tables_.emplace_back(table(t).size(), 0.0);
     }
     connect();
     start();
+    if (settings.visits != FactorVisits::kAll) idle_.emplace_back(data_, scope_begin_);
     if (!(rho_ > 0.0)) rho_ = typical_rho();
   }
 
@@ -72,18 +85,27 @@ class GdmmLearn {
     out.rho = rho_;
     node_step_.work = factor_step_.work = 0;
     disagreement_ = node_step_.moved = 0.0;
+    n_visits_ = 0;
     std::vector<index_t> order(data_.n_samples());
     std::iota(order.begin(), order.end(), index_t{0});
     rng_.shuffle(std::span<index_t>(order));
     for (const index_t sample : order) {
       if (monitor != nullptr && monitor->stop_requested()) break;
-      visit(static_cast<std::size_t>(sample));
+      const double C = settings_.C * data_.weight_of(static_cast<std::size_t>(sample));
+      if (C == 0.0) continue;
+      if (idle_.empty()) {
+        visit(static_cast<std::size_t>(sample), C);
+      } else {
+        visit_active(static_cast<std::size_t>(sample), C);
+      }
     }
     const double n_ends = std::max<double>(1.0, static_cast<double>(data_.scope.size()));
     out.primal_residual = std::sqrt(disagreement_ / n_ends);
     out.dual_residual = rho_ * std::sqrt(node_step_.moved / n_ends);
     out.n_labels = update_means();
     for (const auto& states : states_) out.n_states += static_cast<offset_t>(states.size());
+    out.n_factors = idle_.empty() ? std::ssize(data_.table) : idle_[0].n_active();
+    out.n_visits = n_visits_;
     out.work = node_step_.work + factor_step_.work;
     return out;
   }
@@ -94,16 +116,19 @@ class GdmmLearn {
   /// The nodes keep their p, so W stays; only q moves, by as much as it disagrees with p.
   double feasible_dual() {
     std::vector<std::vector<double>> tables;
-    for (const Table& table : tables_) {
-      tables.emplace_back(table.values().begin(), table.values().end());
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      tables.emplace_back(table(t).begin(), table(t).end());
     }
     Coupling<kEnds> coupling;
     for (std::size_t i = 0; i < data_.n_samples(); ++i) {
       const double C = settings_.C * data_.weight_of(i);
       for (auto f = static_cast<std::size_t>(data_.factor_begin[i]);
            f < static_cast<std::size_t>(data_.factor_begin[i + 1]); ++f) {
-        coupling.move(factor(f), C * data_.scale_of(f), static_cast<std::size_t>(data_.n_labels),
-                      tables[at(data_.table[f])]);
+        const LearnFactor<kEnds> each = factor(f);
+        if (is_at_truth(each)) continue;
+        auto& cells = tables[at(data_.table[f])];
+        coupling.move(each, static_cast<std::size_t>(data_.n_labels),
+                      [&](std::size_t cell, double amount) { add(f, cells, cell, C * amount); });
       }
     }
     double norm = squared_norm(weights_);
@@ -117,14 +142,16 @@ class GdmmLearn {
   }
 
   const HashedRows<T>& weights() const { return weights_; }
-  std::span<const double> table(std::size_t t) const { return tables_[t].values(); }
+  std::span<const double> table(std::size_t t) const {
+    return std::visit([](const auto& each) { return each.values(); }, tables_[t]);
+  }
   double rho() const { return rho_; }
 
   /// 1/(2C) |w|^2 - sum delta' p, times -C: the dual value, a bound only where M q = p.
   double dual_value() const {
     double norm = squared_norm(weights_);
-    for (const Table& table : tables_) {
-      for (const double v : table.values()) norm += v * v;
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      for (const double v : table(t)) norm += v * v;
     }
     return loss() - 0.5 * norm;
   }
@@ -157,16 +184,33 @@ class GdmmLearn {
   std::span<const double> mean_table(std::size_t t) const { return mean_tables_[t]; }
 
  private:
+  AnyTable make_table(std::size_t t) const {
+    const auto arity = static_cast<std::size_t>(data_.arity[t]);
+    if (data_.width.empty() || data_.width[t] == 0) {
+      return FactorStep<kEnds>::make_table(data_.n_labels, arity);
+    }
+    std::size_t n_cells = 1;
+    for (std::size_t end = 0; end < arity; ++end) {
+      n_cells *= static_cast<std::size_t>(data_.n_labels);
+    }
+    return FeatureTable(data_.width[t], n_cells);
+  }
+
   /// Where the nodes of each factor begin, and which of its node's factors an end is.
   void connect() {
     const std::size_t n_nodes = data_.truth.size();
+    const bool is_idle = settings_.visits != FactorVisits::kAll;
     nodes_.resize(n_nodes);
-    end_of_.resize(data_.scope.size());
-    std::vector<std::uint32_t> degree(n_nodes, 0);
+    end_of_.assign(data_.scope.size(), kIdleEnd);
     for (std::size_t e = 0; e < data_.scope.size(); ++e) {
-      end_of_[e] = degree[at(data_.scope[e])]++;
+      LearnNode& node = nodes_[at(data_.scope[e])];
+      if (is_idle) {
+        ++node.n_idle;
+      } else {
+        end_of_[e] = node.degree();
+        node.stride += 2;
+      }
     }
-    for (std::size_t j = 0; j < n_nodes; ++j) nodes_[j].stride = 2 + 2 * degree[j];
     scope_begin_.push_back(0);
     for (std::size_t f = 0; f < data_.table.size(); ++f) {
       scope_begin_.push_back(scope_begin_.back() + data_.arity_of(f));
@@ -184,7 +228,7 @@ class GdmmLearn {
       states_[f].push_back({{}, 1.0});
       LearnFactor<kEnds> at = factor(f);
       for (std::size_t side = 0; side < at.size(); ++side) {
-        at.nodes[side]->marginal(0, at.ends[side]) = 1.0;
+        if (at.ends[side] != kIdleEnd) at.nodes[side]->marginal(0, at.ends[side]) = 1.0;
       }
     }
   }
@@ -197,18 +241,27 @@ class GdmmLearn {
     return kShare * settings_.C * std::max(node_step_.mean_square(), 1.0);  // 1: |x|^2 of a pair
   }
 
-  /// C sum (1 - p(truth)), the linear part of the dual.
+  /// C sum delta'p, the linear part of the dual.
   double loss() const {
     double sum = 0.0;
     for (std::size_t i = 0; i < data_.n_samples(); ++i) {
       double of_sample = 0.0;
       for (auto j = static_cast<std::size_t>(data_.node_begin[i]);
            j < static_cast<std::size_t>(data_.node_begin[i + 1]); ++j) {
-        of_sample += 1.0 - nodes_[j].p(0);
+        of_sample += loss_of(j);
       }
       sum += data_.weight_of(i) * of_sample;
     }
     return settings_.C * sum;
+  }
+  double loss_of(std::size_t j) const {
+    const LearnNode& node = nodes_[j];
+    if (data_.loss.empty()) return 1.0 - node.p(0);
+    double sum = 0.0;
+    for (std::size_t s = 0; s < node.labels.size(); ++s) {
+      sum += node.p(s) * data_.loss_of(data_.truth[j], node.labels[s]);
+    }
+    return sum;
   }
 
   static double squared_norm(const HashedRows<T>& weights) {
@@ -221,7 +274,7 @@ class GdmmLearn {
   }
 
   LearnFactor<kEnds> factor(std::size_t f) {
-    LearnFactor<kEnds> out{states_[f], {}, {}, 2, data_.scale_of(f)};
+    LearnFactor<kEnds> out{states_[f], {}, {}, 2};
     const std::size_t begin = scope_begin_[f];
     out.n_ends = scope_begin_[f + 1] - begin;
     for (std::size_t side = 0; side < out.size(); ++side) {
@@ -231,19 +284,161 @@ class GdmmLearn {
     return out;
   }
 
-  void visit(std::size_t sample) {
-    const double C = settings_.C * data_.weight_of(sample);
-    if (C == 0.0) return;
-    for (const index_t n : numbers(data_.node_begin[sample], data_.node_begin[sample + 1])) {
-      const auto j = static_cast<std::size_t>(n);
-      node_step_.correct(j, nodes_[j], weights_, C, rho_, rng_);
+  /// Calls visit(scores) with what the states of a factor score.
+  template <class Visit>
+  auto with_scores(std::size_t f, Visit&& visit) {
+    AnyTable& any = tables_[at(data_.table[f])];
+    if (auto* table = std::get_if<FeatureTable>(&any)) {
+      return visit(TableOfFeatures{*table, data_.factor_features.row(static_cast<offset_t>(f))});
     }
-    for (const index_t n : numbers(data_.factor_begin[sample], data_.factor_begin[sample + 1])) {
-      const auto f = static_cast<std::size_t>(n);
-      LearnFactor<kEnds> each = factor(f);
-      factor_step_.correct(each, tables_[at(data_.table[f])], C, rho_);
+    return visit(ScaledTable<Table>{std::get<Table>(any), data_.scale_of(f)});
+  }
+
+  /// Adds to the cells of a factor's tables what its q adds to one cell.
+  void add(std::size_t f, std::span<double> cells, std::size_t cell, double amount) const {
+    if (!data_.has_features(f)) {
+      cells[cell] += data_.scale_of(f) * amount;
+      return;
     }
-    update_multipliers(sample);
+    const auto row = data_.factor_features.row(static_cast<offset_t>(f));
+    const std::size_t n_cells = cells.size() / at(data_.width[at(data_.table[f])]);
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      cells[at(row.ids[k]) * n_cells + cell] += row.values[k] * amount;
+    }
+  }
+
+  static bool is_at_truth(const LearnFactor<kEnds>& factor) {
+    for (std::size_t side = 0; side < factor.size(); ++side) {
+      if (factor.ends[side] != kIdleEnd || factor.nodes[side]->p(0) != 1.0) return false;
+    }
+    return true;
+  }
+
+  // ---- a visit to a sample ---------------------------------------------------------------------
+
+  void visit(std::size_t sample, double C) {
+    for (const index_t j : numbers(data_.node_begin[sample], data_.node_begin[sample + 1])) {
+      correct_node(at(j), C);
+    }
+    for (const index_t f : numbers(data_.factor_begin[sample], data_.factor_begin[sample + 1])) {
+      correct_factor(at(f), C);
+    }
+    for (auto j = data_.node_begin[sample]; j < data_.node_begin[sample + 1]; ++j) {
+      update_multipliers(nodes_[at(j)]);
+    }
+  }
+
+  void correct_node(std::size_t j, double C) {
+    ++n_visits_;
+    node_step_.correct(j, nodes_[j], weights_, C, rho_, rng_);
+  }
+
+  void correct_factor(std::size_t f, double C) {
+    ++n_visits_;
+    LearnFactor<kEnds> each = factor(f);
+    with_scores(f, [&](const auto& scores) { factor_step_.correct(each, scores, C, rho_, rng_); });
+  }
+
+  /// Active nodes and those of a part, active factors, and those that begin to be.
+  void visit_active(std::size_t sample, double C) {
+    IdleFactors<T, I>& idle = idle_[0];
+    const auto n_parts = static_cast<std::uint32_t>(settings_.n_factor_parts);
+    part_ = n_parts > 1 ? static_cast<offset_t>(rng_.below(n_parts)) : 0;
+    order_ = idle.nodes(sample);
+    for (auto j = data_.node_begin[sample] + part_; j < data_.node_begin[sample + 1];
+         j += settings_.n_factor_parts) {
+      if (!nodes_[at(j)].is_active) order_.push_back(static_cast<index_t>(j));
+    }
+    rng_.shuffle(std::span<index_t>(order_));
+    for (const index_t j : order_) {
+      correct_node(at(j), C);
+      LearnNode& node = nodes_[at(j)];
+      if (node.is_active || node.p(0) == 1.0) continue;
+      node.is_active = true;
+      idle.nodes(sample).push_back(j);
+    }
+    order_ = idle.active(sample);
+    rng_.shuffle(std::span<index_t>(order_));
+    for (const index_t f : order_) correct_factor(at(f), C);
+    search_idle(sample, C);
+    for (const index_t j : idle.nodes(sample)) update_multipliers(nodes_[at(j)]);
+  }
+
+  /// What violates more than a visit would notice.
+  struct Violation {
+    double amount = kFlatSlope;
+    index_t factor = -1;
+  };
+
+  void search_idle(std::size_t sample, double C) {
+    IdleFactors<T, I>& idle = idle_[0];
+    Violation worst;
+    for (auto& group : idle.groups(sample)) search_group(sample, group, C, worst);
+    const std::vector<index_t> nodes = idle.nodes(sample);  // more are appended below
+    for (const index_t j : nodes) {
+      if (nodes_[at(j)].n_idle == 0 || !nodes_[at(j)].has_message()) continue;
+      look_at_part(sample, idle.of_node(at(j)), C, worst);
+    }
+    look_at_part(sample, idle.featured(sample), C, worst);
+    if (worst.factor >= 0) enter(sample, worst.factor, C);
+  }
+
+  void look_at_part(std::size_t sample, std::span<const index_t> factors, double C,
+                    Violation& worst) {
+    const auto step = static_cast<std::size_t>(settings_.n_factor_parts);
+    for (std::size_t k = at(part_); k < factors.size(); k += step) {
+      look_at(sample, factors[k], C, worst);
+    }
+  }
+
+  /// Factors of a group from the largest scale on, until one does not violate.
+  void search_group(std::size_t sample, typename IdleFactors<T, I>::Group& group, double C,
+                    Violation& worst) {
+    const auto& table = std::get<Table>(tables_[at(group.table)]);
+    for (std::size_t k = group.n_gone; k < group.members.size(); ++k) {
+      const index_t f = group.members[k];
+      if (idle_[0].is_active(f)) {
+        if (k == group.n_gone) ++group.n_gone;
+        continue;
+      }
+      ++n_visits_;
+      const double gain = table.most() - truth_in(table, group.truth);
+      if (data_.scale_of(at(f)) * gain <= worst.amount) break;
+      look_at(sample, f, C, worst);
+      if (worst.factor == f) break;
+    }
+  }
+  static double truth_in(const Table& table, const std::vector<index_t>& labels) {
+    if constexpr (kEnds == 2) {
+      return table.pair(labels[0], labels[1]);
+    } else {
+      return table.at(labels.data());
+    }
+  }
+
+  void look_at(std::size_t sample, index_t f, double C, Violation& worst) {
+    if (idle_[0].is_active(f)) return;
+    ++n_visits_;
+    const LearnFactor<kEnds> each = factor(at(f));
+    const double amount = with_scores(at(f), [&](const auto& scores) {
+      return factor_step_.violation(each, scores, rho_, rng_);
+    });
+    if (amount <= worst.amount) return;
+    if (settings_.visits == FactorVisits::kMostViolating) {
+      worst = {amount, f};
+    } else {
+      enter(sample, f, C);
+    }
+  }
+
+  void enter(std::size_t sample, index_t f, double C) {
+    idle_[0].activate(sample, f);
+    for (std::size_t e = scope_begin_[at(f)]; e < scope_begin_[at(f) + 1]; ++e) {
+      LearnNode& node = nodes_[at(data_.scope[e])];
+      if (!node.is_active) idle_[0].nodes(sample).push_back(data_.scope[e]);
+      end_of_[e] = node.attach();
+    }
+    correct_factor(at(f), C);
   }
 
   std::span<const index_t> numbers(offset_t begin, offset_t end) {
@@ -253,18 +448,18 @@ class GdmmLearn {
     return order_;
   }
 
-  void update_multipliers(std::size_t sample) {
+  void update_multipliers(LearnNode& node) {
     const double eta = settings_.eta > 0.0 ? settings_.eta : rho_;
-    for (auto j = static_cast<std::size_t>(data_.node_begin[sample]);
-         j < static_cast<std::size_t>(data_.node_begin[sample + 1]); ++j) {
-      LearnNode& node = nodes_[j];
-      for (std::size_t s = 0; s < node.labels.size(); ++s) {
-        for (std::size_t e = 0; e < node.degree(); ++e) {
-          const double difference = node.marginal(s, e) - node.p(s);
-          disagreement_ += difference * difference;
-          node.lambda(s, e) += eta * difference;
-        }
+    for (std::size_t s = 0; s < node.labels.size(); ++s) {
+      for (std::size_t e = 0; e < node.degree(); ++e) {
+        const double difference = node.marginal(s, e) - node.p(s);
+        disagreement_ += difference * difference;
+        node.lambda(s, e) += eta * difference;
       }
+      if (node.n_idle == 0) continue;
+      const double difference = LearnNode::of_truth(s) - node.p(s);
+      disagreement_ += node.n_idle * difference * difference;
+      node.idle_lambda(s) += eta * difference;
     }
   }
 
@@ -282,7 +477,7 @@ class GdmmLearn {
       }
     }
     for (std::size_t t = 0; t < tables_.size(); ++t) {
-      const auto values = tables_[t].values();
+      const auto values = table(t);
       auto& mean = mean_tables_[t];
       for (std::size_t cell = 0; cell < mean.size(); ++cell) {
         mean[cell] += share * (values[cell] - mean[cell]);
@@ -298,12 +493,14 @@ class GdmmLearn {
   HashedRows<T> weights_;
   NodeStep<T, I> node_step_;
   FactorStep<kEnds> factor_step_;
-  std::vector<Table> tables_;
+  std::vector<AnyTable> tables_;
   std::vector<std::vector<double>> mean_tables_;
   std::vector<LearnNode> nodes_;
   std::vector<std::vector<LearnState<kEnds>>> states_;  ///< of each factor
   std::vector<std::size_t> scope_begin_;
-  std::vector<std::uint32_t> end_of_;
+  std::vector<std::size_t> end_of_;      ///< of each place of `scope`
+  std::vector<IdleFactors<T, I>> idle_;  ///< none if all factors are visited
+  offset_t part_ = 0, n_visits_ = 0;
   std::vector<index_t> order_;
   double disagreement_ = 0.0;  ///< sum of squares of M q - p
   offset_t n_passes_ = 0;

@@ -49,13 +49,17 @@ class NodeStep {
                Rng& rng) {
     const auto row = data_.X.row(static_cast<offset_t>(j));
     gather_scores(row, node, weights, rng);
+    add_loss(data_.truth[j], node);
     const double curvature = C * squares_[j];
     // A node without features and factors bends nowhere: any label but the truth costs one.
-    const double Q = std::max(1e-9, curvature + rho * static_cast<double>(node.degree()));
+    const auto n_idle = static_cast<double>(node.n_idle);
+    const double Q =
+        std::max(1e-9, curvature + rho * (static_cast<double>(node.degree()) + n_idle));
     wanted_.clear();
     for (std::size_t s = 0; s < node.labels.size(); ++s) {
       const double score = static_cast<double>(board_.take(node.labels[s]));
-      double pull = curvature * node.p(s) + score + (s == 0 ? 0.0 : 1.0);
+      double pull = curvature * node.p(s) + score + (s == 0 ? 0.0 : mistake_);
+      if (node.n_idle > 0) pull += n_idle * (rho * LearnNode::of_truth(s) + node.idle_lambda(s));
       for (std::size_t e = 0; e < node.degree(); ++e) {
         pull += rho * node.marginal(s, e) + node.lambda(s, e);
       }
@@ -73,13 +77,6 @@ class NodeStep {
  private:
   static constexpr int kMostEntries = 3;  ///< labels that may enter a node in one visit
 
-  /// Labels begin .. end - 1.
-  struct Part {
-    index_t begin, end;
-    index_t size() const { return end - begin; }
-    bool holds(index_t label) const { return begin <= label && label < end; }
-  };
-
   /// The nearest point to wanted_ (25), after up to kMostEntries labels have entered that have a
   /// share in it.
   void project(LearnNode& node, double Q) {
@@ -92,7 +89,7 @@ class NodeStep {
           wanted_[static_cast<std::size_t>(top)] - point_[static_cast<std::size_t>(top)];
       const index_t label = best_outside();
       if (label < 0) break;
-      const double value = (static_cast<double>(board_[label]) + 1.0) / Q;
+      const double value = (static_cast<double>(board_[label]) + mistake_) / Q;
       if (value <= threshold) break;
       board_.take(label);
       node.enter(label);
@@ -109,7 +106,7 @@ class NodeStep {
       lowest = std::min(lowest, point_[s] - wanted_[s]);
     }
     if (const index_t label = best_outside(); label >= 0) {
-      const double value = (static_cast<double>(board_[label]) + 1.0) / Q;
+      const double value = (static_cast<double>(board_[label]) + mistake_) / Q;
       if (-value < lowest) {
         node.enter(label);
         wanted_.push_back(value);
@@ -135,7 +132,7 @@ class NodeStep {
                      const HashedRows<T>& weights, Rng& rng) {
     for (const I d : row.ids) weights.prefetch(static_cast<std::size_t>(d));
     for (const I d : row.ids) weights.prefetch_block(static_cast<std::size_t>(d));
-    part_ = draw_part(rng);
+    part_ = draw_part(data_.n_labels, settings_.n_parts, rng);
     const bool is_whole = part_.size() == data_.n_labels;
     for (std::size_t k = 0; k < row.size(); ++k) {
       const auto d = static_cast<std::size_t>(row.ids[k]);
@@ -160,12 +157,17 @@ class NodeStep {
     }
   }
 
-  Part draw_part(Rng& rng) const {
-    const index_t n = std::clamp<index_t>(settings_.n_parts, 1, data_.n_labels);
-    if (n == 1) return {0, data_.n_labels};
-    const auto k = static_cast<offset_t>(rng.below(static_cast<std::uint32_t>(n)));
-    return {static_cast<index_t>(k * data_.n_labels / n),
-            static_cast<index_t>((k + 1) * data_.n_labels / n)};
+  /// What labels cost, where it is not 1 for each mistake.
+  void add_loss(index_t true_label, const LearnNode& node) {
+    if (data_.loss.empty()) return;
+    mistake_ = 0.0;
+    for (index_t label = part_.begin; label < part_.end; ++label) {
+      board_.add(label, static_cast<T>(data_.loss_of(true_label, label)));
+    }
+    for (const index_t label : node.labels) {
+      if (part_.holds(label)) continue;
+      board_.add(label, static_cast<T>(data_.loss_of(true_label, label)));
+    }
   }
 
   /// The label of highest score that is searched and no slot, -1 if there is none.
@@ -179,7 +181,7 @@ class NodeStep {
     for (std::size_t s = 0; s < point_.size(); ++s) {
       const double change = point_[s] - node.p(s);
       if (change == 0.0) continue;
-      moved += change * change * static_cast<double>(node.degree());
+      moved += change * change * static_cast<double>(node.degree() + node.n_idle);
       node.p(s) = point_[s];
       changes_.push_back({weights.place(node.labels[s]), static_cast<T>(-C * change)});
     }
@@ -195,7 +197,8 @@ class NodeStep {
   std::vector<double> squares_;  ///< |x|^2 of each node
 
   ScoreBoard<T> board_;
-  Part part_{0, 0};
+  LabelPart part_{0, 0};
+  double mistake_ = 1.0;  ///< what is not on the board of the cost of a label that is not true
   std::vector<double> wanted_, point_, sorted_, gradient_, change_;
   std::vector<typename HashedRows<T>::Change> changes_;
 };

@@ -130,11 +130,12 @@ struct DecodedChains {
 };
 
 /// Decodes the chains that begin at `begin` in X, each on one thread. With `truth`, a label that is
-/// not the true one counts 1 more.
+/// not the true one counts 1 more, or what the row of the true one in `loss` says.
 template <class T>
 DecodedChains decode_chains(const CsrView<T, index_t>& X, const ChainWeights<T>& weights,
                             std::span<const offset_t> begin, std::span<const index_t> truth,
-                            int n_threads, const Monitor& monitor) {
+                            int n_threads, const Monitor& monitor,
+                            std::span<const double> loss = {}) {
   const std::size_t n_labels = weights.n_labels;
   const auto n_chains = static_cast<offset_t>(begin.size()) - 1;
   DecodedChains found{std::vector<index_t>(at(X.n_rows()), 0),
@@ -151,6 +152,11 @@ DecodedChains decode_chains(const CsrView<T, index_t>& X, const ChainWeights<T>&
       const std::span<double> out = std::span(emissions).subspan(t * n_labels, n_labels);
       weights.add_scores(X.row(static_cast<offset_t>(first + t)), out);
       if (truth.empty()) continue;
+      if (!loss.empty()) {
+        const auto costs = loss.subspan(at(truth[first + t]) * n_labels, n_labels);
+        for (std::size_t label = 0; label < n_labels; ++label) out[label] += costs[label];
+        continue;
+      }
       for (double& score : out) score += 1.0;
       out[at(truth[first + t])] -= 1.0;
     }
