@@ -79,7 +79,8 @@ class ComponentSolver {
   }
 
   static constexpr int kMostDepth = 8;
-  static constexpr double kFirstSearch = 5e7;                     ///< operations
+  static constexpr double kSearchShare = 3.0;   ///< operations of search for one of branching
+  static constexpr double kMoreThanDual = 2.0;  ///< and for one of GDMM after messages
   static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
   static constexpr index_t kMostOpen = 1000;   ///< open variables for which more of it may help
   static constexpr double kLeastShare = 1e-3;  ///< of the gap, above a target
@@ -219,20 +220,35 @@ class ComponentSolver {
 
   // ---- branch and bound ------------------------------------------------------------------------
 
-  /// A round: branch and bound in growing slices, targets far above the score, a short search.
-  /// Again if the score is better, for a better score prunes more.
+  /// A round: branch and bound in growing slices, search and targets far above the score in turns
+  /// with it. Again if a better score has closed many labels, for then it prunes more.
   void branch_first() {
-    const double score = answer_.score;
+    if (lists_.begin.size() != graph_->domain.size() + 1) lists_ = all_labels();
+    const offset_t n_before = count_open_labels();
     for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
       const index_t n_open = branch(work);
+      if (run_->is_closed(answer_) || run_->should_stop()) return;
+      use_cheaper_way(kSearchShare * work);
       if (run_->is_closed(answer_) || run_->should_stop()) return;
       if (n_open > kMostOpen) break;
       while (aim_high(2.0 * work)) {
       }
       if (run_->is_closed(answer_) || run_->should_stop()) return;
     }
-    improve(kFirstSearch, nullptr);
-    if (answer_.score <= score + run_->slack(score)) stage_ = Stage::dual;
+    if (!is_worth_branching(n_before)) stage_ = Stage::dual;
+  }
+
+  /// Labels that the bounds of the messages leave open at the present score.
+  offset_t count_open_labels() const {
+    const auto bounds = messages_->label_bounds();
+    const double score = answer_.score + run_->slack(answer_.score);
+    return std::count_if(bounds.begin(), bounds.end(), [&](double b) { return b > score; });
+  }
+
+  /// Whether there are much fewer open labels than at an earlier try.
+  bool is_worth_branching(offset_t n_before) const {
+    constexpr double kFewer = 0.9;
+    return static_cast<double>(count_open_labels()) < kFewer * static_cast<double>(n_before);
   }
 
   BranchSettings branch_settings(double work) const {
@@ -275,7 +291,8 @@ class ComponentSolver {
     weights_.resize(graph_->domain.size(), 1.0);
     double share = 0.25;
     while (share > kLeastShare && spread() < share * (bound - score)) share *= 0.25;
-    for (int n = work > kFirstSearch ? 1 : 2; n > 0 && share > kLeastShare; --n, share *= 0.25) {
+    for (int n = work > 5.0 * kFirstBranch ? 1 : 2; n > 0 && share > kLeastShare;
+         --n, share *= 0.25) {
       if (messages_->n_sweeps() == 0 || run_->is_closed(answer_) || run_->should_stop()) break;
       BranchSettings settings = branch_settings(work);
       settings.target = bound - share * (bound - score);
@@ -382,7 +399,7 @@ class ComponentSolver {
     run_->work += static_cast<double>(work);
     tell(MapCredit::gdmm);
     climb(&lists);
-    improve(static_cast<double>(work), &lists);
+    improve((messages_ ? kMoreThanDual : 1.0) * static_cast<double>(work), &lists);
     if (!run_->is_closed(answer_))
       n_excluded_ += dual.exclude(bound, answer_.score + run_->slack(answer_.score));
     return true;
@@ -508,11 +525,12 @@ class ComponentSolver {
   /// A slice of the search; slices double, the last one is cut by time or work. Branch and bound
   /// after each while it gets somewhere or has a better score to start from.
   void look_further(double budget) {
-    const double score = answer_.score, gap = answer_.bound - answer_.score;
+    const double gap = answer_.bound - answer_.score;
     const double begin = run_->work, slice = std::min(slice_, budget);
     use_cheaper_way(slice);
     if (run_->has_all_parts() && messages_ && !run_->is_closed(answer_) &&
-        (branching_helps_ || answer_.score > score)) {
+        (branching_helps_ || is_worth_branching(n_open_labels_))) {
+      n_open_labels_ = count_open_labels();
       branch(slice);
       branching_helps_ = answer_.bound - answer_.score <= 0.99 * gap;
     }
@@ -533,7 +551,7 @@ class ComponentSolver {
     if (neighbourhoods_.credit == 0.0) {
       neighbourhoods_.credit = std::min(1.0, std::pow(n_near / kManyNeighbours, 2.0));
     }
-    const double turn = n_near < 0.5 * kManyNeighbours ? work : work / 8.0;
+    const double turn = n_near < 0.5 * kManyNeighbours ? work : std::max(work / 8.0, kFirstBranch);
     for (double spent = 0.0; spent < work && !run_->is_closed(answer_); spent += turn) {
       if (run_->should_stop()) return;
       const double score = answer_.score;
@@ -577,6 +595,7 @@ class ComponentSolver {
   Way moves_{1.0}, neighbourhoods_{0.0};
   double slice_ = 0.0, spent_ = 0.0;
   bool branching_helps_ = false;
+  offset_t n_open_labels_ = 0;  ///< at the last branching of the last search
 };
 
 }  // namespace sublearn
