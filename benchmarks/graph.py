@@ -19,7 +19,7 @@ from harness.bench import Bench
 from harness.child import timed
 from harness.entrant import Entrant
 from harness.factors import FactorArrays
-from harness.graphs import Instance, instances, matching, multilabel, near_points
+from harness.graphs import PARTS, Instance, instances, matching, multilabel, near_points
 from harness.growth import exponent
 from harness.problem import Split
 from harness.runner import Case, Outcome
@@ -94,7 +94,7 @@ def uai(bench: Bench) -> Figures:
     columns = {
         "instance": "", "reference": ".4f", "ours": ".4f", "bound": ".4f", "gap": ".1e",
         "s to best": ".2f<", "CPU s": ".1f<", "MB": ".0f<", "- reference": ".4f",
-        "- best rival": ".4f", "proven by": "",
+        "- best rival": ".4f", "proven by": "", "found by": "", "bounded by": "",
     }  # fmt: skip
     columns |= {f"- {rival.name}": ".4f" for rival in solvers[1:]}
     chosen = bench.cases(instances(bench.data), 2)
@@ -115,8 +115,15 @@ def compared(bench: Bench, instance: Instance, solvers: Sequence[Entrant]) -> li
         gap(ours), *(ours.figure(n) for n in ("fit_cpu_seconds", "cpu_seconds", "above_data_mb")),
         "other problem" if is_other else ahead(score, reference),
         ahead(score, max(scores, default=None)), ", ".join(proven) or "nobody",
+        part(ours, "found_by"), part(ours, "bounded_by"),
         *(cell(score, other) for other in others),
     ]  # fmt: skip
+
+
+def part(found: Outcome, name: str) -> str | None:
+    """The part of our solver that made the last improvement."""
+    number = found.figure(name)
+    return None if number is None else PARTS[int(number)].replace("_", " ")
 
 
 def is_proof(found: Outcome) -> bool:
@@ -147,22 +154,54 @@ def cell(score: float | None, other: Outcome) -> Cell:
     return ahead(score, found) if found is not None else other.end() or "none"
 
 
+#: Files that are solved at once: they are not among the sixty.
+EASY = (
+    "pdb1ctj", "pdb1etl", "pdb1mjc", "pdb2erl", "segmentation_12", "segmentation_14", "grids_26",
+    "grids_29", "imagealignment_12", "promedas_70",
+)  # fmt: skip
+VERDICTS = ("ahead", "equal", "behind")
+
+
+def sixty(bench: Bench) -> list[tuple[Graph, str]]:
+    """Ten planning graphs, thirty of the kinds that are held out, twenty files."""
+    made = [("planning", TUNED["planning"], "tuned", 10)]
+    made += [(name, make, "held out", 3) for name, make in HELD_OUT.items()]
+    graphs = [
+        (Graph(f"{name}-{seed}", partial(make, seed)), kind)
+        for name, make, kind, n in made
+        for seed in range(n)
+    ]
+    files = [i for i in instances(bench.data) if i.name not in EASY]
+    return graphs + [(Graph(file.name, file.load), "file") for file in files]
+
+
 def soft_constraints(bench: Bench) -> Figures:
-    """Generated graphs of hard and soft tables, of kinds that were tuned on and that were not."""
+    """Ours beside toulbar2 and its neighbourhood search, and how often each is ahead."""
     rivals = bench.chosen([BY_NAME[name] for name in (OURS, "toulbar2", "toulbar2-vns")])
     columns = {"graph": "", "kind": "", "factors": ",d", "ours": ".4f", "bound": ".4f"}
-    columns |= {f"- {rival.name}": ".4f" for rival in rivals[1:]}
-    chosen = [(name, make, "tuned") for name, make in TUNED.items()]
-    chosen += [(name, make, "held out") for name, make in HELD_OUT.items()]
+    columns |= {f"- {rival.name}": ".4f" for rival in rivals[1:]} | {"against the better": ""}
     rows: list[list[Cell]] = []
-    for name, make, kind in bench.some(chosen):
-        for seed in range(bench.size(2, 1)):
-            graph = Graph(f"{name}-{seed}", partial(make, seed))
-            ours, *others = solve(bench, graph, rivals, SOFT_LIMIT)
-            score = ours.figure("score")
-            known = [graph.name, kind, graph.problem.n_factors, score, ours.figure("bound")]
-            rows.append([*known, *(cell(score, other) for other in others)])
+    kinds = dict(sixty(bench))
+    for graph in bench.cases(kinds, 2):
+        kind = kinds[graph]
+        ours, *others = solve(bench, graph, rivals, SOFT_LIMIT)
+        score, scores = ours.figure("score"), [other.figure("score") for other in others]
+        best = max((s for s in scores if s is not None), default=-np.inf)
+        known = [graph.name, kind, graph.problem.n_factors, score, ours.figure("bound")]
+        rows.append([*known, *(cell(score, other) for other in others), verdict(score, best)])
+        bench.say(rows[-1])
+    for kind in dict.fromkeys(str(row[1]) for row in rows):
+        own = [row[-1] for row in rows if row[1] == kind]
+        counts = ", ".join(f"{own.count(v)} {v}" for v in VERDICTS)
+        rows.append([f"all {len(own)}", kind, *[None] * (len(columns) - 3), counts])
     return Figures(columns, rows)
+
+
+def verdict(score: float | None, best: float) -> str:
+    difference = -np.inf if score is None else ahead(score, best)
+    if difference == "inf":
+        return VERDICTS[0]
+    return VERDICTS[1 - int(np.sign(difference or 0.0))]
 
 
 # --- graph matching, multilabel -------------------------------------------------------------------
@@ -223,9 +262,9 @@ def many_factors(bench: Bench) -> Figures:
 
 # --- growth ---------------------------------------------------------------------------------------
 
-#: Bound and search come after iterations 10, 30, 70 and 150: from 72 to 149 there is GDMM alone. It
-#: sorts rows of the table when they are first needed, so the time of late iterations still has some
-#: of that in it. Operations do not count it, but have those of the search in them.
+#: Points are decoded and bounds computed after iterations 10, 30, 50, ... GDMM sorts rows of the
+#: table when they are first needed, so the time of late iterations still has some of that in it;
+#: operations do not count it.
 FEW, MANY, CHECKS = 71, 149, (70, 150)
 #: With less noise the network is solved in a few iterations, and there is nothing to measure.
 GROWTH_NOISE = 0.7
@@ -277,6 +316,17 @@ def grown(problem: FactorArrays) -> list[float | None]:
     return [1000 * (many - few) / (MANY - FEW), work, few, *active]
 
 
+def as_factor_graph(problem: FactorArrays) -> Any:
+    """For this library; groups whose factors have one table share it."""
+    from sublearn.graph import FactorGraph
+
+    graph = FactorGraph(unary=np.split(problem.unary, problem.begin[1:-1]))
+    for group in problem.groups:
+        tables = group.tables[0] if len(group.tables) == 1 else group.tables[group.rows]
+        graph.add_factors(group.scopes, tables, group.scale)
+    return graph
+
+
 def as_graph(problem: FactorArrays) -> Any:
     """For this library, one table for all factors."""
     from sublearn.graph import FactorGraph
@@ -291,7 +341,7 @@ def gdmm(graph: Any, max_iter: int, n_jobs: int = 1) -> Any:
     """This many iterations."""
     from sublearn.graph import solve_map
 
-    how = {"solver": "gdmm", "tol": 0.0, "search_work": 0.0, "random_state": 0}
+    how = {"solver": "gdmm", "tol": 0.0, "random_state": 0}
     return solve_map(graph, max_iter=max_iter, n_jobs=n_jobs, **how)
 
 
@@ -326,9 +376,11 @@ TABLES = [
     ),
     Table(
         "soft-constraints",
-        "Hard and soft tables, generated",
-        "As the instances above; a broken table costs 9.21. The kinds that are held out were "
-        "chosen before the search was written.",
+        "Sixty graphs beside toulbar2 and its neighbourhood search",
+        f"{SOFT_LIMIT:g} CPU seconds each. Ten planning graphs, on which the search was tuned, "
+        "three graphs each of ten kinds that were never looked at while it was written, and files of the "
+        "competitions; a broken table of the generated ones costs 9.21. The last column compares "
+        "with the better of the two.",
         soft_constraints,
     ),
     Table(

@@ -12,8 +12,12 @@ import numpy as np
 
 from harness.factors import FactorArrays, Group
 
-__all__ = ["Instance", "instances", "matching", "multilabel", "near_points", "scale_free"]
+__all__ = ["PARTS", "Instance", "instances", "matching", "multilabel", "near_points", "scale_free"]
 
+#: Parts of this library's solver that a score or a bound can be owed to; processes tell the place.
+PARTS = (
+    "start", "elimination", "local_search", "messages", "branch_and_bound", "gdmm", "neighbourhoods"
+)  # fmt: skip
 _BOTH_ON = np.array([[[0.0, 0.0], [0.0, 1.0]]])
 
 

@@ -274,6 +274,71 @@ def squads(seed: int, n: int = 120, n_teams: int = 8) -> FactorArrays:
     return _as_graph([-0.1 * rng.random(n_teams) for _ in range(n)], tables)
 
 
+def spins(seed: int, side: int = 30, n_labels: int = 3) -> FactorArrays:
+    """A torus whose neighbours have random tables: nothing is forbidden, much is frustrated."""
+    rng = np.random.default_rng(seed)
+    number = np.arange(side * side).reshape(side, side)
+    tables = Tables()
+    for axis in (0, 1):
+        for i, j in zip(number.ravel(), np.roll(number, -1, axis).ravel(), strict=True):
+            tables[int(i), int(j)] = rng.normal(size=(n_labels, n_labels))
+    return _as_graph(list(rng.normal(0.0, 0.3, (side * side, n_labels))), tables)
+
+
+def random_tables(seed: int, n: int = 150, degree: float = 10.0) -> FactorArrays:
+    """A sparse random graph of domains from 2 to 10 with tables of exponential costs."""
+    rng = np.random.default_rng(seed)
+    domain = rng.integers(2, 11, n)
+    tables = Tables()
+    for i, j in itertools.combinations(range(n), 2):
+        if rng.random() < degree / n:
+            tables[i, j] = -rng.exponential(size=(domain[i], domain[j]))
+    return _as_graph([-rng.exponential(size=k) for k in domain], tables)
+
+
+def cliques(seed: int, n: int = 160, n_cliques: int = 25, size: int = 16) -> FactorArrays:
+    """Cliques that overlap: some want all labels different, some want them near to each other."""
+    rng = np.random.default_rng(seed)
+    n_labels = 2 * size
+    apart = np.abs(np.subtract.outer(np.arange(n_labels), np.arange(n_labels)))
+    tables = Tables()
+    for clique in range(n_cliques):
+        members = np.sort(rng.choice(n, size, replace=False)).tolist()
+        is_hard = clique % 2 == 0
+        table = np.where(apart == 0, BROKEN, 0.0) if is_hard else -0.02 * np.minimum(apart, 6)
+        for pair in itertools.combinations(members, 2):
+            tables[pair] = tables.get(pair, 0.0) + table
+    return _as_graph([-0.5 * rng.random(n_labels) for _ in range(n)], tables)
+
+
+def clauses(seed: int, n: int = 250, n_clauses: int = 1100, share: float = 0.7) -> FactorArrays:
+    """Clauses of three literals over binary variables: most are hard, the others have weights."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 2, n)
+    scopes = np.array([np.sort(rng.choice(n, 3, replace=False)) for _ in range(n_clauses)])
+    signs = rng.integers(0, 2, scopes.shape)
+    tables = np.zeros((n_clauses, 2, 2, 2))
+    for c, (scope, bad) in enumerate(zip(scopes, signs, strict=True)):
+        is_hard = rng.random() < share and (bad != hidden[scope]).any()
+        tables[(c, *bad)] = BROKEN if is_hard else -rng.random()
+    group = Group(scopes, tables, np.arange(n_clauses), np.ones(n_clauses))
+    unary = np.stack([np.zeros(n), rng.normal(0.0, 0.3, n)], axis=1)
+    return FactorArrays(np.full(n, 2), unary.ravel(), [group])
+
+
+def places(seed: int, n: int = 22) -> FactorArrays:
+    """Firms to places, each its own: what flows between two costs by how far they are apart."""
+    rng = np.random.default_rng(seed)
+    where = rng.random((n, 2))
+    far = np.linalg.norm(where[:, None] - where[None], axis=2)
+    same = np.where(np.eye(n) > 0, BROKEN, 0.0)
+    tables = Tables()
+    for pair in itertools.combinations(range(n), 2):
+        flow = rng.exponential() * (rng.random() < 0.4)
+        tables[pair] = same - flow * far
+    return _as_graph([-0.2 * rng.random(n) for _ in range(n)], tables)
+
+
 Kind: TypeAlias = "Callable[[int], FactorArrays]"
 TUNED: dict[str, Kind] = {"planning": planning, "planted": planted}
 HELD_OUT: dict[str, Kind] = {
@@ -282,4 +347,9 @@ HELD_OUT: dict[str, Kind] = {
     "colours": colours,
     "latin": latin,
     "squads": squads,
+    "spins": spins,
+    "random-tables": random_tables,
+    "cliques": cliques,
+    "clauses": clauses,
+    "places": places,
 }

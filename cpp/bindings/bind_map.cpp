@@ -38,6 +38,8 @@ nb::dict solve(const FactorGraph& graph, const MapSettings& settings,
   out["bound"] = answer.bound;
   out["n_iter"] = solver.n_iter();
   out["status"] = solver.status();
+  out["found_by"] = solver.found_by();
+  out["bounded_by"] = solver.bounded_by();
   out["rows"] = to_columns(solver.rows(), "seconds", &MapRow::seconds, "score", &MapRow::score,
                            "bound", &MapRow::bound, "n_iter", &MapRow::n_iter, "n_labels",
                            &MapRow::n_labels, "n_states", &MapRow::n_states, "work", &MapRow::work);
@@ -47,6 +49,21 @@ nb::dict solve(const FactorGraph& graph, const MapSettings& settings,
 }  // namespace
 
 void bind_map(nb::module_& m) {
+  nb::enum_<MapParts>(m, "MapParts", "See solvers/map/run.hpp.")
+      .value("everything", MapParts::everything)
+      .value("gdmm", MapParts::gdmm)
+      .value("gdmm_and_search", MapParts::gdmm_and_search)
+      .value("messages", MapParts::messages)
+      .value("local_search", MapParts::local_search)
+      .value("neighbourhoods", MapParts::neighbourhoods);
+  nb::enum_<MapCredit>(m, "MapCredit", "See solvers/map/run.hpp.")
+      .value("start", MapCredit::start)
+      .value("elimination", MapCredit::elimination)
+      .value("local_search", MapCredit::local_search)
+      .value("messages", MapCredit::messages)
+      .value("branch_and_bound", MapCredit::branch_and_bound)
+      .value("gdmm", MapCredit::gdmm)
+      .value("neighbourhoods", MapCredit::neighbourhoods);
   nb::class_<MapSettings>(m, "MapSettings", "See solvers/map/solver.hpp.")
       .def(nb::init<>())
       .def_rw("tol", &MapSettings::tol)
@@ -55,7 +72,7 @@ void bind_map(nb::module_& m) {
       .def_rw("search_work", &MapSettings::search_work)
       .def_rw("rho", &MapSettings::rho)
       .def_rw("eta", &MapSettings::eta)
-      .def_rw("reduce", &MapSettings::reduce)
+      .def_rw("parts", &MapSettings::parts)
       .def_rw("n_threads", &MapSettings::n_threads)
       .def_rw("seed", &MapSettings::seed);
   m.def("solve_map", &solve, "graph"_a, "settings"_a, "start"_a.noconvert().none(), "monitor"_a,

@@ -10,6 +10,8 @@
 #include "sublearn/search/heap_table.hpp"
 #include "sublearn/search/sorted_table.hpp"
 #include "sublearn/solvers/map/gdmm_binary.hpp"
+#include "sublearn/solvers/map/gdmm_binary_printed.hpp"
+#include "sublearn/solvers/map/gdmm_printed.hpp"
 #include "sublearn/solvers/map/solver.hpp"
 
 using namespace sublearn;
@@ -146,11 +148,20 @@ TEST(gdmm_for_binary_factors_finds_the_bound_of_the_general_one) {
     const double optimum = best_score(graph);
     GdmmMap general(graph, {});
     GdmmBinary binary(graph, {});
+    GdmmPrinted printed(graph, {});
+    GdmmBinaryPrinted binary_printed(graph, {});
     CHECK(binary.bound(nullptr) >= optimum - 1e-9);
+    CHECK(printed.bound(nullptr) >= optimum - 1e-9);
+    CHECK(binary_printed.bound(nullptr) >= optimum - 1e-9);
     for (int iter = 0; iter < 1500; ++iter) {
       general.iterate(nullptr);
       binary.iterate(nullptr);
+      printed.iterate(nullptr);
+      binary_printed.iterate(nullptr);
+      if (iter % 100 == 0) CHECK(binary_printed.bound(nullptr) >= optimum - 1e-9);
     }
+    CHECK_NEAR(printed.bound(nullptr), general.bound(nullptr), 1e-2);
+    CHECK_NEAR(binary_printed.bound(nullptr), general.bound(nullptr), 1e-2);
     CHECK(binary.bound(nullptr) >= optimum - 1e-9);
     CHECK_NEAR(binary.bound(nullptr), general.bound(nullptr), 1e-2);
   }
@@ -161,7 +172,7 @@ TEST(map_solver_solves_small_graphs) {
   for (int trial = 0; trial < 60; ++trial) {
     const FactorGraph graph = random_graph(rng, 7, 12, 4);
     MapSettings settings;
-    settings.reduce = trial % 2 == 0;
+    settings.parts = trial % 2 == 0 ? MapParts::everything : MapParts::gdmm_and_search;
     settings.search_work = 1e5;
     Monitor monitor;
     const MapAnswer answer = MapSolver(settings, monitor).solve(graph, {});

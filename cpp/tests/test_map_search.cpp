@@ -107,3 +107,42 @@ TEST(candidates_keep_block_moves_inside_the_lists) {
   CHECK_NEAR(search.improve(labels, {.work = 1e4}), 9.0, 1e-12);
   CHECK(search.optimal());
 }
+
+TEST(a_walk_comes_back_to_the_best_labels_that_it_saw) {
+  Rng rng(13);
+  for (int trial = 0; trial < 40; ++trial) {
+    const FactorGraph graph = random_graph(rng, 9, 16, 4);
+    ScoredLabels current(graph);
+    TabuWalk walk(graph);
+    current.start(random_labels(rng, graph));
+    double before = current.score();
+    for (int round = 0; round < 5; ++round) {
+      walk.run(current, 2, 60, 1e6, rng, [] { return false; });
+      CHECK(current.score() >= before - 1e-9);
+      CHECK_NEAR(current.score(), graph.score(current.labels()), 1e-9);
+      before = current.score();
+    }
+    // no single label is better than where it came back to
+    for (index_t i = 0; i < graph.n_variables(); ++i) {
+      for (const double score : current.scores_of(i)) {
+        CHECK(score <= current.scores_of(i)[at(current[i])] + 1e-9);
+      }
+    }
+  }
+}
+
+TEST(a_walk_stops_when_asked_and_keeps_to_its_work) {
+  Rng rng(14);
+  const FactorGraph graph = random_torus(rng, 30);
+  ScoredLabels current(graph);
+  TabuWalk walk(graph);
+  const Ids start = random_labels(rng, graph);
+  current.start(start);
+  const double begin = current.work();
+  walk.run(current, 5, 1'000'000, 1e6, rng, [] { return false; });
+  CHECK(current.work() - begin < 1.1e6);
+  CHECK(current.score() > graph.score(start));
+  int asked = 0;
+  walk.run(current, 5, 1'000'000, 1e12, rng, [&] { return ++asked == 3; });
+  CHECK(asked == 3);
+}

@@ -423,6 +423,11 @@ def structures(rng):
     return claim(model.objective_, model.certificate_, judge.objective(w, C), best)
 
 
+MAP_SOLVERS = [
+    "auto", "gdmm", "gdmm_and_search", "messages", "local_search", "neighbourhoods",
+]  # fmt: skip
+
+
 def assignments(rng):
     n = int(rng.integers(1, 6))
     domain = rng.integers(1, 4, size=n)
@@ -432,7 +437,7 @@ def assignments(rng):
         table = rng.normal(size=tuple(domain[scope])) * 10.0 ** rng.uniform(-2, 2)
         graph.add_factor(scope, table)
     found = solve_map(
-        graph, solver=str(rng.choice(["auto", "gdmm"])), max_iter=random_limit(rng, 500),
+        graph, solver=str(rng.choice(MAP_SOLVERS)), max_iter=random_limit(rng, 500),
         search_work=float(rng.choice([1.0, 1e6])), random_state=0,
         time_limit=None if rng.random() < 0.8 else 1e-9,
     )  # fmt: skip

@@ -64,7 +64,7 @@ def frustrated_grid(seed, side=5, n_labels=3, strength=2.0):
     return FactorGraph.grid(unary, potts(n_labels), weights)
 
 
-@pytest.mark.parametrize("solver", ["auto", "gdmm"])
+@pytest.mark.parametrize("solver", ["auto", "gdmm_and_search"])
 @pytest.mark.parametrize("seed", range(25))
 def test_small_graphs_are_solved(seed, solver):
     graph, domain = random_graph(seed)
@@ -82,7 +82,7 @@ def test_binary_graphs_are_solved(seed):
     graph = FactorGraph(unary=rng.normal(size=(n, 2)))
     pairs = np.array([(i, j) for i in range(n) for j in range(i) if rng.random() < 0.6])
     graph.add_interactions(pairs, rng.normal(size=len(pairs)))
-    result = solve(graph, solver="gdmm", search_work=1e6)
+    result = solve(graph, solver="gdmm_and_search", search_work=1e6)
     best = best_by_enumeration(graph, [2] * n)
     assert result.score == pytest.approx(best, abs=1e-9)
     assert result.bound >= best - 1e-9
@@ -118,19 +118,83 @@ def local_polytope(unary, scopes, tables):
     return -linprog(-cost, A_eq=A, b_eq=right, bounds=(0, 1), method="highs").fun
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("n_labels", [2, 3, 17])
-def test_bound_is_that_of_the_linear_program(seed, n_labels):
-    """17 labels: tables beyond the size that is scanned, so that the sorted search is tested."""
+def pairs_and_their_program(seed, n_labels, n=8, m=14):
     rng = np.random.default_rng(seed)
-    n, m = 8, 14
     unary = rng.normal(size=(n, n_labels))
     scopes = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
     tables = rng.normal(size=(m, n_labels, n_labels))
     graph = FactorGraph.from_arrays(unary, scopes, tables)
-    result = solve(graph, solver="gdmm", search_work=0.0)
+    return graph, local_polytope(unary, scopes, tables)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_labels", [2, 3, 17])
+def test_printed_gdmm_reaches_the_optimum_of_the_linear_program(seed, n_labels):
+    """Algorithm 9 for two labels, else algorithm 8; 17 labels: the sorted search."""
+    graph, exact = pairs_and_their_program(seed, n_labels)
+    result = solve(graph, solver="gdmm", max_iter=3000)
+    assert result.bound == pytest.approx(exact, rel=2e-4)
+    assert result.bound >= exact - 1e-9  # nothing else lowers it: no exclusion, no search
+    assert (result.found_by, result.bounded_by) == ("gdmm", "gdmm")
+    assert result.score == graph.score(result.assignment) <= exact + 1e-9
+
+
+@pytest.mark.parametrize(("rho", "eta"), [(1.0, 1.0), (1.0, 0.1), (0.1, 0.1)])
+def test_printed_gdmm_takes_the_penalties_of_the_paper(rho, eta):
+    for n_labels in (2, 3):
+        graph, exact = pairs_and_their_program(1, n_labels)
+        result = solve(graph, solver="gdmm", rho=rho, eta=eta, max_iter=3000)
+        assert result.bound == pytest.approx(exact, rel=1e-3)
+
+
+def test_printed_gdmm_takes_tables_of_three_variables():
+    graph, domain = random_graph(4, triples=4)
+    result = solve(graph, solver="gdmm", max_iter=1000)
+    best = best_by_enumeration(graph, domain)
+    assert best - 1e-9 <= result.bound <= result.trace["bound"][0]
+    ours = solve(graph, solver="gdmm_and_search", search_work=0.0, max_iter=1000)
+    assert result.bound >= ours.bound - 1e-3  # ours may exclude labels
+
+
+def test_a_solved_program_with_a_gap_has_stalled():
+    graph, _ = pairs_and_their_program(2, 3)
+    result = solve(graph, solver="gdmm")
+    assert result.status is Status.STALLED
+    assert result.gap > 1e-3
+
+
+def test_printed_gdmm_is_the_same_for_any_number_of_threads():
+    graph = frustrated_grid(0, side=12, n_labels=3)
+    one, two = (solve(graph, solver="gdmm", n_jobs=n, max_iter=40) for n in (1, 2))
+    np.testing.assert_array_equal(one.trace["bound"], two.trace["bound"])
+
+
+@pytest.mark.parametrize("solver", ["messages", "local_search", "neighbourhoods"])
+def test_a_part_alone_gets_no_credit_for_another(solver):
+    graph = frustrated_grid(2, side=8)
+    result = solve(graph, solver=solver, search_work=1e6)
+    own = {"messages": {"messages"}, "local_search": {"local_search", "start"}}
+    allowed = own.get(solver, {"messages", "neighbourhoods"})
+    assert {result.found_by, result.bounded_by} <= allowed
+    assert result.n_iter == 0
+    assert result.bound >= solve(graph).score - 1e-9
+
+
+def test_the_result_says_which_part_found_it():
+    chain = FactorGraph(unary=np.random.default_rng(0).normal(size=(9, 3)))
+    chain.add_factors([[i, (i + 1) % 9] for i in range(9)], potts(3, 0.7))
+    result = solve(chain)
+    assert result.status is Status.CONVERGED
+    assert {result.found_by, result.bounded_by} <= {"start", "elimination"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_labels", [2, 3, 17])
+def test_bound_is_that_of_the_linear_program(seed, n_labels):
+    """17 labels: tables beyond the size that is scanned, so that the sorted search is tested."""
+    graph, exact = pairs_and_their_program(seed, n_labels)
+    result = solve(graph, solver="gdmm_and_search", search_work=0.0)
     assert result.n_iter > 0  # GDMM did it, and not an exact method
-    exact = local_polytope(unary, scopes, tables)
     assert result.bound >= result.score
     # labels that cannot win are excluded on the way, so the bound may be below the program's value
     assert result.bound <= exact + 1e-4 * abs(exact)
@@ -140,7 +204,7 @@ def test_bound_is_that_of_the_linear_program(seed, n_labels):
 def test_rho_can_be_fixed():
     graph = FactorGraph.grid(np.random.default_rng(0).normal(size=(6, 6, 5)), potts(5, 0.4))
     free = solve(graph)
-    fixed = solve(graph, solver="gdmm", rho=0.5)
+    fixed = solve(graph, solver="gdmm_and_search", rho=0.5)
     assert free.status is fixed.status is Status.CONVERGED
     assert fixed.score == pytest.approx(free.score, rel=1e-6)
 
@@ -176,11 +240,11 @@ def test_time_limit_returns_what_was_found():
 
 def test_the_status_says_which_budget_ran_out():
     graph = frustrated_grid(1, side=8, n_labels=2)
-    by_work = solve(graph, solver="gdmm", search_work=1e6)
+    by_work = solve(graph, solver="gdmm_and_search", search_work=1e6)
     assert by_work.status is Status.SEARCH_WORK
     assert by_work.n_iter < 2000
     assert str(by_work.status).startswith("search_work was spent")
-    by_passes = solve(graph, solver="gdmm", search_work=1e6, max_iter=10)
+    by_passes = solve(graph, solver="gdmm_and_search", search_work=1e6, max_iter=10)
     assert (by_passes.status, by_passes.n_iter) == (Status.MAX_ITER, 10)
 
 

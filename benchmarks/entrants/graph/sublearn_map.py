@@ -2,6 +2,7 @@
 
 import numpy as np
 from harness.factors import FactorArrays
+from harness.graphs import PARTS
 
 from sublearn.graph import FactorGraph, solve_map
 
@@ -31,4 +32,6 @@ def solve(graph, task, keep):
     first = int(np.argmax(trace["score"] >= trace["score"][-1] - slack))
     keep.bound(result.bound)
     keep.tell(n_iter=result.n_iter, work=float(trace["work"][-1]))
+    found, bounded = PARTS.index(result.found_by), PARTS.index(result.bounded_by)
+    keep.tell(found_by=float(found), bounded_by=float(bounded))
     keep(result.assignment, wall=float(trace["seconds"][first]))

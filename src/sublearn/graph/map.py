@@ -28,13 +28,24 @@ from sublearn.validation.values import show
 
 __all__ = ["MapResult", "run_map", "solve_map"]
 
+#: The parts that work, by the name of the solver.
+_SOLVERS = {
+    "auto": _core.MapParts.everything,
+    "gdmm": _core.MapParts.gdmm,
+    "gdmm_and_search": _core.MapParts.gdmm_and_search,
+    "messages": _core.MapParts.messages,
+    "local_search": _core.MapParts.local_search,
+    "neighbourhoods": _core.MapParts.neighbourhoods,
+}
+
 _RULES: dict[str, Rule] = {
     "time_limit": OrNone(Positive(float)),
     "tol": NonNegative(float),
     "max_iter": Positive(int),
     "search_work": NonNegative(float),
-    "solver": OneOf("auto", "gdmm"),
+    "solver": OneOf(*_SOLVERS),
     "rho": OrNone(Positive(float)),
+    "eta": OrNone(Positive(float)),
     **RUN_RULES,
 }
 
@@ -44,9 +55,10 @@ class MapResult(Solution):
     """What :func:`solve_map` found.
 
     `status` is converged if `gap` is at most `tol`, and otherwise says which budget ran out:
-    `time_limit`, `max_iter`, or `search_work` where fewer iterations were made. `n_iter` counts
-    iterations of GDMM over all connected components, 0 if none was needed, and `trace` has seconds,
-    score, bound, active labels and states, work.
+    `time_limit`, `max_iter`, or `search_work` where fewer iterations were made; a part that works
+    alone and has nothing left to do has stalled. `n_iter` counts iterations of GDMM over all
+    connected components, 0 if none was needed, and `trace` has seconds, score, bound, active labels
+    and states, work.
 
     Parameters
     ----------
@@ -56,11 +68,17 @@ class MapResult(Solution):
         No assignment scores more.
     names : list of hashable, optional
         What the variables are called, if the graph has names.
+    found_by, bounded_by : str
+        The part of the solver that made the last improvement of the score, and of the bound:
+        "start" (the best label of each variable, and reductions), "elimination", "messages",
+        "branch_and_bound", "gdmm", "local_search" or "neighbourhoods".
     """
 
     assignment: np.ndarray
     bound: float
     names: list[Hashable] | None = None
+    found_by: str = "start"
+    bounded_by: str = "start"
 
     @property
     def labels(self) -> dict[Hashable, int]:
@@ -88,6 +106,7 @@ def solve_map(
     search_work: float = 1e9,
     solver: str = "auto",
     rho: float | None = None,
+    eta: float | None = None,
     init: MapResult | ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Seed = None,
@@ -96,22 +115,23 @@ def solve_map(
 ) -> MapResult:
     r"""Find the assignment of largest score, and an upper bound on the score of all assignments.
 
-    The linear program (3.25) of the paper,
+    Between the two is the linear program (3.25) of the paper,
 
     .. math::
         \max_{x, y} \sum_i \theta_i^T x_i + \sum_f \theta_f^T y_f
         \quad\text{s.t.}\quad M_{if}\, y_f = x_i,
 
-    over points of simplices, is solved by the greedy direction method of multipliers, algorithms 8
-    and 9. For any multipliers :math:`\mu`,
+    over points of simplices. For any multipliers :math:`\mu`,
 
     .. math::
         \sum_i \max_a \Big[\theta_i(a) + \sum_f \mu_{if}(a)\Big]
         + \sum_f \max_y \Big[\theta_f(y) - \sum_i \mu_{if}(y_i)\Big]
 
     bounds every assignment from above: it is the certificate, and its maxima are over all states.
-    Trees and graphs of small width are solved exactly by elimination, and local search with exact
-    moves of large blocks looks for better assignments all the while.
+    By default several methods take turns, and `found_by` and `bounded_by` of the result name the
+    ones that made the last improvements: elimination on graphs of small width, sweeps of messages,
+    branch and bound, a variant of the greedy direction method of multipliers (GDMM), local search
+    with exact moves of large blocks, and large neighbourhoods.
 
     Parameters
     ----------
@@ -123,16 +143,22 @@ def solve_map(
     tol : float, default 1e-6
         Stop at a relative gap of this size.
     max_iter : int, default 2000
-        Iterations of GDMM on one connected component.
+        Iterations of GDMM on one connected component; with "messages" and "neighbourhoods", sweeps.
     search_work : float, default 1e9
         Operations (some seconds) of the search on one component after the bound has converged,
         where there is no time limit.
-    solver : {"auto", "gdmm"}, default "auto"
-        "gdmm" leaves out reductions, elimination, message passing and branch and bound: GDMM and
-        the search, on the graph as it is.
+    solver : {"auto", "gdmm", "gdmm_and_search", "messages", "local_search", "neighbourhoods"}
+        "auto", the default, is all that helps. "gdmm" is GDMM as the paper prints it and nothing
+        else: algorithm 9 where all variables are binary and all factors pairwise, else algorithm 8.
+        The others are further parts of "auto" alone, to see what each contributes:
+        "gdmm_and_search" our variant of GDMM in turns with local search, "messages" sweeps of dense
+        messages, "neighbourhoods" the same and then large neighbourhoods of what they decode to.
+        All but "auto" work on the graph as it is.
     rho : float, optional
-        Penalty and dual step of GDMM. By default it is chosen from the scores and then balanced
+        Penalty of GDMM. By default it is chosen from the scores and, but for "gdmm", then balanced
         between primal and dual residual.
+    eta : float, optional
+        Dual step of GDMM, `rho` by default.
     init : MapResult or array-like of int, optional
         An assignment to start from, of an earlier graph with other scores for example. A good one
         lets the solver exclude labels from the beginning.
@@ -166,7 +192,7 @@ def solve_map(
     settings = _core.MapSettings()
     settings.tol, settings.max_iter, settings.search_work = tol, int(max_iter), search_work
     settings.time_limit = np.inf if time_limit is None else time_limit
-    settings.rho, settings.reduce = rho or 0.0, solver == "auto"
+    settings.rho, settings.eta, settings.parts = rho or 0.0, eta or 0.0, _SOLVERS[solver]
     settings.n_threads, settings.seed = as_n_threads(n_jobs), as_seed(random_state)
     result = run_map(graph, settings, init, callback, verbose)
     if np.isneginf(result.score) and result.status is Status.CONVERGED:
@@ -219,6 +245,8 @@ def _result(graph: FactorGraph, found: dict, settings: _core.MapSettings) -> Map
         assignment=found["labels"],
         bound=bound,
         names=graph.names,
+        found_by=found["found_by"].name,
+        bounded_by=found["bounded_by"].name,
     )
 
 

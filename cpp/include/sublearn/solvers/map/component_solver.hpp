@@ -49,7 +49,9 @@ class ComponentSolver {
         answer_(std::move(answer)),
         depth_(depth),
         report_(std::move(report)),
-        stage_(run.settings.reduce ? Stage::start : Stage::dual) {}
+        stage_(first_stage(run.settings.parts)) {
+    if (stage_ == Stage::search) begin_search(all_labels());
+  }
   ~ComponentSolver();
   ComponentSolver(const ComponentSolver&) = delete;
   ComponentSolver& operator=(const ComponentSolver&) = delete;
@@ -70,8 +72,15 @@ class ComponentSolver {
  private:
   enum class Stage { start, exact, sweep, branch, dual, again, search, done };
 
+  static Stage first_stage(MapParts parts) {
+    if (parts == MapParts::everything) return Stage::start;
+    if (parts == MapParts::local_search) return Stage::search;
+    return parts == MapParts::gdmm_and_search ? Stage::dual : Stage::sweep;
+  }
+
   static constexpr int kMostDepth = 8;
-  static constexpr double kFirstSearch = 5e7;                     ///< operations
+  static constexpr double kSearchShare = 3.0;   ///< operations of search for one of branching
+  static constexpr double kMoreThanDual = 2.0;  ///< and for one of GDMM after messages
   static constexpr double kFirstBranch = 1e7, kLastBranch = 2e8;  ///< cells read in a slice
   static constexpr index_t kMostOpen = 1000;   ///< open variables for which more of it may help
   static constexpr double kLeastShare = 1e-3;  ///< of the gap, above a target
@@ -100,7 +109,10 @@ class ComponentSolver {
     }
   }
 
-  void tell() { report_(answer_.score, answer_.bound); }
+  void tell(MapCredit credit) {
+    run_->credit = credit;
+    report_(answer_.score, answer_.bound);
+  }
   MapSearch& search() {
     if (!search_) search_.emplace(*graph_, run_->next_rng());
     return *search_;
@@ -119,7 +131,7 @@ class ComponentSolver {
     const double score = first.improve(decoded_, budget);
     run_->work += first.work();
     answer_.offer(*graph_, decoded_, score);
-    tell();
+    tell(MapCredit::local_search);
   }
 
   /// Chains, trees and graphs of small width, if so many cells are enough; 5e8 take a second.
@@ -136,6 +148,7 @@ class ComponentSolver {
     run_->work += elimination.work();
     if (is_solved) {
       answer_.score = answer_.bound = graph_->score(answer_.labels);
+      run_->credit = MapCredit::elimination;
       stage_ = Stage::done;
     }
     return is_solved;
@@ -156,23 +169,38 @@ class ComponentSolver {
     constexpr int kMostSweeps = 400, kDecode = 4;
     if (!messages_) messages_.emplace(*graph_);
     const double work = std::max(1.0, static_cast<double>(MapMessages::work_per_sweep(*graph_)));
-    const int most = static_cast<int>(std::clamp(kMostWork / work, 4.0, double{kMostSweeps}));
+    const int most = run_->has_all_parts()
+                         ? static_cast<int>(std::clamp(kMostWork / work, 4.0, double{kMostSweeps}))
+                         : run_->settings.max_iter;
     bool decodes = false;
     while (!decodes) {
       const int n = ++n_sweeps_;
       const auto direction = n % 2 == 1 ? SweepDirection::forward : SweepDirection::backward;
       decodes = n % kDecode < 2;
       if (n > most || !messages_->sweep(direction, decodes, &run_->monitor)) {
-        if (!run_->should_stop()) stage_ = Stage::branch;
+        if (!run_->should_stop()) leave_messages();
         return;
       }
       run_->work += work;
     }
     decoded_.assign(messages_->labels().begin(), messages_->labels().end());
-    climb(nullptr);
+    answer_.offer(*graph_, decoded_, graph_->score(decoded_));
     answer_.bound = std::min(answer_.bound, std::max(certified(), answer_.score));
-    tell();
-    if (messages_->stalled(answer_.score)) stage_ = Stage::branch;
+    tell(MapCredit::messages);
+    if (run_->has_all_parts()) {
+      climb(nullptr);
+      tell(MapCredit::local_search);
+    }
+    if (messages_->stalled(answer_.score)) leave_messages();
+  }
+
+  void leave_messages() {
+    stage_ = Stage::branch;
+    if (run_->settings.parts == MapParts::neighbourhoods) begin_search(all_labels());
+    if (run_->settings.parts == MapParts::messages) {
+      run_->is_stalled = true;
+      stage_ = Stage::done;
+    }
   }
 
   /// The bound of the messages, with room for the rounding of its running sum.
@@ -192,21 +220,35 @@ class ComponentSolver {
 
   // ---- branch and bound ------------------------------------------------------------------------
 
-  /// A round: branch and bound in growing slices, targets far above the score, a short search.
-  /// Again if the score is better, for a better score prunes more.
+  /// A round: branch and bound in growing slices, search and targets far above the score in turns
+  /// with it. Again if a better score has closed many labels, for then it prunes more.
   void branch_first() {
-    const double score = answer_.score;
+    if (lists_.begin.size() != graph_->domain.size() + 1) lists_ = all_labels();
+    const offset_t n_before = count_open_labels();
     for (double work = kFirstBranch; work <= kLastBranch; work *= 4.0) {
       const index_t n_open = branch(work);
+      if (run_->is_closed(answer_) || run_->should_stop()) return;
+      use_cheaper_way(kSearchShare * work);
       if (run_->is_closed(answer_) || run_->should_stop()) return;
       if (n_open > kMostOpen) break;
       while (aim_high(2.0 * work)) {
       }
       if (run_->is_closed(answer_) || run_->should_stop()) return;
     }
-    improve(kFirstSearch, nullptr);
-    tell();
-    if (answer_.score <= score + run_->slack(score)) stage_ = Stage::dual;
+    if (!is_worth_branching(n_before)) stage_ = Stage::dual;
+  }
+
+  /// Labels that the bounds of the messages leave open at the present score.
+  offset_t count_open_labels() const {
+    const auto bounds = messages_->label_bounds();
+    const double score = answer_.score + run_->slack(answer_.score);
+    return std::count_if(bounds.begin(), bounds.end(), [&](double b) { return b > score; });
+  }
+
+  /// Whether there are much fewer open labels than at an earlier try.
+  bool is_worth_branching(offset_t n_before) const {
+    constexpr double kFewer = 0.9;
+    return static_cast<double>(count_open_labels()) < kFewer * static_cast<double>(n_before);
   }
 
   BranchSettings branch_settings(double work) const {
@@ -226,7 +268,7 @@ class ComponentSolver {
     settings.deadline = now + (run_->deadline - now) / 2;
     const BranchReport found = run_branch(settings);
     if (found.is_optimal) answer_.lower_bound_to(answer_.score + run_->slack(answer_.score));
-    tell();
+    tell(MapCredit::branch_and_bound);
     return found.n_open;
   }
 
@@ -249,13 +291,14 @@ class ComponentSolver {
     weights_.resize(graph_->domain.size(), 1.0);
     double share = 0.25;
     while (share > kLeastShare && spread() < share * (bound - score)) share *= 0.25;
-    for (int n = work > kFirstSearch ? 1 : 2; n > 0 && share > kLeastShare; --n, share *= 0.25) {
+    for (int n = work > 5.0 * kFirstBranch ? 1 : 2; n > 0 && share > kLeastShare;
+         --n, share *= 0.25) {
       if (messages_->n_sweeps() == 0 || run_->is_closed(answer_) || run_->should_stop()) break;
       BranchSettings settings = branch_settings(work);
       settings.target = bound - share * (bound - score);
       settings.weights = &weights_;
       run_branch(settings);
-      tell();
+      tell(MapCredit::branch_and_bound);
       if (answer_.score > score) return true;
     }
     return false;
@@ -294,6 +337,7 @@ class ComponentSolver {
     run_->work += found.work;
     answer_.offer(*graph_, found.labels, found.score);
     answer_.bound = std::max(answer_.bound, answer_.score);
+    tell(MapCredit::neighbourhoods);
   }
 
   // ---- the linear program ----------------------------------------------------------------------
@@ -347,15 +391,17 @@ class ComponentSolver {
     dual.decode(decoded_);
     const offset_t work = dual.work() - std::exchange(dual_work_, dual.work());
     const LabelLists lists = candidates(dual);
-    climb(&lists);
-    improve(static_cast<double>(work), &lists);
+    answer_.offer(*graph_, decoded_, graph_->score(decoded_));
     const double slack = run_->slack(answer_.score);
     answer_.bound = std::min(answer_.bound, std::max(bound, answer_.score + slack));
     run_->n_labels = dual.n_active_labels();
     run_->n_states = dual.n_active_states();
     run_->work += static_cast<double>(work);
-    tell();
-    if (!run_->is_closed(answer_)) n_excluded_ += dual.exclude(bound, answer_.score + slack);
+    tell(MapCredit::gdmm);
+    climb(&lists);
+    improve((messages_ ? kMoreThanDual : 1.0) * static_cast<double>(work), &lists);
+    if (!run_->is_closed(answer_))
+      n_excluded_ += dual.exclude(bound, answer_.score + run_->slack(answer_.score));
     return true;
   }
 
@@ -373,18 +419,29 @@ class ComponentSolver {
     constexpr double kWorthIt = 0.1;  // share of the labels that must be gone for another round
     const bool is_smaller =
         static_cast<double>(n_excluded_) > kWorthIt * static_cast<double>(graph_->unary.size());
-    if (run_->settings.reduce && depth_ < kMostDepth && is_smaller) {
+    if (run_->has_all_parts() && depth_ < kMostDepth && is_smaller) {
       begin_again(without_excluded(dual));
       stage_ = Stage::again;
     } else {
-      lists_ = candidates(dual);
-      const double most = run_->settings.search_work;
-      slice_ = has_limit() ? kFirstSlice : std::min(kFirstSlice, most);
-      branching_helps_ = messages_.has_value();
-      stage_ = slice_ > 0.0 ? Stage::search : Stage::done;
+      begin_search(candidates(dual));
     }
     dual_.reset();
     binary_dual_.reset();
+  }
+
+  void begin_search(LabelLists lists) {
+    lists_ = std::move(lists);
+    const double most = run_->settings.search_work;
+    slice_ = has_limit() ? kFirstSlice : std::min(kFirstSlice, most);
+    branching_helps_ = run_->has_all_parts() && messages_.has_value();
+    stage_ = slice_ > 0.0 ? Stage::search : Stage::done;
+  }
+
+  /// No variable is restricted.
+  LabelLists all_labels() const {
+    LabelLists lists;
+    for (index_t i = 0; i < graph_->n_variables(); ++i) lists.close();
+    return lists;
   }
 
   bool has_limit() const { return std::isfinite(run_->settings.time_limit); }
@@ -445,14 +502,17 @@ class ComponentSolver {
     budget.work = work;
     budget.target = answer_.bound;
     const double begin = run_->work;
+    run_->credit = MapCredit::local_search;
     budget.improved = [&](double score) {
       run_->work = begin + search().work();
       report_(score, answer_.bound);
     };
     answer_.score = search().improve(answer_.labels, budget, lists);
     run_->work = begin + search().work();
-    if (run_->settings.reduce && search().optimal()) answer_.bound = answer_.score;
+    const bool is_optimal = run_->has_all_parts() && search().optimal();
+    if (is_optimal) answer_.bound = answer_.score;
     answer_.bound = std::max(answer_.bound, answer_.score);
+    tell(is_optimal ? MapCredit::elimination : MapCredit::local_search);
   }
 
   /// What a way to search has cost and how often it has gained.
@@ -465,11 +525,12 @@ class ComponentSolver {
   /// A slice of the search; slices double, the last one is cut by time or work. Branch and bound
   /// after each while it gets somewhere or has a better score to start from.
   void look_further(double budget) {
-    const double score = answer_.score, gap = answer_.bound - answer_.score;
+    const double gap = answer_.bound - answer_.score;
     const double begin = run_->work, slice = std::min(slice_, budget);
     use_cheaper_way(slice);
-    tell();
-    if (messages_ && !run_->is_closed(answer_) && (branching_helps_ || answer_.score > score)) {
+    if (run_->has_all_parts() && messages_ && !run_->is_closed(answer_) &&
+        (branching_helps_ || is_worth_branching(n_open_labels_))) {
+      n_open_labels_ = count_open_labels();
       branch(slice);
       branching_helps_ = answer_.bound - answer_.score <= 0.99 * gap;
     }
@@ -484,12 +545,13 @@ class ComponentSolver {
   /// propagation has its chance where they have many.
   void use_cheaper_way(double work) {
     if (!messages_) return improve(work, &lists_);
+    if (run_->settings.parts == MapParts::neighbourhoods) return look_around(work);
     const double ends = static_cast<double>(graph_->scope.size());
     const double n_near = ends / static_cast<double>(graph_->domain.size());
     if (neighbourhoods_.credit == 0.0) {
       neighbourhoods_.credit = std::min(1.0, std::pow(n_near / kManyNeighbours, 2.0));
     }
-    const double turn = n_near < 0.5 * kManyNeighbours ? work : work / 8.0;
+    const double turn = n_near < 0.5 * kManyNeighbours ? work : std::max(work / 8.0, kFirstBranch);
     for (double spent = 0.0; spent < work && !run_->is_closed(answer_); spent += turn) {
       if (run_->should_stop()) return;
       const double score = answer_.score;
@@ -499,7 +561,6 @@ class ComponentSolver {
       } else {
         look_around(turn);
       }
-      tell();
       if (answer_.score > score + run_->slack(score)) way.credit += 1.0;
       way.work += turn;
     }
@@ -534,6 +595,7 @@ class ComponentSolver {
   Way moves_{1.0}, neighbourhoods_{0.0};
   double slice_ = 0.0, spent_ = 0.0;
   bool branching_helps_ = false;
+  offset_t n_open_labels_ = 0;  ///< at the last branching of the last search
 };
 
 }  // namespace sublearn

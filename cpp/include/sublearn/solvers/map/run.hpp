@@ -18,13 +18,35 @@
 
 namespace sublearn {
 
+/// What works on a graph. `everything` is the solver as users have it; each of the others is one of
+/// its parts alone, on the graph as it is.
+enum class MapParts : std::uint8_t {
+  everything,
+  gdmm,             ///< algorithms 8 and 9 as they are printed, and what they decode to
+  gdmm_and_search,  ///< our variant of them, and local search in turns with it
+  messages,         ///< sweeps of dense messages, and what they decode to
+  local_search,
+  neighbourhoods,  ///< large neighbourhoods, from what messages decode to
+};
+
+/// Who has improved a score or a bound.
+enum class MapCredit : std::uint8_t {
+  start,  ///< best labels by themselves, and reductions
+  elimination,
+  local_search,
+  messages,
+  branch_and_bound,
+  gdmm,
+  neighbourhoods,
+};
+
 struct MapSettings {
   double tol = 1e-6;    ///< on (bound - score) / max(1, |score|)
   int max_iter = 2000;  ///< GDMM iterations on a component
   double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
   double search_work = 1e9;     ///< operations of the search after the bound has converged
   double rho = 0.0, eta = 0.0;  ///< see GdmmSettings
-  bool reduce = true;           ///< false: GDMM and search alone, on the graph as it is
+  MapParts parts = MapParts::everything;
   int n_threads = 1;
   std::uint64_t seed = 0;
 };
@@ -91,8 +113,11 @@ class MapRun {
   Monitor& monitor;
   Clock::time_point deadline;
   std::int64_t n_iter = 0, n_labels = 0, n_states = 0;
-  double work = 0.0;  ///< operations so far
+  double work = 0.0;                    ///< operations so far
+  MapCredit credit = MapCredit::start;  ///< who works now
+  bool is_stalled = false;              ///< the only part that works has nothing left to do
 
+  bool has_all_parts() const { return settings.parts == MapParts::everything; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool is_late() const { return Clock::now() >= deadline; }
   bool should_stop() const { return monitor.stop_requested() || is_late(); }
@@ -109,6 +134,9 @@ class MapRun {
   /// about a millisecond apart are one; work tells, so that the rows are the same for any load.
   void report(double score, double bound) {
     constexpr std::int64_t kOneRow = 500'000;  // operations
+    const double rounding = 1e-9 * std::max(1.0, std::abs(score));
+    if (score > best_score_ + rounding) found_by_ = credit;
+    if (bound < best_bound_ - rounding) bounded_by_ = credit;
     best_score_ = std::max(best_score_, score);
     best_bound_ = std::max(std::min(best_bound_, bound), best_score_);
     const auto n = static_cast<std::int64_t>(work);
@@ -126,6 +154,9 @@ class MapRun {
     monitor.work = n;
   }
   const std::vector<MapRow>& rows() const { return rows_; }
+  /// Who made the last improvement of the score, and of the bound.
+  MapCredit found_by() const { return found_by_; }
+  MapCredit bounded_by() const { return bounded_by_; }
 
  private:
   Clock::time_point start_;
@@ -133,6 +164,7 @@ class MapRun {
   std::uint64_t n_rngs_ = 0;
   double best_score_ = -std::numeric_limits<double>::infinity();
   double best_bound_ = std::numeric_limits<double>::infinity();
+  MapCredit found_by_ = MapCredit::start, bounded_by_ = MapCredit::start;
   std::vector<MapRow> rows_;
 };
 

@@ -86,6 +86,16 @@ class ScoredLabels {
     queue_.push_back(i);
   }
 
+  /// Calls body(i) for each that waits, and none waits any more.
+  template <class Body>
+  void drain(Body&& body) {
+    for (const index_t i : queue_) {
+      waiting_[at(i)] = 0;
+      body(i);
+    }
+    queue_.clear();
+  }
+
   /// All variables wait, in a random order.
   void push_all(Rng& rng) {
     for (index_t i = 0; i < graph_.n_variables(); ++i) push(i);

@@ -4,11 +4,12 @@
 // the whole graph or of a random connected ball, whose induced graph has buckets of bounded size,
 // is maximised exactly given the rest (solvers/map/elimination.hpp). On sparse graphs such a block
 // covers most of the variables. Kicks give a small ball random labels, shakes the best labels under
-// random scores; both are repaired, and undone if they made things worse. Which kind of move is
-// tried next follows what each kind has gained for its work so far. When nothing gains any more,
-// the best labels are scattered, improved again, and mixed with the best: elimination with two
-// labels per variable, a fusion move (Lempitsky et al. 2010) that is exact where the difference is
-// narrow.
+// random scores; both are repaired, and undone if they made things worse. Walks go by single labels
+// through worse assignments and back to the best one they saw (solvers/map/tabu_walk.hpp). Which
+// kind of move is tried next follows what each kind has gained for its work so far. When nothing
+// gains any more, the best labels are scattered, improved again, and mixed with the best:
+// elimination with two labels per variable, a fusion move (Lempitsky et al. 2010) that is exact
+// where the difference is narrow.
 //
 // Work is counted in operations, not seconds: a run that is limited by work alone is reproducible.
 #pragma once
@@ -34,6 +35,7 @@
 #include "sublearn/solvers/map/elimination_plan.hpp"
 #include "sublearn/solvers/map/scored_labels.hpp"
 #include "sublearn/solvers/map/search_moves.hpp"
+#include "sublearn/solvers/map/tabu_walk.hpp"
 
 namespace sublearn {
 
@@ -55,7 +57,8 @@ class MapSearch {
         elimination_(graph),
         rng_(rng),
         most_labels_(most_labels(graph)),
-        moves_(graph.n_variables(), most_labels_, is_sparse()) {}
+        moves_(graph.n_variables(), most_labels_, is_sparse(), step_work(graph)),
+        walk_(graph) {}
   MapSearch(const FactorGraph& graph, std::uint64_t seed) : MapSearch(graph, Rng(seed)) {}
 
   /// Improves `labels` until the budget is used up; returns their score, never below the first.
@@ -260,6 +263,8 @@ class MapSearch {
       kick(move.variables);
     } else if (move.kind == SearchMove::shake) {
       shake_ball(move.variables);
+    } else if (move.kind == SearchMove::walk) {
+      walk(move.variables, static_cast<std::int64_t>(move.cells));
     } else {
       move_block(move);
     }
@@ -424,6 +429,13 @@ class MapSearch {
     current_.end_trial(current_.score() >= before - current_.tolerance());
   }
 
+  /// Through worse assignments; back to the best of the walk.
+  void walk(index_t tenure, std::int64_t patience) {
+    walk_.run(current_, tenure, patience, budget_->work - current_.work(), rng_,
+              [this] { return interrupted(); });
+    climb();
+  }
+
   index_t random_label(index_t i) {
     const auto given = candidates_ == nullptr ? std::span<const index_t>{} : candidates_->of(at(i));
     if (!given.empty()) return given[rng_.below(static_cast<std::uint32_t>(given.size()))];
@@ -448,6 +460,14 @@ class MapSearch {
            (budget_->deadline && std::chrono::steady_clock::now() >= *budget_->deadline);
   }
 
+  /// Of a step of a walk: the lines of the factors of a variable, and the variables beside it.
+  static double step_work(const FactorGraph& graph) {
+    const double n = std::max<double>(1.0, graph.n_variables());
+    const double n_labels = static_cast<double>(graph.unary.size()) / n;
+    const double n_near = static_cast<double>(graph.scope.size()) / n;
+    return 3.0 * n_near * (n_labels + 4.0) + 0.5 * n;
+  }
+
   static index_t most_labels(const FactorGraph& graph) {
     index_t most = 1;
     for (const index_t k : graph.domain) most = std::max(most, k);
@@ -462,6 +482,7 @@ class MapSearch {
   const LabelLists* candidates_ = nullptr;
   index_t most_labels_;
   SearchMoves moves_;
+  TabuWalk walk_;
   std::vector<Scatter> scatters_{{0.02, 0.0}, {0.1, 0.0}, {0.4, 0.0}, {1.0, 0.0},  {0.0, 0.2},
                                  {0.0, 0.6},  {0.0, 2.0}, {0.0, 6.0}, {0.0, 20.0}, {0.0, 100.0}};
   bool optimal_ = false;

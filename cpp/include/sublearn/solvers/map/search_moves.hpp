@@ -13,10 +13,10 @@ namespace sublearn {
 
 /// A kind of move, and what a try of it has cost and gained so far.
 struct SearchMove {
-  enum Kind : std::uint8_t { whole, ball, kick, shake } kind;
-  double cells;       ///< largest bucket of its elimination
+  enum Kind : std::uint8_t { whole, ball, kick, shake, walk } kind;
+  double cells;       ///< largest bucket of its elimination; of a walk, steps without a gain
   index_t labels;     ///< most labels of a variable
-  index_t variables;  ///< of a ball
+  index_t variables;  ///< of a ball; of a walk, how long a label is forbidden
   double work;        ///< of a try, running mean; a guess at first
   double gain = 0.0;  ///< of a try, running mean
 
@@ -30,7 +30,8 @@ struct SearchMove {
 class SearchMoves {
  public:
   /// `whole` moves plan a block of all variables, which pays on sparse graphs only.
-  SearchMoves(index_t n_variables, index_t most_labels, bool with_whole) {
+  /// `step_work` is what a change of one label costs.
+  SearchMoves(index_t n_variables, index_t most_labels, bool with_whole, double step_work) {
     add_blocks(n_variables, most_labels, with_whole);
     for (const index_t size : {index_t{1}, index_t{3}, index_t{9}}) {
       if (size > n_variables) continue;
@@ -39,6 +40,13 @@ class SearchMoves {
     for (const index_t size : {index_t{20}, index_t{80}, index_t{320}}) {
       if (size >= n_variables) continue;
       moves_.push_back({SearchMove::shake, 2048.0, most_labels, size, 5000.0 * size});
+    }
+    for (const index_t tenure : {index_t{3}, index_t{10}, index_t{35}}) {
+      if (tenure >= n_variables) continue;
+      for (const double patience : {4.0, 40.0, 400.0}) {
+        const double steps = patience * n_variables;
+        moves_.push_back({SearchMove::walk, steps, most_labels, tenure, 1.5 * steps * step_work});
+      }
     }
   }
 

@@ -25,6 +25,7 @@
 #include "sublearn/core/types.hpp"
 #include "sublearn/solvers/map/component_solver.hpp"
 #include "sublearn/solvers/map/components.hpp"
+#include "sublearn/solvers/map/gdmm_run.hpp"
 #include "sublearn/solvers/map/reduction.hpp"
 #include "sublearn/solvers/map/run.hpp"
 
@@ -99,7 +100,7 @@ class GraphSolver {
   ReductionLimits limits() const {
     ReductionLimits limits;
     limits.incumbent = answer_.score;
-    if (!run_->settings.reduce) limits.rounds = 0;
+    if (!run_->has_all_parts()) limits.rounds = 0;
     return limits;
   }
 
@@ -148,6 +149,7 @@ class GraphSolver {
     const double score = part.answer().score, begin = run_->work;
     part.go_on(work);
     see(turn.part, part.answer().score, part.answer().bound);
+    report_(std::max(answer_.score, score_), bound_);
     const double spent = std::max(1.0, run_->work - begin);
     return std::max(0.0, part.answer().score - score - run_->slack(score)) / spent;
   }
@@ -196,6 +198,11 @@ class MapSolver {
   MapAnswer solve(const FactorGraph& graph, std::span<const index_t> labels) {
     MapAnswer answer = MapAnswer::first(graph, labels);
     run_.report(answer.score, answer.bound);
+    if (run_.settings.parts == MapParts::gdmm) {
+      solve_gdmm(graph, run_, answer);
+      status_ = status_of(answer);
+      return answer;
+    }
     GraphSolver solver(run_, graph, std::move(answer), 0,
                        [&](double score, double bound) { run_.report(score, bound); });
     solver.go_on(std::numeric_limits<double>::infinity());
@@ -206,6 +213,8 @@ class MapSolver {
   }
 
   const std::vector<MapRow>& rows() const { return run_.rows(); }
+  MapCredit found_by() const { return run_.found_by(); }
+  MapCredit bounded_by() const { return run_.bounded_by(); }
   std::int64_t n_iter() const { return run_.n_iter; }
   Status status() const { return status_; }  ///< how solve() ended
 
@@ -213,6 +222,7 @@ class MapSolver {
   Status status_of(const MapAnswer& answer) const {
     if (run_.is_closed(answer)) return Status::converged;
     if (run_.monitor.stop_requested()) return Status::stopped;
+    if (run_.is_stalled) return Status::stalled;
     return run_.is_late() ? Status::time_limit : Status::max_iter;
   }
 
