@@ -86,8 +86,9 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     taxonomy : Taxonomy, NamedEdges or None, default=None
         The labels and their parents; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will
         do. None takes the labels as they are, without a hierarchy.
-    loss : {"logistic", "squared"}, default="logistic"
-        Of stage one. Scores are probabilities, or predictions of 0 and 1, cut at 0.
+    loss : {"logistic", "squared", "hinge"}, default="logistic"
+        Of stage one. Scores are probabilities; predictions of 0 and 1, cut at 0; with the hinge
+        loss (1 + z) / 2 of a prediction z, cut at 0, so that its margins are 0 and 1.
     l1 : float, default=1e-4
         Weight of the l1 penalty, :math:`\lambda` in [1]_.
     estimator : estimator or None, default=None
@@ -151,7 +152,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         Most rounds that a label's model took.
     trace_ : Trace
         One row per step of stage two. Columns seconds, stage (0 one weight for all labels, 1
-        levels, 2 labels, 3 derivative-free, 4 subgradient), n_evaluations, score (on held-out
+        levels, 2 labels, 3 derivative-free, 4 subgradient, 5 trust region), n_evaluations, score (on held-out
         rows).
     n_features_in_ : int
         Number of features.
