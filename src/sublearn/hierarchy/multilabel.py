@@ -152,7 +152,8 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         Most rounds that a label's model took.
     trace_ : Trace
         One row per step of stage two. Columns seconds, stage (0 one weight for all labels, 1
-        levels, 2 labels, 3 derivative-free, 4 subgradient, 5 trust region), n_evaluations, score (on held-out
+        levels, 2 labels, 3 derivative-free, 4 subgradient, 5 trust region), n_evaluations,
+        score (on held-out
         rows).
     n_features_in_ : int
         Number of features.
