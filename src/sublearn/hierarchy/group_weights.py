@@ -34,7 +34,15 @@ from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth,
 from sublearn.hierarchy.taxonomy import Taxonomy
 from sublearn.hierarchy.trust_region import maximise
 from sublearn.interruption import check
-from sublearn.validation import NonNegative, OneOf, OneOfOrNone, Rule, Settings
+from sublearn.validation import (
+    Boolean,
+    Either,
+    NonNegative,
+    OneOf,
+    OneOfOrNone,
+    Rule,
+    Settings,
+)
 
 __all__ = [
     "GroupWeights",
@@ -102,23 +110,28 @@ class GroupWeights(Settings):
     max_iter : int, default=100
         Evaluations of "trust_region" and "derivative_free" beside their first ones, or steps of
         "subgradient".
+    leaves : {"auto", True, False}, default="auto"
+        Whether the score of an inner label takes in what its leaves say; "auto" does so if that is
+        ahead by more than two standard errors, with one weight for all labels.
 
     Examples
     --------
     >>> GroupWeights("sweep", init=[0.5, 0.2])
-    GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100)
+    GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100, leaves='auto')
     """
 
     solver: str | None = "sweep"
     init: float | Sequence[float] | np.ndarray = 0.5
     unit: str = "auto"
     max_iter: int = 100
+    leaves: str | bool = "auto"
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "solver": OneOfOrNone("derivative_free", "sweep", "trust_region", "subgradient"),
         "init": _Weights(),
         "unit": OneOf("auto", "one", "row"),
         "max_iter": NonNegative(int),
+        "leaves": Either(OneOf("auto"), Boolean()),
     }
 
     def __post_init__(self) -> None:

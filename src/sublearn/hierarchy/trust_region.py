@@ -2,13 +2,13 @@ r"""A derivative-free trust-region method with linear models, in as many dimensi
 
 The basic method of Conn, Scheinberg and Vicente, "Introduction to Derivative-Free Optimization"
 (2009), as section 3.4.1 of Tang, "Big Data Optimization in Machine Learning" (2016) describes it:
-n + 1 points make a linear model of the function, which is maximised in a ball around the best point;
-each step replaces one point and keeps the others, so that K steps cost n + 1 + K evaluations. The
-ball grows where the model was right. Where it was not, a point far away is replaced by one that
-makes the set better poised, and if there is none the ball shrinks.
+n + 1 points make a linear model of the function, which is maximised in a ball around the best
+point; each step replaces one point and keeps the others, so that K steps cost n + 1 + K
+evaluations. The ball grows where the model was right. Where it was not, a point far away is
+replaced by one that makes the set better poised, and if there is none the ball shrinks.
 
-The set is kept by its Lagrange polynomials l_j(x) = (1, x) c_j: replacing point j by x divides c_j by
-l_j(x) and takes l_k(x) c_j from each other c_k, in O(n^2) operations.
+The set is kept by its Lagrange polynomials l_j(x) = (1, x) c_j: replacing point j by x divides c_j
+by l_j(x) and takes l_k(x) c_j from each other c_k, in O(n^2) operations.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _uphill(centre: np.ndarray, slope: np.ndarray, radius: float) -> np.ndarray:
 def _mend(
     points: _Points, evaluate: Callable[[list[np.ndarray]], list[float]], radius: float
 ) -> bool:
-    """Replace a point far away, if there is one, by one in the ball that its polynomial is large at."""
+    """Replace a point far away, if there is one, by one in the ball where its polynomial is large."""
     best = points.best
     centre = points.at[best]
     distances = np.linalg.norm(points.at - centre, axis=1)
