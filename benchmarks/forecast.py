@@ -65,7 +65,7 @@ LAGGED = [
     OURS,
     Entrant("LightGBM", "forecast/lightgbm_lags.py", environment="lightgbm"),
     SVR,
-    Entrant("lasso by hour (LEAR)", "forecast/lear_lasso.py"),
+    Entrant("LEAR", "forecast/lear_lasso.py"),
     stats("seasonal naive", "naive", 2),
 ]
 STATISTICAL = [stats("MSTL", "mstl", 8), stats("AutoETS", "ets", 4), stats("AutoARIMA", "arima", 4)]

@@ -148,7 +148,7 @@ def _uphill(centre: np.ndarray, slope: np.ndarray, radius: float) -> np.ndarray:
 def _mend(
     points: _Points, evaluate: Callable[[list[np.ndarray]], list[float]], radius: float
 ) -> bool:
-    """Replace a point far away, if there is one, by one in the ball where its polynomial is large."""
+    """Replace a far point, if there is one, by one in the ball where its polynomial is large."""
     best = points.best
     centre = points.at[best]
     distances = np.linalg.norm(points.at - centre, axis=1)

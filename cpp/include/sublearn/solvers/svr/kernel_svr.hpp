@@ -117,11 +117,11 @@ class KernelSvr {
 
   bool has_room() const { return rows_.n_rows <= kMostKeptRows; }
 
-  const std::vector<double>& row_of_kernel(offset_t i) {
+  const std::vector<float>& row_of_kernel(offset_t i) {
     auto& own = known_[at(i)];
     if (own.empty()) {
       own.resize(y_.size());
-      for (offset_t j = 0; j < rows_.n_rows; ++j) own[at(j)] = kernel(i, j);
+      for (offset_t j = 0; j < rows_.n_rows; ++j) own[at(j)] = static_cast<float>(kernel(i, j));
     }
     return own;
   }
@@ -144,15 +144,15 @@ class KernelSvr {
     }
   }
 
-  static constexpr offset_t kMostKeptRows = 4096;  ///< 128 MB of values
+  static constexpr offset_t kMostKeptRows = 8192;  ///< 256 MB of values
 
   DenseView<const double> rows_;
   std::span<const double> y_;
   std::span<double> a_;  ///< divided by scale_
   OnlineSvrSettings settings_;
   Rng rng_;
-  std::vector<std::vector<double>> known_;  ///< values between a row and all others
-  std::vector<offset_t> support_;           ///< rows that had a loss
+  std::vector<std::vector<float>> known_;  ///< values between a row and all others
+  std::vector<offset_t> support_;          ///< rows that had a loss
   std::vector<bool> is_in_support_;
   std::vector<Pull> pulls_;  ///< of a step
   double scale_ = 1.0;
