@@ -84,7 +84,6 @@ def ablation(bench: Bench) -> Figures:
     """Error a day ahead, with one model for all leads of a day."""
     cases = {
         "Taylor": (functools.partial(contests.taylor_split, bench), 48),
-        "GEFCom, zone 1": (functools.partial(contests.gefcom_split, bench, [1]), 24),
         "GEFCom, sum": (functools.partial(contests.gefcom_split, bench, [21]), 24),
     }
     chosen = bench.some(cases.items())
@@ -92,10 +91,13 @@ def ablation(bench: Bench) -> Figures:
     for title, settings in ABLATION.items():
         cells: list[Cell] = []
         for name, (load, day) in chosen:
+            if settings.get("solver") == "online_kernel" and name != "Taylor":
+                cells += [None, None]  # takes the square of 13,000 rows
+                continue
             small = contests.LIGHT if bench.is_quick else {}
             own = contests.OURS.having(**{**small, "lead_blocks": [day], **settings})
-            case = Case(f"{name}", load, contests.judge)
-            outcome = bench.run(case, own, bench.limit(200.0, 20.0))
+            case = Case(name, load, contests.judge)
+            outcome = bench.run(case, own, bench.limit(100.0, 20.0))
             cells += [outcome.figure("weighted"), outcome.figure("fit_cpu_seconds")]
         rows.append([title, *cells])
     columns = {"what": ""}
@@ -182,7 +184,8 @@ TABLES: list[Table] = [
           "utility; here two series that are at hand.", figure_2_7, PAGE),
     Table("section_2_4", "Section 2.4: what each algorithm brings",
           "The thesis prints no errors: nothing can be compared. Days from rolling origins as in "
-          "the page on forecasts. Rows of lags, temperatures and calendar and the learned scales "
+          "the page on forecasts; the kernel form takes the square of 13,000 rows of the sum and is "
+          "left out there. Rows of lags, temperatures and calendar and the learned scales "
           "of columns are the same for all.", ablation, PAGE),
     Table("algorithm_7", "Algorithm 7 beside its starts",
           "Sums of squared distances of the best of ten starts, divided by that of the same starts "
