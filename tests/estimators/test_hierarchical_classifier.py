@@ -75,6 +75,21 @@ def test_the_cost_model_chooses_what_it_predicts_to_be_fastest():
         assert choose_solver(size) == {"newton": "auto"}.get(fastest, fastest)
 
 
+@pytest.mark.parametrize("solver", ["newton", "lhac", "interior_point"])
+def test_no_size_makes_a_solver_look_cheaper_than_a_smaller_one(solver):
+    sizes = [1, 10, 10**3, 10**6, 10**9]
+    for grows in range(3):
+        nodes = [tuple(n if k == grows else 50 for k in range(3)) for n in sizes]
+        seconds = [predicted_seconds(solver, node) for node in nodes]
+        assert (np.diff(seconds) >= 0).all()
+        assert seconds[0] > 0
+
+
+def test_huge_nodes_are_left_to_coordinate_descent():
+    for size in [(10**6, 10**6, 10**8), (10**7, 50, 10**8), (100, 10**7, 10**8)]:
+        assert choose_solver(size) == "auto"
+
+
 NEVER = "rows have labels above others, such as 'a.x', which leaf='mandatory' never predicts"
 
 

@@ -42,10 +42,10 @@ def make(**params):
     return HierarchicalMultilabelClassifier(TAXONOMY, **({"l1": 1e-3, "random_state": 0} | params))
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 def test_predicts_sets_that_agree_with_the_taxonomy(loss):
     X, lists = label_rows()
-    model = make(loss=loss).fit(X, lists)
+    model = make(loss=loss, tol=1e-2).fit(X, lists)
     X_new, new = label_rows(seed=1)
     found = model.predict(X_new)
     assert TAXONOMY.is_consistent(TAXONOMY.encode(found, closed=False))
@@ -61,6 +61,19 @@ def test_predicts_sets_that_agree_with_the_taxonomy(loss):
     assert not model.projected_scores(X_new)[~TAXONOMY.encode(found).toarray()].any()
 
 
+def test_scores_of_the_hinge_loss_are_0_and_1_on_its_margins():
+    X, lists = label_rows(60)
+    model = make(loss="hinge", group_weights=KEPT, tol=1e-2).fit(X, lists)
+    z = X @ model.coef_.T.toarray() + model.intercept_
+    np.testing.assert_allclose(model.label_scores(X), np.maximum((1 + z) / 2, 0), atol=1e-12)
+    t, objective = 0, np.abs(model.coef_[[0]].toarray()).sum() * 1e-3
+    y = np.where(TAXONOMY.encode(lists).toarray()[:, t], 1.0, -1.0)
+    objective += np.maximum(1 - y * z[:, t], 0).mean()
+    best = minimise_linear(X, y, "hinge", l1=1e-3, fit_intercept=True, tol=1e-4).objective
+    assert best <= objective * (1 + 1e-4)
+    assert objective <= best * 1.011
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_stage_one_is_the_optimum_of_each_label(loss):
     X, lists = label_rows()
@@ -74,7 +87,7 @@ def test_stage_one_is_the_optimum_of_each_label(loss):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("solver", ["derivative_free", "sweep", "subgradient"])
+@pytest.mark.parametrize("solver", ["derivative_free", "sweep", "subgradient", "trust_region"])
 def test_weights_are_learned_for_a_metric(metric, solver):
     X, lists = label_rows(120)
     start = make(group_weights=KEPT).fit(X, lists)
@@ -86,6 +99,19 @@ def test_weights_are_learned_for_a_metric(metric, solver):
     assert (model.phi_ >= 0).all()
     assert not np.array_equal(model.phi_, start.phi_)
     np.testing.assert_array_equal(start.phi_, 0.5)
+
+
+def test_the_trust_region_searches_the_weights_of_all_labels():
+    X, lists = label_rows(120)
+    how = GroupWeights("trust_region", unit="one", leaves=False, max_iter=25)
+    model = make(group_weights=how).fit(X, lists)
+    stages, n = model.trace_["stage"], model.trace_["n_evaluations"]
+    assert set(stages) == {0, 5}
+    first, last = n[stages == 0][-1], n[-1]
+    assert TAXONOMY.n_labels + 1 <= last - first <= TAXONOMY.n_labels + 1 + 26
+    assert len(np.unique(model.phi_)) > 1
+    assert not model.takes_in_leaves_
+    assert make(group_weights=GroupWeights("sweep", leaves=True)).fit(X, lists).takes_in_leaves_
 
 
 @pytest.mark.parametrize("unit", ["one", "row"])
@@ -411,7 +437,8 @@ NUMBERS = "^GroupWeights.init must be a non-negative number or an array of one f
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"solver": "dfo"}, "^GroupWeights.solver must be 'derivative_free', 'sweep' or"),
+        ({"solver": "dfo"}, "^GroupWeights.solver must be 'derivative_free', 'sweep', 'trust_"),
+        ({"leaves": "some"}, "^GroupWeights.leaves must be 'auto' or"),
         ({"unit": "norm"}, "^GroupWeights.unit must be 'auto', 'one' or 'row', got 'norm'"),
         ({"max_iter": -1}, "^GroupWeights.max_iter must be a non-negative integer, got -1"),
         ({"init": -0.5}, NUMBERS),

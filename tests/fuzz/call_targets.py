@@ -27,6 +27,8 @@ from sublearn.hierarchy import (
     project_hierarchy,
     project_hierarchy_gradient,
     root_map,
+    tree_map,
+    tree_reduce,
 )
 from sublearn.latent import check_identifiability, solve_boolean_quadratic, solve_max_cut
 from sublearn.optim import lhac, linear_objective, minimise_linear, multinomial_objective
@@ -67,6 +69,8 @@ def _projection(u: Any, phi: Any, slope: Any, tol: Any) -> None:
     for cut in (leaf_reduce, root_map):
         cut(u, _TREE, phi)
     project_hierarchy_gradient(u, _TREE, phi, slope)
+    tree_map(u, _TREE, np.minimum, above=tol)
+    tree_reduce(u, _TREE, np.maximum, np.minimum, lambda eta, phi, _: eta * phi, phi=phi, u=slope)
 
 
 def _taxonomy(parents: Any, Y: Any) -> None:

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from sublearn import _core
+from sublearn.forecast.kernel import gaussian_kernel
+from sublearn.forecast.kernel_steps import fit_kernel_online, learn_new_kernel_rows
 from sublearn.forecast.tube_regression import (
     TubeLoss,
     fit_interior_point,
@@ -80,6 +82,71 @@ def settings_of(loss, l2, n_epochs, **more):
     for name, value in more.items():
         setattr(settings, name, value)
     return settings
+
+
+def kernel_problem(n=60, seed=0):
+    """Rows, features whose inner products are their kernel plus 1, targets."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3))
+    values, vectors = np.linalg.eigh(gaussian_kernel(rows, rows) + 1.0)
+    y = np.sin(rows[:, 0]) + 0.1 * rng.normal(size=n)
+    return rows, np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0))), y
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_the_kernel_form_takes_the_steps_of_the_features(loss, batch):
+    rows, features, y = kernel_problem()
+    model, fit = fit_kernel_online(rows, y, loss, 2.0, 3, batch=batch)
+    other = fit_online(features, y, loss, 2.0, 3, batch=batch)
+    np.testing.assert_allclose(model.sums(rows, fit.w[:-1]), features @ other.w, atol=1e-5)
+    assert fit.w[-1] == pytest.approx(fit.w[:-1].sum())
+    assert fit.objective == pytest.approx(other.objective, rel=1e-5)
+    assert fit.gap == pytest.approx(other.gap, rel=1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, 16])
+def test_the_kernel_form_comes_close_to_the_optimum_and_its_gap_holds(batch):
+    rows, features, y = kernel_problem()
+    loss = LOSSES["epsilon"]
+    best = fit_interior_point(features, y, loss, 0.5, tol=1e-8).objective
+    _, fit = fit_kernel_online(rows, y, loss, 0.5, 0, batch=batch, n_epochs=200)
+    assert best * (1 - 1e-6) <= fit.objective <= 1.03 * best
+    assert fit.objective - fit.gap <= best * (1 + 1e-6)
+
+
+def test_a_batch_that_is_filled_as_printed_leads_elsewhere():
+    rows, features, y = kernel_problem(200)
+    loss = TubeLoss.shifted(0.3, 0.1)
+    best = fit_interior_point(features, y, loss, 0.02, tol=1e-8).objective
+    sound, filled = (
+        fit_kernel_online(rows, y, loss, 0.02, 0, batch=8, n_epochs=60, fills_batch=fills)[1]
+        for fills in (False, True)
+    )
+    assert sound.objective <= 1.01 * best
+    assert filled.objective >= 1.1 * best
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_a_new_row_of_the_kernel_form_goes_its_way_to_the_tube(share):
+    rows, _, y = kernel_problem(20)
+    model, fit = fit_kernel_online(rows, y, LOSSES["epsilon"], 1.0, 0)
+    new, target = rows[:1] + 0.3, np.array([5.0])
+    before = model.sums(new, fit.w[:-1])[0]
+    wider, w = learn_new_kernel_rows(model, fit.w, new, target, TubeLoss.shifted(0.5), share)
+    assert len(wider.rows) == len(model.rows) + 1
+    after = wider.sums(new, w[:-1])[0]
+    assert after - before == pytest.approx(share * (5.0 - 0.5 - before))
+
+
+def test_the_kernel_form_refuses_broken_input():
+    rows, _, y = kernel_problem(5)
+    settings = settings_of(LOSSES["epsilon"], 1e-3, 1)
+    with pytest.raises(ValueError, match="a must have a number for each row"):
+        _core.kernel_svr(rows, y, np.zeros(4), settings, _core.Monitor())
+    monitor = _core.Monitor()
+    monitor.request_stop()
+    assert _core.kernel_svr(rows, y, np.zeros(5), settings, monitor) == 0
 
 
 def test_the_projection_keeps_the_weights_in_the_ball():

@@ -21,11 +21,12 @@ def fit(train, task):
     loss = TubeLoss.quantile(settings["quantile"]) if "quantile" in settings else None
     if "epsilon" in settings:
         loss = TubeLoss.shifted(settings["epsilon"], settings["eta"])
+    solver = settings.get("solver", "interior_point")
     made = []
     for s in range(train["y"].shape[1]):
         X = train["X"][:n, s : s + 1] if "X" in train else None
         model = LoadForecaster(
-            int(train["horizon"]), features=features, kernels=kernels, loss=loss,
+            int(train["horizon"]), features=features, kernels=kernels, loss=loss, solver=solver,
             intervals="coverages" in task.settings, random_state=task.seed, n_jobs=task.threads,
         )  # fmt: skip
         if "start" in train:

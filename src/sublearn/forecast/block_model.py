@@ -82,7 +82,8 @@ class BlockTask:
 
     def learner(self, should_stop: Callable[[], bool]) -> Learner:
         """With random numbers from their beginning."""
-        return Learner(self.settings, np.random.default_rng(self.seed), should_stop, self.n_threads)
+        rng, day = np.random.default_rng(self.seed), self.embedding.day
+        return Learner(self.settings, rng, should_stop, self.n_threads, day)
 
     def drawn(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Times with a load, oldest first, each with one to three random leads of the block."""
@@ -97,6 +98,11 @@ class BlockTask:
         kernels = self.settings.kernels.small(*_HURRIED)
         settings = replace(self.settings, kernels=kernels, max_iter=_HURRIED_STEPS)
         return replace(self, settings=settings, has_intervals=False)
+
+    @property
+    def needs_trials(self) -> bool:
+        """Whether baselines are open, or how much of the local models to believe beside a line."""
+        return self.has_trials and (self.settings.kernels.line or len(self.baselines) > 1)
 
     @property
     def n_held_out(self) -> int:
@@ -151,7 +157,7 @@ class BlockModel:
     ) -> tuple[BlockModel, BlockReport]:
         """Fit to the older rows, keep residuals of the newest, fit to all."""
         start = time.perf_counter()
-        has_trials = task.has_trials and not should_stop()
+        has_trials = task.needs_trials and not should_stop()
         chosen = _choose(task, should_stop) if has_trials else [Candidate(task.baselines[0])]
         if should_stop():
             task, chosen = task.hurried(), [replace(chosen[0], weight=1.0)]
@@ -337,6 +343,7 @@ def _try(task: BlockTask, baseline: Baseline, should_stop: Callable[[], bool]) -
     linear, local = small.parts(rows.only(new))
     left, power = loads[new] - linear, float(local @ local)
     share = min(max(float(local @ left) / power, 0.0), 1.0) if power > 0 else 0.0
+    share = share if settings.kernels.line else 1.0
     return Candidate(baseline, share, float(np.abs(left - share * local).mean()))
 
 

@@ -81,8 +81,10 @@ class LoadForecaster(FittedModel, BaseEstimator):
     C : float or None, default=None
         Weight of the loss (in the paper: 1 / (lambda N)); None takes it from the noise that the
         relevance of columns is learned with.
-    solver : {"interior_point", "online"}, default="interior_point"
-        "online" is algorithm 8 of the paper: stochastic steps, without a useful certificate.
+    solver : {"interior_point", "online", "online_kernel"}, default="interior_point"
+        "online" is algorithm 8 of the paper on explicit features: stochastic steps, without a
+        useful certificate. "online_kernel" is its printed form, with a coefficient for each row of
+        a cluster and the kernel itself: for a few thousand rows.
     intervals : bool, default=True
         Keep residuals for `predict_interval`, of a fit without the last tenth of the series (of a
         short one the last four weeks, up to a quarter). Fitting twice costs about a third more.
@@ -152,7 +154,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
         "kernels": SettingsOf(LocalKernels),
         "loss": SettingsOf(TubeLoss),
         "C": OrNone(Positive(float)),
-        "solver": OneOf("interior_point", "online"),
+        "solver": OneOf("interior_point", "online", "online_kernel"),
         "intervals": Boolean(),
         "tol": Positive(float),
         "max_iter": Positive(int),
@@ -237,7 +239,7 @@ class LoadForecaster(FittedModel, BaseEstimator):
         plan = Plan.of(choices, series, X_grid)
         models, solution = plan.fit(as_n_threads(self.n_jobs), self._watch)
         # Algorithm 8 has no certificate to miss.
-        has_certificate = self.solver != "online" or solution.status is Status.STOPPED
+        has_certificate = not self.solver.startswith("online") or solution.status is Status.STOPPED
         self._keep_solution(solution, warns=has_certificate)
         history = History(series.values, X_grid, series.clock, len(series.values))
         names = column_names(X)

@@ -29,6 +29,7 @@ __all__ = [
     "FourierMap",
     "KernelMap",
     "NystroemMap",
+    "RowsMap",
     "gaussian_kernel",
     "learn_relevance",
     "make_map",
@@ -193,8 +194,35 @@ class FourierMap:
         return np.sqrt(2.0 / self.n_features) * np.cos(X @ self.frequencies.T + self.phases)
 
 
+@dataclass(frozen=True)
+class RowsMap:
+    """phi(x) = k(x, Z) for rows Z: what coefficients of the kernel form are multiplied by."""
+
+    FIELDS: ClassVar[Fields] = {"rows": Floats("map", "columns", bits=64)}
+
+    rows: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Features of the rows of X."""
+        return gaussian_kernel(X, self.rows)
+
+    def sums(self, X: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """sum_i a_i (k(z_i, x) + 1) for each row x of X."""
+        out = np.empty(len(X))
+        step = max(1, _CHUNK * 100 // max(1, len(self.rows)))
+        for i in range(0, len(X), step):
+            check()
+            out[i : i + step] = self(X[i : i + step]) @ a
+        return out + a.sum()
+
+
 #: Rows to features; its attributes are the arrays that make the same map again.
-KernelMap: TypeAlias = NystroemMap | FourierMap
+KernelMap: TypeAlias = NystroemMap | FourierMap | RowsMap
 
 
 def make_map(kind: str, X: np.ndarray, n_features: int, rng: np.random.Generator) -> KernelMap:
@@ -206,6 +234,8 @@ def make_map(kind: str, X: np.ndarray, n_features: int, rng: np.random.Generator
 
 def restore_map(state: State, n_columns: int) -> KernelMap:
     """The map with these arrays, for rows of so many columns."""
-    cls = NystroemMap if "landmarks" in state else FourierMap
+    cls: type[NystroemMap | FourierMap | RowsMap] = FourierMap
+    if "landmarks" in state or "rows" in state:
+        cls = NystroemMap if "landmarks" in state else RowsMap
     check_fields(state, cls.FIELDS, {"columns": n_columns})
     return cls(**state)

@@ -14,9 +14,11 @@ import numpy as np
 
 from sublearn.execution import map_blocks
 from sublearn.forecast.clusters import Membership, kernel_kmeans_nmf, kernel_kmeans_plain
-from sublearn.forecast.kernel import KernelMap, learn_relevance, make_map, restore_map
+from sublearn.forecast.kernel import KernelMap, RowsMap, learn_relevance, make_map, restore_map
+from sublearn.forecast.kernel_steps import fit_kernel_online, learn_new_kernel_rows
 from sublearn.forecast.settings import LocalKernels
 from sublearn.forecast.tube_regression import (
+    REACH,
     Fit,
     TubeLoss,
     fit_interior_point,
@@ -39,6 +41,7 @@ __all__ = ["Learner", "LocalModels", "LocalSettings"]
 
 _N_GATE_COMPONENTS = 150  # features that clusters are found and told apart by
 _N_CLUSTER_ROWS = 1500  # rows that clusters are found from
+_HOURS = 24  # of a day: shorter steps say less each
 _ROWS_PER_CLUSTER, _MOST_CLUSTERS = 4000, 8  # where the user leaves their number open
 _FEWEST_IN_CLUSTER = 4
 _OVERLAP = 0.1  # membership from which on a row belongs to a cluster beside its own
@@ -77,6 +80,7 @@ class Learner:
     rng: np.random.Generator
     should_stop: Callable[[], bool]
     n_threads: int = 1  # over clusters; the models do not depend on it
+    day: int = 24  # steps of one
 
     def using(
         self, *, kernels: LocalKernels | None = None, loss: TubeLoss | None = None,
@@ -89,15 +93,26 @@ class Learner:
         )
         return replace(self, settings=changed)
 
-    def solve(self, features: np.ndarray, y: np.ndarray, C: float, seed: int) -> Fit:
-        """The regression of one cluster."""
+    @property
+    def is_kernel_form(self) -> bool:
+        """Whether models keep their rows, and no features of them."""
+        return self.settings.solver == "online_kernel"
+
+    def solve(
+        self, own_map: KernelMap, U: np.ndarray, y: np.ndarray, C: float, seed: int
+    ) -> tuple[KernelMap, Fit]:
+        """The regression of one cluster on scaled rows, and the map that it takes."""
         own = self.settings
+        if self.is_kernel_form:
+            return fit_kernel_online(U, y, own.loss, C, seed, batch=own.kernels.batch)
+        features = _with_bias(own_map(U))
         if own.solver == "online":
-            return fit_online(features, y, own.loss, C, seed)
-        return fit_interior_point(
+            return own_map, fit_online(features, y, own.loss, C, seed, batch=own.kernels.batch)
+        fit = fit_interior_point(
             features, y, own.loss, C, tol=own.tol, max_iter=own.max_iter,
             should_stop=self.should_stop,
         )  # fmt: skip
+        return own_map, fit
 
 
 @dataclass(frozen=True)
@@ -120,7 +135,7 @@ class LocalModels:
         kernels = settings.kernels
         relevance = learn_relevance(X, y, rng, kernels.relevance_rows)
         U = X * relevance.scales
-        gate_map, membership = _distribute(U, kernels, rng)
+        gate_map, membership = _distribute(U, learner)
         shares = _shares(membership, gate_map, U)
         C = relevance.loss_weight if settings.C is None else settings.C
         maps = [
@@ -148,34 +163,38 @@ class LocalModels:
     ) -> tuple[LocalModels, list[Fit]]:
         """The same scales, maps and memberships with weights fitted to these rows."""
         U, shares = self._placed(X)
-        is_online = learner.settings.solver == "online"
+        is_online = learner.settings.solver != "interior_point"
         seeds = learner.rng.integers(2**31, size=len(self.maps)) if is_online else None
 
-        def solve(cluster: int) -> tuple[Fit, int]:
+        def solve(cluster: int) -> tuple[KernelMap, Fit, int]:
             rows = _rows_of(shares, cluster)
-            features = _with_bias(self.maps[cluster](U[rows]))
             seed = 0 if seeds is None else int(seeds[cluster])
-            return learner.solve(features, y[rows], self.C, seed), len(rows)
+            return *learner.solve(self.maps[cluster], U[rows], y[rows], self.C, seed), len(rows)
 
         clusters = range(len(self.maps))
         found = map_blocks(solve, clusters, learner.n_threads, stay_here=True)
-        fits, counts = zip(*found, strict=True)
-        made = replace(self, weights=[fit.w for fit in fits], n_seen=np.array(counts))
+        maps, fits, counts = zip(*found, strict=True)
+        weights = [fit.w for fit in fits]
+        made = replace(self, maps=list(maps), weights=weights, n_seen=np.array(counts))
         return made, list(fits)
 
     def updated(self, X: np.ndarray, y: np.ndarray) -> LocalModels:
         """After one online pass over new rows."""
         U, shares = self._placed(X)
-        weights, counts = list(self.weights), self.n_seen.copy()
+        maps, weights, counts = list(self.maps), list(self.weights), self.n_seen.copy()
         for cluster, own_map in enumerate(self.maps):
             rows = np.flatnonzero(shares[:, cluster] >= _OVERLAP)
-            if len(rows):
+            if isinstance(own_map, RowsMap):
+                maps[cluster], weights[cluster] = learn_new_kernel_rows(
+                    own_map, weights[cluster], U[rows], y[rows], self.loss, REACH
+                )
+            elif len(rows):
                 features = _with_bias(own_map(U[rows]))
                 weights[cluster] = learn_new_rows(
                     features, y[rows], self.loss, self.C, weights[cluster], int(counts[cluster])
                 )
-                counts[cluster] += len(rows)
-        return replace(self, weights=weights, n_seen=counts)
+            counts[cluster] += len(rows)
+        return replace(self, maps=maps, weights=weights, n_seen=counts)
 
     def to_state(self) -> State:
         """Arrays that make the same models again, by name."""
@@ -222,13 +241,13 @@ class LocalModels:
         return U, _shares(self.membership, self.gate_map, U)
 
 
-def _distribute(
-    U: np.ndarray, kernels: LocalKernels, rng: np.random.Generator
-) -> tuple[KernelMap, Membership]:
+def _distribute(U: np.ndarray, learner: Learner) -> tuple[KernelMap, Membership]:
     """Step 2 of algorithm 3 on a sample of the rows, and the membership model for all others."""
+    kernels, rng = learner.settings.kernels, learner.rng
     n_clusters = kernels.n_clusters
     if n_clusters is None:
-        n_clusters = min(max(len(U) // _ROWS_PER_CLUSTER, 1), _MOST_CLUSTERS)
+        rows_each = _ROWS_PER_CLUSTER * max(learner.day / _HOURS, 1.0)
+        n_clusters = min(max(int(len(U) / rows_each), 1), _MOST_CLUSTERS)
     sample = U[rng.permutation(len(U))[:_N_CLUSTER_ROWS]]
     n_clusters = min(n_clusters, len(sample) // _FEWEST_IN_CLUSTER) or 1
     if n_clusters == 1:  # no features are needed to tell it from others

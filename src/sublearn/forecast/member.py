@@ -76,7 +76,8 @@ class Member:
         centre, spread = rows.design.mean(axis=0), _spread(rows.design, units)
         y_centre = float(target.mean())
         Z = (rows.design - centre) / spread
-        line, left = _line_and_rest(rows, Z, target - y_centre, loads)
+        has_line = learner.settings.kernels.line
+        line, left = _line_and_rest(rows, Z, target - y_centre, loads, has_line)
         y_spread = float(_spread(left[:, None], unit)[0])
         models, fits = LocalModels.fit(Z, left / y_spread, _in_units(learner, unit / y_spread))
         return cls(baseline, share, centre, spread, y_centre, y_spread, line, models), fits
@@ -84,7 +85,8 @@ class Member:
     def refit(self, rows: Rows, loads: np.ndarray, learner: Learner) -> tuple[Member, list[Fit]]:
         """The same scales, features and clusters with coefficients fitted to these rows."""
         Z = self._standardised(rows)
-        line, left = _line_and_rest(rows, Z, loads - rows.base - self.y_centre, loads)
+        z, has_line = loads - rows.base - self.y_centre, learner.settings.kernels.line
+        line, left = _line_and_rest(rows, Z, z, loads, has_line)
         learner = _in_units(learner, float(np.abs(loads).mean()) / self.y_spread)
         models, fits = self.models.refit(Z, left / self.y_spread, learner)
         return replace(self, line=line, models=models), fits
@@ -135,10 +137,13 @@ class Member:
 
 
 def _line_and_rest(
-    rows: Rows, Z: np.ndarray, z: np.ndarray, loads: np.ndarray
+    rows: Rows, Z: np.ndarray, z: np.ndarray, loads: np.ndarray, has_line: bool
 ) -> tuple[Line, np.ndarray]:
     """A line, and what it leaves: zero where that is mere rounding, which no solver could weigh."""
-    line = Line.fit(Z[:, rows.linear], z, rows.times, rows.n_varying)
+    n_linear = Z[:, rows.linear].shape[1]
+    line = Line(np.zeros(n_linear), np.zeros((1, rows.n_varying + 1)))
+    if has_line:
+        line = Line.fit(Z[:, rows.linear], z, rows.times, rows.n_varying)
     left = z - line(Z[:, rows.linear], rows.times)
     return line, left if left.std() > 1e-9 * np.abs(loads).mean() else np.zeros_like(left)
 

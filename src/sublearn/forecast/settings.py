@@ -156,7 +156,8 @@ class LocalKernels(Settings):
     ----------
     n_clusters : int or None, default=None
         Number of clusters, each with a model of its own (in the paper: k); None is one for 4,000
-        rows, up to eight.
+        rows, up to eight. Of steps shorter than an hour, whose neighbours are more alike, a cluster
+        takes more rows, those of as many days: 8,000 of half hours.
     clustering : {"nmf", "kmeans"}, default="nmf"
         Kernel k-means through a non-negative factorisation, or the plain one.
     kernel_map : {"nystroem", "fourier"}, default="nystroem"
@@ -165,6 +166,11 @@ class LocalKernels(Settings):
         Features of each local model.
     relevance_rows : int, default=400
         Random rows from which the scales of columns are learned, at a cost of their cube.
+    line : bool, default=True
+        Whether a linear model is taken off first and the kernel models learn what it leaves, as far
+        as held-out rows believe them. Without it they are all there is, as in Tang (2016).
+    batch : int, default=1
+        Rows of a step of the solvers "online" and "online_kernel" (in the paper: s).
     """
 
     n_clusters: int | None = None
@@ -172,6 +178,8 @@ class LocalKernels(Settings):
     kernel_map: str = "nystroem"
     n_components: int = 400
     relevance_rows: int = 400
+    line: bool = True
+    batch: int = 1
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "n_clusters": OrNone(Positive(int)),
@@ -179,6 +187,8 @@ class LocalKernels(Settings):
         "kernel_map": OneOf("nystroem", "fourier"),
         "n_components": Positive(int),
         "relevance_rows": Interval(int, 10, 5000),
+        "line": Boolean(),
+        "batch": Positive(int),
     }
 
     def small(self, n_components: int, relevance_rows: int) -> LocalKernels:

@@ -37,8 +37,10 @@ from sublearn.validation import (
 )
 
 __all__ = [
+    "REACH",
     "Fit",
     "TubeLoss",
+    "dual_share",
     "fit_interior_point",
     "fit_online",
     "learn_new_rows",
@@ -47,7 +49,7 @@ __all__ = [
 
 _TO_BORDER = 0.99  # of the longest step that keeps all variables positive
 _N_EPOCHS = 20  # passes of algorithm 8
-_REACH = 0.05  # of the way to the tube that a new row pulls a fitted model
+REACH = 0.05  # of the way to the tube that a new row pulls a fitted model
 _SHARE = Interval(float, 0, 1, "neither")
 _FINITE = Interval(float, -np.inf, np.inf)
 
@@ -311,24 +313,28 @@ def _factor(scaled: np.ndarray) -> tuple[np.ndarray, bool]:
 
 def fit_online(
     features: np.ndarray, y: np.ndarray, loss: TubeLoss, C: float, seed: int,
-    n_epochs: int = _N_EPOCHS,
+    n_epochs: int = _N_EPOCHS, batch: int = 1,
 ) -> Fit:  # fmt: skip
-    """Algorithm 8, averaged over the second half of its steps.
+    """Algorithm 8 with steps of `batch` rows, averaged over the second half of its steps.
 
     Its certificate is no better than the dual point at hand: the slopes at its own residuals,
     shrunk to where the dual value is largest.
     """
     n = len(y)
     settings = online_settings(loss, 1.0 / (C * n))
-    settings.n_epochs, settings.seed = n_epochs, seed
+    settings.n_epochs, settings.seed, settings.batch = n_epochs, seed, min(batch, n)
     settings.radius = float(np.sqrt(2.0 * loss.values(y).mean() * C * n))
     w = np.zeros(features.shape[1])
     _core.online_svr(features, np.ascontiguousarray(y), w, settings, _core.Monitor())
     a = C * loss.slopes(y - features @ w)
     u = features.T @ a
     curvature, ascent = float(u @ u), float(a @ y - loss.conjugate(a).sum())
-    share = min(max(ascent / curvature, 0.0), 1.0) if curvature > 0 else 0.0
-    return judge(features, y, loss, C, w, share * a, n_epochs)
+    return judge(features, y, loss, C, w, dual_share(ascent, curvature) * a, n_epochs)
+
+
+def dual_share(ascent: float, curvature: float) -> float:
+    """The share of a dual point, at most all of it, whose value is largest."""
+    return min(max(ascent / curvature, 0.0), 1.0) if curvature > 0 else 0.0
 
 
 def learn_new_rows(
@@ -337,7 +343,7 @@ def learn_new_rows(
     """Weights after one pass over new rows, in their order, from the step that w had reached."""
     w = w.copy()
     settings = online_settings(loss, 1.0 / (C * n_seen))
-    settings.first_step, settings.reach = n_seen, _REACH
+    settings.first_step, settings.reach = n_seen, REACH
     _core.online_svr(features, np.ascontiguousarray(y), w, settings, _core.Monitor())
     return w
 

@@ -11,6 +11,7 @@ from sublearn.hierarchy.projection import (
     root_map,
 )
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.hierarchy.tree_operators import tree_map, tree_reduce
 
 __all__ = [
     "GroupWeights",
@@ -22,4 +23,6 @@ __all__ = [
     "project_hierarchy",
     "project_hierarchy_gradient",
     "root_map",
+    "tree_map",
+    "tree_reduce",
 ]

@@ -32,8 +32,17 @@ from sublearn.hierarchy.projection import project_hierarchy, project_rows
 from sublearn.hierarchy.projection import project_hierarchy_gradient as projection_gradient
 from sublearn.hierarchy.set_metrics import METRICS, HitCounts, RowGroups, Truth, count_sets
 from sublearn.hierarchy.taxonomy import Taxonomy
+from sublearn.hierarchy.trust_region import maximise
 from sublearn.interruption import check
-from sublearn.validation import NonNegative, OneOf, OneOfOrNone, Rule, Settings
+from sublearn.validation import (
+    Boolean,
+    Either,
+    NonNegative,
+    OneOf,
+    OneOfOrNone,
+    Rule,
+    Settings,
+)
 
 __all__ = [
     "GroupWeights",
@@ -54,6 +63,7 @@ _PROJECTION_TOL = 1e-6  # where labels have several parents
 _LEARNING_RATE = 0.05  # of subgradient steps, in units of a weight
 _MOST_NOTES = 50  # of one sweep over labels: each keeps a copy of all weights
 _MOST_VARIABLES = 40  # of the derivative-free search: its models take cubic time in them
+_FIRST_RADIUS = 0.2  # of the trust region, as a share of the weights it begins with
 _N_SWEEPS = 2  # over levels, and over labels
 
 
@@ -79,8 +89,11 @@ class GroupWeights(Settings):
 
     Parameters
     ----------
-    solver : {"sweep", "derivative_free", "subgradient"} or None, default="sweep"
-        All begin with one weight for all labels and one factor for each level. "sweep" then tries
+    solver : {"sweep", "trust_region", "derivative_free", "subgradient"} or None, default="sweep"
+        All begin with one weight for all labels. "trust_region" is what Tang (2016) describes: a
+        derivative-free trust-region method with linear models that searches the weights of all L
+        labels at once, from L + 1 evaluations on, and takes whatever the metric prefers. The others
+        go on with one factor for each level. "sweep" then tries
         each label's weight in turn and keeps what gains more than two standard errors; again where
         something moved. "derivative_free" does so too, and goes on with COBYQA, a model-based
         trust-region method without derivatives, over the factors of levels and of the labels that
@@ -95,24 +108,30 @@ class GroupWeights(Settings):
         they are, as in Tang (2016). "auto" takes "row" if, with one weight for all labels, it is
         ahead on held-out rows by more than two standard errors; "one" if nothing is learned.
     max_iter : int, default=100
-        Evaluations of "derivative_free" beside its first ones, or steps of "subgradient".
+        Evaluations of "trust_region" and "derivative_free" beside their first ones, or steps of
+        "subgradient".
+    leaves : {"auto", True, False}, default="auto"
+        Whether the score of an inner label takes in what its leaves say; "auto" does so if that is
+        ahead by more than two standard errors, with one weight for all labels.
 
     Examples
     --------
     >>> GroupWeights("sweep", init=[0.5, 0.2])
-    GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100)
+    GroupWeights(solver='sweep', init=(0.5, 0.2), unit='auto', max_iter=100, leaves='auto')
     """
 
     solver: str | None = "sweep"
     init: float | Sequence[float] | np.ndarray = 0.5
     unit: str = "auto"
     max_iter: int = 100
+    leaves: str | bool = "auto"
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "solver": OneOfOrNone("derivative_free", "sweep", "subgradient"),
+        "solver": OneOfOrNone("derivative_free", "sweep", "trust_region", "subgradient"),
         "init": _Weights(),
         "unit": OneOf("auto", "one", "row"),
         "max_iter": NonNegative(int),
+        "leaves": Either(OneOf("auto"), Boolean()),
     }
 
     def __post_init__(self) -> None:
@@ -129,6 +148,7 @@ class Stage(enum.IntEnum):
     LABEL = 2
     DERIVATIVE_FREE = 3
     SUBGRADIENT = 4
+    TRUST_REGION = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +294,12 @@ class WeightSearch:
             if is_sure and value[0] > self.value[0] + _LEAST_GAIN:
                 self.phi, self.counts, self.value = phi, counts, value
 
+    def take(self, phi: np.ndarray, value: float) -> None:
+        """Weights whose metric is known, if it is larger."""
+        if value > self.value[0] + _LEAST_GAIN:
+            self.phi, self.counts = phi.copy(), self.data.counts(phi)
+            self.value = self.data.value(self.counts)
+
     def try_in_component(
         self, part: _Component, first: list[np.ndarray], others: list[np.ndarray]
     ) -> bool:
@@ -327,6 +353,9 @@ def is_sure_gain(gains: np.ndarray) -> bool:
 
 def learn_group_weights(search: WeightSearch, settings: GroupWeights) -> None:
     """After one weight for all labels: one for each level, then for labels as the solver does."""
+    if settings.solver == "trust_region":
+        _trust_region(search, int(settings.max_iter))
+        return
     levels = search.data.taxonomy.levels
     for _ in range(_N_SWEEPS):
         for level in range(int(levels.max()) + 1):
@@ -349,7 +378,7 @@ def learn_group_weights(search: WeightSearch, settings: GroupWeights) -> None:
 
 def n_visits(settings: GroupWeights) -> int:
     """How often each label is visited, for the progress bar."""
-    return 0 if settings.solver == "subgradient" else _N_SWEEPS
+    return 0 if settings.solver in ("subgradient", "trust_region") else _N_SWEEPS
 
 
 def _sweep_labels(search: WeightSearch, parts: list[_Component]) -> list[_Component]:
@@ -444,6 +473,25 @@ def _refuse_scipy_without_cobyqa() -> None:
             "GroupWeights.solver must not be 'derivative_free' before SciPy 1.14, which has "
             f"COBYQA, got SciPy {scipy.__version__}"
         )
+
+
+def _trust_region(search: WeightSearch, max_iter: int) -> None:
+    """Section 3.4.1 of Tang: linear models of the metric in the weights of all labels."""
+
+    def evaluate(points: list[np.ndarray]) -> list[float]:
+        found = map_blocks(search.data.counts, points, search.n_jobs, stay_here=True)
+        search.n_evaluations += len(points)
+        return [float(search.data.value(counts)[0]) for counts in found]
+
+    def after_step(phi: np.ndarray, value: float) -> bool:
+        check()
+        search.take(phi, value)
+        search.note(Stage.TRUST_REGION)
+        return search.is_stopped
+
+    radius = _FIRST_RADIUS * float(search.phi.mean())
+    search.take(*maximise(evaluate, search.phi, radius, max_iter, after_step))
+    search.note(Stage.TRUST_REGION)
 
 
 # --- subgradient steps -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ r"""Sparse linear models of labels, apart from each other: stage one of HML, nod
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,9 +17,10 @@ from scipy.special import expit
 
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
+from sublearn.optim.kinked import solve
 from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings, solve
-from sublearn.optim.row_losses import Logistic, Loss, Squared
+from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
+from sublearn.optim.row_losses import Hinge, Logistic, Loss, Squared
 from sublearn.optim.squeezed_rows import is_squeezing_cheaper, squeeze_rows
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import Matrix
@@ -44,16 +46,24 @@ class LabelLoss:
     loss: Loss
     negative: float
     constants: tuple[float, float]  # predictions of a label of no row, and of all rows
+    scores: Callable[[np.ndarray], np.ndarray]
 
-    def scores(self, z: np.ndarray) -> np.ndarray:
-        """Probabilities of the logistic loss; predictions of the squared one, cut at 0."""
-        return expit(z) if self.negative < 0 else np.maximum(z, 0)
+
+def _above_zero(z: np.ndarray) -> np.ndarray:
+    """Predictions of 0 and 1, cut at 0."""
+    return np.maximum(z, 0)
+
+
+def _from_the_margin(z: np.ndarray) -> np.ndarray:
+    """0 where a row is on the margin of the other side or beyond it, 1 on that of this side."""
+    return np.maximum(0.5 * (1 + z), 0)
 
 
 #: What `loss` may be.
 LOSSES = {
-    "logistic": LabelLoss(Logistic(), -1.0, (-30.0, 30.0)),
-    "squared": LabelLoss(Squared(), 0.0, (0.0, 1.0)),
+    "logistic": LabelLoss(Logistic(), -1.0, (-30.0, 30.0), expit),
+    "squared": LabelLoss(Squared(), 0.0, (0.0, 1.0), _above_zero),
+    "hinge": LabelLoss(Hinge(), -1.0, (-1.0, 1.0), _from_the_margin),
 }
 
 

@@ -86,8 +86,9 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     taxonomy : Taxonomy, NamedEdges or None, default=None
         The labels and their parents; what :func:`sublearn.io.load_hmc` returns as `taxonomy` will
         do. None takes the labels as they are, without a hierarchy.
-    loss : {"logistic", "squared"}, default="logistic"
-        Of stage one. Scores are probabilities, or predictions of 0 and 1, cut at 0.
+    loss : {"logistic", "squared", "hinge"}, default="logistic"
+        Of stage one. Scores are probabilities; predictions of 0 and 1, cut at 0; with the hinge
+        loss (1 + z) / 2 of a prediction z, cut at 0, so that its margins are 0 and 1.
     l1 : float, default=1e-4
         Weight of the l1 penalty, :math:`\lambda` in [1]_.
     estimator : estimator or None, default=None
@@ -132,8 +133,7 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
     unit_ : str
         "one" or "row".
     takes_in_leaves_ : bool
-        Whether scores of inner labels are geometric means with what their leaves say; so if held-
-        out rows surely prefer it, with one weight for all labels.
+        Whether scores of inner labels are geometric means with what their leaves say.
     coef_ : csc_matrix of shape (n_labels, n_features)
         Weights of stage one; not with `estimator`.
     intercept_ : ndarray of shape (n_labels,)
@@ -151,8 +151,8 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         Most rounds that a label's model took.
     trace_ : Trace
         One row per step of stage two. Columns seconds, stage (0 one weight for all labels, 1
-        levels, 2 labels, 3 derivative-free, 4 subgradient), n_evaluations, score (on held-out
-        rows).
+        levels, 2 labels, 3 derivative-free, 4 subgradient, 5 trust region), n_evaluations, score
+        (on held-out rows).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -335,10 +335,12 @@ class HierarchicalMultilabelClassifier(TaxonomyModel):
         Of units, and of scores that take in leaves or not, the first one stays unless another is
         surely better on held-out rows.
         """
-        unit, n_threads = GroupWeights.of(self.group_weights).unit, as_n_threads(self.n_jobs)
+        settings, n_threads = GroupWeights.of(self.group_weights), as_n_threads(self.n_jobs)
+        unit, leaves = settings.unit, settings.leaves
         units = ("one", "row") if unit == "auto" else (unit,)
         found = None
-        for takes_in_leaves in (False, True) if len(self.taxonomy_.indices) else (False,):
+        ways = (False, True) if leaves == "auto" else (bool(leaves),)
+        for takes_in_leaves in ways if len(self.taxonomy_.indices) else (False,):
             given = with_leaves(scores, self.taxonomy_) if takes_in_leaves else scores
             for name in units:
                 own = given / row_sizes(given, name)

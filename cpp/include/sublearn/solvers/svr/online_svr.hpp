@@ -29,12 +29,16 @@ struct OnlineSvrSettings {
   double l2 = 1e-4;
   double radius = 0.0;          ///< Of the ball; 0 for none.
   std::int64_t first_step = 0;  ///< Steps taken before: the next one has the length 1/(l2 (t + 1)).
-  int n_epochs = 0;  ///< Random rows, averaged over the last half; 0: all once, in order.
+  /// So many steps for each row, averaged over the last half; 0: all rows once, in order.
+  int n_epochs = 0;
   /// Above 0, a step goes at most this share of the way to the border of the row's tube, less on
   /// the side of the smaller slope. Steps of 1/(l2 t) average out over a fit; a single pass over
   /// few new rows would keep their noise.
   double reach = 0.0;
-  int batch = 1;
+  int batch = 1;  ///< Random rows of a step; how far steps lead depends on their number alone.
+  /// Whether a step draws until it has a batch of rows with a loss, as algorithm 8 is printed, and
+  /// not just a batch of rows. Its steps do not lead to the minimum of F; kernel_svr.hpp alone.
+  bool fills_batch = false;
   std::uint64_t seed = 0;
 };
 
@@ -51,7 +55,7 @@ class OnlineSvr {
     const offset_t n = features_.n_rows, batch = is_in_order() ? 1 : settings_.batch;
     if (n == 0) return 0;
     const std::int64_t n_steps =
-        is_in_order() ? n : std::max<std::int64_t>(1, settings_.n_epochs * n / batch);
+        is_in_order() ? n : settings_.n_epochs * static_cast<std::int64_t>(n);
     for (std::int64_t step = 0; step < n_steps; ++step) {
       if (step % kStepsPerLook == 0 && monitor.stop_requested()) return step;
       const auto t = static_cast<double>(settings_.first_step + step + 1);
